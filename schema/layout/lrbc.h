@@ -1,0 +1,269 @@
+// The LRBC region's header, version 1: what engine and client agree on.
+//
+// Data flow: the engine fills it before the region has a name; afterwards only
+// SharedWords change, each written by the one side that its row names.
+// Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
+// with offset, type, value and meaning; prose points there.
+//
+//   const auto* header = reinterpret_cast<const LrbcHeader*>(mapping);
+//   if (header->magic != kLrbcMagic) return NotARegion();
+//   const float* obs = reinterpret_cast<const float*>(
+//       mapping + header->obs_offset);  // float32[num_envs, obs_size]
+
+#ifndef TANDEM_SCHEMA_LAYOUT_LRBC_H_
+#define TANDEM_SCHEMA_LAYOUT_LRBC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "schema/layout/shared_word.h"
+
+namespace tandem {
+
+inline constexpr uint32_t kLrbcMagic = 0x4C524243;  // "LRBC", read big-endian
+inline constexpr uint32_t kLrbcVersion = 1;
+inline constexpr uint32_t kLrbcHeaderBytes = 4096;
+
+// Each section of the region starts on a pair of cache lines (the adjacent-line
+// prefetcher pulls two); the format itself promises 64 bytes.
+inline constexpr uint64_t kSectionAlignment = 128;
+inline constexpr uint64_t kPromisedAlignment = 64;
+
+// The file bytes on which each side holds its open-file-description lock: the
+// first byte of its pid label, so that label and lock have one place.
+inline constexpr int64_t kEngineLockByte = 8;
+inline constexpr int64_t kClientLockByte = 12;
+
+enum class RegionMode : uint8_t { kTraining = 0, kInference = 1 };
+
+// What an exchange asks for. Zero is what a foreign client, which knows nothing
+// of this word, gets.
+enum class ExchangeKind : uint32_t {
+  kStep = 0,       // flagged environments are reset, all others stepped
+  kResetOnly = 1,  // flagged environments are reset, nobody is stepped
+};
+
+// When an ended episode is followed by the next. Named as Gymnasium's
+// AutoresetMode; zero is what a foreign client gets.
+enum class AutoresetMode : uint32_t {
+  kSameStep = 0,  // reset at once; the episode's last obs goes to final_obs
+  kNextStep = 1,  // the next step resets, whatever its action; reward 0
+  kDisabled = 2,  // only the client's flags reset
+};
+
+// Bits of a reset flag. A foreign client writes 1.
+inline constexpr uint8_t kResetRequested = 1;
+inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
+
+// Bits of feature_bits: which extensions the engine that made the region keeps.
+inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
+inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
+inline constexpr uint64_t kFeatureStepTimes = 4;
+inline constexpr uint64_t kFeaturesOfVersion1 =
+    kFeatureArrays | kFeatureSession | kFeatureStepTimes;
+
+// What a side is doing, for the other's error texts and for observers.
+enum class Phase : uint8_t {
+  kAbsent = 0,     // nobody there (a client's), or not yet started
+  kAttaching = 1,  // client: has the lock, waits for the engine's welcome
+  kIdle = 2,       // client: its own code runs; engine: waits for an exchange
+  kWaiting = 3,    // client: waits for the engine's results
+  kStepping = 4,   // engine: resets and steps environments
+  kResetting = 5,  // engine: resets only (an exchange's, or for a new client)
+  kStopped = 6,    // left cleanly
+};
+
+// A logarithmic histogram with four linear parts to each octave from 128 ns to
+// 8.6 s; the first and last buckets take what lies outside. One writer. The
+// counters are 64 bits wide and do not wrap in the life of a machine.
+struct StepTimes {
+  static constexpr uint32_t kBuckets = 104;
+  SharedWord<uint64_t> total_ns;
+  SharedWord<uint64_t> counts[kBuckets];
+};
+
+struct LrbcHeader {
+  // Constant after birth, but for the pids, which are labels for people.
+  uint32_t magic;
+  uint32_t version;
+  SharedWord<uint32_t> server_pid;  // engine
+  SharedWord<uint32_t> client_pid;  // client
+  RegionMode mode;
+  uint8_t reserved_17[3];
+  uint32_t num_envs;
+  uint32_t obs_size;  // float32 values per environment
+  uint32_t act_size;
+  uint8_t reserved_32[96];
+
+  // Writer engine; reader client; publishes an exchange's results; 0 at birth.
+  SharedWord<uint64_t> frame_seq;
+  uint8_t reserved_136[120];
+
+  // Writer client; reader engine; publishes actions, resets and exchange_kind;
+  // 0 at birth.
+  SharedWord<uint64_t> action_seq;
+  uint8_t reserved_264[120];
+
+  // Constant after birth: byte offsets from the start of the region.
+  uint64_t obs_offset;      // float32[num_envs, obs_size]
+  uint64_t act_offset;      // float32[num_envs, act_size]
+  uint64_t rewards_offset;  // float32[num_envs]
+  uint64_t dones_offset;    // uint8[num_envs]
+  uint64_t resets_offset;   // uint8[num_envs]
+  uint64_t cmd_s2c_offset;  // RingHeader, then cmd_ring_size bytes
+  uint64_t cmd_c2s_offset;
+  uint32_t cmd_ring_size;  // a power of two
+  uint8_t reserved_444[4];
+  uint64_t image_offset;  // 0: no images
+  uint32_t image_width;
+  uint32_t image_height;
+  uint32_t image_channels;
+  uint8_t reserved_468[4];
+  uint8_t gpu_available;
+  uint8_t gpu_obs_mode;  // 0 CPU, 1 CUDA_IPC, 2 VULKAN_EXTERNAL
+  uint8_t reserved_474[2];
+  uint8_t gpu_obs_handle[64];
+  uint32_t gpu_device_id;
+  uint8_t reserved_544[96];
+
+  // Extensions. Constant after birth up to `task`.
+  uint64_t region_size;   // bytes, equal to the file's
+  uint64_t feature_bits;  // kFeature*
+  uint64_t generation;    // nanoseconds since the Unix epoch at birth
+  uint32_t header_size;   // kLrbcHeaderBytes
+  uint8_t reserved_668[4];
+  uint64_t truncateds_offset;   // uint8[num_envs]
+  uint64_t terminateds_offset;  // uint8[num_envs]
+  uint64_t final_obs_offset;    // float32[num_envs, obs_size]
+  uint64_t reset_seeds_offset;  // uint64[num_envs]
+  uint64_t infos_offset;        // 0: none
+  uint64_t infos_size;          // bytes
+  uint64_t flan_offset;         // 0: none
+  uint64_t flan_size;           // bytes
+  uint8_t gpu_device_uuid[16];
+  uint64_t gpu_alloc_offset;  // of the observations in the shared allocation
+  uint64_t gpu_alloc_size;    // bytes
+  uint8_t gpu_event_handle[64];
+  char task[64];  // what the engine runs, NUL-terminated
+  uint8_t reserved_896[128];
+
+  // Writer client; reader engine.
+  SharedWord<uint32_t> exchange_kind;   // published by action_seq
+  SharedWord<uint32_t> autoreset_mode;  // published by attach_request
+  SharedWord<uint32_t> attach_request;  // a new client's hello; wraps, compared
+                                        // for equality only; 0 at birth
+  uint8_t reserved_1036[116];
+
+  // Writer engine; reader client.
+  SharedWord<uint32_t> attach_ack;       // the hello that the engine welcomed
+  SharedWord<uint32_t> exchange_status;  // ErrorCode, published by frame_seq
+  char error_text[240];  // of exchange_status, published by frame_seq
+  uint8_t reserved_1400[8];
+
+  // Doorbells: see docs/protocol.md, "Waiting". Writer of a bell: the peer of
+  // the side it wakes; it counts rings, wraps, and is compared for equality
+  // only. Writer of sleepers: the side that sleeps.
+  SharedWord<uint32_t> engine_doorbell;
+  uint8_t reserved_1412[124];
+  SharedWord<uint32_t> engine_sleepers;
+  uint8_t reserved_1540[124];
+  SharedWord<uint32_t> client_doorbell;
+  uint8_t reserved_1668[124];
+  SharedWord<uint32_t> client_sleepers;
+  uint8_t reserved_1796[124];
+
+  // Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start below.
+  SharedWord<uint64_t> engine_phase;
+  SharedWord<uint64_t> image_step;  // frame_seq that the images belong to
+  uint8_t reserved_1936[112];
+  SharedWord<uint64_t> client_phase;
+  uint8_t reserved_2056[120];
+
+  StepTimes engine_step_times;  // writer engine: actions taken to results out
+  uint8_t reserved_3016[56];
+  StepTimes client_round_trips;  // writer client: actions out to results seen
+  uint8_t reserved_3912[184];
+};
+
+static_assert(offsetof(LrbcHeader, magic) == 0);
+static_assert(offsetof(LrbcHeader, version) == 4);
+static_assert(offsetof(LrbcHeader, server_pid) == kEngineLockByte);
+static_assert(offsetof(LrbcHeader, client_pid) == kClientLockByte);
+static_assert(offsetof(LrbcHeader, mode) == 16);
+static_assert(offsetof(LrbcHeader, num_envs) == 20);
+static_assert(offsetof(LrbcHeader, obs_size) == 24);
+static_assert(offsetof(LrbcHeader, act_size) == 28);
+static_assert(offsetof(LrbcHeader, frame_seq) == 128);
+static_assert(offsetof(LrbcHeader, action_seq) == 256);
+static_assert(offsetof(LrbcHeader, obs_offset) == 384);
+static_assert(offsetof(LrbcHeader, act_offset) == 392);
+static_assert(offsetof(LrbcHeader, rewards_offset) == 400);
+static_assert(offsetof(LrbcHeader, dones_offset) == 408);
+static_assert(offsetof(LrbcHeader, resets_offset) == 416);
+static_assert(offsetof(LrbcHeader, cmd_s2c_offset) == 424);
+static_assert(offsetof(LrbcHeader, cmd_c2s_offset) == 432);
+static_assert(offsetof(LrbcHeader, cmd_ring_size) == 440);
+static_assert(offsetof(LrbcHeader, image_offset) == 448);
+static_assert(offsetof(LrbcHeader, image_width) == 456);
+static_assert(offsetof(LrbcHeader, image_height) == 460);
+static_assert(offsetof(LrbcHeader, image_channels) == 464);
+static_assert(offsetof(LrbcHeader, gpu_available) == 472);
+static_assert(offsetof(LrbcHeader, gpu_obs_mode) == 473);
+static_assert(offsetof(LrbcHeader, gpu_obs_handle) == 476);
+static_assert(offsetof(LrbcHeader, gpu_device_id) == 540);
+static_assert(offsetof(LrbcHeader, region_size) == 640);
+static_assert(offsetof(LrbcHeader, feature_bits) == 648);
+static_assert(offsetof(LrbcHeader, generation) == 656);
+static_assert(offsetof(LrbcHeader, header_size) == 664);
+static_assert(offsetof(LrbcHeader, truncateds_offset) == 672);
+static_assert(offsetof(LrbcHeader, terminateds_offset) == 680);
+static_assert(offsetof(LrbcHeader, final_obs_offset) == 688);
+static_assert(offsetof(LrbcHeader, reset_seeds_offset) == 696);
+static_assert(offsetof(LrbcHeader, infos_offset) == 704);
+static_assert(offsetof(LrbcHeader, infos_size) == 712);
+static_assert(offsetof(LrbcHeader, flan_offset) == 720);
+static_assert(offsetof(LrbcHeader, flan_size) == 728);
+static_assert(offsetof(LrbcHeader, gpu_device_uuid) == 736);
+static_assert(offsetof(LrbcHeader, gpu_alloc_offset) == 752);
+static_assert(offsetof(LrbcHeader, gpu_alloc_size) == 760);
+static_assert(offsetof(LrbcHeader, gpu_event_handle) == 768);
+static_assert(offsetof(LrbcHeader, task) == 832);
+static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
+static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
+static_assert(offsetof(LrbcHeader, attach_request) == 1032);
+static_assert(offsetof(LrbcHeader, attach_ack) == 1152);
+static_assert(offsetof(LrbcHeader, exchange_status) == 1156);
+static_assert(offsetof(LrbcHeader, error_text) == 1160);
+static_assert(offsetof(LrbcHeader, engine_doorbell) == 1408);
+static_assert(offsetof(LrbcHeader, engine_sleepers) == 1536);
+static_assert(offsetof(LrbcHeader, client_doorbell) == 1664);
+static_assert(offsetof(LrbcHeader, client_sleepers) == 1792);
+static_assert(offsetof(LrbcHeader, engine_phase) == 1920);
+static_assert(offsetof(LrbcHeader, image_step) == 1928);
+static_assert(offsetof(LrbcHeader, client_phase) == 2048);
+static_assert(offsetof(LrbcHeader, engine_step_times) == 2176);
+static_assert(offsetof(LrbcHeader, client_round_trips) == 3072);
+static_assert(sizeof(StepTimes) == 840);
+static_assert(sizeof(LrbcHeader) == kLrbcHeaderBytes);
+static_assert(alignof(LrbcHeader) == 8);
+static_assert(std::is_trivially_copyable_v<LrbcHeader>);
+static_assert(std::is_standard_layout_v<LrbcHeader>);
+
+// Words that the two sides write at every exchange never share a pair of lines.
+static_assert(offsetof(LrbcHeader, frame_seq) % 128 == 0);
+static_assert(offsetof(LrbcHeader, action_seq) % 128 == 0);
+static_assert(offsetof(LrbcHeader, exchange_kind) % 128 == 0);
+static_assert(offsetof(LrbcHeader, attach_ack) % 128 == 0);
+static_assert(offsetof(LrbcHeader, engine_doorbell) % 128 == 0);
+static_assert(offsetof(LrbcHeader, engine_sleepers) % 128 == 0);
+static_assert(offsetof(LrbcHeader, client_doorbell) % 128 == 0);
+static_assert(offsetof(LrbcHeader, client_sleepers) % 128 == 0);
+static_assert(offsetof(LrbcHeader, engine_phase) % 128 == 0);
+static_assert(offsetof(LrbcHeader, client_phase) % 128 == 0);
+static_assert(offsetof(LrbcHeader, engine_step_times) % 128 == 0);
+static_assert(offsetof(LrbcHeader, client_round_trips) % 128 == 0);
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_LAYOUT_LRBC_H_

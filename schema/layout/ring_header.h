@@ -1,0 +1,47 @@
+// The head of a command ring, and the form of its entries.
+//
+// Data flow: the writer copies an entry into the data, then advances write_pos;
+// the reader copies it out, then advances read_pos.
+// Ownership: the mapped region; writer and reader are one process each.
+// Positions run freely modulo 2^32 and so differ by at most the capacity.
+// An entry is `length` (u32), `length` bytes, padding to 8. It is never split:
+// kRingSkip in place of a length sends the reader to the start of the data.
+//
+//   auto* ring = reinterpret_cast<RingHeader*>(base + header->cmd_c2s_offset);
+//   std::byte* data = reinterpret_cast<std::byte*>(ring) + sizeof(RingHeader);
+
+#ifndef TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_
+#define TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "schema/layout/shared_word.h"
+
+namespace tandem {
+
+inline constexpr uint32_t kRingSkip = 0xFFFFFFFF;
+inline constexpr uint32_t kRingEntryAlignment = 8;
+inline constexpr uint32_t kDefaultRingBytes = 512 * 1024;
+inline constexpr uint32_t kMinRingBytes = 64;
+inline constexpr uint32_t kMaxRingBytes = 1u << 30;
+
+struct RingHeader {
+  // Writer: the ring's writer; reader: its reader; publishes entries; 0.
+  SharedWord<uint32_t> write_pos;
+  uint8_t reserved_4[60];
+  // Writer: the ring's reader; reader: its writer; publishes free room; 0.
+  SharedWord<uint32_t> read_pos;
+  uint8_t reserved_68[60];
+};
+
+static_assert(offsetof(RingHeader, write_pos) == 0);
+static_assert(offsetof(RingHeader, read_pos) == 64);
+static_assert(sizeof(RingHeader) == 128);
+static_assert(std::is_trivially_copyable_v<RingHeader>);
+static_assert(std::is_standard_layout_v<RingHeader>);
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_

@@ -1,0 +1,60 @@
+// SharedWord: one atomic integer inside a mapped region.
+//
+// Data flow: one process stores with `release`, another loads with `acquire`.
+// Ownership: the region owns the bytes; either side calls through a pointer.
+// It is a plain integer in memory (trivially copyable, so that a header that
+// holds words can be described by a struct and compared with a golden), but
+// code can reach the integer only through atomic operations whose order is
+// spelt out at the call.
+//
+//   SharedWord<uint64_t>& frame_seq = header->frame_seq;
+//   // SYNC(lockstep.frame): release; the step's results before the number.
+//   frame_seq.store(7, std::memory_order_release);
+
+#ifndef TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
+#define TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace tandem {
+
+// Every member is wait-free, and neither allocates nor makes a system call.
+// The names are those of std::atomic; only the orders have no default.
+template <typename T>
+class SharedWord {
+ public:
+  T load(std::memory_order order) const {
+    // A load through atomic_ref writes nothing, so a read-only mapping works.
+    return std::atomic_ref<T>(const_cast<T&>(value_)).load(order);
+  }
+  void store(T value, std::memory_order order) {
+    std::atomic_ref<T>(value_).store(value, order);
+  }
+  T fetch_add(T value, std::memory_order order) {
+    return std::atomic_ref<T>(value_).fetch_add(value, order);
+  }
+  T fetch_sub(T value, std::memory_order order) {
+    return std::atomic_ref<T>(value_).fetch_sub(value, order);
+  }
+
+  // The address that futex(2) takes.
+  T* address() { return &value_; }
+
+ private:
+  static_assert(std::is_unsigned_v<T>);
+  static_assert(std::atomic_ref<T>::is_always_lock_free);
+  static_assert(std::atomic_ref<T>::required_alignment == alignof(T));
+  T value_;
+};
+
+static_assert(sizeof(SharedWord<uint32_t>) == 4);
+static_assert(sizeof(SharedWord<uint64_t>) == 8);
+static_assert(alignof(SharedWord<uint64_t>) == 8);
+static_assert(std::is_trivially_copyable_v<SharedWord<uint64_t>>);
+static_assert(std::is_standard_layout_v<SharedWord<uint64_t>>);
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
