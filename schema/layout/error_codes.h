@@ -14,59 +14,60 @@
 #include <cstdint>
 
 // number, C++ name, absl::StatusCode, Python class, meaning
-#define TANDEM_ERROR_TABLE(ROW)                                               \
-  ROW(0, kOk, kOk, None, "success")                                           \
-  ROW(1, kNotReady, kUnavailable, NotReady,                                   \
-      "no engine serves a region of that name yet")                           \
-  ROW(2, kPeerGone, kAborted, PeerGone, "the other side has left or died")    \
-  ROW(3, kStepTimeout, kDeadlineExceeded, StepTimeout,                        \
-      "the other side did not answer before the deadline")                    \
-  ROW(4, kLayoutMismatch, kFailedPrecondition, LayoutMismatch,                \
-      "the region is not laid out as this side understands it")               \
-  ROW(5, kAlreadyAttached, kAlreadyExists, AlreadyAttached,                   \
-      "another engine or client holds this place")                            \
-  ROW(6, kStepPending, kFailedPrecondition, StepPending,                      \
-      "an exchange was sent whose results were not yet received")             \
-  ROW(7, kNoStepPending, kFailedPrecondition, NoStepPending,                  \
-      "there is nothing to receive: no exchange was sent")                    \
-  ROW(8, kConcurrentUse, kFailedPrecondition, ConcurrentUse,                  \
-      "another thread is inside a call on the same client")                   \
-  ROW(9, kForkedChild, kFailedPrecondition, ForkedChild,                      \
-      "the object belongs to the parent of this forked process")              \
-  ROW(10, kClosed, kFailedPrecondition, ClientClosed,                         \
-      "the object was closed, or lost its session")                           \
-  ROW(11, kInvalidAction, kInvalidArgument, InvalidAction,                    \
-      "actions of a wrong shape or dtype, not contiguous or not finite")      \
-  ROW(12, kInvalidArgument, kInvalidArgument, InvalidArgument,                \
-      "a name, size, option or index that cannot be")                         \
-  ROW(13, kBrokenPeer, kDataLoss, BrokenPeer,                                 \
-      "the other side broke the protocol")                                    \
-  ROW(14, kEngineFailed, kInternal, EngineFailed,                             \
-      "the engine reported a failure of its own")                             \
-  ROW(15, kEngineStartFailed, kFailedPrecondition, EngineStartFailed,         \
-      "an engine process ended before it served its region")                  \
-  ROW(16, kAccessDenied, kPermissionDenied, AccessDenied,                     \
-      "the region belongs to another user")                                   \
-  ROW(17, kOutOfSharedMemory, kResourceExhausted, OutOfSharedMemory,          \
-      "/dev/shm has no room for the region")                                  \
-  ROW(18, kInterrupted, kCancelled, Interrupted,                              \
-      "the wait was interrupted; the exchange is still pending")              \
-  ROW(19, kRingFull, kResourceExhausted, RingFull,                            \
-      "the command ring has no room for the message now")                     \
-  ROW(20, kRingEmpty, kUnavailable, RingEmpty,                                \
-      "the command ring holds no message now")                                \
-  ROW(21, kMessageTooLarge, kInvalidArgument, MessageTooLarge,                \
-      "the message is larger than half the command ring")                     \
-  ROW(22, kUnsupported, kUnimplemented, Unsupported,                          \
-      "this version cannot do that")                                          \
-  ROW(23, kSystemCallFailed, kInternal, SystemCallFailed, "a system call failed")
+#define TANDEM_ERROR_TABLE(ROW)                                            \
+  ROW(0, kOk, kOk, None, "success")                                        \
+  ROW(1, kNotReady, kUnavailable, NotReady,                                \
+      "no engine serves a region of that name yet")                        \
+  ROW(2, kPeerGone, kAborted, PeerGone, "the other side has left or died") \
+  ROW(3, kStepTimeout, kDeadlineExceeded, StepTimeout,                     \
+      "the other side did not answer before the deadline")                 \
+  ROW(4, kLayoutMismatch, kFailedPrecondition, LayoutMismatch,             \
+      "the region is not laid out as this side understands it")            \
+  ROW(5, kAlreadyAttached, kAlreadyExists, AlreadyAttached,                \
+      "another engine or client holds this place")                         \
+  ROW(6, kStepPending, kFailedPrecondition, StepPending,                   \
+      "an exchange was sent whose results were not yet received")          \
+  ROW(7, kNoStepPending, kFailedPrecondition, NoStepPending,               \
+      "there is nothing to receive: no exchange was sent")                 \
+  ROW(8, kConcurrentUse, kFailedPrecondition, ConcurrentUse,               \
+      "another thread is inside a call on the same client")                \
+  ROW(9, kForkedChild, kFailedPrecondition, ForkedChild,                   \
+      "the object belongs to the parent of this forked process")           \
+  ROW(10, kClosed, kFailedPrecondition, ClientClosed,                      \
+      "the object was closed, or lost its session")                        \
+  ROW(11, kInvalidAction, kInvalidArgument, InvalidAction,                 \
+      "actions of a wrong shape or dtype, not contiguous or not finite")   \
+  ROW(12, kInvalidArgument, kInvalidArgument, InvalidArgument,             \
+      "a name, size, option or index that cannot be")                      \
+  ROW(13, kBrokenPeer, kDataLoss, BrokenPeer,                              \
+      "the other side broke the protocol")                                 \
+  ROW(14, kEngineFailed, kInternal, EngineFailed,                          \
+      "the engine reported a failure of its own")                          \
+  ROW(15, kEngineStartFailed, kFailedPrecondition, EngineStartFailed,      \
+      "an engine process ended before it served its region")               \
+  ROW(16, kAccessDenied, kPermissionDenied, AccessDenied,                  \
+      "the region belongs to another user")                                \
+  ROW(17, kOutOfSharedMemory, kResourceExhausted, OutOfSharedMemory,       \
+      "/dev/shm has no room for the region")                               \
+  ROW(18, kInterrupted, kCancelled, Interrupted,                           \
+      "the wait was interrupted; the exchange is still pending")           \
+  ROW(19, kRingFull, kResourceExhausted, RingFull,                         \
+      "the command ring has no room for the message now")                  \
+  ROW(20, kRingEmpty, kUnavailable, RingEmpty,                             \
+      "the command ring holds no message now")                             \
+  ROW(21, kMessageTooLarge, kInvalidArgument, MessageTooLarge,             \
+      "the message is larger than half the command ring")                  \
+  ROW(22, kUnsupported, kUnimplemented, Unsupported,                       \
+      "this version cannot do that")                                       \
+  ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \
+      "a system call failed")
 
 namespace tandem {
 
-enum class [[nodiscard]] ErrorCode : uint32_t {
+enum class [[nodiscard]] ErrorCode : uint32_t{
 #define TANDEM_ROW(number, name, absl_code, python_class, meaning) \
   name = number,
-  TANDEM_ERROR_TABLE(TANDEM_ROW)
+    TANDEM_ERROR_TABLE(TANDEM_ROW)
 #undef TANDEM_ROW
 };
 

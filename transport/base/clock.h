@@ -1,0 +1,56 @@
+// Time as the transport sees it: CLOCK_MONOTONIC nanoseconds and deadlines.
+//
+// Data flow: a caller's seconds become one absolute Deadline, which is handed
+// down through every wait, so that retries do not add up.
+//
+//   Deadline deadline = Deadline::After(2.5);
+//   while (!Ready()) if (deadline.PassedAt(MonotonicNanos())) return Timeout();
+
+#ifndef TANDEM_TRANSPORT_BASE_CLOCK_H_
+#define TANDEM_TRANSPORT_BASE_CLOCK_H_
+
+#include <time.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace tandem {
+
+// CLOCK_MONOTONIC, which all processes of a machine share (but for those in
+// another time namespace). No system call where the vDSO serves it.
+inline int64_t MonotonicNanos() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+// A point in time by which a wait ends. A plain value.
+class Deadline {
+ public:
+  static constexpr Deadline Infinite() {
+    return Deadline(std::numeric_limits<int64_t>::max());
+  }
+  // Has passed from the start: a wait with it looks once.
+  static constexpr Deadline Now() { return Deadline(0); }
+  // `timeout_secs` from now; negative counts as zero, and what exceeds a
+  // century (or is NaN) as never.
+  static Deadline After(double timeout_secs) {
+    if (timeout_secs <= 0) return Now();
+    if (!(timeout_secs < 3.2e9)) return Infinite();
+    return Deadline(MonotonicNanos() +
+                    static_cast<int64_t>(timeout_secs * 1e9));
+  }
+
+  constexpr bool PassedAt(int64_t now_ns) const { return now_ns >= at_ns_; }
+  constexpr bool IsInfinite() const { return *this == Infinite(); }
+  constexpr int64_t at_ns() const { return at_ns_; }
+  friend constexpr bool operator==(Deadline a, Deadline b) = default;
+
+ private:
+  explicit constexpr Deadline(int64_t at_ns) : at_ns_(at_ns) {}
+  int64_t at_ns_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_BASE_CLOCK_H_

@@ -1,0 +1,68 @@
+// SpinBudget: how long the adaptive strategy spins before it sleeps.
+//
+// Data flow: outcomes of past waits -> nanoseconds to spin in the next.
+// Spinning pays when the answer comes while we spin. When it does not (a slow
+// peer, or one that needs the very core we spin on) the budget shrinks to zero
+// within a few waits, and only a rare probe asks whether that has changed.
+//
+//   SpinBudget budget;
+//   int64_t spin_ns = budget.ForThisWait();
+//   ... if it came in time: budget.Paid(waited_ns); else: budget.Failed();
+
+#ifndef TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
+#define TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tandem {
+
+// Not thread-safe; no call blocks, allocates or makes a system call.
+class SpinBudget {
+ public:
+  // Twice what a futex wake costs here or a little more: spinning longer than
+  // the sleep would have cost cannot pay (Karlin et al. 1990, "Competitive
+  // randomized algorithms for non-uniform problems").
+  static constexpr int64_t kLongestNs = 25'000;
+  static constexpr int64_t kShortestNs = 4'000;
+
+  // Nanoseconds to spin now; 0: sleep at once.
+  int64_t ForThisWait() {
+    if (budget_ns_ > 0) return budget_ns_;
+    if (--waits_to_probe_ > 0) return 0;
+    return kLongestNs;
+  }
+
+  // The condition came true after `waited_ns` of spinning.
+  void Paid(int64_t waited_ns) {
+    const int64_t wanted = std::clamp(2 * waited_ns, kShortestNs, kLongestNs);
+    budget_ns_ = std::max(wanted, budget_ns_ - budget_ns_ / 64);
+    probe_interval_ = kFirstProbeInterval;
+  }
+
+  // It did not while we spun.
+  void Failed() {
+    if (budget_ns_ == 0) {  // a probe
+      probe_interval_ = std::min(2 * probe_interval_, kLastProbeInterval);
+      waits_to_probe_ = probe_interval_;
+      return;
+    }
+    budget_ns_ -= budget_ns_ / 4;
+    if (budget_ns_ < kShortestNs) {
+      budget_ns_ = 0;
+      waits_to_probe_ = probe_interval_;
+    }
+  }
+
+ private:
+  static constexpr int kFirstProbeInterval = 16;
+  static constexpr int kLastProbeInterval = 1024;
+
+  int64_t budget_ns_ = kLongestNs;
+  int probe_interval_ = kFirstProbeInterval;
+  int waits_to_probe_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
