@@ -1,0 +1,61 @@
+#include "transport/memory/fork_guard.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+std::atomic<uint32_t> fork_count{0};
+
+// Held across fork, so that the child never finds it half changed.
+struct Guarded {
+  std::mutex mutex;
+  std::vector<int> descriptors;
+};
+
+Guarded& TheGuarded() {
+  static Guarded* const guarded = [] {
+    pthread_atfork([] { TheGuarded().mutex.lock(); },
+                   [] { TheGuarded().mutex.unlock(); },
+                   [] {
+                     Guarded& mine = TheGuarded();
+                     for (const int fd : mine.descriptors) close(fd);
+                     mine.descriptors.clear();
+                     // relaxed: the child has one thread.
+                     fork_count.fetch_add(1, std::memory_order_relaxed);
+                     mine.mutex.unlock();
+                   });
+    return new Guarded;  // never destroyed: forks may come at exit
+  }();
+  return *guarded;
+}
+
+}  // namespace
+
+uint32_t ForkCount() {
+  // relaxed: it changes only while a process has a single thread.
+  return fork_count.load(std::memory_order_relaxed);
+}
+
+int OpenGuarded(const char* path) {
+  Guarded& guarded = TheGuarded();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd >= 0) guarded.descriptors.push_back(fd);
+  return fd;
+}
+
+void CloseGuarded(int fd) {
+  Guarded& guarded = TheGuarded();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  std::erase(guarded.descriptors, fd);
+  close(fd);
+}
+
+}  // namespace tandem

@@ -1,0 +1,70 @@
+#include "transport/memory/region_lock.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+
+namespace tandem {
+namespace {
+
+struct flock WholeByte(int64_t byte) {
+  struct flock range = {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = byte;
+  range.l_len = 1;
+  return range;
+}
+
+}  // namespace
+
+absl::StatusOr<RegionLock> RegionLock::On(int fd) {
+  const std::string path = absl::StrCat("/proc/self/fd/", fd);
+  const int own = OpenGuarded(path.c_str());
+  if (own < 0) return MakeSystemError("open", path, errno);
+  return RegionLock(own);
+}
+
+RegionLock::RegionLock(int fd) : fd_(fd), born_in_(ForkCount()) {}
+
+RegionLock::RegionLock(RegionLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), born_in_(other.born_in_) {}
+
+RegionLock& RegionLock::operator=(RegionLock&& other) noexcept {
+  if (this != &other) {
+    Release();
+    fd_ = std::exchange(other.fd_, -1);
+    born_in_ = other.born_in_;
+  }
+  return *this;
+}
+
+bool RegionLock::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
+
+bool RegionLock::TryAcquire(int64_t byte) {
+  if (!IsOurs()) return false;
+  struct flock range = WholeByte(byte);
+  return fcntl(fd_, F_OFD_SETLK, &range) == 0;
+}
+
+bool RegionLock::HeldByOther(int64_t byte) const {
+  if (!IsOurs()) return false;
+  struct flock range = WholeByte(byte);
+  // Only the kernel's clear answer counts as a death.
+  return fcntl(fd_, F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
+}
+
+void RegionLock::Release() {
+  // In a forked child the handler closed it, and the number may be another
+  // file's by now.
+  if (IsOurs()) CloseGuarded(fd_);
+  fd_ = -1;
+}
+
+}  // namespace tandem

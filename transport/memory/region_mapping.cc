@@ -1,0 +1,61 @@
+#include "transport/memory/region_mapping.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
+    int fd, uint64_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return MakeSystemError("mmap", absl::StrCat(bytes, " bytes of a region"),
+                           errno);
+  }
+  std::shared_ptr<const RegionMapping> mapping(
+      new RegionMapping(static_cast<std::byte*>(base), bytes));
+  madvise(base, bytes, MADV_HUGEPAGE);  // best effort
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return mapping;
+#endif
+  // Kernels before 5.14: reading maps each page that is reserved already.
+  const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (uint64_t at = 0; at < bytes; at += page_bytes) {
+    // relaxed: only the fault matters.
+    mapping->At<SharedWord<uint32_t>>(at)->load(std::memory_order_relaxed);
+  }
+  return mapping;
+}
+
+RegionMapping::~RegionMapping() { munmap(base_, bytes_); }
+
+uint64_t RegionMapping::HugePageBytes() const {
+  std::ifstream smaps("/proc/self/smaps");
+  const std::string start =
+      absl::StrFormat("%x-", reinterpret_cast<uintptr_t>(base_));
+  bool ours = false;
+  for (std::string line; std::getline(smaps, line);) {
+    if (absl::StartsWith(line, start)) ours = true;
+    if (!ours || !absl::StartsWith(line, "ShmemPmdMapped:")) continue;
+    const std::vector<std::string> words =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    uint64_t kibibytes = 0;
+    return words.size() > 1 && absl::SimpleAtoi(words[1], &kibibytes)
+               ? kibibytes * 1024
+               : 0;
+  }
+  return 0;
+}
+
+}  // namespace tandem

@@ -1,0 +1,70 @@
+#include "transport/memory/region_name.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kLongestName = 200;
+
+bool IsNameChar(char c, bool first) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+         (!first && (c == '.' || c == '-'));
+}
+
+}  // namespace
+
+std::string DefaultRegionName() {
+  const char* name = std::getenv("LUCKY_SHM_NAME");
+  return name != nullptr && *name != '\0' ? name : "tandem";
+}
+
+absl::Status CheckRegionName(absl::string_view name) {
+  std::string found;
+  if (name.empty()) {
+    found = "it is empty";
+  } else if (name.size() > kLongestName) {
+    found = absl::StrCat("it has ", name.size());
+  }
+  for (size_t i = 0; i < name.size() && found.empty(); ++i) {
+    if (!IsNameChar(name[i], i == 0)) {
+      found = absl::StrCat("found '", absl::CHexEscape(name.substr(i, 1)),
+                           "' at position ", i);
+    }
+  }
+  if (found.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("region name: expected 1 to ", kLongestName,
+                   " characters of A-Z a-z 0-9 _ . - that begin with a letter,"
+                   " digit or _; ",
+                   found, " (name '",
+                   absl::CHexEscape(name.substr(0, kLongestName)), "')"));
+}
+
+std::string RegionPath(absl::string_view name) {
+  return absl::StrCat(kSharedMemoryDir, "/", name);
+}
+
+std::string SpareLinkPath(absl::string_view name) {
+  return absl::StrCat(kSharedMemoryDir, "/.", name, ".tandem");
+}
+
+std::string NameOfSpareLink(absl::string_view file_name) {
+  if (!absl::ConsumePrefix(&file_name, ".") ||
+      !absl::ConsumeSuffix(&file_name, ".tandem") ||
+      !CheckRegionName(file_name).ok()) {
+    return "";
+  }
+  return std::string(file_name);
+}
+
+}  // namespace tandem

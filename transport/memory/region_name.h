@@ -1,0 +1,40 @@
+// Names of regions, and where they lie.
+//
+// Data flow: what the user typed -> a checked name -> two paths in /dev/shm.
+//
+//   TANDEM name rule: [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
+//   absl::Status ok = CheckRegionName("demo");
+//   RegionPath("demo")      // /dev/shm/demo
+//   SpareLinkPath("demo")   // /dev/shm/.demo.tandem
+
+#ifndef TANDEM_TRANSPORT_MEMORY_REGION_NAME_H_
+#define TANDEM_TRANSPORT_MEMORY_REGION_NAME_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+inline constexpr char kSharedMemoryDir[] = "/dev/shm";
+
+// The environment variable LUCKY_SHM_NAME, else "tandem".
+std::string DefaultRegionName();
+
+// kInvalidArgument, with the rule and what broke it.
+absl::Status CheckRegionName(absl::string_view name);
+
+// What shm_open("/" + name) opens.
+std::string RegionPath(absl::string_view name);
+
+// The second hard link, by which an engine restores a name that somebody
+// unlinked, and by which dead regions are found. No legal name leads to it.
+std::string SpareLinkPath(absl::string_view name);
+
+// The name that a file in kSharedMemoryDir is the spare link of, else "".
+std::string NameOfSpareLink(absl::string_view file_name);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MEMORY_REGION_NAME_H_

@@ -1,0 +1,243 @@
+#include "transport/memory/region_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+struct Section {
+  absl::string_view name;
+  uint64_t LrbcHeader::*offset;
+  uint64_t bytes;
+  bool optional = false;  // absent when its offset is 0
+};
+
+// Every section of the region, in the order in which they are laid out. The
+// products fit: sizes are at most 2^24, so the largest is 2^50 bytes.
+std::vector<Section> SectionsOf(const LrbcHeader& header) {
+  const uint64_t envs = header.num_envs;
+  const uint64_t obs_bytes = envs * header.obs_size * sizeof(float);
+  const uint64_t ring_bytes = sizeof(RingHeader) + header.cmd_ring_size;
+  return {
+      {"obs", &LrbcHeader::obs_offset, obs_bytes},
+      {"actions", &LrbcHeader::act_offset,
+       envs * header.act_size * sizeof(float)},
+      {"rewards", &LrbcHeader::rewards_offset, envs * sizeof(float)},
+      {"dones", &LrbcHeader::dones_offset, envs},
+      {"truncateds", &LrbcHeader::truncateds_offset, envs},
+      {"terminateds", &LrbcHeader::terminateds_offset, envs},
+      {"resets", &LrbcHeader::resets_offset, envs},
+      {"final_obs", &LrbcHeader::final_obs_offset, obs_bytes},
+      {"reset_seeds", &LrbcHeader::reset_seeds_offset, envs * sizeof(uint64_t)},
+      {"cmd_s2c", &LrbcHeader::cmd_s2c_offset, ring_bytes},
+      {"cmd_c2s", &LrbcHeader::cmd_c2s_offset, ring_bytes},
+  };
+}
+
+absl::Status Mismatch(absl::string_view field, absl::string_view expected,
+                      absl::string_view found) {
+  return MakeError(
+      ErrorCode::kLayoutMismatch,
+      absl::StrCat("region header: expected ", field, " ", expected, ", found ",
+                   found,
+                   ". Engine and client must be of the same Tandem version;"
+                   " rebuild or reinstall the older one"));
+}
+
+absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t least,
+                        uint64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return Mismatch(field, absl::StrCat("in ", least, " .. ", most),
+                  absl::StrCat(value));
+}
+
+absl::Status CheckIdentity(const LrbcHeader& header, uint64_t file_bytes) {
+  if (header.magic != kLrbcMagic) {
+    return Mismatch("magic", absl::StrFormat("0x%08X", kLrbcMagic),
+                    absl::StrFormat("0x%08X", header.magic));
+  }
+  if (header.version != kLrbcVersion) {
+    return Mismatch("version", absl::StrCat(kLrbcVersion),
+                    absl::StrCat(header.version));
+  }
+  if (header.header_size != kLrbcHeaderBytes) {
+    return Mismatch("header_size", absl::StrCat(kLrbcHeaderBytes),
+                    absl::StrCat(header.header_size));
+  }
+  if (header.region_size != file_bytes) {
+    return Mismatch("region_size",
+                    absl::StrCat("the file's ", file_bytes, " bytes"),
+                    absl::StrCat(header.region_size));
+  }
+  if ((header.feature_bits & kFeaturesOfVersion1) != kFeaturesOfVersion1) {
+    return Mismatch("feature_bits to include",
+                    absl::StrFormat("0x%x", kFeaturesOfVersion1),
+                    absl::StrFormat("0x%x", header.feature_bits));
+  }
+  return CheckRange("mode", static_cast<uint64_t>(header.mode), 0, 1);
+}
+
+absl::Status CheckSizes(const LrbcHeader& header) {
+  absl::Status status = CheckRange("num_envs", header.num_envs, 1, kMaxEnvs);
+  status.Update(CheckRange("obs_size", header.obs_size, 1, kMaxFloatsPerEnv));
+  status.Update(CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv));
+  status.Update(CheckRange("cmd_ring_size", header.cmd_ring_size, kMinRingBytes,
+                           kMaxRingBytes));
+  if (!status.ok()) return status;
+  if ((header.cmd_ring_size & (header.cmd_ring_size - 1)) != 0) {
+    return Mismatch("cmd_ring_size", "a power of two",
+                    absl::StrCat(header.cmd_ring_size));
+  }
+  return absl::OkStatus();
+}
+
+// The optional sections, whose rooms later versions fill. Sizes that could
+// overflow are bounded before they are multiplied.
+absl::Status AddOptionalSections(const LrbcHeader& header,
+                                 std::vector<Section>* sections) {
+  if (header.image_offset != 0) {
+    absl::Status status =
+        CheckRange("image_width", header.image_width, 1, 16384);
+    status.Update(CheckRange("image_height", header.image_height, 1, 16384));
+    status.Update(CheckRange("image_channels", header.image_channels, 1, 4));
+    if (!status.ok()) return status;
+    sections->push_back({"images", &LrbcHeader::image_offset,
+                         uint64_t{header.num_envs} * header.image_width *
+                             header.image_height * header.image_channels});
+  }
+  if (header.infos_offset != 0) {
+    sections->push_back(
+        {"infos", &LrbcHeader::infos_offset, header.infos_size});
+  }
+  if (header.flan_offset != 0) {
+    sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
+  }
+  return absl::OkStatus();
+}
+
+uint64_t AlignUp(uint64_t value) {
+  return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
+}
+
+}  // namespace
+
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
+  LrbcHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  header.magic = kLrbcMagic;
+  header.version = kLrbcVersion;
+  header.mode = RegionMode::kTraining;
+  header.num_envs = spec.num_envs;
+  header.obs_size = spec.obs_size;
+  header.act_size = spec.act_size;
+  header.cmd_ring_size = spec.ring_bytes;
+  header.header_size = kLrbcHeaderBytes;
+  header.feature_bits = kFeaturesOfVersion1;
+  if (const absl::Status status = CheckSizes(header); !status.ok()) {
+    return MakeError(ErrorCode::kInvalidArgument, status.message());
+  }
+  if (spec.task.size() >= sizeof(header.task)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("task name: expected at most ",
+                                  sizeof(header.task) - 1, " bytes, found ",
+                                  spec.task.size(), " ('", spec.task, "')"));
+  }
+  spec.task.copy(header.task, sizeof(header.task) - 1);
+
+  uint64_t end = kLrbcHeaderBytes;
+  for (const Section& section : SectionsOf(header)) {
+    header.*section.offset = end;
+    end = AlignUp(end + section.bytes);
+  }
+  header.region_size = end;
+  if (end > kMaxRegionBytes) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrFormat("%d environments of %d + %d floats: expected a region "
+                        "of at most %d bytes, found %d; use fewer environments",
+                        spec.num_envs, spec.obs_size, spec.act_size,
+                        kMaxRegionBytes, end));
+  }
+  return header;
+}
+
+absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
+  absl::Status status = CheckIdentity(header, file_bytes);
+  if (!status.ok()) return status;
+  status = CheckSizes(header);
+  if (!status.ok()) return status;
+  std::vector<Section> sections = SectionsOf(header);
+  status = AddOptionalSections(header, &sections);
+  if (!status.ok()) return status;
+
+  for (const Section& section : sections) {
+    const uint64_t offset = header.*section.offset;
+    const bool inside = offset >= kLrbcHeaderBytes && offset <= file_bytes &&
+                        section.bytes <= file_bytes - offset;
+    if (!inside || offset % kPromisedAlignment != 0) {
+      return Mismatch(
+          absl::StrCat(section.name, " (", section.bytes, " bytes)"),
+          absl::StrCat("at a multiple of ", kPromisedAlignment, " in ",
+                       kLrbcHeaderBytes, " .. ", file_bytes),
+          absl::StrCat("offset ", offset));
+    }
+  }
+  std::sort(sections.begin(), sections.end(),
+            [&](const Section& a, const Section& b) {
+              return header.*a.offset < header.*b.offset;
+            });
+  for (size_t i = 1; i < sections.size(); ++i) {
+    const Section& before = sections[i - 1];
+    const Section& after = sections[i];
+    if (header.*before.offset + before.bytes > header.*after.offset) {
+      return Mismatch(
+          after.name, absl::StrCat("behind the end of ", before.name),
+          absl::StrCat("offset ", header.*after.offset, " inside it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameSchema(const LrbcHeader& before,
+                             const LrbcHeader& after) {
+  const auto check = [](absl::string_view field, uint64_t a, uint64_t b) {
+    if (a == b) return absl::OkStatus();
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("the restarted engine differs: expected ",
+                                  field, " ", a, " as before, found ", b,
+                                  "; make a new client for the new engine"));
+  };
+  if (TaskOf(before) != TaskOf(after)) {
+    return MakeError(
+        ErrorCode::kLayoutMismatch,
+        absl::StrCat("the restarted engine differs: expected task '",
+                     TaskOf(before), "' as before, found '", TaskOf(after),
+                     "'; make a new client for the new engine"));
+  }
+  absl::Status status = check("num_envs", before.num_envs, after.num_envs);
+  status.Update(check("obs_size", before.obs_size, after.obs_size));
+  status.Update(check("act_size", before.act_size, after.act_size));
+  status.Update(check("region_size", before.region_size, after.region_size));
+  for (const Section& section : SectionsOf(before)) {
+    status.Update(check(absl::StrCat(section.name, " at offset"),
+                        before.*section.offset, after.*section.offset));
+  }
+  return status;
+}
+
+std::string TaskOf(const LrbcHeader& header) {
+  return absl::CHexEscape(absl::string_view(
+      header.task, strnlen(header.task, sizeof(header.task))));
+}
+
+}  // namespace tandem

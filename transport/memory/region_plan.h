@@ -1,0 +1,56 @@
+// What lies where in a region: made by the engine, checked by the client.
+//
+// Data flow: RegionSpec -> PlanRegion -> a header's constant part -> the region
+// -> a client's copy of the header -> CheckHeader -> addresses.
+//
+//   absl::StatusOr<LrbcHeader> header = PlanRegion(
+//       {.num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"});
+//   header->region_size;  // bytes to reserve
+//   absl::Status ok = CheckHeader(*header, header->region_size);
+
+#ifndef TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_
+#define TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "schema/layout/lrbc.h"
+#include "schema/layout/ring_header.h"
+
+namespace tandem {
+
+inline constexpr uint32_t kMaxEnvs = 1u << 24;
+inline constexpr uint32_t kMaxFloatsPerEnv = 1u << 24;
+inline constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 40;
+
+// What an engine asks for.
+struct RegionSpec {
+  uint32_t num_envs = 0;
+  uint32_t obs_size = 0;  // float32 values per environment
+  uint32_t act_size = 0;
+  uint32_t ring_bytes = kDefaultRingBytes;  // of data in each command ring
+  std::string task;                         // at most 63 bytes
+};
+
+// The constant part of the header of such a region: everything but the pid and
+// the generation; words are zero. kInvalidArgument for a size of zero or beyond
+// the limits, a ring that is no power of two, or a task that does not fit.
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec);
+
+// Whether a copy of a header describes a region of `file_bytes` that a client
+// may use: magic, version, features, sizes, and every section aligned, inside
+// and apart from all others. kLayoutMismatch with field, expected and found.
+absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes);
+
+// Whether a client of `before` may go on with `after`: the same task, sizes and
+// layout. kLayoutMismatch with the first field that differs.
+absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
+
+// The task as text, whatever the bytes are.
+std::string TaskOf(const LrbcHeader& header);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_

@@ -1,0 +1,132 @@
+#include "transport/memory/stale_region.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/error.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/region_lock.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+bool LeadsTo(const std::string& path, const struct stat& file) {
+  struct stat found;
+  return lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
+         found.st_ino == file.st_ino;
+}
+
+// A copy of the header if the file is a region that keeps locks.
+bool ReadLockedRegion(int fd, const struct stat& file, LrbcHeader* header) {
+  if (!S_ISREG(file.st_mode)) return false;
+  std::memset(static_cast<void*>(header), 0, sizeof(*header));
+  return pread(fd, static_cast<void*>(header), sizeof(*header), 0) ==
+             static_cast<ssize_t>(sizeof(*header)) &&
+         header->magic == kLrbcMagic &&
+         (header->feature_bits & kFeatureSession) != 0;
+}
+
+absl::Status InTheWay(const std::string& path, absl::string_view what,
+                      absl::string_view then) {
+  return MakeError(ErrorCode::kAlreadyAttached,
+                   absl::StrCat("expected no live region there, found ", what,
+                                "; ", then, " (", path, ")"));
+}
+
+// Removes what `path`, one of the two links of `name`, leads to if it is a dead
+// region, and the other link with it.
+absl::Status RemoveAt(const std::string& path, absl::string_view name) {
+  // O_NONBLOCK: somebody may have put a FIFO there.
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return absl::OkStatus();
+    if (errno == EACCES || errno == EPERM) {
+      return MakeError(ErrorCode::kAccessDenied,
+                       absl::StrCat("the region belongs to ", OwnerOf(path),
+                                    "; choose another name (", path, ")"));
+    }
+    return InTheWay(path, std::strerror(errno), "choose another name");
+  }
+  struct stat file;
+  LrbcHeader header;
+  if (fstat(fd.get(), &file) != 0 ||
+      !ReadLockedRegion(fd.get(), file, &header)) {
+    return InTheWay(path, "a file that is no Tandem region",
+                    "remove it if nothing needs it, or choose another name");
+  }
+  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
+  if (!lock.ok()) return lock.status();
+  if (!lock->TryAcquire(kEngineLockByte)) {
+    return InTheWay(
+        path,
+        absl::StrCat("the engine with pid ",
+                     // relaxed: a label, in a private copy.
+                     header.server_pid.load(std::memory_order_relaxed)),
+        "stop it, or choose another name");
+  }
+  // Dead, and ours. The spare link goes last: while it is there, a crash of
+  // ours leaves something that the next engine's start still finds.
+  for (const std::string& link : {RegionPath(name), SpareLinkPath(name)}) {
+    // A name that leads elsewhere by now is another's.
+    if (LeadsTo(link, file) && unlink(link.c_str()) != 0) {
+      return MakeSystemError("unlink", link, errno);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RemoveIfDead(absl::string_view name) {
+  absl::Status status = RemoveAt(RegionPath(name), name);
+  if (!status.ok()) return status;
+  // A live engine whose name was just unlinked still has its spare link.
+  return RemoveAt(SpareLinkPath(name), name);
+}
+
+void RemoveDeadRegions() {
+  std::vector<std::string> names;
+  {
+    const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(kSharedMemoryDir),
+                                                  closedir);
+    if (dir == nullptr) return;
+    while (const dirent* entry = readdir(dir.get())) {
+      std::string name = NameOfSpareLink(entry->d_name);
+      if (!name.empty()) names.push_back(std::move(name));
+    }
+  }
+  for (const std::string& name : names) {
+    const std::string spare = SpareLinkPath(name);
+    struct stat file;
+    if (lstat(spare.c_str(), &file) != 0 || file.st_uid != geteuid()) continue;
+    RemoveAt(spare, name).IgnoreError();  // alive, or not ours to judge
+  }
+}
+
+std::string OwnerOf(const std::string& path) {
+  struct stat file;
+  if (lstat(path.c_str(), &file) != 0) return "another user";
+  passwd entry;
+  passwd* found = nullptr;
+  std::vector<char> text(4096);
+  if (getpwuid_r(file.st_uid, &entry, text.data(), text.size(), &found) == 0 &&
+      found != nullptr) {
+    return absl::StrCat(found->pw_name, " (uid ", file.st_uid, ")");
+  }
+  return absl::StrCat("uid ", file.st_uid);
+}
+
+}  // namespace tandem
