@@ -159,8 +159,12 @@ absl::Status OwnedRegion::Link() {
                                 "taking the name; choose another"));
 }
 
+bool OwnedRegion::IsOurs() const {
+  return mapping_ != nullptr && born_in_ == ForkCount();
+}
+
 void OwnedRegion::RestoreName() const {
-  if (!linked_ || born_in_ != ForkCount()) return;
+  if (!linked_ || !IsOurs()) return;
   const std::string path = RegionPath(name_);
   if (access(path.c_str(), F_OK) == 0) return;
   // EEXIST: somebody else was faster, and has it now.
@@ -168,7 +172,7 @@ void OwnedRegion::RestoreName() const {
 }
 
 void OwnedRegion::Unlink() {
-  if (!std::exchange(linked_, false) || born_in_ != ForkCount()) return;
+  if (!std::exchange(linked_, false) || !IsOurs()) return;
   struct stat file;
   if (fstat(file_.get(), &file) != 0) return;
   for (const std::string& path : {RegionPath(name_), SpareLinkPath(name_)}) {

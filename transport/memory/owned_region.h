@@ -58,6 +58,8 @@ class OwnedRegion {
   // alone that leads elsewhere by now. One system call when all is well.
   void RestoreName() const;
 
+  // False in a forked child, and once moved from.
+  bool IsOurs() const;
   bool ClientAlive() const { return lock_.HeldByOther(kClientLockByte); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;

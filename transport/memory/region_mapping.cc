@@ -28,6 +28,10 @@ absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
   madvise(base, bytes, MADV_HUGEPAGE);  // best effort
 #ifdef MADV_POPULATE_WRITE
   if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return mapping;
+  if (errno != EINVAL) {  // the file is shorter than it said
+    return MakeSystemError("madvise(MADV_POPULATE_WRITE)",
+                           absl::StrCat(bytes, " bytes of a region"), errno);
+  }
 #endif
   // Kernels before 5.14: reading maps each page that is reserved already.
   const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -1,0 +1,91 @@
+// EngineHost: owns an engine's region, its loop and its lifecycle.
+//
+// Data flow: client <-> EngineSide <-> EngineHost <-> Engine.
+// Ownership: the engine's process. Either the host runs the loop (Run, or Start
+// and Stop), or an engine that has a loop of its own calls Poll in it.
+//
+//   MyEngine engine;
+//   absl::StatusOr<std::unique_ptr<EngineHost>> host =
+//       EngineHost::Create(&engine, {.name = "demo", .seed = 0});
+//   if (!host.ok()) return host.status();
+//   (*host)->Run();  // until RequestStop, from another thread or a handler
+
+#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_HOST_H_
+#define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_HOST_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/exchange_runner.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+
+// States: open (after Create) -> running (Run or Start) -> stopped (Run
+// returned, Stop). Poll is legal while open. The region exists from Create to
+// destruction.
+class EngineHost {
+ public:
+  struct Options {
+    std::string name;
+    // Environment i starts from seed + i; without it, from what the engine
+    // chooses.
+    std::optional<uint64_t> seed;
+    EngineSide::Options side;
+    // Told what happens, a line at a time: clients that come, leave, break.
+    std::function<void(absl::string_view)> log;
+  };
+
+  // Resets every environment into a region of the name, then opens it to
+  // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
+  // and the engine's own.
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
+                                                            Options options);
+  // Stops, then removes the region.
+  ~EngineHost();
+  EngineHost(const EngineHost&) = delete;
+  EngineHost& operator=(const EngineHost&) = delete;
+
+  // Serves clients on this thread until RequestStop.
+  void Run();
+
+  // Serves them on a thread of the host's. Call once.
+  void Start();
+  // Ends that thread and waits for it. Safe twice.
+  void Stop();
+  bool IsRunning() const;
+
+  // Serves what is there now and returns at once: whether it did anything.
+  bool Poll();
+
+  // Thread-safe and async-signal-safe.
+  void RequestStop() { side_.RequestStop(); }
+
+  const EngineSide& side() const { return side_; }
+
+ private:
+  EngineHost(Engine* engine, Options options, EngineSide side);
+  void Serve(EngineEvent event);
+  void Log(absl::string_view line) const;
+
+  Options options_;
+  EngineSide side_;
+  ExchangeRunner runner_;
+  bool fresh_ = true;  // nothing was stepped since the last reset of all
+  std::thread thread_;
+  // Writer: the serving thread; readers: any; whether Run is under way.
+  std::atomic<bool> running_{false};
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENGINE_HOST_H_

@@ -1,0 +1,492 @@
+#include "transport/session/client_side.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+// Copies, and returns the index of the first value that is not finite, or -1.
+// One pass without branches in the common case, which compilers vectorise.
+int64_t CopyFinite(std::span<const float> from, std::span<float> to) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t bad = 0;
+  if (from.data() == to.data()) {
+    for (const float value : from) {
+      const uint32_t bits = std::bit_cast<uint32_t>(value);
+      bad |= static_cast<uint32_t>((bits & kExponent) == kExponent);
+    }
+  } else {
+    for (size_t i = 0; i < from.size(); ++i) {
+      const uint32_t bits = std::bit_cast<uint32_t>(from[i]);
+      bad |= static_cast<uint32_t>((bits & kExponent) == kExponent);
+      to[i] = from[i];
+    }
+  }
+  if (bad == 0) return -1;
+  const auto first = std::find_if(from.begin(), from.end(), [](float value) {
+    return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
+  });
+  return first - from.begin();
+}
+
+std::string PrintableErrorText(const LrbcHeader& header) {
+  char text[sizeof(header.error_text)];
+  std::memcpy(text, header.error_text, sizeof(text));
+  return absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text))));
+}
+
+absl::Status EngineStatus(const LrbcHeader& header) {
+  // relaxed: the acquire that saw the answer ordered it.
+  auto code = static_cast<ErrorCode>(
+      header.exchange_status.load(std::memory_order_relaxed));
+  if (code == ErrorCode::kOk) return absl::OkStatus();
+  if (!IsKnown(code)) code = ErrorCode::kEngineFailed;
+  return MakeError(
+      code, absl::StrCat("the engine reports: ", PrintableErrorText(header)));
+}
+
+}  // namespace
+
+// Ends a long wait for what the condition does not show.
+class ClientSide::Watch final : public WaitWatch {
+ public:
+  Watch(const AttachedRegion& region, InterruptHook interrupted,
+        uint64_t settled_seq, bool judges_frames)
+      : region_(region),
+        interrupted_(interrupted),
+        settled_seq_(settled_seq),
+        judges_frames_(judges_frames) {}
+
+  ErrorCode Check(int64_t now_ns, bool interrupted) override {
+    if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
+    if (judges_frames_) {
+      // relaxed: only compared; results are read after the wait's acquire.
+      const uint64_t frame_seq = region_.mapping()->header()->frame_seq.load(
+          std::memory_order_relaxed);
+      if (frame_seq - settled_seq_ <= 1) {
+        nonsense_since_ns_ = 0;
+      } else if (nonsense_since_ns_ == 0) {
+        nonsense_since_ns_ = now_ns;
+      } else if (now_ns - nonsense_since_ns_ >= kPatienceNs) {
+        return ErrorCode::kBrokenPeer;
+      }
+    }
+    if (hook_called_ns_ == 0) hook_called_ns_ = now_ns;
+    const bool due = now_ns - hook_called_ns_ >= kHookEveryNs;
+    if (interrupted_ != nullptr && (interrupted || due)) {
+      hook_called_ns_ = now_ns;
+      if (interrupted_()) return ErrorCode::kInterrupted;
+    }
+    return ErrorCode::kOk;
+  }
+
+ private:
+  static constexpr int64_t kHookEveryNs = 50'000'000;
+
+  const AttachedRegion& region_;
+  InterruptHook interrupted_;
+  uint64_t settled_seq_;
+  bool judges_frames_;
+  int64_t nonsense_since_ns_ = 0;
+  int64_t hook_called_ns_ = 0;
+};
+
+// Refuses a second thread.
+class ClientSide::InUse {
+ public:
+  explicit InUse(ClientSide* client)
+      // SYNC(client.use): acquire; what the last caller left is seen.
+      : flag_(client->in_use_->exchange(true, std::memory_order_acquire)
+                  ? nullptr
+                  : client->in_use_.get()) {}
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse() {
+    // SYNC(client.use): release; the call's effects before the next caller.
+    if (flag_ != nullptr) flag_->store(false, std::memory_order_release);
+  }
+  bool refused() const { return flag_ == nullptr; }
+
+ private:
+  std::atomic<bool>* flag_;
+};
+
+absl::StatusOr<AttachedRegion> ClientSide::OpenByDeadline(
+    absl::string_view name, const Options& options, Deadline deadline) {
+  timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (;;) {
+    absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name);
+    if (region.ok() || CodeOf(region.status()) != ErrorCode::kNotReady ||
+        deadline.PassedAt(MonotonicNanos())) {
+      return region;
+    }
+    nanosleep(&pause, nullptr);
+    pause.tv_nsec = std::min(2 * pause.tv_nsec, 20'000'000L);
+    if (options.interrupted != nullptr && options.interrupted()) {
+      return MakeError(
+          ErrorCode::kInterrupted,
+          absl::StrCat("interrupted while waiting for region '", name, "'"));
+    }
+  }
+}
+
+absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
+                                              const Options& options) {
+  const Deadline deadline = Deadline::After(options.timeout_secs);
+  for (;;) {
+    absl::StatusOr<AttachedRegion> region =
+        OpenByDeadline(name, options, deadline);
+    if (!region.ok()) return region.status();
+    ClientSide client(name, options, *std::move(region));
+    const absl::Status status = client.SayHello(deadline);
+    if (status.ok()) return client;
+    // Its engine died before it answered: perhaps another is coming.
+    if (CodeOf(status) != ErrorCode::kPeerGone) return status;
+  }
+}
+
+ClientSide::ClientSide(absl::string_view name, const Options& options,
+                       AttachedRegion region)
+    : name_(name.data(), name.size()),
+      options_(options),
+      region_(std::move(region)),
+      arrays_(StepArrays::Of(*region_.mapping(), region_.plan())),
+      waiter_(Doorbell(&header()->client_doorbell, &header()->client_sleepers),
+              options.wait),
+      own_bell_(&header()->client_doorbell, &header()->client_sleepers),
+      engine_bell_(&header()->engine_doorbell, &header()->engine_sleepers),
+      born_in_(ForkCount()),
+      in_use_(std::make_unique<std::atomic<bool>>(false)) {}
+
+ClientSide::ClientSide(ClientSide&&) noexcept = default;
+
+ClientSide::~ClientSide() {
+  if (in_use_ != nullptr) Leave();
+}
+
+absl::Status ClientSide::SayHello(Deadline deadline) {
+  LrbcHeader* const shared = header();
+  if (region_.plan().mode != RegionMode::kTraining) {
+    return MakeError(ErrorCode::kUnsupported,
+                     absl::StrCat("region '", name_,
+                                  "': expected mode 0 (training), found 1 "
+                                  "(inference), which this version lacks"));
+  }
+  if (!region_.TakeClientPlace()) {
+    return MakeError(
+        ErrorCode::kAlreadyAttached,
+        absl::StrCat("region '", name_, "' has a client already (pid ",
+                     // relaxed: a label for people.
+                     shared->client_pid.load(std::memory_order_relaxed),
+                     "); close that one, or start another engine"));
+  }
+  // From here on the client's words are ours.
+  state_ = State::kIdle;
+  sent_at_ns_ = MonotonicNanos();
+  own_bell_.ForgetSleepers();
+  ClearStepTimes(&shared->client_round_trips);
+  // relaxed: labels for people.
+  shared->client_pid.store(static_cast<uint32_t>(getpid()),
+                           std::memory_order_relaxed);
+  SetPhase(Phase::kAttaching, sent_at_ns_);
+  // relaxed: attach_request publishes it.
+  shared->autoreset_mode.store(static_cast<uint32_t>(options_.autoreset),
+                               std::memory_order_relaxed);
+  // A new number, and not one that the engine has answered before.
+  // relaxed: our own word, and one that is only compared.
+  uint32_t request = shared->attach_request.load(std::memory_order_relaxed) + 1;
+  if (request == shared->attach_ack.load(std::memory_order_relaxed)) ++request;
+  // SYNC(attach.hello): release; the mode before the request.
+  shared->attach_request.store(request, std::memory_order_release);
+  engine_bell_.RingIfAwaited();
+
+  Watch watch(region_, options_.interrupted, 0, /*judges_frames=*/false);
+  const ErrorCode code = waiter_.Until(
+      [&] {
+        // SYNC(attach.welcome): acquire; the answer, then what it publishes.
+        return shared->attach_ack.load(std::memory_order_acquire) == request;
+      },
+      deadline, watch);
+  if (code != ErrorCode::kOk) {
+    const absl::Status status = Explain(code);
+    Leave();
+    return status;
+  }
+  if (absl::Status status = EngineStatus(*shared); !status.ok()) {
+    Leave();
+    return status;
+  }
+  // relaxed: attach_ack published it.
+  seq_ = shared->frame_seq.load(std::memory_order_relaxed);
+  // relaxed: our own word, equal to that unless somebody scribbled over it.
+  shared->action_seq.store(seq_, std::memory_order_relaxed);
+  engine_steps_at_attach_ = SnapshotOf(shared->engine_step_times);
+  received_at_ns_ = MonotonicNanos();
+  SetPhase(Phase::kIdle, received_at_ns_);
+  return absl::OkStatus();
+}
+
+ErrorCode ClientSide::MayUse() const {
+  if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
+  if (state_ == State::kClosed) return ErrorCode::kClosed;
+  return ErrorCode::kOk;
+}
+
+ErrorCode ClientSide::MaySend() const {
+  if (state_ == State::kIdle && born_in_ == ForkCount()) return ErrorCode::kOk;
+  if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
+  return state_ == State::kPending ? ErrorCode::kStepPending : lost_to_;
+}
+
+ErrorCode ClientSide::Send(std::span<const float> actions) {
+  const InUse in_use(this);
+  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  bad_action_ = -1;
+  if (actions.size() != arrays_.actions.size()) {
+    return ErrorCode::kInvalidAction;
+  }
+  bad_action_ = CopyFinite(actions, arrays_.actions);
+  if (bad_action_ >= 0) return ErrorCode::kInvalidAction;
+  Post(ExchangeKind::kStep);
+  return ErrorCode::kOk;
+}
+
+ErrorCode ClientSide::SendReset(std::span<const int64_t> env_ids,
+                                std::optional<uint64_t> first_seed) {
+  const InUse in_use(this);
+  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  for (const int64_t env : env_ids) {
+    if (env < 0 || env >= arrays_.num_envs) return ErrorCode::kInvalidArgument;
+  }
+  for (const int64_t env : env_ids) {
+    const size_t at = static_cast<size_t>(env);
+    arrays_.resets[at] = kResetRequested;
+    if (first_seed) {
+      arrays_.resets[at] |= kResetSeeded;
+      arrays_.reset_seeds[at] = *first_seed + at;
+    }
+  }
+  Post(ExchangeKind::kResetOnly);
+  return ErrorCode::kOk;
+}
+
+void ClientSide::Post(ExchangeKind kind) {
+  LrbcHeader* const shared = header();
+  sent_at_ns_ = MonotonicNanos();
+  policy_ns_ += static_cast<uint64_t>(sent_at_ns_ - received_at_ns_);
+  // relaxed: action_seq publishes it.
+  shared->exchange_kind.store(static_cast<uint32_t>(kind),
+                              std::memory_order_relaxed);
+  // SYNC(lockstep.action): release; actions, resets and kind before the number.
+  shared->action_seq.store(seq_ + 1, std::memory_order_release);
+  engine_bell_.RingIfAwaited();
+  SetPhase(Phase::kWaiting, sent_at_ns_);
+  state_ = State::kPending;
+}
+
+ErrorCode ClientSide::Recv(Deadline deadline) {
+  const InUse in_use(this);
+  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
+  if (state_ == State::kLost) return lost_to_;
+  if (state_ != State::kPending) return ErrorCode::kNoStepPending;
+
+  LrbcHeader* const shared = header();
+  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true);
+  const ErrorCode code = waiter_.Until(
+      [&] {
+        // SYNC(lockstep.frame): acquire; the number, then the results.
+        return shared->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
+      },
+      deadline, watch);
+  if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
+    state_ = State::kLost;
+    lost_to_ = code;
+  }
+  if (code != ErrorCode::kOk) return code;
+  ++seq_;
+  ++exchanges_;
+  state_ = State::kIdle;
+  received_at_ns_ = MonotonicNanos();
+  SetPhase(Phase::kIdle, received_at_ns_);
+  RecordStepTime(&shared->client_round_trips,
+                 static_cast<uint64_t>(received_at_ns_ - sent_at_ns_));
+  // relaxed: frame_seq published it.
+  const auto status = static_cast<ErrorCode>(
+      shared->exchange_status.load(std::memory_order_relaxed));
+  if (status == ErrorCode::kOk || IsKnown(status)) return status;
+  return ErrorCode::kEngineFailed;
+}
+
+absl::Status ClientSide::Reconnect(double timeout_secs) {
+  const InUse in_use(this);
+  const auto refuse = [&](ErrorCode code) { return Explain(code); };
+  if (in_use.refused()) return refuse(ErrorCode::kConcurrentUse);
+  if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) {
+    return refuse(code);
+  }
+  Leave();
+  state_ = State::kLost;
+  lost_to_ = ErrorCode::kPeerGone;
+  Options options = options_;
+  options.timeout_secs = timeout_secs;
+  absl::StatusOr<ClientSide> next = Attach(name_, options);
+  if (!next.ok()) return next.status();
+  if (absl::Status status = CheckSameSchema(plan(), next->plan());
+      !status.ok()) {
+    return status;
+  }
+  region_ = std::move(next->region_);
+  arrays_ = next->arrays_;
+  waiter_ = next->waiter_;
+  own_bell_ = next->own_bell_;
+  engine_bell_ = next->engine_bell_;
+  seq_ = next->seq_;
+  engine_steps_at_attach_ = next->engine_steps_at_attach_;
+  exchanges_ = 0;
+  policy_ns_ = 0;
+  received_at_ns_ = next->received_at_ns_;
+  state_ = State::kIdle;
+  next->in_use_.reset();  // an empty shell: it leaves nothing
+  return absl::OkStatus();
+}
+
+ErrorCode ClientSide::Close() {
+  const InUse in_use(this);
+  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
+  Leave();
+  state_ = State::kClosed;
+  return ErrorCode::kOk;
+}
+
+void ClientSide::Leave() {
+  if (born_in_ != ForkCount()) return;
+  if (state_ == State::kIdle || state_ == State::kPending) {
+    SetPhase(Phase::kStopped, MonotonicNanos());
+  }
+  region_.LeaveClientPlace();
+  engine_bell_.RingIfAwaited();
+}
+
+absl::Status ClientSide::Explain(ErrorCode code) const {
+  const int64_t now = MonotonicNanos();
+  const LrbcHeader& shared = *header();
+  // relaxed: for people.
+  const PhaseSince phase =
+      UnpackPhase(shared.engine_phase.load(std::memory_order_relaxed));
+  const std::string engine =
+      absl::StrCat("the engine of region '", name_, "' (pid ",
+                   // relaxed: for people.
+                   shared.server_pid.load(std::memory_order_relaxed), ")");
+  switch (code) {
+    case ErrorCode::kOk:
+      return absl::OkStatus();
+    case ErrorCode::kPeerGone:
+      return MakeError(
+          code, phase.phase == Phase::kStopped
+                    ? absl::StrCat(engine,
+                                   " has stopped; start it again and call "
+                                   "reconnect(), or close()")
+                    : absl::StrCat(engine, " is gone: it died or was killed ",
+                                   "while ", Describe(phase, now),
+                                   "; start it again and call reconnect(), "
+                                   "or close()"));
+    case ErrorCode::kStepTimeout:
+      return MakeError(
+          code,
+          absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
+                          "exchange is still pending: recv() waits on, "
+                          "reconnect() starts anew, close() leaves",
+                          engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+                          Describe(phase, now)));
+    case ErrorCode::kBrokenPeer:
+      return MakeError(
+          code, absl::StrCat(engine, " counts otherwise: expected frame_seq ",
+                             seq_, " or ", seq_ + 1, ", found ",
+                             // relaxed: for people.
+                             shared.frame_seq.load(std::memory_order_relaxed),
+                             "; does another program write to the region? "
+                             "reconnect(), or close()"));
+    case ErrorCode::kInvalidAction:
+      return MakeError(
+          code,
+          bad_action_ < 0
+              ? absl::StrFormat("actions: expected float32[%d, %d]; nothing "
+                                "was sent",
+                                arrays_.num_envs, arrays_.act_size)
+              : absl::StrFormat(
+                    "actions: expected finite values, found one that is not "
+                    "at [%d, %d]; nothing was sent",
+                    bad_action_ / arrays_.act_size,
+                    bad_action_ % arrays_.act_size));
+    case ErrorCode::kInvalidArgument:
+      return MakeError(code,
+                       absl::StrFormat("env_ids: expected indices in 0 .. %d; "
+                                       "nothing was sent",
+                                       arrays_.num_envs - 1));
+    case ErrorCode::kStepPending:
+      return MakeError(code,
+                       absl::StrCat("region '", name_,
+                                    "': the last exchange was not received; "
+                                    "call recv() first, or reconnect()"));
+    case ErrorCode::kNoStepPending:
+      return MakeError(code, absl::StrCat("region '", name_,
+                                          "': nothing was sent; call send() "
+                                          "before recv()"));
+    case ErrorCode::kConcurrentUse:
+      return MakeError(code, absl::StrCat("region '", name_,
+                                          "': another thread is inside a call; "
+                                          "give each thread its own client and "
+                                          "engine, or lock around the calls"));
+    case ErrorCode::kForkedChild:
+      return MakeError(code,
+                       absl::StrCat("region '", name_,
+                                    "': this client belongs to the parent of "
+                                    "this process; make a client after fork, "
+                                    "or use the spawn start method"));
+    case ErrorCode::kClosed:
+      return MakeError(code, absl::StrCat("region '", name_,
+                                          "': the client was closed; make a "
+                                          "new one"));
+    case ErrorCode::kInterrupted:
+      return MakeError(code,
+                       absl::StrCat("interrupted while waiting for ", engine,
+                                    "; the exchange is still pending"));
+    default: {
+      absl::Status status = EngineStatus(shared);
+      return CodeOf(status) == code ? status : MakeError(code, MeaningOf(code));
+    }
+  }
+}
+
+ClientStats ClientSide::Stats() const {
+  return {.exchanges = exchanges_,
+          .policy_ns = policy_ns_,
+          .round_trips = SnapshotOf(header()->client_round_trips),
+          .engine_steps = SnapshotOf(header()->engine_step_times)
+                              .Since(engine_steps_at_attach_)};
+}
+
+void ClientSide::SetPhase(Phase phase, int64_t now_ns) {
+  // relaxed: for people; nothing is done on the strength of it.
+  header()->client_phase.store(PackPhase(phase, now_ns),
+                               std::memory_order_relaxed);
+}
+
+}  // namespace tandem

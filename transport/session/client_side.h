@@ -1,0 +1,169 @@
+// ClientSide: the trainer's end of the lock-step protocol.
+//
+// Data flow: actions -> Send -> engine -> Recv -> arrays().obs, rewards, ...
+// Ownership: one trainer process; one thread at a time, a second is refused.
+// docs/protocol.md is the specification.
+//
+//   absl::StatusOr<ClientSide> client = ClientSide::Attach("demo", {});
+//   ErrorCode code = client->Send(actions);           // [num_envs * act_size]
+//   if (code == ErrorCode::kOk) code = client->Recv(Deadline::After(10));
+//   if (code != ErrorCode::kOk) return client->Explain(code);
+//   Use(client->arrays().obs);
+
+#ifndef TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_
+#define TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "transport/memory/attached_region.h"
+#include "transport/session/step_arrays.h"
+#include "transport/session/step_times.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+// What a long wait asks now and then, and after every signal: true ends it with
+// kInterrupted. Called by the waiting thread.
+using InterruptHook = bool (*)();
+
+// Where a client's time went since it attached.
+struct ClientStats {
+  uint64_t exchanges = 0;
+  uint64_t policy_ns = 0;          // from a recv's end to the next send
+  StepTimesSnapshot round_trips;   // from a send to its recv's end
+  StepTimesSnapshot engine_steps;  // the engine's own part of those
+};
+
+// Move-only. States and legal calls; all others are refused without effect:
+//
+//  state     entered by                     legal calls
+//  idle      Attach, Reconnect, Recv kOk    Send*, Reconnect, Close
+//  pending   Send* kOk; Recv kStepTimeout   Recv, Reconnect, Close
+//            or kInterrupted
+//  lost      Recv kPeerGone or kBrokenPeer, Reconnect, Close
+//            a Reconnect that failed
+//  closed    Close                          -
+//
+// arrays() may be read in every state: the mapping lives as long as the client
+// or anyone who shares mapping(). In a forked child all calls give
+// kForkedChild, and destruction leaves the parent's session alone.
+class ClientSide {
+ public:
+  struct Options {
+    double timeout_secs = 10.0;  // for a region to appear and welcome us
+    WaitStrategy wait = WaitStrategy::kAdaptive;
+    AutoresetMode autoreset = AutoresetMode::kSameStep;
+    InterruptHook interrupted = nullptr;
+  };
+
+  // Waits for an engine to serve the region and takes the client's place.
+  // Errors: kNotReady (none did in time), kStepTimeout (it did, but did not
+  // answer in time), kAlreadyAttached (another client has the place; its label
+  // pid is named), kLayoutMismatch, kAccessDenied, kInvalidArgument (name),
+  // kUnsupported (inference mode), kInterrupted, and what the engine refused
+  // us with.
+  static absl::StatusOr<ClientSide> Attach(absl::string_view name,
+                                           const Options& options);
+  ClientSide(ClientSide&&) noexcept;
+  ClientSide& operator=(ClientSide&&) = delete;
+  ~ClientSide();
+
+  // Copies `actions` ([num_envs * act_size], all finite) into the region and
+  // asks for a step. If they already are arrays().actions nothing is copied.
+  // kOk; kInvalidAction (nothing was sent); kStepPending; kPeerGone and
+  // kClosed (sticky); kForkedChild; kConcurrentUse. Neither blocks nor
+  // allocates; a system call only if the engine sleeps.
+  ErrorCode Send(std::span<const float> actions);
+
+  // Flags these environments for a reset, the k-th of which gets seed
+  // `first_seed + env_ids[k]` if given, and asks for an exchange that steps
+  // nobody. Errors as Send; kInvalidArgument for an index out of range.
+  ErrorCode SendReset(std::span<const int64_t> env_ids,
+                      std::optional<uint64_t> first_seed);
+
+  // Waits for the results. kOk: arrays() holds them. kStepTimeout,
+  // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. What the engine
+  // failed with, usually kEngineFailed: received, but its arrays are not
+  // results. kNoStepPending, kClosed, kForkedChild, kConcurrentUse. Allocates
+  // nothing.
+  ErrorCode Recv(Deadline deadline);
+
+  // Leaves the session, if there is one, and attaches to the engine that now
+  // has the name. On success the arrays are others (the old mapping lives on
+  // with whoever shares it). Errors: as Attach; kLayoutMismatch also if task,
+  // sizes or layout differ from before. After an error the state is lost.
+  absl::Status Reconnect(double timeout_secs);
+
+  // Gives the place free. Safe twice. kConcurrentUse if another thread is
+  // inside a call.
+  ErrorCode Close();
+
+  // The last failure in words: expected, found, where, what to do. Allocates.
+  absl::Status Explain(ErrorCode code) const;
+
+  bool pending() const { return state_ == State::kPending; }
+  bool closed() const { return state_ == State::kClosed; }
+  const StepArrays& arrays() const { return arrays_; }
+  ClientStats Stats() const;
+  const std::string& name() const { return name_; }
+  const LrbcHeader& plan() const { return region_.plan(); }
+  const std::shared_ptr<const RegionMapping>& mapping() const {
+    return region_.mapping();
+  }
+
+ private:
+  enum class State : uint8_t { kIdle, kPending, kLost, kClosed };
+  class Watch;
+  class InUse;
+
+  ClientSide(absl::string_view name, const Options& options,
+             AttachedRegion region);
+  static absl::StatusOr<AttachedRegion> OpenByDeadline(absl::string_view name,
+                                                       const Options& options,
+                                                       Deadline deadline);
+  absl::Status SayHello(Deadline deadline);
+  void Leave();
+  ErrorCode MaySend() const;
+  ErrorCode MayUse() const;
+  void Post(ExchangeKind kind);
+  void SetPhase(Phase phase, int64_t now_ns);
+  LrbcHeader* header() const { return region_.mapping()->header(); }
+
+  static constexpr int64_t kPatienceNs = 100'000'000;
+
+  std::string name_;
+  Options options_;
+  AttachedRegion region_;
+  StepArrays arrays_;
+  Waiter waiter_;
+  Doorbell own_bell_;
+  Doorbell engine_bell_;
+  uint32_t born_in_;  // ForkCount() of the owner
+
+  State state_ = State::kLost;
+  ErrorCode lost_to_ = ErrorCode::kPeerGone;
+  uint64_t seq_ = 0;  // exchanges completed, as the region counts
+  int64_t bad_action_ = -1;
+
+  uint64_t exchanges_ = 0;
+  uint64_t policy_ns_ = 0;
+  int64_t sent_at_ns_ = 0;
+  int64_t received_at_ns_ = 0;
+  StepTimesSnapshot engine_steps_at_attach_;
+
+  // Writer and readers: threads of this process; 1 while one is inside a call.
+  std::unique_ptr<std::atomic<bool>> in_use_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_

@@ -1,0 +1,278 @@
+#include "transport/session/engine_side.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/session/phase_word.h"
+#include "transport/session/step_times.h"
+
+namespace tandem {
+
+// Ends a long wait for what the condition does not show: a client that died, or
+// one that counts wrongly.
+class EngineSide::Watch final : public WaitWatch {
+ public:
+  explicit Watch(EngineSide* side) : side_(side) {}
+
+  ErrorCode Check(int64_t now_ns, bool interrupted) override {
+    event_ = side_->LookAfter(now_ns);
+    if (event_ == EngineEvent::kTimedOut && interrupted) {
+      event_ = EngineEvent::kInterrupted;
+    }
+    return event_ == EngineEvent::kTimedOut ? ErrorCode::kOk
+                                            : ErrorCode::kInterrupted;
+  }
+
+  EngineEvent event() const { return event_; }
+
+ private:
+  EngineSide* side_;
+  EngineEvent event_ = EngineEvent::kTimedOut;  // nothing to report
+};
+
+absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
+                                              const RegionSpec& spec,
+                                              const Options& options) {
+  absl::StatusOr<OwnedRegion> region =
+      OwnedRegion::Create(name, spec, options.region);
+  if (!region.ok()) return region.status();
+  return EngineSide(*std::move(region), options.wait);
+}
+
+EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
+    : region_(std::move(region)),
+      header_(region_.mapping()->header()),
+      // A private region still: the header is as PlanRegion made it.
+      arrays_(StepArrays::Of(*region_.mapping(), *header_)),
+      waiter_(Doorbell(&header_->engine_doorbell, &header_->engine_sleepers),
+              wait),
+      own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
+      client_bell_(&header_->client_doorbell, &header_->client_sleepers),
+      stop_requested_(std::make_unique<std::atomic<bool>>(false)) {
+  SetPhase(Phase::kResetting, MonotonicNanos());
+}
+
+EngineSide::EngineSide(EngineSide&&) noexcept = default;
+
+EngineSide::~EngineSide() {
+  if (!region_.IsOurs()) return;
+  SetPhase(Phase::kStopped, MonotonicNanos());
+  const std::shared_ptr<const RegionMapping> mapping = region_.mapping();
+  // Unlinks the name and drops the lock before the client looks.
+  { const OwnedRegion gone = std::move(region_); }
+  client_bell_.Ring();
+}
+
+absl::Status EngineSide::Open() {
+  SetPhase(Phase::kIdle, MonotonicNanos());
+  return region_.Link();
+}
+
+bool EngineSide::Ready() const {
+  // relaxed: the flag alone is what is asked.
+  if (stop_requested_->load(std::memory_order_relaxed)) return true;
+  // SYNC(lockstep.action): acquire; the number, then what it publishes.
+  if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
+    return true;
+  }
+  // SYNC(attach.hello): acquire; the request, then the mode it asks for.
+  return header_->attach_request.load(std::memory_order_acquire) != welcomed_;
+}
+
+EngineEvent EngineSide::Next(Deadline deadline) {
+  for (;;) {
+    Watch watch(this);
+    const ErrorCode code =
+        waiter_.Until([this] { return Ready(); }, deadline, watch);
+    EngineEvent event = EngineEvent::kTimedOut;
+    if (code == ErrorCode::kOk) {
+      event = Take();
+      // Take answered the client itself: there is nothing for the caller.
+      if (event == EngineEvent::kTimedOut) continue;
+    } else if (code != ErrorCode::kStepTimeout) {
+      event = watch.event();
+    }
+    return Deliver(event);
+  }
+}
+
+EngineEvent EngineSide::Poll() {
+  if (Ready()) return Deliver(Take());
+  const int64_t now = MonotonicNanos();
+  if (now - last_look_ns_ < kPollLookNs) return EngineEvent::kTimedOut;
+  last_look_ns_ = now;
+  return Deliver(LookAfter(now));
+}
+
+EngineEvent EngineSide::Take() {
+  // relaxed: the flag alone is what is asked.
+  if (stop_requested_->load(std::memory_order_relaxed)) {
+    return EngineEvent::kStopRequested;
+  }
+  // An exchange comes before a new client: it is the old one's last.
+  // SYNC(lockstep.action): acquire; the number, then what it publishes.
+  if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
+    nonsense_since_ns_ = 0;
+    taken_at_ns_ = MonotonicNanos();
+    // relaxed: action_seq published it.
+    kind_ = static_cast<ExchangeKind>(
+        header_->exchange_kind.load(std::memory_order_relaxed));
+    if (kind_ != ExchangeKind::kStep && kind_ != ExchangeKind::kResetOnly) {
+      Fail(ErrorCode::kUnsupported,
+           absl::StrCat("exchange_kind: expected 0 or 1, found ",
+                        static_cast<uint32_t>(kind_), "; nothing was stepped"));
+      return EngineEvent::kTimedOut;
+    }
+    SetPhase(
+        kind_ == ExchangeKind::kStep ? Phase::kStepping : Phase::kResetting,
+        taken_at_ns_);
+    return EngineEvent::kExchange;
+  }
+  // SYNC(attach.hello): acquire; the request, then the mode it asks for.
+  arriving_ = header_->attach_request.load(std::memory_order_acquire);
+  if (arriving_ == welcomed_) return EngineEvent::kTimedOut;
+  // relaxed: attach_request published it.
+  autoreset_mode_ = static_cast<AutoresetMode>(
+      header_->autoreset_mode.load(std::memory_order_relaxed));
+  if (autoreset_mode_ > AutoresetMode::kDisabled) {
+    Welcome(MakeError(ErrorCode::kUnsupported,
+                      absl::StrCat("autoreset_mode: expected 0 to 2, found ",
+                                   static_cast<uint32_t>(autoreset_mode_))));
+    return EngineEvent::kTimedOut;
+  }
+  SetPhase(Phase::kResetting, MonotonicNanos());
+  return EngineEvent::kClientArrived;
+}
+
+// What may have happened without a word; kTimedOut if nothing. Changes nothing
+// that a caller sees: the event may yet be overtaken by an exchange.
+EngineEvent EngineSide::LookAfter(int64_t now_ns) {
+  RestoreNameNowAndThen(now_ns);
+  if (has_client_ && !region_.ClientAlive()) return EngineEvent::kClientLeft;
+  // relaxed: only compared; an exchange is taken by Take's acquire.
+  const uint64_t action_seq =
+      header_->action_seq.load(std::memory_order_relaxed);
+  if (action_seq - frame_seq_ <= 1) {
+    nonsense_since_ns_ = 0;
+  } else if (nonsense_since_ns_ == 0) {
+    nonsense_since_ns_ = now_ns;
+  } else if (now_ns - nonsense_since_ns_ >= kPatienceNs) {
+    return EngineEvent::kBrokenClient;
+  }
+  return EngineEvent::kTimedOut;
+}
+
+EngineEvent EngineSide::Deliver(EngineEvent event) {
+  if (event == EngineEvent::kClientLeft) ForgetClient();
+  if (event == EngineEvent::kBrokenClient) Resynchronise();
+  return event;
+}
+
+// What a client that is gone had written but not sent.
+void EngineSide::ClearRequests() {
+  std::fill(arrays_.resets.begin(), arrays_.resets.end(), uint8_t{0});
+  // relaxed: the next action_seq or attach_ack publishes it.
+  header_->exchange_kind.store(0, std::memory_order_relaxed);
+}
+
+// From here on the region is as a foreign client expects it.
+void EngineSide::ForgetClient() {
+  has_client_ = false;
+  autoreset_mode_ = AutoresetMode::kSameStep;
+  ClearRequests();
+  // relaxed: labels; nobody is there to act on them.
+  header_->client_pid.store(0, std::memory_order_relaxed);
+  header_->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),
+                              std::memory_order_relaxed);
+}
+
+void EngineSide::Resynchronise() {
+  nonsense_since_ns_ = 0;
+  // relaxed: only the number is used, nothing that it would publish.
+  const uint64_t found = header_->action_seq.load(std::memory_order_relaxed);
+  broken_text_ = absl::StrCat("action_seq: expected ", frame_seq_, " or ",
+                              frame_seq_ + 1, ", found ", found,
+                              "; more than one client, or one that does not "
+                              "add 1 to what it found");
+  SetStatus(ErrorCode::kBrokenPeer, broken_text_);
+  frame_seq_ = found;
+  // SYNC(lockstep.frame): release; the error before the number.
+  header_->frame_seq.store(frame_seq_, std::memory_order_release);
+  client_bell_.RingIfAwaited();
+}
+
+void EngineSide::Publish() { Complete(ErrorCode::kOk, ""); }
+
+void EngineSide::Fail(ErrorCode code, absl::string_view text) {
+  Complete(code, text);
+}
+
+void EngineSide::Complete(ErrorCode code, absl::string_view text) {
+  SetStatus(code, text);
+  // A foreign client after this one finds the defaults.
+  ClearRequests();
+  ++frame_seq_;
+  // SYNC(lockstep.frame): release; results and cleared flags before the number.
+  header_->frame_seq.store(frame_seq_, std::memory_order_release);
+  client_bell_.RingIfAwaited();
+  // The client runs already; the books are done beside it.
+  const int64_t now = MonotonicNanos();
+  SetPhase(Phase::kIdle, now);
+  RecordStepTime(&header_->engine_step_times,
+                 static_cast<uint64_t>(now - taken_at_ns_));
+  RestoreNameNowAndThen(now);
+}
+
+void EngineSide::Welcome(const absl::Status& status) {
+  // relaxed: only compared; nothing that it publishes is read here.
+  const uint64_t action_seq =
+      header_->action_seq.load(std::memory_order_relaxed);
+  if (action_seq - frame_seq_ > 1) {  // the last client counted wrongly
+    frame_seq_ = action_seq;
+    // relaxed: attach_ack publishes it.
+    header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
+  }
+  nonsense_since_ns_ = 0;
+  ClearRequests();
+  SetStatus(CodeOf(status), absl::string_view(status.message().data(),
+                                              status.message().size()));
+  welcomed_ = arriving_;
+  has_client_ = status.ok();
+  SetPhase(Phase::kIdle, MonotonicNanos());
+  // SYNC(attach.welcome): release; fresh observations before the answer.
+  header_->attach_ack.store(welcomed_, std::memory_order_release);
+  client_bell_.RingIfAwaited();
+}
+
+void EngineSide::RequestStop() {
+  // relaxed: the flag alone is what is said.
+  stop_requested_->store(true, std::memory_order_relaxed);
+  own_bell_.Ring();
+}
+
+void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
+  if (code == ErrorCode::kOk && status_ == ErrorCode::kOk) return;
+  status_ = code;
+  std::memset(header_->error_text, 0, sizeof(header_->error_text));
+  text.copy(header_->error_text, sizeof(header_->error_text) - 1);
+  // relaxed: frame_seq or attach_ack publishes it.
+  header_->exchange_status.store(static_cast<uint32_t>(code),
+                                 std::memory_order_relaxed);
+}
+
+void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
+  // relaxed: for people; nothing is done on the strength of it.
+  header_->engine_phase.store(PackPhase(phase, now_ns),
+                              std::memory_order_relaxed);
+}
+
+void EngineSide::RestoreNameNowAndThen(int64_t now_ns) {
+  if (now_ns - name_checked_ns_ < kRestoreNameNs) return;
+  name_checked_ns_ = now_ns;
+  region_.RestoreName();
+}
+
+}  // namespace tandem

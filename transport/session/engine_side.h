@@ -1,0 +1,161 @@
+// EngineSide: the engine's end of the lock-step protocol.
+//
+// Data flow: client's actions -> Next() says kExchange -> the caller resets and
+// steps -> Publish() -> the client's recv returns.
+// Ownership: one thread of the engine process calls; RequestStop may come from
+// any thread or a signal handler. docs/protocol.md is the specification.
+//
+//   absl::StatusOr<EngineSide> side = EngineSide::Create("demo", spec, {});
+//   ... write first observations to side->arrays() ...
+//   absl::Status open = side->Open();
+//   for (;;) switch (side->Next(Deadline::Infinite())) {
+//     case EngineEvent::kExchange: Advance(*side); side->Publish(); break;
+//     case EngineEvent::kClientArrived: ResetAll(); side->Welcome(ok); break;
+//     case EngineEvent::kClientLeft: ResetAll(); break;
+//     case EngineEvent::kStopRequested: return;
+//     ...
+//   }
+
+#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
+#define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "transport/memory/owned_region.h"
+#include "transport/session/step_arrays.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+enum class [[nodiscard]] EngineEvent : uint8_t{
+    kExchange,       // act on kind(), arrays(), then Publish
+    kClientArrived,  // reset everything, then Welcome
+    kClientLeft,     // reset everything
+    kBrokenClient,   // action_seq made no sense; it was resynchronised, and the
+                     // client will be told. BrokenClientText() says what it was
+    kTimedOut,       // the deadline passed
+    kInterrupted,    // a signal handler ran; look at your flags, call again
+    kStopRequested,  // from now on every Next says so
+};
+
+// Move-only. States and legal calls:
+//
+//  state      entered by                      legal calls
+//  prepared   Create                          arrays, Open
+//  waiting    Open, Publish, Welcome, others  Next, Poll
+//  exchange   kExchange                       kind, arrays, Publish, Fail
+//  arrival    kClientArrived                  autoreset_mode, arrays, Welcome
+class EngineSide {
+ public:
+  struct Options {
+    RegionOptions region;
+    WaitStrategy wait = WaitStrategy::kAdaptive;
+  };
+
+  // Errors: those of OwnedRegion::Create.
+  static absl::StatusOr<EngineSide> Create(absl::string_view name,
+                                           const RegionSpec& spec,
+                                           const Options& options);
+  EngineSide(EngineSide&&) noexcept;
+  EngineSide& operator=(EngineSide&&) = delete;
+  // Says that the engine stopped, wakes the client, unlinks the region.
+  ~EngineSide();
+
+  // Gives the region its name: clients may come. Errors: OwnedRegion::Link.
+  absl::Status Open();
+
+  // Waits for the next thing to do. Does not allocate, but for kBrokenClient.
+  EngineEvent Next(Deadline deadline);
+
+  // The non-blocking form, for an engine that owns its loop: looks once and
+  // says kTimedOut if there is nothing. A system call every few milliseconds
+  // at most.
+  EngineEvent Poll();
+
+  // The exchange's results are in arrays(): hands them to the client. Clears
+  // the reset flags. One system call if the client sleeps, none otherwise.
+  void Publish();
+
+  // As Publish, but the client's recv gets `code` and `text`, of which it sees
+  // the first 239 bytes.
+  void Fail(ErrorCode code, absl::string_view text);
+
+  // Lets the new client in. With an error it is refused with that error.
+  void Welcome(const absl::Status& status);
+
+  // Makes Next return kStopRequested, soon also one that waits. Thread-safe and
+  // async-signal-safe.
+  void RequestStop();
+
+  // Of the exchange: what is asked for.
+  ExchangeKind kind() const { return kind_; }
+  // Of the client that arrived last; kSameStep when none has.
+  AutoresetMode autoreset_mode() const { return autoreset_mode_; }
+  bool HasClient() const { return has_client_; }
+  const StepArrays& arrays() const { return arrays_; }
+  // Exchanges completed since birth.
+  uint64_t frame_seq() const { return frame_seq_; }
+  const std::string& name() const { return region_.name(); }
+  const std::shared_ptr<const RegionMapping>& mapping() const {
+    return region_.mapping();
+  }
+  const std::string& BrokenClientText() const { return broken_text_; }
+
+ private:
+  class Watch;
+
+  EngineSide(OwnedRegion region, WaitStrategy wait);
+  bool Ready() const;
+  EngineEvent Take();
+  EngineEvent LookAfter(int64_t now_ns);
+  EngineEvent Deliver(EngineEvent event);
+  void Complete(ErrorCode code, absl::string_view text);
+  void ClearRequests();
+  void ForgetClient();
+  void Resynchronise();
+  void RestoreNameNowAndThen(int64_t now_ns);
+  void SetStatus(ErrorCode code, absl::string_view text);
+  void SetPhase(Phase phase, int64_t now_ns);
+
+  static constexpr int64_t kPollLookNs = 5'000'000;
+  static constexpr int64_t kRestoreNameNs = 100'000'000;
+  // How long a foreign writer may show nonsense before it counts.
+  static constexpr int64_t kPatienceNs = 100'000'000;
+
+  OwnedRegion region_;
+  LrbcHeader* header_;
+  StepArrays arrays_;
+  Waiter waiter_;
+  Doorbell own_bell_;
+  Doorbell client_bell_;
+
+  // Private truth: the region's copies can be scribbled over by the peer.
+  uint64_t frame_seq_ = 0;
+  uint32_t welcomed_ = 0;  // the attach_request answered last
+  uint32_t arriving_ = 0;  // the one being answered
+  ExchangeKind kind_ = ExchangeKind::kStep;
+  AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
+  bool has_client_ = false;
+  ErrorCode status_ = ErrorCode::kOk;  // as the region shows it
+  std::string broken_text_;
+
+  int64_t taken_at_ns_ = 0;
+  int64_t last_look_ns_ = 0;
+  int64_t name_checked_ns_ = 0;
+  int64_t nonsense_since_ns_ = 0;  // 0: action_seq makes sense
+
+  // Writer: any thread or signal handler; reader: the engine's thread. On the
+  // heap, so that a handler's pointer outlives a move.
+  std::unique_ptr<std::atomic<bool>> stop_requested_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_

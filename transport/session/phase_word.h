@@ -1,0 +1,67 @@
+// What a side does and since when, in one word that the other side can load.
+//
+// Data flow: each side publishes its own; the other's error texts and observers
+// read it. No heartbeat: a stuck step shows as one long phase.
+//
+//   word.store(PackPhase(Phase::kStepping, MonotonicNanos()), relaxed);
+//   PhaseSince now = UnpackPhase(word.load(relaxed));
+
+#ifndef TANDEM_TRANSPORT_SESSION_PHASE_WORD_H_
+#define TANDEM_TRANSPORT_SESSION_PHASE_WORD_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "schema/layout/lrbc.h"
+
+namespace tandem {
+
+struct PhaseSince {
+  Phase phase;
+  int64_t since_ns;  // CLOCK_MONOTONIC
+};
+
+// The top 4 bits hold the phase; the 60 below wrap after 36 years of uptime.
+constexpr uint64_t PackPhase(Phase phase, int64_t since_ns) {
+  return static_cast<uint64_t>(phase) << 60 |
+         (static_cast<uint64_t>(since_ns) & ((uint64_t{1} << 60) - 1));
+}
+
+// Any word unpacks; a phase that has no name is the peer's garbage.
+constexpr PhaseSince UnpackPhase(uint64_t word) {
+  return {static_cast<Phase>(word >> 60),
+          static_cast<int64_t>(word & ((uint64_t{1} << 60) - 1))};
+}
+
+constexpr const char* NameOf(Phase phase) {
+  switch (phase) {
+    case Phase::kAbsent:
+      return "absent";
+    case Phase::kAttaching:
+      return "attaching";
+    case Phase::kIdle:
+      return "idle";
+    case Phase::kWaiting:
+      return "waiting";
+    case Phase::kStepping:
+      return "stepping";
+    case Phase::kResetting:
+      return "resetting";
+    case Phase::kStopped:
+      return "stopped";
+  }
+  return "garbled";
+}
+
+// "stepping for 9.98 s".
+inline std::string Describe(PhaseSince phase, int64_t now_ns) {
+  const double secs =
+      static_cast<double>(std::max<int64_t>(now_ns - phase.since_ns, 0)) / 1e9;
+  return absl::StrFormat("%s for %.2f s", NameOf(phase.phase), secs);
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_PHASE_WORD_H_

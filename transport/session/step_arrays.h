@@ -1,0 +1,63 @@
+// StepArrays: the hot arrays of a region as typed spans.
+//
+// Data flow: client writes actions, resets, reset_seeds; engine all others.
+// Ownership: views into a mapping, valid as long as it is; between a send and
+// its recv they belong to the engine, otherwise to the client.
+//
+//   StepArrays arrays = StepArrays::Of(*mapping, checked_header);
+//   arrays.obs[env * arrays.obs_size + i]
+
+#ifndef TANDEM_TRANSPORT_SESSION_STEP_ARRAYS_H_
+#define TANDEM_TRANSPORT_SESSION_STEP_ARRAYS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "schema/layout/lrbc.h"
+#include "transport/memory/region_mapping.h"
+
+namespace tandem {
+
+struct StepArrays {
+  uint32_t num_envs = 0;
+  uint32_t obs_size = 0;
+  uint32_t act_size = 0;
+  std::span<float> obs;             // [num_envs, obs_size]
+  std::span<float> actions;         // [num_envs, act_size]
+  std::span<float> rewards;         // [num_envs], as all below but final_obs
+  std::span<uint8_t> dones;         // 1: the episode is over
+  std::span<uint8_t> truncateds;    // 1: it was cut short
+  std::span<uint8_t> terminateds;   // 1: it reached a terminal state
+  std::span<uint8_t> resets;        // kReset* bits
+  std::span<float> final_obs;       // [num_envs, obs_size]
+  std::span<uint64_t> reset_seeds;  // where resets has kResetSeeded
+
+  // `plan` is a header that PlanRegion made or CheckHeader passed: never the
+  // one inside the mapping, which the peer can change.
+  static StepArrays Of(const RegionMapping& mapping, const LrbcHeader& plan) {
+    const size_t envs = plan.num_envs;
+    const auto floats = [&](uint64_t offset, size_t count) {
+      return std::span<float>(mapping.At<float>(offset), count);
+    };
+    const auto flags = [&](uint64_t offset) {
+      return std::span<uint8_t>(mapping.At<uint8_t>(offset), envs);
+    };
+    return {.num_envs = plan.num_envs,
+            .obs_size = plan.obs_size,
+            .act_size = plan.act_size,
+            .obs = floats(plan.obs_offset, envs * plan.obs_size),
+            .actions = floats(plan.act_offset, envs * plan.act_size),
+            .rewards = floats(plan.rewards_offset, envs),
+            .dones = flags(plan.dones_offset),
+            .truncateds = flags(plan.truncateds_offset),
+            .terminateds = flags(plan.terminateds_offset),
+            .resets = flags(plan.resets_offset),
+            .final_obs = floats(plan.final_obs_offset, envs * plan.obs_size),
+            .reset_seeds = std::span<uint64_t>(
+                mapping.At<uint64_t>(plan.reset_seeds_offset), envs)};
+  }
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_STEP_ARRAYS_H_
