@@ -51,21 +51,20 @@ def read_graph(xml: str) -> list[Rule]:
     """
     rules = []
     for element in ElementTree.fromstring(xml).iter("rule"):
-        data = {label.get("value", "") for label in element.iterfind("list[@name='data']/label")}
-        everything = {label.get("value", "") for label in element.iter("label")}
-        # A label may be data and something else as well: count it as data only if no other attribute has it.
-        other = {
-            label.get("value", "")
-            for attribute in element
-            if attribute.get("name") != "data"
-            for label in attribute.iter("label")
-        }
-        everything = {item.get("name", "") for item in element.iterfind("rule-input")} | everything
+        labels: dict[str, set[str]] = {"data": set(), "visibility": set()}
+        for attribute in element:
+            names = {label.get("value", "") for label in attribute.iter("label")}
+            labels.setdefault(attribute.get("name", ""), set()).update(names)
+        data = labels.pop("data")
+        del labels["visibility"]
+        inputs = set().union(*labels.values())
+        # What a rule uses without an attribute of its own that says so counts as input, unless it is data only.
+        inputs |= {item.get("name", "") for item in element.iterfind("rule-input")} - data
         rules.append(
             Rule(
                 label=element.get("name", ""),
                 kind=element.get("class", ""),
-                inputs=frozenset(everything - (data - other)),
+                inputs=frozenset(inputs),
                 data=frozenset(data),
             )
         )

@@ -65,6 +65,15 @@ def test_accepts_the_binary_of_another_component_as_data_only() -> None:
     assert list(find_problems(read_graph(_graph(label, used, attribute="srcs", used_kind="cc_binary"))))
 
 
+def test_visibility_is_no_dependency() -> None:
+    """Who may see a rule is named by label as well."""
+    label, seen_by = "//schema/layout:a", "//client_py:__subpackages__"
+    graph = _graph(label, "//schema/layout:b").replace(
+        "<rule-input", f'<list name="visibility"><label value="{seen_by}"/></list><rule-input'
+    )
+    assert not list(find_problems(read_graph(graph)))
+
+
 def test_accepts_the_testing_library_in_tests_only() -> None:
     """What ships does not depend on tools."""
     label, used = "//client_py/tandem:a", "//tools/testing:pytest_main"
