@@ -1,0 +1,115 @@
+"""Python packages: a virtual environment made from the lock file, and what C++ and Python targets need of it."""
+
+_BUILD = """
+load("@bazel_tools//tools/python:toolchain.bzl", "py_runtime_pair")
+
+package(default_visibility = ["//visibility:public"])
+
+# Headers of the Python that runs the tests.
+cc_library(
+    name = "python_headers",
+    hdrs = glob(["python_include/**/*.h"]),
+    includes = ["python_include"],
+)
+
+cc_library(
+    name = "pybind11",
+    hdrs = glob(["pybind11_include/**/*.h"]),
+    includes = ["pybind11_include"],
+    deps = [":python_headers"],
+)
+
+# MuJoCo's C API.
+cc_library(
+    name = "mujoco",
+    srcs = ["mujoco_lib/{libmujoco}"],
+    hdrs = glob(["mujoco_include/**/*.h"]),
+    includes = ["mujoco_include"],
+)
+
+# The model files of Gymnasium's MuJoCo environments.
+filegroup(
+    name = "gymnasium_mujoco_assets",
+    srcs = glob(["gymnasium_mujoco_assets/**"]),
+)
+
+py_runtime(
+    name = "python3",
+    interpreter_path = "{python}",
+    stub_shebang = "#!{python}",
+    python_version = "PY3",
+)
+
+py_runtime_pair(
+    name = "python",
+    py3_runtime = ":python3",
+)
+
+toolchain(
+    name = "toolchain",
+    toolchain = ":python",
+    toolchain_type = "@bazel_tools//tools/python:toolchain_type",
+)
+"""
+
+def _run(ctx, what, command):
+    result = ctx.execute(
+        command,
+        timeout = 1800,
+        environment = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONNOUSERSITE": "1", "PYTHONPATH": ""},
+    )
+    if result.return_code:
+        fail("%s failed:\n%s%s" % (what, result.stdout, result.stderr))
+    return result.stdout.strip()
+
+def _pip_repository_impl(ctx):
+    interpreter = ctx.read(ctx.attr.interpreter).strip()
+    requirements = ctx.path(ctx.attr.requirements)
+
+    ctx.report_progress("Making a virtual environment of " + interpreter)
+    _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", "venv"])
+
+    ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
+    _run(ctx, "pip install of " + str(ctx.attr.requirements), [
+        "venv/bin/pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--requirement",
+        requirements,
+    ])
+
+    ctx.report_progress("Reading where the packages lie")
+    include, site = _run(ctx, "asking Python for its folders", [
+        "venv/bin/python",
+        "-c",
+        "import sysconfig; paths = sysconfig.get_paths(); print(paths['include'], paths['purelib'], sep='\\n')",
+    ]).split("\n")
+    libmujoco = [
+        file
+        for file in ctx.path(site + "/mujoco").readdir()
+        if file.basename.startswith("libmujoco.so")
+    ]
+    if len(libmujoco) != 1:
+        fail("Expected one libmujoco.so.* in %s/mujoco, found %s." % (site, libmujoco))
+
+    ctx.symlink(include, "python_include")
+    ctx.symlink(site + "/pybind11/include", "pybind11_include")
+    ctx.symlink(site + "/mujoco/include", "mujoco_include")
+    ctx.symlink(libmujoco[0], "mujoco_lib/" + libmujoco[0].basename)
+    ctx.symlink(site + "/gymnasium/envs/mujoco/assets", "gymnasium_mujoco_assets")
+    ctx.file("BUILD.bazel", _BUILD.format(
+        libmujoco = libmujoco[0].basename,
+        python = ctx.path("venv/bin/python"),
+    ))
+
+pip_repository = repository_rule(
+    implementation = _pip_repository_impl,
+    attrs = {
+        "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
+        "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
+    },
+)

@@ -1,0 +1,93 @@
+"""Debian's C++ libraries as Bazel repositories.
+
+Headers are linked folder by folder rather than all of /usr/include, so that the compiler's own #include_next chain
+stays as it is, and come in as system includes: they never warn.
+"""
+
+_LIBRARY = """
+cc_library(
+    name = "{name}",
+    hdrs = glob(["include/**"]),
+    includes = ["include"],
+    linkopts = {linkopts},
+    visibility = ["//visibility:public"],
+)
+"""
+
+# Bazel's name for a part of Abseil -> the targets it has. Each stands for the whole library: the linker takes from
+# the archives what is used.
+_ABSEIL_PACKAGES = {
+    "algorithm": ["container"],
+    "base": ["base", "core_headers", "no_destructor"],
+    "cleanup": ["cleanup"],
+    "container": ["btree", "fixed_array", "flat_hash_map", "flat_hash_set", "inlined_vector"],
+    "debugging": ["failure_signal_handler", "stacktrace", "symbolize"],
+    "flags": ["flag", "parse", "reflection", "usage"],
+    "functional": ["any_invocable", "bind_front", "function_ref"],
+    "hash": ["hash"],
+    "memory": ["memory"],
+    "random": ["random"],
+    "status": ["status", "statusor"],
+    "strings": ["str_format", "strings"],
+    "synchronization": ["synchronization"],
+    "time": ["time"],
+    "types": ["span"],
+}
+
+def _multiarch_folder(ctx):
+    machine = ctx.execute(["uname", "-m"]).stdout.strip()
+    return ctx.path("/usr/lib/%s-linux-gnu" % machine)
+
+def _link_headers(ctx, folders, package):
+    for folder in folders:
+        source = ctx.path("/usr/include/" + folder)
+        if not source.exists:
+            fail("%s expected, but not found. Next: tools/setup, or apt-get install %s." % (source, package))
+        ctx.symlink(source, "include/" + folder)
+
+def _link_options(ctx, files, package):
+    folder = _multiarch_folder(ctx)
+    for file in files:
+        if not folder.get_child(file).exists:
+            fail("%s expected, but not found in %s. Next: tools/setup, or apt-get install %s." % (file, folder, package))
+
+    # A group lets the archives stand in any order.
+    return ["-Wl,--start-group"] + ["-l:" + file for file in files] + ["-Wl,--end-group", "-lpthread"]
+
+def _system_library_repository_impl(ctx):
+    _link_headers(ctx, ctx.attr.headers, ctx.attr.package)
+    ctx.file("BUILD.bazel", "".join([
+        _LIBRARY.format(name = name, linkopts = _link_options(ctx, files, ctx.attr.package))
+        for name, files in ctx.attr.archives.items()
+    ]))
+
+system_library_repository = repository_rule(
+    doc = "One Debian -dev package: its headers, and a target for each group of libraries.",
+    implementation = _system_library_repository_impl,
+    local = True,
+    attrs = {
+        "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
+        "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
+        "package": attr.string(mandatory = True, doc = "the Debian package, for the error message"),
+    },
+)
+
+def _abseil_repository_impl(ctx):
+    _link_headers(ctx, ["absl"], "libabsl-dev")
+    archives = sorted([
+        file.basename
+        for file in _multiarch_folder(ctx).readdir()
+        if file.basename.startswith("libabsl_") and file.basename.endswith(".a")
+    ])
+    ctx.file("BUILD.bazel", _LIBRARY.format(name = "absl", linkopts = _link_options(ctx, archives, "libabsl-dev")))
+    for package, targets in _ABSEIL_PACKAGES.items():
+        ctx.file("absl/%s/BUILD.bazel" % package, "".join([
+            'alias(name = "%s", actual = "//:absl", visibility = ["//visibility:public"])\n' % target
+            for target in targets
+        ]))
+
+abseil_repository = repository_rule(
+    doc = "Debian's Abseil under the target names that Abseil's own Bazel build uses.",
+    implementation = _abseil_repository_impl,
+    local = True,
+)

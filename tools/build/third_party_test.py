@@ -1,0 +1,30 @@
+"""Imports every Python package once, and checks that it is the locked interpreter that runs."""
+
+import sys
+from pathlib import Path
+
+import flatbuffers
+import gymnasium
+import matplotlib
+import mujoco
+import numpy as np
+import pytest_main
+
+
+def test_interpreter_is_the_one_named_in_the_workspace() -> None:
+    """The virtual environment stands on the Python of tools/build/python_interpreter."""
+    named = Path("tools/build/python_interpreter").read_text(encoding="utf-8").strip()
+    assert Path(sys.executable).resolve() == Path(named).resolve()
+
+
+def test_packages_import_and_work_together() -> None:
+    """One small model goes through MuJoCo and NumPy."""
+    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
+    assert np.isfinite(model.opt.timestep)
+    assert gymnasium.__version__ == "1.4.0"
+    assert flatbuffers.Builder(0) is not None
+    assert matplotlib.__version__
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
