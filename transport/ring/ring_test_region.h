@@ -78,6 +78,11 @@ class TestRegion {
     // relaxed: as above.
     return header().read_pos.load(std::memory_order_relaxed);
   }
+  // How many threads of the writer's side sleep.
+  uint32_t writer_sleepers() {
+    // relaxed: as above.
+    return head_->writer_sleepers.load(std::memory_order_relaxed);
+  }
   uint32_t WordAt(uint32_t offset) {
     uint32_t word;
     std::memcpy(&word, data().data() + offset, sizeof(word));
