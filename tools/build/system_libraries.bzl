@@ -72,14 +72,37 @@ system_library_repository = repository_rule(
     },
 )
 
+_ABSEIL_LIBRARY = """
+# Debian's archives fit into executables only: they are not position-independent. What is linked into a shared object
+# (a Python module) takes the shared libraries, which Bazel sees as the position-independent archive. Both files are
+# linker scripts that name the real ones.
+cc_library(
+    name = "absl",
+    srcs = [
+        "libabsl.a",
+        "libabsl.pic.a",
+    ],
+    hdrs = glob(["include/**"]),
+    includes = ["include"],
+    linkopts = ["-lpthread"],
+    visibility = ["//visibility:public"],
+)
+"""
+
 def _abseil_repository_impl(ctx):
     _link_headers(ctx, ["absl"], "libabsl-dev")
-    archives = sorted([
-        file.basename
+    files = {
+        file.basename: str(file)
         for file in _multiarch_folder(ctx).readdir()
-        if file.basename.startswith("libabsl_") and file.basename.endswith(".a")
-    ])
-    ctx.file("BUILD.bazel", _LIBRARY.format(name = "absl", linkopts = _link_options(ctx, archives, "libabsl-dev")))
+        if file.basename.startswith("libabsl_")
+    }
+    archives = [path for name, path in sorted(files.items()) if name.endswith(".a")]
+    shared = [path for name, path in sorted(files.items()) if name.split(".so.")[-1].isdigit()]
+    if not archives or not shared:
+        fail("Abseil's libraries expected, but not found. Next: tools/setup, or apt-get install libabsl-dev.")
+    ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
+    ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
+    ctx.file("BUILD.bazel", _ABSEIL_LIBRARY)
     for package, targets in _ABSEIL_PACKAGES.items():
         ctx.file("absl/%s/BUILD.bazel" % package, "".join([
             'alias(name = "%s", actual = "//:absl", visibility = ["//visibility:public"])\n' % target

@@ -1,4 +1,5 @@
-// Links every third-party library once, so that a broken one is seen here rather than in whatever uses it first.
+// Links every third-party library once, so that a broken one is seen here
+// rather than in whatever uses it first.
 #include <benchmark/benchmark.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +49,9 @@ TEST(Abseil, ContainersTimeAndLocksLink) {
   absl::Mutex mutex;
   absl::MutexLock lock(&mutex);
   bool cleaned = false;
-  { absl::Cleanup cleanup = [&cleaned] { cleaned = true; }; }
+  {
+    absl::Cleanup cleanup = [&cleaned] { cleaned = true; };
+  }
   EXPECT_TRUE(cleaned);
   EXPECT_EQ(map["a"], absl::MakeConstSpan(numbers).front());
   EXPECT_GT(absl::Now(), absl::UnixEpoch());

@@ -8,7 +8,8 @@ import gymnasium
 import matplotlib
 import mujoco
 import numpy as np
-import pytest_main
+
+from tools.testing import pytest_main
 
 
 def test_interpreter_is_the_one_named_in_the_workspace() -> None:

@@ -1,7 +1,9 @@
 """Runs a pytest file as a Bazel test.
 
-A test file ends with:
+A test file has:
 
+    from tools.testing import pytest_main
+    ...
     if __name__ == "__main__":
         pytest_main.run(__file__)
 """

@@ -1,0 +1,133 @@
+"""Checks over the build graph that dependencies between the project's layers point down only.
+
+    client_py, engine_adapter, viz, slow_lane  ->  transport  ->  schema
+    within transport: session -> ring -> wait, memory -> base
+
+The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
+one depends on tests/ or tools/, except that test rules may use //tools/testing. A folder that is not in the table is a
+problem: its place among the layers has to be decided first.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+# Layer -> the layers that it may depend on, besides itself.
+_BELOW: dict[str, frozenset[str]] = {
+    "schema": frozenset(),
+    "transport/base": frozenset({"schema"}),
+    "transport/wait": frozenset({"schema", "transport/base"}),
+    "transport/memory": frozenset({"schema", "transport/base"}),
+}
+_BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
+_BELOW["transport/session"] = _BELOW["transport/ring"] | {"transport/ring"}
+_TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
+_BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
+
+_SEE_EVERYTHING = ("tests", "tools")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One target of the build graph."""
+
+    label: str
+    kind: str  # such as "cc_library"
+    inputs: frozenset[str]  # labels of every attribute but data
+    data: frozenset[str]
+
+
+def read_graph(xml: str) -> list[Rule]:
+    """Reads the output of `bazel query --output=xml`.
+
+    Args:
+      xml: The output.
+
+    Returns:
+      Its rules.
+    """
+    rules = []
+    for element in ElementTree.fromstring(xml).iter("rule"):
+        labels: dict[str, set[str]] = {"data": set(), "visibility": set()}
+        for attribute in element:
+            names = {label.get("value", "") for label in attribute.iter("label")}
+            labels.setdefault(attribute.get("name", ""), set()).update(names)
+        data = labels.pop("data")
+        del labels["visibility"]
+        inputs = set().union(*labels.values())
+        # What a rule uses without an attribute of its own that says so counts as input, unless it is data only.
+        inputs |= {item.get("name", "") for item in element.iterfind("rule-input")} - data
+        rules.append(
+            Rule(
+                label=element.get("name", ""),
+                kind=element.get("class", ""),
+                inputs=frozenset(inputs),
+                data=frozenset(data),
+            )
+        )
+    return rules
+
+
+def layer_of(label: str) -> str:
+    """Names the layer that a label such as //transport/ring:spsc lies in.
+
+    Args:
+      label: An absolute label of this workspace.
+
+    Returns:
+      "transport/ring", "schema" ...; for a folder in no layer its first part.
+    """
+    parts = label.removeprefix("//").split(":")[0].split("/")
+    return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
+
+
+def find_problems(rules: list[Rule]) -> Iterator[str]:
+    """Finds the dependencies that point the wrong way.
+
+    Args:
+      rules: The whole graph.
+
+    Yields:
+      One sentence each.
+    """
+    kinds = {rule.label: rule.kind for rule in rules}
+    for rule in rules:
+        layer = layer_of(rule.label)
+        if layer in _SEE_EVERYTHING or rule.label.startswith(("//:", "@")):
+            continue
+        if layer not in _BELOW:
+            yield f"{rule.label}: expected a layer of the table in tools/checks/dependencies.py, found {layer}"
+            continue
+        for used in sorted(rule.inputs | rule.data):
+            target = layer_of(used)
+            if not used.startswith("//") or target == layer or target in _BELOW[layer]:
+                continue
+            if used.startswith("//tools/testing:") and rule.kind.endswith("_test"):
+                continue
+            if used not in rule.inputs and target in _TOP and kinds.get(used, "").endswith("_binary"):
+                continue
+            allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
+            yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"
+
+
+def main() -> int:
+    """Checks a graph and prints the problems.
+
+    Returns:
+      The exit code: 0 if there are none.
+    """
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graph", type=Path, help="output of: bazel query --output=xml 'kind(rule, //...)'")
+    rules = read_graph(parser.parse_args().graph.read_text("utf-8"))
+    problems = list(find_problems(rules))
+    if not rules:
+        problems = ["expected rules in the build graph, found none"]
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Tests of dependencies."""
+
+import pytest
+
+from tools.checks.dependencies import find_problems, read_graph
+from tools.testing import pytest_main
+
+
+def _graph(label: str, used: str, *, attribute: str = "deps", kind: str = "cc_library", used_kind: str = "") -> str:
+    """Returns a graph in which one rule uses another."""
+    return f"""<query>
+      <rule class="{kind}" name="{label}">
+        <list name="{attribute}"><label value="{used}"/></list>
+        <rule-input name="{used}"/>
+      </rule>
+      <rule class="{used_kind or "cc_library"}" name="{used}"/>
+    </query>"""
+
+
+@pytest.mark.parametrize(
+    ("label", "used"),
+    [
+        ("//schema/layout:a", "//transport/base:b"),
+        ("//transport/base:a", "//transport/memory:b"),
+        ("//transport/wait:a", "//transport/memory:b"),
+        ("//transport/ring:a", "//transport/session:b"),
+        ("//transport/session:a", "//engine_adapter/core:b"),
+        ("//client_py/tandem:a", "//engine_adapter/core:b"),
+        ("//engine_adapter/core:a", "//client_py/bindings:b"),
+        ("//viz/viewer:a", "//slow_lane/store:b"),
+        ("//client_py/tandem:a", "//tests/faults:b"),
+        ("//schema/layout:a", "//tools/testing:b"),
+        ("//novelty:a", "//schema/layout:b"),
+    ],
+)
+def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) -> None:
+    """The message names the rule that has it."""
+    (problem,) = [line for line in find_problems(read_graph(_graph(label, used))) if line.startswith(label)]
+    assert problem
+
+
+@pytest.mark.parametrize(
+    ("label", "used"),
+    [
+        ("//transport/base:a", "//schema/layout:b"),
+        ("//transport/session:a", "//transport/ring:b"),
+        ("//transport/session:a", "//transport/base:b"),
+        ("//transport/ring:a", "//transport/memory:b"),
+        ("//client_py/tandem:a", "//transport/session:b"),
+        ("//tests/faults:a", "//client_py/tandem:b"),
+        ("//tools:a", "//engine_adapter/core:b"),
+        ("//transport/base:a", "@com_google_absl//absl/status:status"),
+    ],
+)
+def test_accepts_a_dependency_that_points_down(label: str, used: str) -> None:
+    """External libraries are below everything."""
+    assert not list(find_problems(read_graph(_graph(label, used))))
+
+
+def test_accepts_the_binary_of_another_component_as_data_only() -> None:
+    """Neither its library as data, nor the binary as a source."""
+    label, used = "//client_py/tandem:a", "//engine_adapter/mujoco:server"
+    assert not list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_binary"))))
+    assert list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_library"))))
+    assert list(find_problems(read_graph(_graph(label, used, attribute="srcs", used_kind="cc_binary"))))
+
+
+def test_visibility_is_no_dependency() -> None:
+    """Who may see a rule is named by label as well."""
+    label, seen_by = "//schema/layout:a", "//client_py:__subpackages__"
+    graph = _graph(label, "//schema/layout:b").replace(
+        "<rule-input", f'<list name="visibility"><label value="{seen_by}"/></list><rule-input'
+    )
+    assert not list(find_problems(read_graph(graph)))
+
+
+def test_accepts_the_testing_library_in_tests_only() -> None:
+    """What ships does not depend on tools."""
+    label, used = "//client_py/tandem:a", "//tools/testing:pytest_main"
+    assert not list(find_problems(read_graph(_graph(label, used, kind="py_test"))))
+    assert list(find_problems(read_graph(_graph(label, used, kind="py_library"))))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

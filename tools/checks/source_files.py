@@ -1,0 +1,24 @@
+"""Where the project's own source files are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+COMPONENTS = ("schema", "transport", "engine_adapter", "client_py", "viz", "slow_lane")
+FOLDERS = (*COMPONENTS, "tests", "tools")
+
+
+def source_files(root: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Finds source files, in the order of their paths.
+
+    Args:
+      root: Top of the source tree.
+      folders: Folders below it to search; those that don't exist are passed over.
+      suffixes: Endings of the files wanted, such as ".cc".
+
+    Yields:
+      Paths relative to `root`.
+    """
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file():
+                yield path.relative_to(root)
