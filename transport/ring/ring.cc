@@ -1,0 +1,277 @@
+#include "transport/ring/ring.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "schema/layout/shared_word.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// How often a peer's word that cannot be is looked at before it counts as
+// broken: some 20 us, or as many turns of a peer on the same core.
+constexpr int kLooks = 64;
+
+template <typename Look>
+bool BecomesPossible(Look look) {
+  for (int i = 0; i < kLooks; ++i) {
+    if (look()) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+// An entry's length, or kRingSkip. Loaded as an atomic so that it is read once:
+// a peer cannot change it between check and use.
+SharedWord<uint32_t>& LengthAt(std::byte* data, uint32_t offset) {
+  return *reinterpret_cast<SharedWord<uint32_t>*>(data + offset);
+}
+
+constexpr uint32_t EntryBytes(uint32_t message_bytes) {
+  constexpr uint32_t kMask = kRingEntryAlignment - 1;
+  return (static_cast<uint32_t>(sizeof(uint32_t)) + message_bytes + kMask) &
+         ~kMask;
+}
+
+constexpr bool IsPossible(uint32_t used, uint32_t capacity) {
+  return used <= capacity && used % kRingEntryAlignment == 0;
+}
+
+struct Positions {
+  uint32_t write_pos;
+  uint32_t read_pos;
+};
+
+absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
+                                        std::span<std::byte> data) {
+  if (!std::has_single_bit(data.size()) || data.size() < kMinRingBytes ||
+      data.size() > kMaxRingBytes ||
+      reinterpret_cast<uintptr_t>(data.data()) % kRingEntryAlignment != 0) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("ring data: expected a power of two of bytes from ",
+                     kMinRingBytes, " to ", kMaxRingBytes, ", aligned to ",
+                     kRingEntryAlignment, "; found ", data.size(), " bytes at ",
+                     reinterpret_cast<uintptr_t>(data.data())));
+  }
+  Positions positions;
+  if (!BecomesPossible([&] {
+        // SYNC(ring.free): acquire; the reader's copies before we overwrite.
+        positions.read_pos = header.read_pos.load(std::memory_order_acquire);
+        // SYNC(ring.commit): acquire; the index before the entries.
+        positions.write_pos = header.write_pos.load(std::memory_order_acquire);
+        return positions.read_pos % kRingEntryAlignment == 0 &&
+               IsPossible(positions.write_pos - positions.read_pos,
+                          static_cast<uint32_t>(data.size()));
+      })) {
+    return MakeError(
+        ErrorCode::kBrokenPeer,
+        absl::StrCat("ring of ", data.size(),
+                     " bytes: expected multiples of 8 that differ by no more; "
+                     "found write_pos ",
+                     positions.write_pos, ", read_pos ", positions.read_pos,
+                     ". Restart the engine."));
+  }
+  return positions;
+}
+
+}  // namespace
+
+void ResetRing(RingHeader* header) {
+  // SYNC(ring.free): release; nothing of ours before it needs to be seen.
+  header->read_pos.store(0, std::memory_order_release);
+  // SYNC(ring.commit): release; as above.
+  header->write_pos.store(0, std::memory_order_release);
+}
+
+absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
+                                              std::span<std::byte> data,
+                                              Doorbell reader_bell) {
+  const absl::StatusOr<Positions> positions = LoadPositions(*header, data);
+  if (!positions.ok()) return positions.status();
+  return RingWriter(header, data.data(), static_cast<uint32_t>(data.size()),
+                    reader_bell, positions->write_pos, positions->read_pos);
+}
+
+RingWriter::RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
+                       Doorbell reader_bell, uint32_t write_pos,
+                       uint32_t read_pos)
+    : header_(header),
+      data_(data),
+      capacity_(capacity),
+      reader_bell_(reader_bell),
+      write_pos_(write_pos),
+      read_pos_(read_pos) {}
+
+bool RingWriter::HasRoom(uint32_t bytes) const {
+  return bytes <= capacity_ - (write_pos_ - read_pos_);
+}
+
+// False: the reader is broken.
+bool RingWriter::RefreshReadPos() {
+  const uint32_t used_before = write_pos_ - read_pos_;
+  broken_ = !BecomesPossible([&] {
+    // SYNC(ring.free): acquire; the reader's copies before we overwrite.
+    const uint32_t read_pos = header_->read_pos.load(std::memory_order_acquire);
+    const uint32_t used = write_pos_ - read_pos;
+    if (!IsPossible(used, used_before)) return false;  // it never goes back
+    read_pos_ = read_pos;
+    return true;
+  });
+  return !broken_;
+}
+
+ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
+  if (broken_) return ErrorCode::kBrokenPeer;
+  if (message.size() > max_message_bytes()) return ErrorCode::kMessageTooLarge;
+  const uint32_t message_bytes = static_cast<uint32_t>(message.size());
+  const uint32_t entry_bytes = EntryBytes(message_bytes);
+  uint32_t offset = write_pos_ & (capacity_ - 1);
+  const uint32_t to_end = capacity_ - offset;
+  const uint32_t skipped_bytes = to_end < entry_bytes ? to_end : 0;
+  const uint32_t needed_bytes = skipped_bytes + entry_bytes;
+  if (!HasRoom(needed_bytes)) {
+    if (!RefreshReadPos()) return ErrorCode::kBrokenPeer;
+    if (!HasRoom(needed_bytes)) return ErrorCode::kRingFull;
+  }
+  if (skipped_bytes > 0) {
+    // relaxed: published by ring.commit below.
+    LengthAt(data_, offset).store(kRingSkip, std::memory_order_relaxed);
+    offset = 0;
+  }
+  // The padding is zero; the entry's last 8 bytes are all of it that can be.
+  std::memset(data_ + offset + entry_bytes - kRingEntryAlignment, 0,
+              kRingEntryAlignment);
+  // relaxed: published by ring.commit below.
+  LengthAt(data_, offset).store(message_bytes, std::memory_order_relaxed);
+  if (message_bytes > 0) {
+    std::memcpy(data_ + offset + sizeof(uint32_t), message.data(),
+                message_bytes);
+  }
+  write_pos_ += needed_bytes;
+  // SYNC(ring.commit): release; the entry before the index.
+  header_->write_pos.store(write_pos_, std::memory_order_release);
+  reader_bell_.RingIfAwaited();
+  return ErrorCode::kOk;
+}
+
+ErrorCode RingWriter::Write(std::span<const std::byte> message,
+                            Deadline deadline, Waiter& waiter,
+                            WaitWatch& watch) {
+  // The waiter may ask again after it got its yes: write once only.
+  ErrorCode outcome = ErrorCode::kRingFull;
+  const ErrorCode waited = waiter.Until(
+      [&] {
+        if (outcome == ErrorCode::kRingFull) outcome = TryWrite(message);
+        return outcome != ErrorCode::kRingFull;
+      },
+      deadline, watch);
+  return waited == ErrorCode::kOk ? outcome : waited;
+}
+
+absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
+                                              std::span<std::byte> data,
+                                              Doorbell writer_bell) {
+  const absl::StatusOr<Positions> positions = LoadPositions(*header, data);
+  if (!positions.ok()) return positions.status();
+  return RingReader(header, data.data(), static_cast<uint32_t>(data.size()),
+                    writer_bell, positions->write_pos, positions->read_pos);
+}
+
+RingReader::RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
+                       Doorbell writer_bell, uint32_t write_pos,
+                       uint32_t read_pos)
+    : header_(header),
+      data_(data),
+      capacity_(capacity),
+      writer_bell_(writer_bell),
+      write_pos_(write_pos),
+      read_pos_(read_pos) {}
+
+// False: what the region holds cannot be (yet).
+bool RingReader::RefreshWritePos() {
+  // SYNC(ring.commit): acquire; the index before the entries.
+  const uint32_t write_pos = header_->write_pos.load(std::memory_order_acquire);
+  const uint32_t published = write_pos - read_pos_;
+  if (!IsPossible(published, capacity_)) return false;
+  if (published < write_pos_ - read_pos_) return false;  // it never goes back
+  write_pos_ = write_pos;
+  return true;
+}
+
+// Advances and publishes read_pos.
+void RingReader::Free(uint32_t bytes) {
+  read_pos_ += bytes;
+  // SYNC(ring.free): release; our copy before the room is given back.
+  header_->read_pos.store(read_pos_, std::memory_order_release);
+  writer_bell_.RingIfAwaited();
+}
+
+// What is published and lies at read_pos_: kOk and an entry inside the data,
+// kRingEmpty, or kBrokenPeer, which is not yet the last word. Frees a skip.
+ErrorCode RingReader::FindEntry(uint32_t* offset, uint32_t* length) {
+  for (;;) {
+    const uint32_t published = write_pos_ - read_pos_;
+    if (published == 0) return ErrorCode::kRingEmpty;
+    *offset = read_pos_ & (capacity_ - 1);
+    const uint32_t to_end = capacity_ - *offset;
+    // relaxed: ordered by ring.commit, in RefreshWritePos.
+    *length = LengthAt(data_, *offset).load(std::memory_order_relaxed);
+    if (*length == kRingSkip) {
+      // Only what lacks room for some entry is skipped. At the start of the
+      // data that is never so: one skip doesn't follow another.
+      if (to_end >= capacity_ / 2 || to_end > published) break;
+      Free(to_end);
+      continue;
+    }
+    if (*length > max_message_bytes()) break;
+    const uint32_t entry_bytes = EntryBytes(*length);
+    if (entry_bytes > to_end || entry_bytes > published) break;
+    return ErrorCode::kOk;
+  }
+  return ErrorCode::kBrokenPeer;
+}
+
+ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
+  if (broken_) return ErrorCode::kBrokenPeer;
+  uint32_t offset = 0;
+  uint32_t length = 0;
+  ErrorCode found = FindEntry(&offset, &length);
+  if (found != ErrorCode::kOk) {
+    broken_ = !BecomesPossible([&] {
+      if (!RefreshWritePos()) return false;
+      found = FindEntry(&offset, &length);
+      return found != ErrorCode::kBrokenPeer;
+    });
+    if (broken_) return ErrorCode::kBrokenPeer;
+    if (found != ErrorCode::kOk) return found;
+  }
+  *bytes = length;
+  if (length > buffer.size()) return ErrorCode::kInvalidArgument;
+  if (length > 0) {
+    std::memcpy(buffer.data(), data_ + offset + sizeof(uint32_t), length);
+  }
+  Free(EntryBytes(length));
+  return ErrorCode::kOk;
+}
+
+ErrorCode RingReader::Read(std::span<std::byte> buffer, size_t* bytes,
+                           Deadline deadline, Waiter& waiter,
+                           WaitWatch& watch) {
+  // The waiter may ask again after it got its yes: read once only.
+  ErrorCode outcome = ErrorCode::kRingEmpty;
+  const ErrorCode waited = waiter.Until(
+      [&] {
+        if (outcome == ErrorCode::kRingEmpty) outcome = TryRead(buffer, bytes);
+        return outcome != ErrorCode::kRingEmpty;
+      },
+      deadline, watch);
+  return waited == ErrorCode::kOk ? outcome : waited;
+}
+
+}  // namespace tandem

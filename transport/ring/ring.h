@@ -1,0 +1,157 @@
+// The command ring: messages of up to half its capacity from one process to
+// another, in order, each delivered once.
+//
+// Data flow: message -> RingWriter copies it into the data, then publishes
+// write_pos -> RingReader copies it out, then publishes read_pos.
+// Ownership: header and data lie in the mapped region, which outlives both
+// views; one RingWriter and one RingReader exist for a ring, in one process
+// each (two threads of one process will do).
+//
+//   absl::StatusOr<RingWriter> writer =
+//       RingWriter::Attach(header, data, reader_bell);  // engine
+//   ErrorCode code = writer->Write(envelope, Deadline::After(1), waiter,
+//   watch);
+//
+//   absl::StatusOr<RingReader> reader =
+//       RingReader::Attach(header, data, writer_bell);  // client
+//   std::vector<std::byte> buffer(reader->max_message_bytes());
+//   size_t bytes = 0;
+//   while (reader->TryRead(buffer, &bytes) == ErrorCode::kOk) Handle(...);
+//
+// The peer's words are not trusted. Each side goes by a position of its own
+// that the peer cannot reach, and takes from the peer an index, and lengths,
+// that it checks before use; whatever the peer writes, and whenever, nothing
+// outside the data is touched. What a peer cannot have meant is looked at again
+// some microseconds later, since a foreign writer may store a word byte by byte
+// (Python's struct.pack_into clears it first). If it stays, the answer is
+// kBrokenPeer, and remains so until the ring is attached anew.
+//
+//  word       writer      reader      publishes          initially
+//  write_pos  RingWriter  RingReader  entries            0
+//  read_pos   RingReader  RingWriter  free room          0
+//  lengths    RingWriter  RingReader  (by ring.commit)   0
+//
+// Positions wrap at 2^32, which every capacity divides. They are compared by
+// subtraction only.
+
+#ifndef TANDEM_TRANSPORT_RING_RING_H_
+#define TANDEM_TRANSPORT_RING_RING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/ring_header.h"
+#include "transport/base/clock.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+// The largest message of a ring of `capacity` bytes: with its length it fills
+// half of it, so that an empty ring takes it wherever the positions stand.
+constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
+  return capacity / 2 - 4;  // the length
+}
+
+// Empties the ring: both positions 0. Only while neither side, or only the
+// caller, is attached; what is attached must attach anew.
+void ResetRing(RingHeader* header);
+
+// The sending side. Not thread-safe. Reads and writes allocate nothing.
+// A moved-from writer may only be assigned to or destroyed.
+class RingWriter {
+ public:
+  // Takes up the ring where it stands. `data` lies 8-byte aligned behind the
+  // header and is as long as the ring's capacity, a power of two from
+  // kMinRingBytes to kMaxRingBytes. `reader_bell` is what the reader sleeps on.
+  // kInvalidArgument: no such data can be. kBrokenPeer: the positions cannot
+  // be; ResetRing mends that, when nobody else is attached.
+  static absl::StatusOr<RingWriter> Attach(RingHeader* header,
+                                           std::span<std::byte> data,
+                                           Doorbell reader_bell);
+
+  RingWriter(RingWriter&&) = default;
+  RingWriter& operator=(RingWriter&&) = default;
+
+  // Sends a message and rings the reader's bell. Doesn't wait; makes a system
+  // call only to wake a reader that sleeps.
+  // kOk: published. Otherwise nothing was written: kRingFull, the reader must
+  // read first; kMessageTooLarge, it will never fit; kBrokenPeer, for good.
+  ErrorCode TryWrite(std::span<const std::byte> message);
+
+  // As TryWrite, but waits for room, with `waiter` on this side's own bell.
+  // Instead of kRingFull: kStepTimeout at the deadline, or what `watch` says.
+  ErrorCode Write(std::span<const std::byte> message, Deadline deadline,
+                  Waiter& waiter, WaitWatch& watch);
+
+  uint32_t capacity() const { return capacity_; }
+  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
+
+ private:
+  RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
+             Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos);
+
+  bool HasRoom(uint32_t bytes) const;
+  bool RefreshReadPos();
+
+  RingHeader* header_;
+  std::byte* data_;
+  uint32_t capacity_;
+  Doorbell reader_bell_;
+  uint32_t write_pos_;  // what was published; the region's copy isn't read
+  uint32_t read_pos_;   // the reader's, as last seen and found possible
+  bool broken_ = false;
+};
+
+// The receiving side. Not thread-safe. Reads and writes allocate nothing.
+// A moved-from reader may only be assigned to or destroyed.
+class RingReader {
+ public:
+  // As RingWriter::Attach. Messages that wait in the ring will be read.
+  static absl::StatusOr<RingReader> Attach(RingHeader* header,
+                                           std::span<std::byte> data,
+                                           Doorbell writer_bell);
+
+  RingReader(RingReader&&) = default;
+  RingReader& operator=(RingReader&&) = default;
+
+  // Copies the oldest message to the start of `buffer` and rings the writer's
+  // bell. Doesn't wait; makes a system call only to wake a writer that sleeps.
+  // kOk: `*bytes` of `buffer` are the message. kRingEmpty: there is none.
+  // kInvalidArgument: it has `*bytes`, more than `buffer` (never happens with
+  // max_message_bytes()); it stays in the ring. kBrokenPeer: for good. Unless
+  // kOk, the buffer is as it was; unless kOk or kInvalidArgument, so is *bytes.
+  ErrorCode TryRead(std::span<std::byte> buffer, size_t* bytes);
+
+  // As TryRead, but waits for a message, with `waiter` on this side's own bell.
+  // Instead of kRingEmpty: kStepTimeout at the deadline, or what `watch` says.
+  ErrorCode Read(std::span<std::byte> buffer, size_t* bytes, Deadline deadline,
+                 Waiter& waiter, WaitWatch& watch);
+
+  uint32_t capacity() const { return capacity_; }
+  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
+
+ private:
+  RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
+             Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos);
+
+  ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
+  bool RefreshWritePos();
+  void Free(uint32_t bytes);
+
+  RingHeader* header_;
+  std::byte* data_;
+  uint32_t capacity_;
+  Doorbell writer_bell_;
+  uint32_t write_pos_;  // the writer's, as last seen and found possible
+  uint32_t read_pos_;   // what was published; the region's copy isn't read
+  bool broken_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_RING_RING_H_
