@@ -1,5 +1,7 @@
 #include "transport/memory/region_plan.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -125,13 +127,23 @@ absl::Status AddOptionalSections(const LrbcHeader& header,
   return absl::OkStatus();
 }
 
+uint32_t LayoutCrc(const LrbcHeader& header) {
+  const auto* bytes = reinterpret_cast<const Bytef*>(&header);
+  uLong crc = crc32(0, nullptr, 0);
+  for (const auto& [first, length] : kLayoutCrcRanges) {
+    crc = crc32(crc, bytes + first, length);
+  }
+  return static_cast<uint32_t>(crc);
+}
+
 uint64_t AlignUp(uint64_t value) {
   return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
 }
 
 }  // namespace
 
-absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
+                                      uint64_t generation) {
   LrbcHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
   header.magic = kLrbcMagic;
@@ -143,6 +155,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
   header.cmd_ring_size = spec.ring_bytes;
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
+  header.generation = generation;
   if (const absl::Status status = CheckSizes(header); !status.ok()) {
     return MakeError(ErrorCode::kInvalidArgument, status.message());
   }
@@ -168,12 +181,18 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
                         spec.num_envs, spec.obs_size, spec.act_size,
                         kMaxRegionBytes, end));
   }
+  header.layout_crc32 = LayoutCrc(header);
   return header;
 }
 
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
   absl::Status status = CheckIdentity(header, file_bytes);
   if (!status.ok()) return status;
+  if (header.layout_crc32 != LayoutCrc(header)) {
+    return Mismatch("layout_crc32",
+                    absl::StrFormat("0x%08x", LayoutCrc(header)),
+                    absl::StrFormat("0x%08x", header.layout_crc32));
+  }
   status = CheckSizes(header);
   if (!status.ok()) return status;
   std::vector<Section> sections = SectionsOf(header);

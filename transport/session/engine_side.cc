@@ -230,11 +230,10 @@ void EngineSide::Welcome(const absl::Status& status) {
   // relaxed: only compared; nothing that it publishes is read here.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
-  if (action_seq - frame_seq_ > 1) {  // the last client counted wrongly
-    frame_seq_ = action_seq;
-    // relaxed: attach_ack publishes it.
-    header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
-  }
+  // The last client may have counted wrongly, or scribbled over our number.
+  if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
+  // relaxed: attach_ack publishes it.
+  header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
   nonsense_since_ns_ = 0;
   ClearRequests();
   SetStatus(CodeOf(status), absl::string_view(status.message().data(),
