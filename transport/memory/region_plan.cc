@@ -127,6 +127,12 @@ absl::Status AddOptionalSections(const LrbcHeader& header,
   return absl::OkStatus();
 }
 
+uint64_t AlignUp(uint64_t value) {
+  return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
+}
+
+}  // namespace
+
 uint32_t LayoutCrc(const LrbcHeader& header) {
   const auto* bytes = reinterpret_cast<const Bytef*>(&header);
   uLong crc = crc32(0, nullptr, 0);
@@ -135,12 +141,6 @@ uint32_t LayoutCrc(const LrbcHeader& header) {
   }
   return static_cast<uint32_t>(crc);
 }
-
-uint64_t AlignUp(uint64_t value) {
-  return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
-}
-
-}  // namespace
 
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation) {
