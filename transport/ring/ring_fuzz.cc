@@ -152,7 +152,8 @@ void Run(Script script) {
   bool reader_broken = false;
   uint8_t fill = 0;
   while (!script.AtEnd()) {
-    const uint8_t choice = static_cast<uint8_t>(script.Byte() % (lying ? 8 : 5));
+    const uint8_t choice =
+        static_cast<uint8_t>(script.Byte() % (lying ? 8 : 5));
     if (choice <= 1) {
       const uint32_t size =
           script.Byte() * capacity / 2 / 250;  // a few are too large
@@ -191,15 +192,12 @@ void Run(Script script) {
               "a broken reader mended itself");
       reader_broken = code == ErrorCode::kBrokenPeer;
     } else {
-      // relaxed: there is one thread.
-      constexpr auto kRelaxed = std::memory_order_relaxed;
-      RingHeader& header = *ring.header;
-      if (choice == 5) {
-        header.write_pos.store(Lie(script, header.write_pos.load(kRelaxed)),
-                               kRelaxed);
-      } else if (choice == 6) {
-        header.read_pos.store(Lie(script, header.read_pos.load(kRelaxed)),
-                              kRelaxed);
+      SharedWord<uint32_t>& index =
+          choice == 5 ? ring.header->write_pos : ring.header->read_pos;
+      if (choice <= 6) {
+        // relaxed: there is one thread.
+        const uint32_t truth = index.load(std::memory_order_relaxed);
+        index.store(Lie(script, truth), std::memory_order_relaxed);
       } else {
         const uint32_t at = script.Byte() * 8U % capacity;
         const uint32_t word = Lie(script, capacity / 2);

@@ -6,9 +6,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string>
 #include <type_traits>
 #include <vector>
 
+#include "schema/goldens/samples.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
@@ -328,6 +334,42 @@ TEST(Ring, RingsTheReaderWhenWrittenAndTheWriterWhenFreed) {
     EXPECT_EQ(TryReadOne(reader).code, ErrorCode::kOk);
   }));
   alarm(0);
+}
+
+// The golden is made without this code, by hand.
+TEST(Ring, ProducesAndReadsTheGolden) {
+  std::ifstream file("schema/goldens/ring_v1.bin", std::ios::binary);
+  const std::string golden(std::istreambuf_iterator<char>(file), {});
+  ASSERT_EQ(golden.size(), sizeof(RingHeader) + kSampleRingBytes);
+  Bytes first(27);
+  std::iota(reinterpret_cast<uint8_t*>(first.data()),
+            reinterpret_cast<uint8_t*>(first.data() + first.size()), 1);
+  Bytes third(44);
+  std::iota(reinterpret_cast<uint8_t*>(third.data()),
+            reinterpret_cast<uint8_t*>(third.data() + third.size()), 101);
+
+  TestRegion written(kSampleRingBytes, kSampleReadPos);
+  RingWriter writer = written.Writer();
+  ASSERT_EQ(writer.TryWrite(first), ErrorCode::kOk);
+  ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);
+  ASSERT_EQ(writer.TryWrite(third), ErrorCode::kOk);
+  EXPECT_EQ(writer.TryWrite({}), ErrorCode::kRingFull);
+  EXPECT_EQ(std::memcmp(&written.header(), golden.data(), sizeof(RingHeader)),
+            0);
+  EXPECT_EQ(std::memcmp(written.data().data(), &golden[sizeof(RingHeader)],
+                        kSampleRingBytes),
+            0);
+
+  TestRegion read(kSampleRingBytes);
+  std::memcpy(static_cast<void*>(&read.header()), golden.data(),
+              sizeof(RingHeader));
+  std::memcpy(read.data().data(), &golden[sizeof(RingHeader)],
+              kSampleRingBytes);
+  RingReader reader = read.Reader();
+  ExpectRead(reader, first);
+  ExpectRead(reader, {});
+  ExpectRead(reader, third);
+  EXPECT_EQ(TryReadOne(reader).code, ErrorCode::kRingEmpty);
 }
 
 // --- A peer that lies -------------------------------------------------------
