@@ -160,11 +160,10 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
 ErrorCode RingWriter::Write(std::span<const std::byte> message,
                             Deadline deadline, Waiter& waiter,
                             WaitWatch& watch) {
-  // The waiter may ask again after it got its yes: write once only.
   ErrorCode outcome = ErrorCode::kRingFull;
   const ErrorCode waited = waiter.Until(
       [&] {
-        if (outcome == ErrorCode::kRingFull) outcome = TryWrite(message);
+        outcome = TryWrite(message);
         return outcome != ErrorCode::kRingFull;
       },
       deadline, watch);
@@ -268,11 +267,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
 ErrorCode RingReader::Read(std::span<std::byte> buffer, size_t* bytes,
                            Deadline deadline, Waiter& waiter,
                            WaitWatch& watch) {
-  // The waiter may ask again after it got its yes: read once only.
   ErrorCode outcome = ErrorCode::kRingEmpty;
   const ErrorCode waited = waiter.Until(
       [&] {
-        if (outcome == ErrorCode::kRingEmpty) outcome = TryRead(buffer, bytes);
+        outcome = TryRead(buffer, bytes);
         return outcome != ErrorCode::kRingEmpty;
       },
       deadline, watch);
