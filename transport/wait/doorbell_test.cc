@@ -130,15 +130,67 @@ void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
 
 constexpr uint32_t kHandOvers = 50'000;  // each way
 
+// Keeps the calling thread on the `index`th of `allowed`, modulo their number.
+void PinTo(int index, const cpu_set_t& allowed) {
+  index %= CPU_COUNT(&allowed);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed) || index-- > 0) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
 TEST_F(DoorbellTest, LosesNoWakeBetweenTwoThreads) {
   Side first;
   Side second;
   uint64_t counter = 0;
   second.turn.store(1, std::memory_order_release);
-  std::thread thread([&] { HandOver(second, first, kHandOvers, 0, &counter); });
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  std::thread thread([&] {
+    PinTo(0, before);
+    HandOver(second, first, kHandOvers, 0, &counter);
+  });
+  PinTo(1, before);
   HandOver(first, second, kHandOvers, 1, &counter);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
   thread.join();
   EXPECT_EQ(counter, 2 * kHandOvers);
+}
+
+// The ringer doesn't sleep, so that its store and its look at the sleepers meet
+// the other at every step of its going to sleep. Without the ringer's fence
+// this hangs.
+TEST_F(DoorbellTest, LosesNoWakeToARingerThatIsQuick) {
+  constexpr uint32_t kRounds = 4 * kHandOvers;
+  Side side;
+  SharedWord<uint32_t> seen{};
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two cores";
+  std::thread sleeping([&] {
+    PinTo(0, before);
+    for (uint32_t i = 1; i <= kRounds; ++i) {
+      const auto my_turn = [&] {
+        return side.turn.load(std::memory_order_acquire) == i;
+      };
+      while (!my_turn()) side.bell().SleepUnless(my_turn, kHourNs);
+      seen.store(i, std::memory_order_release);
+    }
+  });
+  PinTo(1, before);
+  for (uint32_t i = 1; i <= kRounds; ++i) {
+    // Looking at the sleepers brings their word into the cache: a load that
+    // overtakes the store needs that.
+    for (uint32_t look = 0; look < i % 256; ++look) (void)side.asleep();
+    side.turn.store(i, std::memory_order_release);
+    side.bell().RingIfAwaited();
+    while (seen.load(std::memory_order_acquire) != i) {
+    }
+  }
+  sleeping.join();
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 // On one core a side that doesn't sleep keeps the other from running.
@@ -154,13 +206,7 @@ TEST_F(DoorbellTest, LosesNoWakeBetweenTwoProcessesOnOneCore) {
   auto* shared = static_cast<Shared*>(mapping);
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
-  int core = 0;
-  while (!CPU_ISSET(core, &before)) ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-
+  PinTo(0, before);
   shared->second.turn.store(1, std::memory_order_release);
   const pid_t child = fork();
   if (child == 0) {
