@@ -6,6 +6,7 @@ format; beyond, the listing is held against the bytes.
 
 import re
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,12 @@ def test_listing_covers_every_byte_and_tells_the_truth(file_name: str, data: byt
 def test_header_is_one_page() -> None:
     """The header's size is part of the format."""
     assert len(HEADER) == 4096
+
+
+def test_checksum_covers_the_constant_bytes() -> None:
+    """An implementation in another language can compute it from the listing."""
+    (checksum,) = struct.unpack_from("<I", HEADER, 896)
+    assert checksum == zlib.crc32(HEADER[384:896], zlib.crc32(HEADER[16:128]))
 
 
 def test_sections_are_aligned_inside_and_apart() -> None:

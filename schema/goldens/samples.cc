@@ -5,6 +5,7 @@
 #include <span>
 
 #include "schema/layout/error_codes.h"
+#include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
 
 namespace tandem {
@@ -104,6 +105,7 @@ LrbcHeader SampleHeader() {
   header.gpu_alloc_size = 1 << 20;
   Count(header.gpu_event_handle, 0x81);
   SetText(header.task, "HalfCheetah-v5");
+  header.layout_crc32 = LayoutCrc(header);
 
   header.exchange_kind.store(static_cast<uint32_t>(ExchangeKind::kResetOnly),
                              kRelaxed);

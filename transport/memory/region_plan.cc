@@ -1,7 +1,5 @@
 #include "transport/memory/region_plan.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -132,15 +131,6 @@ uint64_t AlignUp(uint64_t value) {
 }
 
 }  // namespace
-
-uint32_t LayoutCrc(const LrbcHeader& header) {
-  const auto* bytes = reinterpret_cast<const Bytef*>(&header);
-  uLong crc = crc32(0, nullptr, 0);
-  for (const auto& [first, length] : kLayoutCrcRanges) {
-    crc = crc32(crc, bytes + first, length);
-  }
-  return static_cast<uint32_t>(crc);
-}
 
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation) {

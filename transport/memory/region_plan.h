@@ -41,9 +41,6 @@ struct RegionSpec {
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
-// What layout_crc32 must be for the bytes that it covers.
-uint32_t LayoutCrc(const LrbcHeader& header);
-
 // Whether a copy of a header describes a region of `file_bytes` that a client
 // may use: magic, version, checksum, features, sizes, and every section
 // aligned, inside and apart from all others. kLayoutMismatch with field,

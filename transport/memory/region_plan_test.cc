@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 
 namespace tandem {

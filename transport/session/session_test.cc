@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/session/client_side.h"
@@ -258,6 +259,32 @@ TEST(Session, FlagsThatAClientLeftBehindDoNotReachTheNext) {
   EXPECT_EQ(client.arrays().resets[1], 0);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.resets(), 0);
+}
+
+TEST(Session, CommandsThatAClientLeftBehindDoNotReachTheNext) {
+  const std::string name = UniqueName("rings");
+  EchoEngine engine(name, Spec());
+  const auto positions = [&](const ClientSide& client) {
+    std::vector<SharedWord<uint32_t>*> words;
+    for (const uint64_t offset :
+         {client.plan().cmd_s2c_offset, client.plan().cmd_c2s_offset}) {
+      auto* ring = client.mapping()->At<RingHeader>(offset);
+      words.insert(words.end(), {&ring->write_pos, &ring->read_pos});
+    }
+    return words;
+  };
+  {
+    ClientSide client = Attach(name);
+    // relaxed: nobody else looks.
+    for (SharedWord<uint32_t>* word : positions(client)) {
+      word->store(24, std::memory_order_relaxed);
+    }
+  }
+  ClientSide client = Attach(name);
+  for (SharedWord<uint32_t>* word : positions(client)) {
+    // relaxed: the welcome ordered it.
+    EXPECT_EQ(word->load(std::memory_order_relaxed), 0u);
+  }
 }
 
 TEST(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
