@@ -116,6 +116,7 @@ class EngineProcess:
           EngineStartFailed: The program cannot be run.
         """
         self._name = name
+        self._command = command
         # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
         # name, and goes with its last user.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by _stop
@@ -189,7 +190,7 @@ class EngineProcess:
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
         said = f"Its last words:\n{words}" if words else "It said nothing."
-        error = EngineStartFailed(f"the engine {what}: {' '.join(map(str, self._process.args))}\n{said}")
+        error = EngineStartFailed(f"the engine {what}: {' '.join(self._command)}\n{said}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
 
