@@ -104,6 +104,7 @@ class Search:
     def __init__(self, client: tandem.SharedMemoryClient, seed: int) -> None:
         """Starts from the policy that does nothing."""
         self.client = client
+        self.seed = seed
         self.rng = np.random.default_rng(seed)
         self.weights = np.zeros((client.act_size, client.obs_size))
         self.normaliser = Normaliser(client.obs_size)
@@ -148,21 +149,25 @@ def train(search: Search, iterations: int | None, seconds: float) -> None:
             search.client.recv()
 
 
-def draw(search: Search, random: float, path: Path) -> None:
-    """Draws mean return over environment steps."""
+def draw(search: Search, random: float, before: float, after: float, path: Path) -> None:
+    """Draws return over environment steps."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
-    if search.curve:
-        steps, returns = np.array(search.curve).T
-        axes.plot(steps / 1e6, returns, linewidth=2, label="augmented random search")
+    steps, returns = np.array([(0, before), *search.curve]).T
+    axes.plot(steps[1:] / 1e6, returns[1:], linewidth=2, label="perturbed policies, mean of an iteration")
+    axes.plot([0, steps[-1] / 1e6], [before, after], "o", markersize=8, label="policy itself, before and after")
+    for at, value in ((0, before), (steps[-1] / 1e6, after)):
+        axes.annotate(f"{value:,.0f}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
     axes.axhline(random, color="grey", linestyle="--", label="random policy")
-    axes.set(xlabel="environment steps, millions", ylabel="return of an episode", title=f"{TASK} through shared memory")
+    axes.set(xlabel="environment steps, millions", ylabel="return of an episode (1,000 steps)")
+    axes.set_title(f"{TASK}: augmented random search, seed {search.seed}")
+    axes.margins(x=0.06, y=0.12)
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="upper left")
     figure.savefig(path, dpi=120)
 
 
@@ -202,7 +207,7 @@ def main() -> None:
   time in transport       {stats.transport_secs / total:10.1%}
   time in physics         {stats.physics_secs / total:10.1%}""")
     picture = arguments.out / "learning_curve.png"
-    draw(search, random, picture)
+    draw(search, random, before, after, picture)
     print(f"  learning curve          {picture}")
 
 

@@ -3,12 +3,15 @@
 import copy
 import gc
 import math
+import os
 import pickle
 import resource
 import threading
 import tracemalloc
 import weakref
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -16,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
-from client_py.testing.engines import (  # noqa: F401, the fixtures
+from tandem.testing.engines import (  # noqa: F401, the fixtures
     FAIL,
     HANG,
     launch_trivial,
@@ -120,7 +123,7 @@ def test_actions_of_another_kind_are_refused(client: tandem.SharedMemoryClient, 
     """The message says what was expected, what was found and what to do; nothing is sent."""
     for call in (client.step, client.send):
         with pytest.raises(tandem.InvalidAction) as caught:
-            call(actions)  # type: ignore[operator]
+            call(actions)  # type: ignore[arg-type]
         text = str(caught.value)
         assert "expected float32[2, 6]" in text and found in text and "nothing was sent" in text
         assert isinstance(caught.value, ValueError)
@@ -256,8 +259,6 @@ def test_no_engine_is_not_ready() -> None:
 
 def test_second_client_is_told_who_holds_the_place(client: tandem.SharedMemoryClient) -> None:
     """And the first goes on."""
-    import os
-
     with pytest.raises(tandem.AlreadyAttached, match=str(os.getpid())):
         tandem.SharedMemoryClient(client.name)
     client.step(_zeros(client))
@@ -268,16 +269,16 @@ def test_close_is_safe_twice_and_views_outlive_it() -> None:
     with launch_trivial() as engine:
         client = tandem.SharedMemoryClient(engine.name)
         obs = client.step(_zeros(client, 5))[0]
+        actions = client.actions
         client.close()
         client.close()
         assert client.closed and "closed" in repr(client)
-        for call in (lambda: client.step(_zeros(client)), client.recv, client.reset, client.reconnect):
+        for call in (partial(client.step, actions), client.recv, client.reset, client.reconnect):
             with pytest.raises(tandem.ClientClosed):
                 call()
         with tandem.SharedMemoryClient(engine.name):
             pass  # the place is free
-    actions = client.actions
-    del client
+    del client, call
     gc.collect()
     assert obs.shape == (2, 17) and actions[0, 0] == 5
     obs[:] = 1
@@ -308,10 +309,8 @@ def test_mapping_goes_with_the_last_view() -> None:
         client.close()
         del client
         gc.collect()
-        # The region's file is made without a name, so that it is found by its inode.
-        import os
-
-        inode = str(os.stat(f"/dev/shm/{engine.name}").st_ino)
+        # The region's file was made without a name, so it is found by its inode.
+        inode = str(Path("/dev/shm", engine.name).stat().st_ino)
         assert mapped(inode)
         del row
         gc.collect()

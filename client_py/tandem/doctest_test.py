@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from client_py.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tandem import client, engine_process
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
 

@@ -1,6 +1,5 @@
 """The client and its engine as processes: interrupted, stopped, killed, restarted, forked."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -12,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
-from client_py.testing.engines import (  # noqa: F401, the fixtures
+from tandem.testing.engines import (  # noqa: F401, the fixtures
     EXIT_TALKING,
     HANG,
+    TRIVIAL_ENGINE,
     in_forked_child,
     launch_trivial,
     nothing_left_behind,
@@ -100,7 +100,7 @@ def test_stopped_engine_is_a_time_out_that_says_its_phase(engine: tandem.EngineP
         os.kill(engine.pid, signal.SIGSTOP)
         _until_stopped(engine.pid)
         client.send(_zeros(client))
-        with pytest.raises(tandem.StepTimeout, match=rf"pid {engine.pid}.* idle for .*recv\(\)"):
+        with pytest.raises(tandem.StepTimeout, match=rf"pid {engine.pid}.* (idle|stepping) for .*recv\(\)"):
             client.recv(timeout=0.05)
         with pytest.raises(TimeoutError):
             client.recv(timeout=0)
@@ -216,23 +216,40 @@ def test_forked_child_makes_a_client_of_its_own(engine: tandem.EngineProcess) ->
         assert in_forked_child(train) == "1"
 
 
-def _step_as_child(name: str, connection: "multiprocessing.connection.Connection") -> None:
+_MULTIPROCESSING_TRAINER = """
+import multiprocessing, sys
+import numpy as np, tandem
+
+def train(name, results):
     with tandem.SharedMemoryClient(name) as client:
-        connection.send(float(client.step(_zeros(client, 4))[1][0]))
+        results.send(float(client.step(np.full((2, 6), 4, dtype=np.float32))[1][0]))
+
+if __name__ == "__main__":
+    with tandem.launch_engine("Trivial-v0", num_envs=2, server=sys.argv[1]) as engine:
+        context = multiprocessing.get_context(sys.argv[2])
+        ours, theirs = context.Pipe()
+        with tandem.SharedMemoryClient(sys.argv[3]) as client:  # of another engine, while children are made
+            if sys.argv[2] != "fork":
+                try:
+                    context.Process(target=train, args=(client, theirs)).start()
+                except TypeError:
+                    print("refused")
+            child = context.Process(target=train, args=(engine.name, theirs))
+            child.start()
+            print(ours.recv())
+            child.join()
+            print(child.exitcode)
+            client.step(client.actions)
+"""
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver"])
-def test_multiprocessing_child_attaches_by_name(engine: tandem.EngineProcess, method: str) -> None:
-    """A name is what is handed on."""
-    if method == "forkserver":
-        pytest.skip("needs an importable main module; the subprocess test below stands for it")
-    context = multiprocessing.get_context(method)
-    ours, theirs = context.Pipe()
-    child = context.Process(target=_step_as_child, args=(engine.name, theirs))
-    child.start()
-    assert ours.recv() == 4
-    child.join()
-    assert child.exitcode == 0
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children_attach_by_name(engine: tandem.EngineProcess, tmp_path: Path, method: str) -> None:
+    """A name is what is handed on; a client as an argument is refused where it would be pickled."""
+    program = tmp_path / "trainer.py"
+    program.write_text(_MULTIPROCESSING_TRAINER)
+    said = run_python(program, str(TRIVIAL_ENGINE), method, engine.name).splitlines()
+    assert said == (["24.0", "0"] if method == "fork" else ["refused", "24.0", "0"])
 
 
 def test_new_interpreter_attaches_by_name(engine: tandem.EngineProcess) -> None:

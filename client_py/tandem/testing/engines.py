@@ -12,8 +12,7 @@ import pytest
 
 import tandem
 
-_ROOT = Path(__file__).parent.parent.parent
-TRIVIAL_ENGINE = _ROOT / "client_py" / "testing" / "trivial_engine"
+TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
 WATCHDOG_SECS = 120
 
 # Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
@@ -64,18 +63,18 @@ def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -
     )
 
 
-def start_python(program: str, *arguments: str) -> "subprocess.Popen[str]":
+def start_python(program: str | Path, *arguments: str) -> "subprocess.Popen[str]":
     """Starts another Python that sees the same packages.
 
     Args:
-      program: Its source.
+      program: Its source, or the file that has it.
       arguments: Its sys.argv[1:].
 
     Returns:
       The process, with pipes to its standard streams.
     """
     return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, *([program] if isinstance(program, Path) else ["-c", program]), *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -84,11 +83,11 @@ def start_python(program: str, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def run_python(program: str, *arguments: str) -> str:
+def run_python(program: str | Path, *arguments: str) -> str:
     """Runs another Python to its end, which must be a good one.
 
     Args:
-      program: Its source.
+      program: Its source, or the file that has it.
       arguments: Its sys.argv[1:].
 
     Returns:
