@@ -1,0 +1,220 @@
+#include "engine_adapter/core/server_main.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/marshalling.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine_adapter/core/command_line.h"
+#include "engine_adapter/core/cpu_count.h"
+#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/core/launcher_watch.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_name.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+// Found by absl's flags, by argument-dependent lookup.
+bool AbslParseFlag(absl::string_view text, WaitStrategy* wait, std::string*) {
+  if (text == "spin") {
+    *wait = WaitStrategy::kSpin;
+  } else if (text == "adaptive") {
+    *wait = WaitStrategy::kAdaptive;
+  } else if (text == "block") {
+    *wait = WaitStrategy::kBlock;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string AbslUnparseFlag(WaitStrategy wait) {
+  switch (wait) {
+    case WaitStrategy::kSpin:
+      return "spin";
+    case WaitStrategy::kAdaptive:
+      return "adaptive";
+    case WaitStrategy::kBlock:
+      return "block";
+  }
+  return "";
+}
+
+}  // namespace tandem
+
+ABSL_FLAG(std::string, name, tandem::DefaultRegionName(),
+          "name of the region, by which clients find it");
+ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, at least 1");
+ABSL_FLAG(uint32_t, threads, 0,
+          "number of threads that step them; 0: as many as cores and "
+          "environments allow");
+ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
+          "integer: environment i starts from seed + i; empty: a random seed");
+ABSL_FLAG(tandem::WaitStrategy, wait, tandem::WaitStrategy::kAdaptive,
+          "how to wait for actions: spin (lowest latency, needs a core of its "
+          "own), adaptive, or block (sleeps at once)");
+ABSL_FLAG(bool, group_access, false,
+          "true: users of the same group may attach as well");
+ABSL_FLAG(int, launcher_fd, -1,
+          "number of an inherited pipe's reading end: stop when the launcher "
+          "closes its writing end or dies; -1: none");
+
+namespace tandem {
+namespace {
+
+// Writer: the signal handler; reader: the main thread. 0: no signal yet.
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+// Writer: the main thread; reader: its signal handler. Other threads block all
+// signals, so the handler never runs beside the host's destruction.
+std::atomic<EngineHost*> serving_host{nullptr};
+static_assert(std::atomic<EngineHost*>::is_always_lock_free);
+
+void OnStopSignal(int signal_number) {
+  const int error = errno;
+  // relaxed: here and below, the very thread that this interrupts reads it.
+  stop_signal.store(signal_number, std::memory_order_relaxed);
+  // relaxed: written by that thread.
+  EngineHost* const host = serving_host.load(std::memory_order_relaxed);
+  if (host != nullptr) host->RequestStop();
+  errno = error;
+}
+
+void InstallSignalHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = OnStopSignal;
+  // The second signal does what it does by default: it ends a stuck engine.
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  // For process 1 of a container, too, to which the kernel passes only signals
+  // that have a handler.
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // whoever read our log may have left
+}
+
+int Report(const absl::Status& status) {
+  LogLine(
+      absl::StrCat("error: ", NameOf(CodeOf(status)), ": ", status.message()));
+  return CodeOf(status) == ErrorCode::kInvalidArgument ? kExitBadUsage
+                                                       : kExitFailed;
+}
+
+std::string Describe(const EngineSchema& schema, const ServerOptions& options,
+                     const EngineSide& side) {
+  return absl::StrFormat(
+      "serving '%s' (%s): %d environments, %d observations, %d actions, "
+      "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
+      "attach with tandem.SharedMemoryClient('%s')",
+      side.name(), schema.task, schema.num_envs, schema.obs_size,
+      schema.act_size, options.threads, side.mapping()->bytes() / 1024,
+      side.mapping()->HugePageBytes() / 1024, getpid(), side.name());
+}
+
+// From engine to exit code, signals being handled already.
+int Serve(const EngineFactory& make_engine) {
+  ServerOptions options;
+  options.num_envs = absl::GetFlag(FLAGS_num_envs);
+  const uint32_t threads = absl::GetFlag(FLAGS_threads);
+  constexpr uint32_t kMaxThreads = 4096;
+  if (options.num_envs == 0 || threads > kMaxThreads) {
+    return Report(
+        MakeError(ErrorCode::kInvalidArgument,
+                  options.num_envs == 0
+                      ? "--num_envs: expected at least 1, found 0"
+                      : absl::StrCat("--threads: expected at most ",
+                                     kMaxThreads, ", found ", threads)));
+  }
+  options.threads = threads > 0 ? static_cast<int>(threads)
+                                : SuitableThreads(options.num_envs);
+  const int launcher_fd = absl::GetFlag(FLAGS_launcher_fd);
+  if (launcher_fd >= 0 && fcntl(launcher_fd, F_SETFD, FD_CLOEXEC) != 0) {
+    return Report(
+        MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("--launcher_fd: expected the number of an open "
+                               "descriptor, found ",
+                               launcher_fd, " (", std::strerror(errno), ")")));
+  }
+
+  absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
+  if (!engine.ok()) return Report(engine.status());
+  if (*engine == nullptr) return kExitStopped;
+  absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
+      engine->get(),
+      {.name = absl::GetFlag(FLAGS_name),
+       .seed = absl::GetFlag(FLAGS_seed),
+       .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
+                .wait = absl::GetFlag(FLAGS_wait)},
+       .log = LogLine});
+  if (!host.ok()) return Report(host.status());
+
+  LogLine(Describe((*engine)->schema(), options, (*host)->side()));
+  bool launcher_left = false;
+  {
+    std::optional<LauncherWatch> launcher;
+    if (launcher_fd >= 0) {
+      launcher.emplace(launcher_fd, [&] { (*host)->RequestStop(); });
+    }
+    // relaxed: for the handler in this thread; see serving_host.
+    serving_host.store(host->get(), std::memory_order_relaxed);
+    if (stop_signal.load(std::memory_order_relaxed) != 0) {
+      (*host)->RequestStop();
+    }
+    (*host)->Run();
+    // relaxed: as above.
+    serving_host.store(nullptr, std::memory_order_relaxed);
+    launcher_left = launcher && launcher->HasLeft();
+  }
+  host->reset();
+  // relaxed: this thread's handler wrote it.
+  const int signal_number = stop_signal.load(std::memory_order_relaxed);
+  LogLine(launcher_left
+              ? "stopped: the launcher has left"
+              : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
+  return kExitStopped;
+}
+
+}  // namespace
+
+void LogLine(absl::string_view line) {
+  timespec now;
+  tm local;
+  std::array<char, 16> clock = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
+  std::string text =
+      absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
+  for (const char c : line) text += c == '\n' ? ' ' : c;
+  text += '\n';
+  // In one piece, so that the lines of several processes don't mix.
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
+int RunServer(int argc, const char* const* argv, absl::string_view usage,
+              const EngineFactory& make_engine) {
+  InstallSignalHandlers();
+  absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Report(line.status());
+  if (line->help_wanted) {
+    const std::string help = HelpText(usage);
+    std::fwrite(help.data(), 1, help.size(), stdout);
+    return kExitStopped;
+  }
+  return Serve(make_engine);
+}
+
+}  // namespace tandem

@@ -1,0 +1,154 @@
+#include "engine_adapter/core/thread_pool.h"
+
+#include <algorithm>
+
+#include "engine_adapter/core/blocked_signals.h"
+#include "transport/base/clock.h"
+
+namespace tandem {
+namespace {
+
+// Runs of indices per thread: enough to even out unequal steps, few enough for
+// claims to cost nothing.
+constexpr uint32_t kRunsPerThread = 8;
+
+constexpr int kSpinsPerClockRead = 16;
+
+void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// Spins while `pays` says so; whether `ready` came true.
+template <typename Ready>
+bool Spin(SpinBudget& budget, Ready ready) {
+  const int64_t spin_ns = budget.ForThisWait();
+  if (spin_ns == 0) return ready();
+  const int64_t start = MonotonicNanos();
+  for (int64_t waited = 0; waited < spin_ns;
+       waited = MonotonicNanos() - start) {
+    for (int i = 0; i < kSpinsPerClockRead; ++i) {
+      if (ready()) {
+        budget.Paid(waited);
+        return true;
+      }
+      Relax();
+    }
+  }
+  budget.Failed();
+  return false;
+}
+
+constexpr uint32_t JobOf(uint64_t claim) {
+  return static_cast<uint32_t>(claim >> 32);
+}
+
+constexpr uint32_t IndexOf(uint64_t claim) {
+  return static_cast<uint32_t>(claim);
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  const BlockedSignals blocked;
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  // relaxed: published_ carries it.
+  stopping_.store(true, std::memory_order_relaxed);
+  // SYNC(pool.published): release; stopping_ before the number.
+  published_.fetch_add(1, std::memory_order_release);
+  published_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Run(uint32_t count, Call call, void* context) {
+  if (workers_.empty() || count <= 1) {
+    for (uint32_t i = 0; i < count; ++i) call(context, i);
+    return;
+  }
+  const auto runs = static_cast<uint32_t>(threads()) * kRunsPerThread;
+  // relaxed: nobody else writes published_, and claim_ publishes the job.
+  const uint32_t job = published_.load(std::memory_order_relaxed) + 1;
+  job_.call.store(call, std::memory_order_relaxed);
+  job_.context.store(context, std::memory_order_relaxed);
+  job_.count.store(count, std::memory_order_relaxed);
+  job_.grain.store(std::max(1U, count / runs), std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  // SYNC(pool.claim): release; the job and its inputs before the claims.
+  claim_.store(uint64_t{job} << 32, std::memory_order_release);
+  // SYNC(pool.published): release; claim_ before the number.
+  published_.store(job, std::memory_order_release);
+  published_.notify_all();
+
+  while (ClaimAndCall(job)) {
+  }
+  const auto all_done = [&] {
+    // SYNC(pool.done): acquire; the count, then the results.
+    return done_.load(std::memory_order_acquire) == count;
+  };
+  if (Spin(caller_budget_, all_done)) return;
+  for (;;) {
+    // SYNC(pool.done): acquire; the count, then the results.
+    const uint32_t done = done_.load(std::memory_order_acquire);
+    if (done == count) return;
+    // SYNC(pool.done): acquire; the count, then the results.
+    done_.wait(done, std::memory_order_acquire);
+  }
+}
+
+// Claims some indices of job number `job` and does them; false if none are left
+// or the job is over.
+bool ThreadPool::ClaimAndCall(uint32_t job) {
+  // SYNC(pool.claim): acquire; the job's number, then the job.
+  uint64_t claim = claim_.load(std::memory_order_acquire);
+  for (;;) {
+    // relaxed: the claim below proves that these belong together.
+    const Call call = job_.call.load(std::memory_order_relaxed);
+    void* const context = job_.context.load(std::memory_order_relaxed);
+    const uint32_t count = job_.count.load(std::memory_order_relaxed);
+    const uint32_t grain = job_.grain.load(std::memory_order_relaxed);
+    const uint32_t begin = IndexOf(claim);
+    if (JobOf(claim) != job || begin >= count) return false;
+    const uint32_t end = begin + std::min(grain, count - begin);
+    // SYNC(pool.claim): acquire; on failure too, another's claim and the job.
+    if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | end,
+                                      std::memory_order_acquire,
+                                      std::memory_order_acquire)) {
+      continue;
+    }
+    for (uint32_t i = begin; i < end; ++i) call(context, i);
+    // SYNC(pool.done): release; the results before the count.
+    const uint32_t before =
+        done_.fetch_add(end - begin, std::memory_order_release);
+    if (before + (end - begin) == count) done_.notify_one();
+    return true;
+  }
+}
+
+void ThreadPool::Work() {
+  SpinBudget budget;
+  uint32_t seen = 0;
+  for (;;) {
+    const auto is_new = [&] {
+      // SYNC(pool.published): acquire; the number, then claim_ and stopping_.
+      return published_.load(std::memory_order_acquire) != seen;
+    };
+    if (!Spin(budget, is_new)) {
+      // SYNC(pool.published): acquire; the number, then claim_ and stopping_.
+      published_.wait(seen, std::memory_order_acquire);
+    }
+    // SYNC(pool.published): acquire; the number, then claim_ and stopping_.
+    seen = published_.load(std::memory_order_acquire);
+    // relaxed: published_ carried it.
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    while (ClaimAndCall(seen)) {
+    }
+  }
+}
+
+}  // namespace tandem

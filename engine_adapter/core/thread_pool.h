@@ -1,0 +1,84 @@
+// ThreadPool: spreads the environments of a step over threads.
+//
+// Data flow: caller publishes a job -> threads claim runs of its indices, the
+// caller among them -> the caller returns once every index was done.
+// Ownership: an engine's; one thread at a time calls ParallelFor.
+//
+//   ThreadPool pool(SuitableThreads(num_envs));
+//   auto step = [&](uint32_t i) { StepEnvironment(envs[i]); };
+//   pool.ParallelFor(envs.size(), step);
+
+#ifndef TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
+#define TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "transport/wait/spin_budget.h"
+
+namespace tandem {
+
+// A worker that the system has not scheduled yet is not waited for: only claims
+// in progress are. Idle workers spin as long as that has paid lately, then
+// sleep.
+//
+//  word        writer        readers        publishes             initially
+//  claim_      caller, all   all            job_ and its inputs   0
+//  done_       all           caller         the indices' results  0
+//  published_  caller        workers        that claim_ is new    0
+//
+// claim_ holds the job's number (upper half; wraps, which would matter only to
+// a worker that slept through 2^32 jobs between two instructions) and the next
+// index to claim (lower half). A claim that succeeds proves that job_ was read
+// whole: the caller rewrites it only when all indices of its job were claimed
+// and done.
+class ThreadPool {
+ public:
+  // `threads` counts the caller; 1 or less: no other thread is made.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls `fn(i)` once for each i below `count`, in any order, from several
+  // threads at once; returns when all calls have returned. `fn` must not throw.
+  // Does not allocate; one system call if workers sleep.
+  template <typename Fn>
+  void ParallelFor(uint32_t count, Fn& fn) {
+    Run(
+        count,
+        [](void* context, uint32_t i) { (*static_cast<Fn*>(context))(i); },
+        &fn);
+  }
+
+ private:
+  using Call = void (*)(void* context, uint32_t index);
+
+  void Run(uint32_t count, Call call, void* context);
+  void Work();
+  bool ClaimAndCall(uint32_t job);
+
+  // The job: written by the caller between jobs, read by all.
+  struct Job {
+    std::atomic<Call> call{nullptr};
+    std::atomic<void*> context{nullptr};
+    std::atomic<uint32_t> count{0};
+    std::atomic<uint32_t> grain{1};
+  };
+
+  alignas(128) Job job_;
+  alignas(128) std::atomic<uint64_t> claim_{0};
+  alignas(128) std::atomic<uint32_t> done_{0};
+  alignas(128) std::atomic<uint32_t> published_{0};
+  std::atomic<bool> stopping_{false};
+  SpinBudget caller_budget_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_

@@ -1,0 +1,66 @@
+// CounterEngine: the smallest engine there is, to copy from, and to test
+// clients with: its observations tell what was done to it.
+//
+// Data flow: actions -> counts -> obs.
+//
+//   obs[0]  steps since the environment's last reset
+//   obs[1]  action[0] of the last step; 0 after a reset
+//   obs[2]  steps since the engine's start; resets don't touch it
+//   obs[3]  the episode's random number in [0, 1): from its seed
+//   obs[4], ...  sum of all actions of the last step, plus the index
+//
+// (as far as obs_size allows). The reward is the sum of the step's actions.
+//
+//   CounterEngine engine({.num_envs = 4, .obs_size = 8, .act_size = 2});
+
+#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
+#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine_adapter/core/engine.h"
+
+namespace tandem {
+
+class CounterEngine final : public Engine {
+ public:
+  struct Options {
+    uint32_t num_envs = 1;
+    uint32_t obs_size = 4;
+    uint32_t act_size = 1;
+    // Steps after which an episode ends; 0: never. If both fall on the same
+    // step, both flags are set.
+    uint32_t terminate_after = 0;
+    uint32_t truncate_after = 0;
+  };
+
+  explicit CounterEngine(const Options& options);
+
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     std::span<float> obs) override;
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
+
+ private:
+  struct Env {
+    std::mt19937_64 random;
+    float episode_number = 0;  // obs[3]
+    uint32_t episode_steps = 0;
+    uint32_t total_steps = 0;
+  };
+
+  void Observe(const Env& env, float first_action, float action_sum,
+               std::span<float> obs) const;
+
+  Options options_;
+  EngineSchema schema_;
+  std::vector<Env> envs_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
