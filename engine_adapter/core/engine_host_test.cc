@@ -38,7 +38,8 @@ class FakeEngine final : public Engine {
       obs[2 * request.env] = 0;
       obs[2 * request.env + 1] += 1;
     }
-    return reset_status;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return reset_status_;
   }
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
     for (const uint32_t i : envs) {
@@ -51,9 +52,14 @@ class FakeEngine final : public Engine {
     return absl::OkStatus();
   }
 
-  absl::Status reset_status = absl::OkStatus();
+  void FailResets(absl::string_view text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reset_status_ = absl::InternalError(text);
+  }
 
  private:
+  std::mutex mutex_;
+  absl::Status reset_status_;  // guarded by mutex_
   EngineSchema schema_ = {
       .task = "Fake", .num_envs = kEnvs, .obs_size = 2, .act_size = 1};
 };
@@ -163,7 +169,7 @@ TEST_F(EngineHostTest, AFailedStepReachesTheClientAndTheHostServesOn) {
 }
 
 TEST_F(EngineHostTest, AnEngineThatCannotResetOpensNoRegion) {
-  engine_.reset_status = absl::InternalError("no model");
+  engine_.FailResets("no model");
   const auto host = Create();
   EXPECT_TRUE(absl::StrContains(host.status().message(), "no model"));
 }
@@ -175,7 +181,7 @@ TEST_F(EngineHostTest, AClientIsRefusedWhileResetsFail) {
     absl::StatusOr<ClientSide> first = Attach();
     ASSERT_TRUE(first.ok()) << first.status();
     ASSERT_EQ(Step(*first, {1, 1}), ErrorCode::kOk);
-    engine_.reset_status = absl::InternalError("out of props");
+    engine_.FailResets("out of props");
   }
   const absl::StatusOr<ClientSide> second = Attach();
   EXPECT_EQ(CodeOf(second.status()), ErrorCode::kEngineFailed);

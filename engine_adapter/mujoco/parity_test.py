@@ -75,7 +75,7 @@ class _ForeignClient:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Any]:
-    """Starts servers, and stops them at the end: serve("--num_envs=2") -> _ForeignClient."""
+    """Gives a function that starts a server with flags and returns a client of it; stops all at the end."""
     started: list[tuple[subprocess.Popen[bytes], _ForeignClient]] = []
 
     def start(*flags: str) -> _ForeignClient:
