@@ -33,8 +33,8 @@ def check_own_client(name: str) -> None:
 
 def test_clients_of_any_make_follow_one_another_under_the_same_name() -> None:
     """Each exits as it likes, some unlinking the name; the next attaches by it all the same."""
-    flags = ("--num_envs=3", "--obs_size=8", "--act_size=2", "--wait=block")
-    with tandem.launch_engine(server=SERVER, num_envs=None, flags=flags) as engine:
+    flags = ("--obs_size=8", "--act_size=2")
+    with tandem.launch_engine(server=SERVER, num_envs=3, flags=flags) as engine:
         run_foreign_client(engine.name)
         run_foreign_client(engine.name)
         check_own_client(engine.name)
