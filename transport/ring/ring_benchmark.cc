@@ -1,5 +1,6 @@
-// Messages per second of 64 bytes from one thread to another, for the ring and
-// for what one would write without it, in one run:
+// Messages of 64 bytes between two threads, one way (a stream) and there and
+// back (a call), by the ring and by what one would write without it, in one
+// run:
 //
 //   bazel run //transport/ring:ring_benchmark
 //
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -64,72 +66,120 @@ void Transfer(benchmark::State& state, Write write, Read read) {
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kMessages);
 }
 
-void Ring(benchmark::State& state) {
-  TestRegion region(kDefaultRingBytes);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
-  Waiter writing(region.writer_bell(), WaitStrategy::kAdaptive);
-  Waiter reading(region.reader_bell(), WaitStrategy::kAdaptive);
-  NoWatch watch;
-  Message buffer;
-  Transfer(
-      state,
-      [&](const Message& message) {
-        (void)writer.Write(message, Deadline::Infinite(), writing, watch);
-      },
-      [&] {
-        size_t bytes = 0;
-        (void)reader.Read(buffer, &bytes, Deadline::Infinite(), reading, watch);
-        return bytes == kMessageBytes ? buffer[0] : ~buffer[0];
-      });
-}
-
-// As long as the ring's, so that it waits for room as often.
-void MutexAndDeque(benchmark::State& state) {
-  constexpr size_t kMost = kDefaultRingBytes / (kMessageBytes + 8);
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::vector<std::byte>> queue;
-  Transfer(
-      state,
-      [&](const Message& message) {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return queue.size() < kMost; });
-        queue.emplace_back(message.begin(), message.end());
-        changed.notify_one();
-      },
-      [&] {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return !queue.empty(); });
-        const std::byte first = queue.front()[0];
-        queue.pop_front();
-        changed.notify_one();
-        return first;
-      });
-}
-
-void Pipe(benchmark::State& state) {
-  int ends[2];
-  if (pipe(ends) != 0) {
-    state.SkipWithError("pipe");
-    return;
+// Bounces a message: `state`'s thread sends by `there` and receives by `back`,
+// another thread the other way round, until it gets a message that starts with
+// 1.
+template <typename Channel>
+void RoundTrip(benchmark::State& state, Channel& there, Channel& back) {
+  std::thread echoing([&] {
+    Message message{};
+    do {
+      message[0] = there.Receive();
+      back.Send(message);
+    } while (message[0] != std::byte{1});
+  });
+  Message message{};
+  for (auto _ : state) {
+    there.Send(message);
+    Require(back.Receive() == message[0], state);
   }
-  Message buffer;
+  message[0] = std::byte{1};
+  there.Send(message);
+  (void)back.Receive();
+  echoing.join();
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
+}
+
+// Each channel: Send from one thread, Receive (the first byte) in another.
+class RingChannel {
+ public:
+  void Send(const Message& message) {
+    (void)writer_.Write(message, Deadline::Infinite(), writing_, watch_);
+  }
+  std::byte Receive() {
+    Message buffer;
+    size_t bytes = 0;
+    (void)reader_.Read(buffer, &bytes, Deadline::Infinite(), reading_, watch_);
+    return bytes == kMessageBytes ? buffer[0] : std::byte{0xFF};
+  }
+
+ private:
+  TestRegion region_{kDefaultRingBytes};
+  RingWriter writer_ = region_.Writer();
+  RingReader reader_ = region_.Reader();
+  Waiter writing_{region_.writer_bell(), WaitStrategy::kAdaptive};
+  Waiter reading_{region_.reader_bell(), WaitStrategy::kAdaptive};
+  NoWatch watch_;
+};
+
+class MutexAndDequeChannel {
+ public:
+  void Send(const Message& message) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return queue_.size() < kMost; });
+    queue_.emplace_back(message.begin(), message.end());
+    changed_.notify_one();
+  }
+  std::byte Receive() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !queue_.empty(); });
+    const std::byte first = queue_.front()[0];
+    queue_.pop_front();
+    changed_.notify_one();
+    return first;
+  }
+
+ private:
+  // As long as the ring's, so that it waits for room as often.
+  static constexpr size_t kMost = kDefaultRingBytes / (kMessageBytes + 8);
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::vector<std::byte>> queue_;
+};
+
+class PipeChannel {
+ public:
+  PipeChannel() {
+    if (pipe(ends_) != 0) std::abort();
+  }
+  PipeChannel(const PipeChannel&) = delete;
+  PipeChannel& operator=(const PipeChannel&) = delete;
+  ~PipeChannel() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  void Send(const Message& message) {
+    if (write(ends_[1], message.data(), message.size()) !=
+        static_cast<ssize_t>(message.size())) {
+      std::abort();
+    }
+  }
+  std::byte Receive() {
+    Message buffer;
+    if (read(ends_[0], buffer.data(), buffer.size()) !=
+        static_cast<ssize_t>(buffer.size())) {
+      std::abort();
+    }
+    return buffer[0];
+  }
+
+ private:
+  int ends_[2];
+};
+
+template <typename Channel>
+void Throughput(benchmark::State& state) {
+  Channel channel;
   Transfer(
-      state,
-      [&](const Message& message) {
-        Require(write(ends[1], message.data(), message.size()) ==
-                    static_cast<ssize_t>(message.size()),
-                state);
-      },
-      [&] {
-        Require(read(ends[0], buffer.data(), buffer.size()) ==
-                    static_cast<ssize_t>(buffer.size()),
-                state);
-        return buffer[0];
-      });
-  close(ends[0]);
-  close(ends[1]);
+      state, [&](const Message& message) { channel.Send(message); },
+      [&] { return channel.Receive(); });
+}
+
+template <typename Channel>
+void RoundTrip(benchmark::State& state) {
+  Channel there;
+  Channel back;
+  RoundTrip(state, there, back);
 }
 
 // One thread, no waiting: what a message costs in instructions.
@@ -148,9 +198,18 @@ void RingWithinOneThread(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
 }
 
-BENCHMARK(Ring)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(MutexAndDeque)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(Pipe)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(Throughput, RingChannel)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(Throughput, MutexAndDequeChannel)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(Throughput, PipeChannel)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(RoundTrip, RingChannel)->UseRealTime();
+BENCHMARK_TEMPLATE(RoundTrip, MutexAndDequeChannel)->UseRealTime();
+BENCHMARK_TEMPLATE(RoundTrip, PipeChannel)->UseRealTime();
 BENCHMARK(RingWithinOneThread);
 
 // The console's report; keeps the best rate of each benchmark.
@@ -166,11 +225,15 @@ class RatioReporter : public benchmark::ConsoleReporter {
     }
   }
   void PrintRatios() const {
-    const auto ring = rates_.find("Ring");
-    if (ring == rates_.end()) return;
-    for (const auto& [name, rate] : rates_) {
-      if (name == "Ring" || name == "RingWithinOneThread") continue;
-      std::printf("Ring / %s: %.1f\n", name.c_str(), ring->second / rate);
+    for (const std::string what : {"Throughput", "RoundTrip"}) {
+      const auto ring = rates_.find(what + "<RingChannel>");
+      if (ring == rates_.end()) continue;
+      for (const std::string peer : {"MutexAndDeque", "Pipe"}) {
+        const auto rate = rates_.find(what + "<" + peer + "Channel>");
+        if (rate == rates_.end()) continue;
+        std::printf("%s, ring / %s: %.1f\n", what.c_str(), peer.c_str(),
+                    ring->second / rate->second);
+      }
     }
   }
 
