@@ -54,7 +54,8 @@
         "of two")                                                              \
   RESERVED(reserved_444)                                                       \
   FIELD(image_offset, "engine",                                                \
-        "to uint8[image_height, image_width, image_channels]; 0: no images")   \
+        "to uint8[num_envs, image_height, image_width, image_channels]; 0: "   \
+        "none")                                                                \
   FIELD(image_width, "engine", "pixels")                                       \
   FIELD(image_height, "engine", "pixels")                                      \
   FIELD(image_channels, "engine", "bytes of a pixel")                          \

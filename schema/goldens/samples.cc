@@ -87,9 +87,8 @@ LrbcHeader SampleHeader() {
   header.infos_offset = sections.Take(header.infos_size);
   header.cmd_s2c_offset = sections.Take(ring_bytes);
   header.cmd_c2s_offset = sections.Take(ring_bytes);
-  header.image_offset =
-      sections.Take(uint64_t{header.image_width} * header.image_height *
-                    header.image_channels);
+  header.image_offset = sections.Take(
+      envs * header.image_width * header.image_height * header.image_channels);
   header.flan_offset = sections.Take(header.flan_size);
   header.region_size = sections.end();
 

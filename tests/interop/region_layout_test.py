@@ -1,4 +1,4 @@
-"""A live region, read through `multiprocessing.shared_memory` and `struct` by the offsets that the protocol promises."""
+"""A live region, read through `multiprocessing.shared_memory` and `struct` by the promised offsets."""
 
 import os
 import struct
@@ -78,9 +78,7 @@ def region(engine: subprocess.Popen[bytes]) -> Iterator[SharedMemory]:
     shm.close()
 
 
-def test_every_promised_field_lies_where_it_was_promised(
-    region: SharedMemory, engine: subprocess.Popen[bytes]
-) -> None:
+def test_every_promised_field_lies_where_it_was_promised(region: SharedMemory, engine: subprocess.Popen[bytes]) -> None:
     """The values are those that the engine was started with, and the sections lie aligned, inside and apart."""
     header = {name: struct.unpack_from(form, region.buf, offset)[0] for offset, form, name in FIELDS}
     assert header["magic"] == 0x4C524243

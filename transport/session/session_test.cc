@@ -67,7 +67,8 @@ class EchoEngine {
         case EngineEvent::kStopRequested:
           return;
         case EngineEvent::kExchange:
-          if (fail_next_.exchange(false)) {
+          // relaxed: set before the exchange that it is for was sent.
+          if (fail_next_.exchange(false, std::memory_order_relaxed)) {
             side_.Fail(ErrorCode::kEngineFailed, "joint 3 \x01 exploded");
             break;
           }
@@ -76,7 +77,8 @@ class EchoEngine {
           break;
         case EngineEvent::kClientArrived:
           ++arrivals_;
-          side_.Welcome(refuse_next_.exchange(false)
+          // relaxed: as above, for a hello.
+          side_.Welcome(refuse_next_.exchange(false, std::memory_order_relaxed)
                             ? MakeError(ErrorCode::kEngineFailed, "no model")
                             : absl::OkStatus());
           break;
