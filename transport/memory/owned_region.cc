@@ -85,7 +85,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
   if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
-  absl::StatusOr<LrbcHeader> header = PlanRegion(spec);
+  absl::StatusOr<LrbcHeader> header = PlanRegion(spec, NanosSinceEpoch());
   if (!header.ok()) return header.status();
   RemoveDeadRegions();
   if (absl::Status status = RemoveIfDead(name); !status.ok()) return status;
@@ -101,7 +101,6 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
   if (!lock->TryAcquire(kEngineLockByte)) {
     return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
   }
-  header->generation = NanosSinceEpoch();
   // relaxed: nobody else has the region yet; linking it publishes it.
   header->server_pid.store(static_cast<uint32_t>(getpid()),
                            std::memory_order_relaxed);

@@ -1,0 +1,31 @@
+// Raise: the one place where a C++ failure becomes a Python exception.
+//
+// Data flow: absl::Status or ErrorCode -> its row of the error table -> the
+// class of tandem.errors that the row names.
+// Ownership: none; all calls need the GIL.
+//
+//   if (!status.ok()) Raise(status, name);
+//   if (code != ErrorCode::kOk) Raise(client.Explain(code), name);
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
+#define TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
+
+#include <pybind11/pybind11.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// Throws pybind11::error_already_set: what Python has raised already (a signal
+// handler's KeyboardInterrupt) if there is such, else the row's class with the
+// status's message. `region` names the region that it is about, or is empty.
+// `status` must not be OK.
+[[noreturn]] void Raise(const absl::Status& status, absl::string_view region);
+
+// The table's rows: (number, name, absl code's number, class or None, meaning).
+pybind11::tuple ErrorTable();
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_

@@ -1,0 +1,107 @@
+// tandem._native: what the Python package needs of the transport.
+//
+// Converts and holds no logic; documented, for Python, in tandem/_native.pyi.
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/native_client.h"
+#include "client_py/bindings/region_views.h"
+#include "schema/layout/lrbc.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/stale_region.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+// The pid label of the live engine that serves the region.
+uint32_t EnginePid(const std::string& name) {
+  const absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name);
+  if (!region.ok()) Raise(region.status(), name);
+  // relaxed: a label for people, in a private copy.
+  return region->plan().server_pid.load(std::memory_order_relaxed);
+}
+
+void CheckName(const std::string& name) {
+  const absl::Status status = CheckRegionName(name);
+  if (!status.ok()) Raise(status, name);
+}
+
+void RemoveDead(const std::string& name) {
+  const absl::Status status = RemoveIfDead(name);
+  if (!status.ok()) Raise(status, name);
+}
+
+template <typename T>
+void Property(py::class_<NativeClient>& type, const char* name,
+              T RegionViews::*member) {
+  type.def_property_readonly(name, [member](const NativeClient& client) {
+    return client.views().*member;
+  });
+}
+
+}  // namespace
+}  // namespace tandem
+
+PYBIND11_MODULE(_native, module) {
+  using namespace tandem;  // NOLINT: the module is the namespace's face
+
+  module.attr("ERROR_TABLE") = ErrorTable();
+  py::dict modes;
+  modes["SAME_STEP"] = static_cast<uint32_t>(AutoresetMode::kSameStep);
+  modes["NEXT_STEP"] = static_cast<uint32_t>(AutoresetMode::kNextStep);
+  modes["DISABLED"] = static_cast<uint32_t>(AutoresetMode::kDisabled);
+  module.attr("AUTORESET_MODES") = modes;
+  module.def("default_region_name", &DefaultRegionName);
+  module.def("check_region_name", &CheckName, py::arg("name"));
+  module.def("engine_pid", &EnginePid, py::arg("name"));
+  module.def("remove_if_dead", &RemoveDead, py::arg("name"));
+
+  py::class_<StepTimesSnapshot>(module, "StepTimes")
+      .def_readonly("total_ns", &StepTimesSnapshot::total_ns)
+      .def_property_readonly("count", &StepTimesSnapshot::count)
+      .def("quantile", &StepTimesSnapshot::Quantile, py::arg("q"));
+  py::class_<ClientStats>(module, "Stats")
+      .def_readonly("exchanges", &ClientStats::exchanges)
+      .def_readonly("policy_ns", &ClientStats::policy_ns)
+      .def_readonly("round_trips", &ClientStats::round_trips)
+      .def_readonly("engine_steps", &ClientStats::engine_steps);
+
+  py::class_<NativeClient> client(module, "NativeClient");
+  client
+      .def(py::init<const std::string&, double, const std::string&, uint32_t>(),
+           py::arg("name"), py::arg("timeout"), py::arg("wait"),
+           py::arg("autoreset"))
+      .def("step", &NativeClient::Step, py::arg("actions"))
+      .def("send", &NativeClient::Send, py::arg("actions"))
+      .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
+      .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
+           py::arg("first_seed") = py::none())
+      .def("reconnect", &NativeClient::Reconnect,
+           py::arg("timeout") = py::none())
+      .def("close", &NativeClient::Close)
+      .def("stats", &NativeClient::Stats)
+      .def_property_readonly("pending", &NativeClient::pending)
+      .def_property_readonly("closed", &NativeClient::closed);
+  Property(client, "obs", &RegionViews::obs);
+  Property(client, "actions", &RegionViews::actions);
+  Property(client, "rewards", &RegionViews::rewards);
+  Property(client, "dones", &RegionViews::dones);
+  Property(client, "truncateds", &RegionViews::truncateds);
+  Property(client, "terminateds", &RegionViews::terminateds);
+  Property(client, "resets", &RegionViews::resets);
+  Property(client, "final_obs", &RegionViews::final_obs);
+  Property(client, "reset_seeds", &RegionViews::reset_seeds);
+  Property(client, "num_envs", &RegionViews::num_envs);
+  Property(client, "obs_size", &RegionViews::obs_size);
+  Property(client, "act_size", &RegionViews::act_size);
+  Property(client, "task", &RegionViews::task);
+  Property(client, "engine_pid", &RegionViews::engine_pid);
+  Property(client, "region_address", &RegionViews::address);
+  Property(client, "region_bytes", &RegionViews::bytes);
+  Property(client, "offsets", &RegionViews::offsets);
+}

@@ -1,0 +1,238 @@
+#include "client_py/bindings/native_client.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_py/bindings/errors.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+// Asks Python whether a signal handler wants the wait to end. What the handler
+// raised stays with the thread, for Raise to find.
+bool PythonInterrupts() {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  const bool interrupts = PyErr_CheckSignals() != 0;
+  PyGILState_Release(gil);
+  return interrupts;
+}
+
+absl::StatusOr<WaitStrategy> WaitStrategyNamed(const std::string& name) {
+  if (name == "spin") return WaitStrategy::kSpin;
+  if (name == "adaptive") return WaitStrategy::kAdaptive;
+  if (name == "block") return WaitStrategy::kBlock;
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("wait: expected 'spin', 'adaptive' or 'block', found '",
+                   name, "'"));
+}
+
+double CheckedTimeout(double timeout_secs, const std::string& region) {
+  if (timeout_secs >= 0) return timeout_secs;  // false for NaN
+  Raise(MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("timeout: expected seconds, 0 or more "
+                               "(math.inf for no limit), found ",
+                               timeout_secs)),
+        region);
+}
+
+ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
+                         const std::string& wait, uint32_t autoreset) {
+  const absl::StatusOr<WaitStrategy> strategy = WaitStrategyNamed(wait);
+  if (!strategy.ok()) Raise(strategy.status(), name);
+  const ClientSide::Options options = {
+      .timeout_secs = CheckedTimeout(timeout_secs, name),
+      .wait = *strategy,
+      .autoreset = static_cast<AutoresetMode>(autoreset),
+      .interrupted = PythonInterrupts};
+  absl::StatusOr<ClientSide> client = [&] {
+    const py::gil_scoped_release released;
+    return ClientSide::Attach(name, options);
+  }();
+  if (!client.ok()) Raise(client.status(), name);
+  return *std::move(client);
+}
+
+// "float64[8, 6]", or the type's name for what is no array.
+std::string Found(py::handle actions) {
+  if (!py::isinstance<py::array>(actions)) {
+    return py::str(py::type::handle_of(actions).attr("__name__"));
+  }
+  const auto array = py::reinterpret_borrow<py::array>(actions);
+  std::string text = py::str(py::object(array.dtype()));
+  absl::StrAppend(&text, "[");
+  for (py::ssize_t i = 0; i < array.ndim(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", array.shape(i));
+  }
+  return absl::StrCat(text, "]");
+}
+
+}  // namespace
+
+// Marks a call, from which other threads are kept out.
+class NativeClient::InCall {
+ public:
+  explicit InCall(NativeClient* client) : client_(client) {
+    if (client->in_call_) client->RaiseConcurrentUse();
+    client->in_call_ = true;
+  }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+  ~InCall() { client_->in_call_ = false; }
+
+ private:
+  NativeClient* client_;
+};
+
+NativeClient::NativeClient(const std::string& name, double timeout_secs,
+                           const std::string& wait, uint32_t autoreset)
+    : name_(name),
+      timeout_secs_(timeout_secs),
+      client_(AttachOrRaise(name, timeout_secs, wait, autoreset)),
+      views_(RegionViews::Of(client_)),
+      results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
+
+py::tuple NativeClient::Step(py::handle actions) {
+  const InCall in_call(this);
+  ErrorCode code = SendChecked(actions);
+  if (code == ErrorCode::kOk) code = Wait(timeout_secs_);
+  if (code != ErrorCode::kOk) RaiseCode(code);
+  return results_;
+}
+
+void NativeClient::Send(py::handle actions) {
+  const InCall in_call(this);
+  if (const ErrorCode code = SendChecked(actions); code != ErrorCode::kOk) {
+    RaiseCode(code);
+  }
+}
+
+py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
+  const InCall in_call(this);
+  const double secs =
+      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
+  if (const ErrorCode code = Wait(secs); code != ErrorCode::kOk) {
+    RaiseCode(code);
+  }
+  return results_;
+}
+
+void NativeClient::SendReset(const std::vector<int64_t>& env_ids,
+                             std::optional<uint64_t> first_seed) {
+  const InCall in_call(this);
+  const ErrorCode code = client_.SendReset(env_ids, first_seed);
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+void NativeClient::Reconnect(std::optional<double> timeout_secs) {
+  const InCall in_call(this);
+  const double secs =
+      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
+  reconnecting_ = true;
+  const absl::Status status = [&] {
+    const py::gil_scoped_release released;
+    return client_.Reconnect(secs);
+  }();
+  reconnecting_ = false;
+  if (!status.ok()) Raise(status, name_);
+  views_ = RegionViews::Of(client_);
+  results_ = py::make_tuple(views_.obs, views_.rewards, views_.dones);
+}
+
+void NativeClient::Close() {
+  const InCall in_call(this);
+  const ErrorCode code = client_.Close();
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+ClientStats NativeClient::Stats() const {
+  if (reconnecting_) RaiseConcurrentUse();
+  return client_.Stats();
+}
+
+ErrorCode NativeClient::SendChecked(py::handle actions) {
+  using Api = py::detail::npy_api;
+  const Api& api = Api::get();
+  if (!api.PyArray_Check_(actions.ptr())) RaiseInvalidAction(actions);
+  const auto* const array = py::detail::array_proxy(actions.ptr());
+  constexpr int kFlags = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
+  PyObject* const float32 =
+      py::detail::array_proxy(views_.actions.ptr())->descr;
+  // The descriptor of native float32 is nearly always the one object.
+  if ((array->flags & kFlags) != kFlags || array->nd != 2 ||
+      array->dimensions[0] != static_cast<py::ssize_t>(views_.num_envs) ||
+      array->dimensions[1] != static_cast<py::ssize_t>(views_.act_size) ||
+      (array->descr != float32 &&
+       !api.PyArray_EquivTypes_(array->descr, float32))) {
+    RaiseInvalidAction(actions);
+  }
+  return client_.Send(
+      std::span<const float>(reinterpret_cast<const float*>(array->data),
+                             size_t{views_.num_envs} * views_.act_size));
+}
+
+ErrorCode NativeClient::Wait(double timeout_secs) {
+  // A short wait keeps the GIL: where another thread computes, giving it away
+  // costs up to sys.getswitchinterval() (5 ms) to get it back, every step.
+  constexpr double kGilHeldSecs = 20e-6;
+  const ErrorCode code =
+      client_.Recv(Deadline::After(std::min(timeout_secs, kGilHeldSecs)));
+  if (code != ErrorCode::kStepTimeout || timeout_secs <= kGilHeldSecs) {
+    return code;
+  }
+  const py::gil_scoped_release released;
+  return client_.Recv(Deadline::After(timeout_secs));
+}
+
+void NativeClient::RaiseInvalidAction(py::handle actions) const {
+  const auto* const array = py::isinstance<py::array>(actions)
+                                ? py::detail::array_proxy(actions.ptr())
+                                : nullptr;
+  const bool fits =
+      array != nullptr && array->nd == 2 &&
+      array->dimensions[0] == static_cast<py::ssize_t>(views_.num_envs) &&
+      array->dimensions[1] == static_cast<py::ssize_t>(views_.act_size);
+  using Api = py::detail::npy_api;
+  absl::string_view layout = "";
+  absl::string_view next =
+      "pass np.ascontiguousarray(actions, dtype=np.float32)";
+  if (array != nullptr && (array->flags & Api::NPY_ARRAY_C_CONTIGUOUS_) == 0) {
+    layout = ", not C-contiguous";
+  } else if (array != nullptr &&
+             (array->flags & Api::NPY_ARRAY_ALIGNED_) == 0) {
+    layout = ", not aligned";
+    next = "pass actions.copy()";
+  }
+  if (array != nullptr && !fits) {
+    next =
+        "pass one row for each environment (client.num_envs, "
+        "client.act_size)";
+  }
+  Raise(MakeError(
+            ErrorCode::kInvalidAction,
+            absl::StrCat("actions: expected float32[", views_.num_envs, ", ",
+                         views_.act_size, "], C-contiguous, found ",
+                         Found(actions), layout, "; nothing was sent; ", next)),
+        name_);
+}
+
+// Not by Explain, which reads what a reconnect in that other thread replaces.
+void NativeClient::RaiseConcurrentUse() const {
+  Raise(MakeError(ErrorCode::kConcurrentUse,
+                  absl::StrCat("region '", name_,
+                               "': another thread is inside a call on this "
+                               "client; give each thread a client and an "
+                               "engine of its own, or lock around the calls")),
+        name_);
+}
+
+void NativeClient::RaiseCode(ErrorCode code) const {
+  Raise(client_.Explain(code), name_);
+}
+
+}  // namespace tandem

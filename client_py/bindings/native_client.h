@@ -1,0 +1,76 @@
+// NativeClient: a ClientSide as Python sees it.
+//
+// Data flow: NumPy array -> checked, not converted -> ClientSide::Send;
+// ClientSide::Recv -> the same three NumPy views every time.
+// Ownership: the Python object tandem.SharedMemoryClient holds one. The views
+// share the mapping, so that they outlive the client. All calls need the GIL;
+// those that wait release it.
+//
+//   NativeClient client("demo", 10.0, "adaptive", AutoresetMode::kSameStep);
+//   py::tuple obs_rewards_dones = client.Step(actions);
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
+#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client_py/bindings/region_views.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+
+// Legal call order: ClientSide's. Every call but the views raises by the error
+// table (errors.h); a second thread inside a call gets ConcurrentUse.
+class NativeClient {
+ public:
+  // Attaches; blocks for up to `timeout_secs`.
+  NativeClient(const std::string& name, double timeout_secs,
+               const std::string& wait, uint32_t autoreset);
+
+  // Send and Recv in one. Allocates nothing on success.
+  pybind11::tuple Step(pybind11::handle actions);
+  void Send(pybind11::handle actions);
+  pybind11::tuple Recv(std::optional<double> timeout_secs);
+  void SendReset(const std::vector<int64_t>& env_ids,
+                 std::optional<uint64_t> first_seed);
+  // On success views() are others.
+  void Reconnect(std::optional<double> timeout_secs);
+  void Close();
+
+  // Legal while another thread is inside a call, but for Reconnect.
+  ClientStats Stats() const;
+
+  bool pending() const { return client_.pending(); }
+  bool closed() const { return client_.closed(); }
+  const RegionViews& views() const { return views_; }
+
+ private:
+  class InCall;
+
+  ErrorCode SendChecked(pybind11::handle actions);
+  ErrorCode Wait(double timeout_secs);
+  [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
+  [[noreturn]] void RaiseCode(ErrorCode code) const;
+  [[noreturn]] void RaiseConcurrentUse() const;
+
+  std::string name_;
+  double timeout_secs_;
+  ClientSide client_;
+  RegionViews views_;
+  pybind11::tuple results_;  // (obs, rewards, dones)
+  // Guarded by the GIL. ClientSide refuses a second thread during each of its
+  // calls; this covers what lies between the two halves of a step.
+  bool in_call_ = false;
+  bool reconnecting_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_

@@ -1,0 +1,66 @@
+#include "client_py/bindings/region_views.h"
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "transport/memory/region_mapping.h"
+#include "transport/memory/region_plan.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+using SharedMapping = std::shared_ptr<const RegionMapping>;
+
+template <typename T>
+py::array_t<T> View(std::span<T> values, std::vector<py::ssize_t> shape,
+                    const py::capsule& keeper) {
+  return py::array_t<T>(std::move(shape), values.data(), keeper);
+}
+
+}  // namespace
+
+RegionViews RegionViews::Of(const ClientSide& client) {
+  const StepArrays& arrays = client.arrays();
+  const LrbcHeader& plan = client.plan();
+  const SharedMapping& mapping = client.mapping();
+  const py::capsule keeper(new SharedMapping(mapping), [](void* shared) {
+    delete static_cast<SharedMapping*>(shared);
+  });
+  const py::ssize_t envs = plan.num_envs;
+  const std::vector<py::ssize_t> of_obs = {envs, plan.obs_size};
+  const std::vector<py::ssize_t> of_actions = {envs, plan.act_size};
+  RegionViews views = {
+      .obs = View(arrays.obs, of_obs, keeper),
+      .actions = View(arrays.actions, of_actions, keeper),
+      .rewards = View(arrays.rewards, {envs}, keeper),
+      .dones = View(arrays.dones, {envs}, keeper),
+      .truncateds = View(arrays.truncateds, {envs}, keeper),
+      .terminateds = View(arrays.terminateds, {envs}, keeper),
+      .resets = View(arrays.resets, {envs}, keeper),
+      .final_obs = View(arrays.final_obs, of_obs, keeper),
+      .reset_seeds = View(arrays.reset_seeds, {envs}, keeper),
+      .num_envs = plan.num_envs,
+      .obs_size = plan.obs_size,
+      .act_size = plan.act_size,
+      .task = TaskOf(plan),
+      // relaxed: a label, in a private copy.
+      .engine_pid = plan.server_pid.load(std::memory_order_relaxed),
+      .address = reinterpret_cast<uintptr_t>(mapping->base()),
+      .bytes = mapping->bytes(),
+      .offsets = {}};
+  views.offsets["obs"] = plan.obs_offset;
+  views.offsets["actions"] = plan.act_offset;
+  views.offsets["rewards"] = plan.rewards_offset;
+  views.offsets["dones"] = plan.dones_offset;
+  views.offsets["truncateds"] = plan.truncateds_offset;
+  views.offsets["terminateds"] = plan.terminateds_offset;
+  views.offsets["resets"] = plan.resets_offset;
+  views.offsets["final_obs"] = plan.final_obs_offset;
+  views.offsets["reset_seeds"] = plan.reset_seeds_offset;
+  return views;
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+// RegionViews: a region's arrays as NumPy views, and its constants.
+//
+// Data flow: ClientSide's mapping and checked header -> NumPy arrays on them.
+// Ownership: each view's base holds a reference to the mapping; the memory goes
+// when the client and the last view have gone.
+//
+//   RegionViews views = RegionViews::Of(client);
+//   views.obs;  // float32[num_envs, obs_size], writable
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_
+#define TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+
+#include "schema/layout/lrbc.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+
+struct RegionViews {
+  pybind11::array_t<float> obs;
+  pybind11::array_t<float> actions;
+  pybind11::array_t<float> rewards;
+  pybind11::array_t<uint8_t> dones;
+  pybind11::array_t<uint8_t> truncateds;
+  pybind11::array_t<uint8_t> terminateds;
+  pybind11::array_t<uint8_t> resets;
+  pybind11::array_t<float> final_obs;
+  pybind11::array_t<uint64_t> reset_seeds;
+
+  // As checked at attach; not read from the mapping again.
+  uint32_t num_envs = 0;
+  uint32_t obs_size = 0;
+  uint32_t act_size = 0;
+  std::string task;
+  uint32_t engine_pid = 0;  // a label for people
+  uintptr_t address = 0;
+  uint64_t bytes = 0;
+  pybind11::dict offsets;  // str -> int, bytes from `address`
+
+  // Needs the GIL.
+  static RegionViews Of(const ClientSide& client);
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_

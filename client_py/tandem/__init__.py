@@ -1,0 +1,65 @@
+"""Tandem: simulation engines in processes of their own, stepped through shared memory.
+
+`launch_engine` starts an engine; `SharedMemoryClient` steps its environments. Every error derives from `TandemError`.
+"""
+
+from tandem.client import AutoresetMode, ClientStats, SharedMemoryClient
+from tandem.engine_process import EngineProcess, launch_engine
+from tandem.errors import (
+    AccessDenied,
+    AlreadyAttached,
+    BrokenPeer,
+    ClientClosed,
+    ConcurrentUse,
+    EngineFailed,
+    EngineStartFailed,
+    ForkedChild,
+    Interrupted,
+    InvalidAction,
+    InvalidArgument,
+    LayoutMismatch,
+    MessageTooLarge,
+    NoStepPending,
+    NotReady,
+    OutOfSharedMemory,
+    PeerGone,
+    RingEmpty,
+    RingFull,
+    StepPending,
+    StepTimeout,
+    SystemCallFailed,
+    TandemError,
+    Unsupported,
+)
+
+__all__ = [
+    "AccessDenied",
+    "AlreadyAttached",
+    "AutoresetMode",
+    "BrokenPeer",
+    "ClientClosed",
+    "ClientStats",
+    "ConcurrentUse",
+    "EngineFailed",
+    "EngineProcess",
+    "EngineStartFailed",
+    "ForkedChild",
+    "Interrupted",
+    "InvalidAction",
+    "InvalidArgument",
+    "LayoutMismatch",
+    "MessageTooLarge",
+    "NoStepPending",
+    "NotReady",
+    "OutOfSharedMemory",
+    "PeerGone",
+    "RingEmpty",
+    "RingFull",
+    "SharedMemoryClient",
+    "StepPending",
+    "StepTimeout",
+    "SystemCallFailed",
+    "TandemError",
+    "Unsupported",
+    "launch_engine",
+]

@@ -1,0 +1,383 @@
+"""`SharedMemoryClient`: a trainer's end of a region that it shares with a simulation engine."""
+
+import enum
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem import _native
+from tandem.errors import ForkedChild, InvalidArgument
+
+Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
+
+
+class AutoresetMode(enum.Enum):
+    """When an ended episode is followed by the next; names and values are those of Gymnasium's enum.
+
+    Attributes:
+      NEXT_STEP: The step after the one that ended it resets the environment, whatever its action; the reward is 0.
+      SAME_STEP: The step that ended it also resets it: `obs` shows the new episode, `final_obs` the last of the old.
+      DISABLED: Environments are reset by `reset` and by `resets` only; ended episodes go on until then.
+    """
+
+    NEXT_STEP = "NextStep"
+    SAME_STEP = "SameStep"
+    DISABLED = "Disabled"
+
+
+@dataclass(frozen=True)
+class ClientStats:
+    """Where a client's time went since it attached.
+
+    Times of single steps are counted in buckets: quantiles are exact to a quarter.
+
+    Attributes:
+      exchanges: Steps and resets received.
+      steps_per_second: Environments times exchanges, per second of `policy_secs + transport_secs + physics_secs`.
+      step_p50_us: Microseconds from actions sent to results received that half of the exchanges did not exceed.
+      step_p99_us: The same for 99 of 100 exchanges.
+      policy_secs: Seconds in the trainer's own code, from one exchange's results to the next one's actions.
+      transport_secs: Seconds on the way to and from the engine: round trips less the engine's part.
+      physics_secs: Seconds that the engine took to reset and step.
+    """
+
+    exchanges: int
+    steps_per_second: float
+    step_p50_us: float
+    step_p99_us: float
+    policy_secs: float
+    transport_secs: float
+    physics_secs: float
+
+
+class SharedMemoryClient:
+    """Steps the environments of an engine in another process, through memory that both have mapped.
+
+    The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
+    engine between `send` and `recv`, and otherwise to the caller; what `step` returned is overwritten by the next.
+    Copy what you keep. A view stays readable for as long as somebody holds it, also after `close`.
+
+    An engine has one client at a time, and a client belongs to the process that made it: it can be neither pickled nor
+    used in a forked child. One thread at a time may call.
+
+    After `StepTimeout` or `KeyboardInterrupt` the exchange is still pending: `recv` waits on, `reconnect` starts anew,
+    `close` leaves; `step`, `send` and `reset` raise `StepPending`.
+
+    >>> import numpy as np
+    >>> import tandem
+    >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=4) as engine:
+    ...     with tandem.SharedMemoryClient(engine.name) as client:
+    ...         obs = client.reset(seed=0)
+    ...         actions = np.zeros((client.num_envs, client.act_size), dtype=np.float32)
+    ...         obs, rewards, dones = client.step(actions)
+    ...         print(obs.shape, rewards.shape, dones.dtype)
+    (4, 17) (4,) uint8
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        timeout: float = 10.0,
+        wait: str = "adaptive",
+        autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
+    ) -> None:
+        """Attaches to the engine that serves the region; waits for one to come.
+
+        Args:
+          name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
+          timeout: Seconds to wait, here and, unless told otherwise, in every later call that waits.
+          wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own), "block" sleeps at once
+            (leaves cores free), "adaptive" spins for as long as that has paid lately, then sleeps.
+          autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum does as well.
+
+        Raises:
+          NotReady: No engine serves the region, and none came in time.
+          StepTimeout: An engine serves it, but did not answer in time.
+          AlreadyAttached: The engine has a client already.
+          LayoutMismatch: The region is of another version, or damaged.
+          AccessDenied: The region belongs to another user.
+          InvalidArgument: A name or option that cannot be.
+        """
+        mode = _native.AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
+        if mode is None:
+            raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
+        self._name = _native.default_region_name() if name is None else name
+        self._native = _native.NativeClient(self._name, timeout, wait, mode)
+        self._adopt_views()
+
+    def _adopt_views(self) -> None:
+        native = self._native
+        self._obs, self._final_obs, self._actions = native.obs, native.final_obs, native.actions
+        self._rewards, self._dones, self._resets = native.rewards, native.dones, native.resets
+        self._terminateds, self._truncateds = native.terminateds, native.truncateds
+
+    def step(self, actions: NDArray[np.float32]) -> Results:
+        """Steps every environment once and waits for the results.
+
+        Args:
+          actions: float32[num_envs, act_size], C-contiguous and finite, in the task's own units. Copied into the
+            region, unless it is `client.actions` itself. Nothing is converted.
+
+        Returns:
+          obs (float32[num_envs, obs_size]), rewards (float32[num_envs]) and dones (uint8[num_envs], 1: the episode is
+          over): always the same views, valid until the next `step`, `send` or `reset`.
+
+        Raises:
+          InvalidAction: The actions are not as above; nothing was sent.
+          StepTimeout: The engine did not answer within the client's time-out; the exchange is still pending.
+          PeerGone: The engine has stopped or died.
+          EngineFailed: The engine reported a failure; the arrays are not results.
+          StepPending: An earlier exchange was not received.
+          BrokenPeer: The other side broke the protocol.
+          ConcurrentUse: Another thread is inside a call.
+          ForkedChild: The client belongs to this process's parent.
+          ClientClosed: The client was closed.
+        """
+        return self._native.step(actions)
+
+    def send(self, actions: NDArray[np.float32]) -> None:
+        """Starts a step and returns at once; `recv` brings its results.
+
+        Args:
+          actions: As for `step`.
+
+        Raises:
+          TandemError: As `step`, but for what happens while waiting.
+        """
+        self._native.send(actions)
+
+    def recv(self, timeout: float | None = None) -> Results:
+        """Waits for the results of what was sent.
+
+        Args:
+          timeout: Seconds; 0 looks once, `math.inf` waits without limit, None takes the client's own.
+
+        Returns:
+          As `step`.
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `step`.
+        """
+        return self._native.recv(timeout)
+
+    def reset(
+        self,
+        env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None = None,
+        seed: int | None = None,
+    ) -> NDArray[np.float32]:
+        """Starts a new episode in some environments; all others keep their state.
+
+        Args:
+          env_ids: Indices, or a mask bool[num_envs]; None: all environments.
+          seed: Environment i starts from seed + i. None: each environment's own random stream goes on.
+
+        Returns:
+          obs, float32[num_envs, obs_size]: the view that `step` returns.
+
+        Raises:
+          InvalidArgument: An index, mask or seed that cannot be; nothing was sent.
+          TandemError: As `step`.
+        """
+        if seed is not None:
+            seed = operator.index(seed)
+            if not 0 <= seed <= 2**64 - self.num_envs:
+                raise InvalidArgument(f"seed: expected 0 .. 2**64 - num_envs, found {seed}; nothing was sent")
+        self._native.send_reset(self._indices(env_ids), seed)
+        return self._native.recv()[0]
+
+    def _indices(self, env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None) -> list[int]:
+        if env_ids is None:
+            return list(range(self.num_envs))
+        ids = np.asarray(env_ids)
+        if ids.dtype == np.bool_ and ids.shape == (self.num_envs,):
+            ids = np.flatnonzero(ids)
+        elif ids.size == 0 and ids.ndim == 1:
+            ids = ids.astype(np.int64)
+        if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+            raise InvalidArgument(
+                f"env_ids: expected indices int[n] or a mask bool[{self.num_envs}], "
+                f"found {ids.dtype}{list(ids.shape)}; nothing was sent"
+            )
+        indices: list[int] = ids.tolist()
+        if wrong := [index for index in indices if not 0 <= index < self.num_envs]:
+            raise InvalidArgument(
+                f"env_ids: expected indices in 0 .. {self.num_envs - 1}, found {wrong[0]}; nothing was sent"
+            )
+        return indices
+
+    def reconnect(self, timeout: float | None = None) -> None:
+        """Leaves the session and attaches to the engine that now has the name, such as one started again.
+
+        All environments have been reset then, and all views are new ones: take them from the client again.
+
+        Args:
+          timeout: Seconds to wait for an engine; None takes the client's own.
+
+        Raises:
+          LayoutMismatch: Its task, sizes or layout are not those of before.
+          TandemError: As the constructor, `ForkedChild` and `ClientClosed`.
+        """
+        self._native.reconnect(timeout)
+        self._adopt_views()
+
+    def close(self) -> None:
+        """Leaves the engine to the next client. Safe twice; views stay readable.
+
+        Raises:
+          ConcurrentUse: Another thread is inside a call.
+          ForkedChild: The client belongs to this process's parent.
+        """
+        self._native.close()
+
+    def stats(self) -> ClientStats:
+        """Tells where the time went since the client attached. Any thread may ask, at any time.
+
+        Returns:
+          A copy of the counters.
+        """
+        stats = self._native.stats()
+        policy_secs = stats.policy_ns / 1e9
+        round_trip_secs = stats.round_trips.total_ns / 1e9
+        physics_secs = min(stats.engine_steps.total_ns / 1e9, round_trip_secs)
+        total_secs = policy_secs + round_trip_secs
+        return ClientStats(
+            exchanges=stats.exchanges,
+            steps_per_second=stats.exchanges * self.num_envs / total_secs if stats.exchanges else 0.0,
+            step_p50_us=stats.round_trips.quantile(0.5) / 1e3,
+            step_p99_us=stats.round_trips.quantile(0.99) / 1e3,
+            policy_secs=policy_secs,
+            transport_secs=round_trip_secs - physics_secs,
+            physics_secs=physics_secs,
+        )
+
+    @property
+    def obs(self) -> NDArray[np.float32]:
+        """Observations, float32[num_envs, obs_size], in the task's units; valid until the next send."""
+        return self._obs
+
+    @property
+    def actions(self) -> NDArray[np.float32]:
+        """Where actions go, float32[num_envs, act_size]: fill it in place and `step(client.actions)` copies nothing."""
+        return self._actions
+
+    @property
+    def rewards(self) -> NDArray[np.float32]:
+        """Rewards of the last step, float32[num_envs]; valid until the next send."""
+        return self._rewards
+
+    @property
+    def dones(self) -> NDArray[np.uint8]:
+        """1 where the last step ended the episode, uint8[num_envs]; valid until the next send."""
+        return self._dones
+
+    @property
+    def terminateds(self) -> NDArray[np.uint8]:
+        """1 where the episode ended in a terminal state, uint8[num_envs]; valid until the next send."""
+        return self._terminateds
+
+    @property
+    def truncateds(self) -> NDArray[np.uint8]:
+        """1 where the episode was cut short, as by a time limit, uint8[num_envs]; valid until the next send."""
+        return self._truncateds
+
+    @property
+    def resets(self) -> NDArray[np.uint8]:
+        """Reset requests, uint8[num_envs]: set 1, and the next step resets that environment instead of stepping it."""
+        return self._resets
+
+    @property
+    def final_obs(self) -> NDArray[np.float32]:
+        """Last observations of ended episodes, float32[num_envs, obs_size].
+
+        With `AutoresetMode.SAME_STEP` a row holds what was observed last wherever `dones` is 1; other rows are stale.
+        """
+        return self._final_obs
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments."""
+        return self._native.num_envs
+
+    @property
+    def obs_size(self) -> int:
+        """Number of float32 values in one environment's observation."""
+        return self._native.obs_size
+
+    @property
+    def act_size(self) -> int:
+        """Number of float32 values in one environment's action."""
+        return self._native.act_size
+
+    @property
+    def task(self) -> str:
+        """What the engine simulates, such as "HalfCheetah-v5"."""
+        return self._native.task
+
+    @property
+    def name(self) -> str:
+        """The region's name."""
+        return self._name
+
+    @property
+    def engine_pid(self) -> int:
+        """Process id that the engine gave itself: a label for people, wrong across containers."""
+        return self._native.engine_pid
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was sent whose results were not yet received."""
+        return self._native.pending
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._native.closed
+
+    @property
+    def region_address(self) -> int:
+        """Where the region lies in this process's memory."""
+        return self._native.region_address
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """Where each array starts, in bytes from the start of the region, by the array's name."""
+        return dict(self._native.offsets)
+
+    def __enter__(self) -> Self:
+        """Returns the client."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Closes the client, unless this is a forked child, whose parent goes on with it."""
+        try:
+            self.close()
+        except ForkedChild:
+            pass
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses to be pickled or copied.
+
+        Raises:
+          TypeError: Always.
+        """
+        raise TypeError(
+            "a SharedMemoryClient can be neither pickled nor copied: it holds this process's place at the engine; "
+            f"make one where it is used: SharedMemoryClient({self._name!r})"
+        )
+
+    def __repr__(self) -> str:
+        """Names the region, what runs there, and the state."""
+        state = "closed" if self.closed else "pending" if self.pending else "open"
+        return (
+            f"<tandem.SharedMemoryClient {self._name!r}: {self.task!r}, num_envs={self.num_envs}, "
+            f"obs_size={self.obs_size}, act_size={self.act_size}, engine_pid={self.engine_pid}, {state}>"
+        )

@@ -1,0 +1,279 @@
+"""`launch_engine`: an engine in a process of its own, which leaves when its launcher does."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NoReturn, Self
+
+from tandem import _native, errors
+from tandem.errors import AlreadyAttached, EngineStartFailed, InvalidArgument, NotReady, TandemError
+
+_PACKAGE = Path(__file__).parent
+_SERVER_VARIABLE = "TANDEM_ENGINE_SERVER"
+_LOG_TAIL_BYTES = 8192
+_LOG_TAIL_LINES = 20
+_POLL_SECS = 0.002
+_GRACE_SECS = 5.0
+
+# Ends of pipes whose closing tells an engine that its launcher is gone. A forked child must not keep them open.
+_launcher_pipes: set[int] = set()
+
+
+def _drop_pipes_in_child() -> None:
+    for pipe in _launcher_pipes:
+        os.close(pipe)
+    _launcher_pipes.clear()
+
+
+os.register_at_fork(after_in_child=_drop_pipes_in_child)
+
+
+def launch_engine(
+    task: str | None = None,
+    *,
+    num_envs: int = 1,
+    threads: int = 0,
+    name: str | None = None,
+    model: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    timeout: float = 30.0,
+    server: str | os.PathLike[str] | None = None,
+    flags: tuple[str, ...] = (),
+) -> "EngineProcess":
+    """Starts an engine and waits until a client can attach to it.
+
+    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It leaves when it is closed, when
+    the `with` block ends, when the returned object is forgotten, or when this process ends by any means.
+
+    Args:
+      task: What to simulate, such as "HalfCheetah-v5".
+      num_envs: Number of environments.
+      threads: Threads that step them; 0 lets the engine choose.
+      name: The region's name; None makes one that nobody else has.
+      model: A model file to simulate in place of the task's own.
+      seed: Environment i starts from seed + i.
+      timeout: Seconds that the engine may take to start.
+      server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
+        package, else the one that was built beside it.
+      flags: Further flags for the program.
+
+    Returns:
+      The running engine, a context manager.
+
+    Raises:
+      EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
+      AlreadyAttached: Another engine serves a region of that name.
+      InvalidArgument: A name or number that cannot be.
+    """
+    if num_envs < 1 or threads < 0:
+        raise InvalidArgument(f"expected num_envs >= 1 and threads >= 0, found {num_envs} and {threads}")
+    if name is None:
+        name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+    _native.check_region_name(name)
+    if (pid := _engine_pid(name)) is not None:
+        raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
+    command = [str(_find_server(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    if task is not None:
+        command.append(f"--task={task}")
+    if model is not None:
+        command.append(f"--model={os.fspath(model)}")
+    if seed is not None:
+        command.append(f"--seed={seed}")
+    engine = EngineProcess(name, [*command, *flags])
+    try:
+        engine._wait_until_served(timeout)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+class EngineProcess:
+    """An engine that `launch_engine` started.
+
+    >>> import tandem
+    >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
+    ...     engine.poll() is None
+    True
+    >>> engine.poll()
+    0
+    """
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        """Starts the program; `launch_engine` is what to call.
+
+        Args:
+          name: The region that it will serve.
+          command: The program and its arguments; the launcher's pipe is added.
+
+        Raises:
+          EngineStartFailed: The program cannot be run.
+        """
+        self._name = name
+        self._command = command
+        # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
+        # name, and goes with its last user.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by _stop
+        engine_end, launcher_end = os.pipe()
+        _launcher_pipes.add(launcher_end)
+        try:
+            self._process = subprocess.Popen(
+                [*command, f"--launcher_fd={engine_end}"],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=(engine_end,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            _close_pipe(launcher_end)
+            self._log.close()
+            raise EngineStartFailed(
+                f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; build "
+                f"it, or set {_SERVER_VARIABLE}"
+            ) from error
+        finally:
+            os.close(engine_end)
+        # Runs at the latest when the interpreter ends.
+        self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, os.getpid())
+        log, pid = self._log, os.getpid()
+        errors.last_words[name] = lambda: _tail(log) if os.getpid() == pid else ""
+
+    @property
+    def name(self) -> str:
+        """The region's name, for `SharedMemoryClient`."""
+        return self._name
+
+    @property
+    def pid(self) -> int:
+        """The engine's process id."""
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Looks whether the engine has ended.
+
+        Returns:
+          Its exit code (negative: the signal that killed it), or None while it runs.
+        """
+        return self._process.poll()
+
+    def log_tail(self) -> str:
+        """Reads what the engine said last.
+
+        Returns:
+          The last lines of its standard output and standard error.
+        """
+        return _tail(self._log)
+
+    def close(self) -> None:
+        """Asks the engine to leave, makes it leave if it does not, and waits until it has. Safe twice.
+
+        Its region is gone then. In a forked child this does nothing.
+        """
+        self._stop()
+
+    def _wait_until_served(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while _engine_pid(self._name) != self.pid:
+            if self.poll() is not None:
+                self._raise_start_failed(f"ended with exit code {self.poll()}", self.poll())
+            if time.monotonic() >= deadline:
+                self._raise_start_failed(f"did not serve region {self._name!r} within {timeout:g} s", None)
+            time.sleep(_POLL_SECS)
+
+    def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
+        words = self.log_tail()
+        said = f"Its last words:\n{words}" if words else "It said nothing."
+        error = EngineStartFailed(f"the engine {what}: {' '.join(self._command)}\n{said}")
+        error.exit_code, error.log_tail = exit_code, words
+        raise error
+
+    def __enter__(self) -> Self:
+        """Returns the engine."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Closes the engine."""
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses to be pickled or copied.
+
+        Raises:
+          TypeError: Always.
+        """
+        raise TypeError(f"an EngineProcess can be neither pickled nor copied; pass its name on: {self._name!r}")
+
+    def __repr__(self) -> str:
+        """Names the region, the process and its state."""
+        code = self.poll()
+        state = "running" if code is None else f"ended with {code}"
+        return f"<tandem.EngineProcess {self._name!r}: pid={self.pid}, {state}>"
+
+
+def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, owner: int) -> None:
+    """Ends an engine; holds no reference to its EngineProcess, so that this can run when that is forgotten."""
+    if os.getpid() != owner:
+        return
+    errors.last_words.pop(name, None)
+    try:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # one that was stopped can't answer
+            process.wait(_GRACE_SECS)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        _close_pipe(launcher_end)
+        try:
+            _native.remove_if_dead(name)  # what a killed engine left
+        except TandemError:
+            pass  # it is another's by now
+
+
+def _close_pipe(pipe: int) -> None:
+    _launcher_pipes.discard(pipe)
+    os.close(pipe)
+
+
+def _engine_pid(name: str) -> int | None:
+    try:
+        return _native.engine_pid(name)
+    except NotReady:
+        return None
+
+
+def _tail(log: IO[bytes]) -> str:
+    """Reads the end of a log by its own offset: the engine shares the file's."""
+    size = os.fstat(log.fileno()).st_size
+    start = max(0, size - _LOG_TAIL_BYTES)
+    lines = os.pread(log.fileno(), size - start, start).decode("utf-8", "backslashreplace").splitlines()
+    return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
+
+
+def _find_server(server: str | os.PathLike[str] | None) -> Path:
+    asked = server or os.environ.get(_SERVER_VARIABLE)
+    if asked:
+        candidates = [Path(asked)]
+    else:
+        root = _PACKAGE.parent.parent
+        built = Path("engine_adapter", "mujoco", "server")
+        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.absolute()
+    raise EngineStartFailed(
+        f"expected an engine's program, found none at {', '.join(map(str, candidates))}; build it, or set "
+        f"{_SERVER_VARIABLE} to its path"
+    )

@@ -1,0 +1,187 @@
+"""What can go wrong, one class for each situation of the user's.
+
+The classes are the rows of the one table that C++ and Python share (schema/layout/error_codes.h). Each derives from
+`TandemError` and, where the standard library has a class that people already catch for this, from that as well. A
+message says what was expected, what was found, where, and what to do next.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+
+class TandemError(Exception):
+    """Any error of Tandem's.
+
+    Attributes:
+      code: The situation's number in the table, for logs and comparisons; numbers never change their meaning.
+    """
+
+    code: ClassVar[int] = -1
+
+
+class NotReady(TandemError, ConnectionError):
+    """No engine serves a region of that name, and none came before the time-out. Start one, or check the name."""
+
+    code = 1
+
+
+class PeerGone(TandemError, ConnectionError):
+    """The engine has stopped, died or was killed. Start it again and call `reconnect`, or `close`."""
+
+    code = 2
+
+
+class StepTimeout(TandemError, TimeoutError):
+    """The engine did not answer in time. The exchange is still pending: `recv`, `reconnect` and `close` are legal."""
+
+    code = 3
+
+
+class LayoutMismatch(TandemError):
+    """The region is not one that this version understands, or, after a restart, not of the task and sizes of before."""
+
+    code = 4
+
+
+class AlreadyAttached(TandemError):
+    """Another client has this engine, or another engine has this name. The message names the process."""
+
+    code = 5
+
+
+class StepPending(TandemError):
+    """An exchange was sent whose results were not yet received. Call `recv` first, or `reconnect`."""
+
+    code = 6
+
+
+class NoStepPending(TandemError):
+    """`recv` was called, but nothing was sent."""
+
+    code = 7
+
+
+class ConcurrentUse(TandemError):
+    """Another thread is inside a call on the same client. Give each thread its own client and engine, or lock."""
+
+    code = 8
+
+
+class ForkedChild(TandemError):
+    """The client belongs to the parent of this forked process. Make a client after the fork, or use `spawn`."""
+
+    code = 9
+
+
+class ClientClosed(TandemError):
+    """The client was closed."""
+
+    code = 10
+
+
+class InvalidAction(TandemError, ValueError):
+    """Actions of a wrong shape or dtype, not contiguous, or not finite. Nothing was sent."""
+
+    code = 11
+
+
+class InvalidArgument(TandemError, ValueError):
+    """A name, size, option or index that cannot be."""
+
+    code = 12
+
+
+class BrokenPeer(TandemError, ConnectionError):
+    """The other side broke the protocol. Perhaps another program writes to the region."""
+
+    code = 13
+
+
+class EngineFailed(TandemError, RuntimeError):
+    """The engine reported a failure of its own in a step or reset. It goes on serving; this exchange is over."""
+
+    code = 14
+
+
+class EngineStartFailed(TandemError, RuntimeError):
+    """An engine that `launch_engine` started ended, or took too long, before it served its region.
+
+    Attributes:
+      exit_code: The process's exit code, negative for a signal's number; None if it never ran or had to be stopped.
+      log_tail: The last lines that it wrote to its standard error.
+    """
+
+    code = 15
+
+    exit_code: int | None = None
+    log_tail: str = ""
+
+
+class AccessDenied(TandemError, PermissionError):
+    """The region belongs to another user, whom the message names."""
+
+    code = 16
+
+
+class OutOfSharedMemory(TandemError, MemoryError):
+    """/dev/shm has no room for the region. In a container: `--shm-size` or `--ipc=host`."""
+
+    code = 17
+
+
+class Interrupted(TandemError):
+    """A wait was interrupted; the exchange is still pending. Ctrl-C itself arrives as `KeyboardInterrupt`."""
+
+    code = 18
+
+
+class RingFull(TandemError):
+    """The command ring has no room for the message now."""
+
+    code = 19
+
+
+class RingEmpty(TandemError):
+    """The command ring holds no message now."""
+
+    code = 20
+
+
+class MessageTooLarge(TandemError, ValueError):
+    """The message is larger than half the command ring, the most that one entry may take."""
+
+    code = 21
+
+
+class Unsupported(TandemError, NotImplementedError):
+    """This version cannot do that."""
+
+    code = 22
+
+
+class SystemCallFailed(TandemError, OSError):
+    """A system call failed; the message says which, on what, and why."""
+
+    code = 23
+
+
+# Region name -> what asks the engine that this process launched for its last words.
+last_words: dict[str, Callable[[], str]] = {}
+
+
+def from_native(class_name: str, message: str, region: str) -> TandemError:
+    """Makes the exception for a row of the table; the binding calls it, and nothing else does.
+
+    Args:
+      class_name: The row's Python class.
+      message: What happened and what to do.
+      region: Name of the region that it is about, or "".
+
+    Returns:
+      The exception, to be raised.
+    """
+    error_class = globals()[class_name]
+    if error_class is PeerGone and region in last_words and (words := last_words[region]()):
+        message = f"{message}\nThe engine's last words:\n{words}"
+    error: TandemError = error_class(message)
+    return error
