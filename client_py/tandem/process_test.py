@@ -39,8 +39,8 @@ def _zeros(client: tandem.SharedMemoryClient, first: float = 0) -> NDArray[np.fl
     return actions
 
 
-def _until_stopped(pid: int) -> None:
-    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+def _until_state(pid: int, state: str) -> None:
+    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != state:
         time.sleep(0.001)
 
 
@@ -80,6 +80,55 @@ def test_ctrl_c_ends_the_wait_and_nothing_else(engine: tandem.EngineProcess, wai
     assert engine.poll() is None
 
 
+_TRAINER_INTERRUPTED_AT_THE_LAST_MOMENT = """
+import os, signal, sys
+import numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=60, wait="block")
+actions = np.zeros((2, 6), dtype=np.float32)
+client.step(actions)
+frame_seq = np.memmap("/dev/shm/" + sys.argv[1], dtype=np.uint64, mode="r", offset=128, shape=(1,))
+
+def interrupt(number, frame):
+    os.kill(client.engine_pid, signal.SIGCONT)
+    while frame_seq[0] != 2:
+        pass
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupt)
+os.kill(client.engine_pid, signal.SIGSTOP)
+client.send(actions)
+try:
+    print("waiting", flush=True)
+    client.recv()
+except KeyboardInterrupt:
+    if client.pending:  # it came before the wait
+        client.recv()
+print(int(client.obs[0, 0]), int(client.step(actions)[0][0, 0]), flush=True)
+"""
+
+
+def test_ctrl_c_at_the_moment_of_the_answer_loses_neither(engine: tandem.EngineProcess) -> None:
+    """The interrupt is raised, the exchange is over, the next one works."""
+    trainer = start_python(_TRAINER_INTERRUPTED_AT_THE_LAST_MOMENT, engine.name)
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "waiting\n"
+    _until_state(trainer.pid, "S")
+    trainer.send_signal(signal.SIGINT)
+    out, err = trainer.communicate()
+    assert out == "2 3\n", err
+
+
+def test_engine_that_does_not_answer_a_new_client_is_a_time_out(engine: tandem.EngineProcess) -> None:
+    """Its place is free again afterwards."""
+    os.kill(engine.pid, signal.SIGSTOP)
+    _until_state(engine.pid, "T")
+    with pytest.raises(tandem.StepTimeout, match="could not attach"):
+        tandem.SharedMemoryClient(engine.name, timeout=0.05)
+    os.kill(engine.pid, signal.SIGCONT)
+    with tandem.SharedMemoryClient(engine.name) as client:
+        client.step(_zeros(client))
+
+
 def test_ctrl_c_ends_the_wait_for_an_engine() -> None:
     """Of the constructor."""
     trainer = start_python(
@@ -98,7 +147,7 @@ def test_stopped_engine_is_a_time_out_that_says_its_phase(engine: tandem.EngineP
     with tandem.SharedMemoryClient(engine.name, timeout=5) as client:
         client.step(_zeros(client))
         os.kill(engine.pid, signal.SIGSTOP)
-        _until_stopped(engine.pid)
+        _until_state(engine.pid, "T")
         client.send(_zeros(client))
         with pytest.raises(tandem.StepTimeout, match=rf"pid {engine.pid}.* (idle|stepping) for .*recv\(\)"):
             client.recv(timeout=0.05)

@@ -36,6 +36,12 @@ absl::Status ClientSide::EngineStatus() const {
 }
 
 absl::Status ClientSide::Explain(ErrorCode code) const {
+  if (code == ErrorCode::kConcurrentUse) {  // Reconnect may replace the region
+    return MakeError(code,
+                     "another thread is inside a call on this client; give "
+                     "each thread its own client and engine, or lock around "
+                     "the calls");
+  }
   const int64_t now = MonotonicNanos();
   const LrbcHeader& shared = *header();
   // relaxed: for people.
@@ -59,6 +65,14 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                    "; start it again and call reconnect(), "
                                    "or close()"));
     case ErrorCode::kStepTimeout:
+      if (state_ != State::kPending) {
+        return MakeError(
+            code, absl::StrFormat(
+                      "%s did not answer a new client for %.2f s; it has been "
+                      "%s; is it stopped, or stuck? Try again, or restart it",
+                      engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+                      Describe(phase, now)));
+      }
       return MakeError(
           code,
           absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
@@ -103,11 +117,6 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
       return MakeError(code, absl::StrCat("region '", name_,
                                           "': nothing was sent; call send() "
                                           "before recv()"));
-    case ErrorCode::kConcurrentUse:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': another thread is inside a call; "
-                                          "give each thread its own client and "
-                                          "engine, or lock around the calls"));
     case ErrorCode::kForkedChild:
       return MakeError(code,
                        absl::StrCat("region '", name_,

@@ -13,7 +13,7 @@ import pytest
 import tandem
 
 TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
-WATCHDOG_SECS = 120
+WATCHDOG_SECS = 200
 
 # Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
 _PREFIX = f"tandem-test-{uuid.uuid4().hex[:12]}"
