@@ -1,5 +1,6 @@
 """Tables and a picture of what the benchmark found."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
         colours = [tandem_colour if row.tandem else peer_colour for row in rows]
         panel.barh(places, medians, xerr=whiskers, color=colours, height=0.72, ecolor="#444444", error_kw={"lw": 0.8})
         panel.set_xscale("log")
-        panel.set_xlim(min(s.min for s in spreads) / 1.6, max(s.max for s in spreads) * 6)
+        panel.set_xlim(10 ** math.floor(math.log10(min(s.min for s in spreads))), max(s.max for s in spreads) * 6)
         for place, spread in zip(places, spreads, strict=True):
             panel.text(spread.max * 1.15, place, _figure(spread.median), va="center", fontsize=8)
         panel.axvline(found[BASELINE].step_p50_us.median, color="#444444", lw=0.8, ls=":")
