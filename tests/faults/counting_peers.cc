@@ -31,11 +31,6 @@ EngineSide MakeSide(const std::string& name, uint32_t act_size) {
 
 }  // namespace
 
-std::string UniqueRegionName() {
-  static int counter = 0;
-  return absl::StrCat("faults_", getpid(), "_", counter++);
-}
-
 CountingEngine::CountingEngine(const std::string& name, uint32_t act_size)
     : side_(MakeSide(name, act_size)), counts_(kEnvs, 0) {}
 

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <functional>
 #include <string>
 
@@ -21,14 +20,12 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/stale_region.h"
+#include "transport/memory/unique_region_name.h"
 
 namespace tandem {
 namespace {
 
-std::string UniqueName() {
-  static std::atomic<int> counter{0};
-  return absl::StrCat("region_test_", getpid(), "_", counter++);
-}
+std::string UniqueName() { return UniqueRegionName("region-test"); }
 
 RegionSpec Spec() {
   return {.num_envs = 2, .obs_size = 3, .act_size = 1, .task = "region"};
