@@ -140,23 +140,31 @@ TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
 TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
   const std::string name = UniqueName();
   int to_child[2];
+  int from_child[2];
   ASSERT_EQ(pipe(to_child), 0);
+  ASSERT_EQ(pipe(from_child), 0);
   // The engine forks a child that lives on, and is killed.
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
     if (fork() == 0) {
+      // Running: its fork handlers are done.
+      (void)!write(from_child[1], "r", 1);
       close(to_child[1]);
       char byte;
       (void)!read(to_child[0], &byte, 1);  // until the test ends
       _exit(0);
     }
+    char running;
+    (void)!read(from_child[0], &running, 1);
     kill(getpid(), SIGKILL);
     return 0;
   });
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
   const OwnedRegion next = MakeLinked(name);
-  close(to_child[1]);
-  close(to_child[0]);
+  for (const int fd :
+       {to_child[0], to_child[1], from_child[0], from_child[1]}) {
+    close(fd);
+  }
 }
 
 TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
