@@ -20,7 +20,7 @@ import tandem
 
 TASK = "HalfCheetah-v5"
 EPISODE_STEPS = 1000  # the task cuts episodes off there
-STEP_SIZE = 0.02
+STEP_SIZE = 0.03
 NOISE = 0.03  # standard deviation of a perturbation
 TOP_SHARE = 0.25  # of the directions, the best, take part in an update
 
