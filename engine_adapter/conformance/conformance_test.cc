@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,7 +25,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "engine_adapter/conformance/foreign_client.h"
 #include "engine_adapter/conformance/server_process.h"
 #include "schema/layout/error_codes.h"
@@ -122,11 +122,10 @@ class EngineConformance : public testing::Test {
            access(SpareLinkPath(name_).c_str(), F_OK) == 0;
   }
 
-  const std::string name_ = absl::StrReplaceAll(
-      absl::StrCat(
-          "tandem_conformance_", getpid(), "_",
-          testing::UnitTest::GetInstance()->current_test_info()->name()),
-      {{"/", "_"}});
+  // Random: process numbers are not unique in /dev/shm, as tests may run in
+  // process namespaces of their own.
+  const std::string name_ =
+      absl::StrCat("tandem_conformance_", std::random_device()());
   std::unique_ptr<ServerProcess> server_;
   std::optional<ClientSide> client_;
 };

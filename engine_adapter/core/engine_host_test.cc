@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -102,7 +103,10 @@ class EngineHostTest : public testing::Test {
     return false;
   }
 
-  const std::string name_ = absl::StrCat("tandem_host_test_", getpid());
+  // Random: process numbers are not unique in /dev/shm, as tests may run in
+  // process namespaces of their own.
+  const std::string name_ =
+      absl::StrCat("tandem_host_test_", std::random_device()());
   FakeEngine engine_;
   std::mutex log_mutex_;
   std::vector<std::string> log_;

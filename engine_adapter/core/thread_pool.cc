@@ -80,8 +80,10 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
   left_.store(count, std::memory_order_relaxed);
   // SYNC(pool.claim): release; the job and its inputs before the claims.
   claim_.store(uint64_t{job} << 32 | count, std::memory_order_release);
-  // SYNC(pool.published): release; claim_ before the number.
-  published_.store(job, std::memory_order_release);
+  // SYNC(pool.published): release; claim_ before the number. seq_cst, since
+  // notify_all then looks whether somebody waits: with the two reordered, a
+  // worker could fall asleep between look and store, and miss this job.
+  published_.store(job, std::memory_order_seq_cst);
   published_.notify_all();
 
   while (ClaimAndCall(job)) {

@@ -3,11 +3,11 @@
 Speaks to the region as a foreign client would: multiprocessing.shared_memory, struct and NumPy, no Tandem code.
 """
 
-import os
 import signal
 import struct
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import resource_tracker, shared_memory
@@ -75,11 +75,11 @@ class _ForeignClient:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Any]:
-    """Starts servers, and stops them at the end: serve("--num_envs=2") -> _ForeignClient."""
+    """Gives a function that starts a server with flags and returns a client of it; stops all at the end."""
     started: list[tuple[subprocess.Popen[bytes], _ForeignClient]] = []
 
     def start(*flags: str) -> _ForeignClient:
-        name = f"tandem_parity_{os.getpid()}_{len(started)}"
+        name = f"tandem_parity_{uuid.uuid4().hex}"
         server = subprocess.Popen([_SERVER.resolve(), "--task=HalfCheetah-v5", f"--name={name}", *flags], cwd=tmp_path)
         deadline = time.monotonic() + _SECONDS
         while not Path("/dev/shm", name).exists():

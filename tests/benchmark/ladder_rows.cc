@@ -1,0 +1,162 @@
+#include "tests/benchmark/ladder_rows.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/session/phase_word.h"
+#include "transport/session/step_times.h"
+#include "transport/wait/doorbell.h"
+
+namespace tandem {
+namespace {
+
+inline void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+template <int kLevel>
+class LadderRow final : public Row {
+ public:
+  static constexpr bool kDoorbells = kLevel >= 1;
+  static constexpr bool kClock = kLevel >= 2;
+  static constexpr bool kPhases = kLevel >= 3;
+  static constexpr bool kStepTimes = kLevel >= 4;
+  static constexpr bool kGuard = kLevel >= 5;
+  static constexpr bool kChecks = kLevel >= 6;
+
+  explicit LadderRow(const Size& size)
+      : size_(size),
+        bytes_(sizeof(LrbcHeader) + Payload::Bytes(size) + size.envs),
+        header_(static_cast<LrbcHeader*>(
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))),
+        payload_(size, header_ + 1),
+        resets_(reinterpret_cast<uint8_t*>(header_ + 1) +
+                Payload::Bytes(size)) {
+    if (header_ == MAP_FAILED) {
+      std::perror("mmap");
+      std::exit(1);
+    }
+  }
+  ~LadderRow() override { munmap(header_, bytes_); }
+
+  void Serve() override {
+    Doorbell client_bell(&header_->client_doorbell, &header_->client_sleepers);
+    for (uint64_t seq = 1;; ++seq) {
+      Await(header_->action_seq, seq);
+      const int64_t taken_at = Now();
+      SetPhase(header_->engine_phase, Phase::kStepping, taken_at);
+      TrivialWork(size_, payload_.actions, payload_.obs, payload_.rewards,
+                  payload_.dones);
+      if (kChecks) std::fill_n(resets_, size_.envs, uint8_t{0});
+      // The results before the number.
+      header_->frame_seq.store(seq, std::memory_order_release);
+      if (kDoorbells) client_bell.RingIfAwaited();
+      const int64_t done_at = Now();
+      SetPhase(header_->engine_phase, Phase::kIdle, done_at);
+      if (kStepTimes) {
+        RecordStepTime(&header_->engine_step_times,
+                       static_cast<uint64_t>(done_at - taken_at));
+      }
+    }
+  }
+
+  Results Exchange(const float* actions) override {
+    Send(actions);
+    Recv();
+    return payload_.results();
+  }
+
+ private:
+  void Send(const float* actions) {
+    Enter();
+    if (kChecks) {
+      uint32_t bad = 0;
+      for (size_t i = 0; i < size_.action_floats(); ++i) {
+        const auto bits = std::bit_cast<uint32_t>(actions[i]);
+        bad |= static_cast<uint32_t>((bits & 0x7F800000U) == 0x7F800000U);
+        payload_.actions[i] = actions[i];
+      }
+      if (bad != 0) std::abort();
+    } else {
+      std::memcpy(payload_.actions, actions, size_.action_floats() * 4);
+    }
+    sent_at_ = Now();
+    // The actions before the number.
+    header_->action_seq.store(seq_ + 1, std::memory_order_release);
+    if (kDoorbells) {
+      Doorbell(&header_->engine_doorbell, &header_->engine_sleepers)
+          .RingIfAwaited();
+    }
+    SetPhase(header_->client_phase, Phase::kWaiting, sent_at_);
+    Leave();
+  }
+
+  void Recv() {
+    Enter();
+    Await(header_->frame_seq, ++seq_);
+    const int64_t received_at = Now();
+    SetPhase(header_->client_phase, Phase::kIdle, received_at);
+    if (kStepTimes) {
+      RecordStepTime(&header_->client_round_trips,
+                     static_cast<uint64_t>(received_at - sent_at_));
+    }
+    Leave();
+  }
+
+  static void Await(const SharedWord<uint64_t>& word, uint64_t wanted) {
+    // Its number, then the partner's data.
+    while (word.load(std::memory_order_acquire) != wanted) Relax();
+  }
+  static int64_t Now() { return kClock ? MonotonicNanos() : 0; }
+  static void SetPhase(SharedWord<uint64_t>& word, Phase phase, int64_t now) {
+    if (kPhases) word.store(PackPhase(phase, now), std::memory_order_relaxed);
+  }
+  void Enter() {
+    if (kGuard && in_use_.exchange(true, std::memory_order_acquire)) {
+      std::abort();
+    }
+  }
+  void Leave() {
+    if (kGuard) in_use_.store(false, std::memory_order_release);
+  }
+
+  Size size_;
+  size_t bytes_;
+  LrbcHeader* header_;
+  Payload payload_;
+  uint8_t* resets_;
+  uint64_t seq_ = 0;
+  int64_t sent_at_ = 0;
+  std::atomic<bool> in_use_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<Row> MakeLadderRow(absl::string_view name,
+                                   const RowOptions& options) {
+  const Size& size = options.size;
+  if (name == "ladder_0") return std::make_unique<LadderRow<0>>(size);
+  if (name == "ladder_1") return std::make_unique<LadderRow<1>>(size);
+  if (name == "ladder_2") return std::make_unique<LadderRow<2>>(size);
+  if (name == "ladder_3") return std::make_unique<LadderRow<3>>(size);
+  if (name == "ladder_4") return std::make_unique<LadderRow<4>>(size);
+  if (name == "ladder_5") return std::make_unique<LadderRow<5>>(size);
+  if (name == "ladder_6") return std::make_unique<LadderRow<6>>(size);
+  return nullptr;
+}
+
+}  // namespace tandem

@@ -1,0 +1,129 @@
+// The payload that every row of the benchmark carries, and the trivial work
+// that its engine does on it.
+//
+// Data flow: actions -> TrivialWork (the engine) -> obs, rewards, dones ->
+// ReadResults (the client).
+// Ownership: whoever owns the memory; these are views.
+//
+//   Payload payload(size, memory);
+//   TrivialWork(size, payload.actions, payload.obs, payload.rewards,
+//               payload.dones);
+
+#ifndef TANDEM_TESTS_BENCHMARK_PAYLOAD_H_
+#define TANDEM_TESTS_BENCHMARK_PAYLOAD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tandem {
+
+struct Size {
+  uint32_t envs = 0;
+  uint32_t obs = 0;  // floats per environment
+  uint32_t act = 0;
+
+  size_t action_floats() const { return size_t{envs} * act; }
+  size_t obs_floats() const { return size_t{envs} * obs; }
+};
+
+// One environment's part: the observation is a ramp from the sum of the
+// actions, which is the reward too.
+inline float StepOne(const Size& size, const float* action, float* obs) {
+  float sum = 0;
+  for (uint32_t i = 0; i < size.act; ++i) sum += action[i];
+  for (uint32_t i = 0; i < size.obs; ++i) {
+    obs[i] = sum + static_cast<float>(i);
+  }
+  return sum;
+}
+
+inline void TrivialWork(const Size& size, const float* actions, float* obs,
+                        float* rewards, uint8_t* dones) {
+  for (uint32_t env = 0; env < size.envs; ++env) {
+    rewards[env] = StepOne(size, actions + size_t{env} * size.act,
+                           obs + size_t{env} * size.obs);
+    dones[env] = 0;
+  }
+}
+
+// What the client got, wherever it lies.
+struct Results {
+  const float* obs;
+  const float* rewards;
+  const uint8_t* dones;
+};
+
+// What a policy does at least: reads every value once. Returns their sum, for
+// the compiler to keep it.
+inline float ReadResults(const Size& size, const Results& results) {
+  // Independent sums, which compilers vectorise.
+  float sums[16] = {};
+  const size_t floats = size.obs_floats();
+  size_t at = 0;
+  for (; at + 16 <= floats; at += 16) {
+    for (size_t lane = 0; lane < 16; ++lane) {
+      sums[lane] += results.obs[at + lane];
+    }
+  }
+  for (; at < floats; ++at) sums[0] += results.obs[at];
+  uint32_t dones = 0;
+  for (uint32_t env = 0; env < size.envs; ++env) {
+    sums[1] += results.rewards[env];
+    dones += results.dones[env];
+  }
+  float sum = static_cast<float>(dones);
+  for (const float part : sums) sum += part;
+  return sum;
+}
+
+// Whether these are the results of those actions: looks at the last
+// environment. Actions are small whole numbers, so that sums are exact.
+inline bool AreResultsOf(const Size& size, const float* actions,
+                         const Results& results) {
+  const size_t last = size.envs - 1;
+  float sum = 0;
+  for (uint32_t i = 0; i < size.act; ++i) sum += actions[last * size.act + i];
+  return results.rewards[last] == sum && results.dones[last] == 0 &&
+         results.obs[size.obs_floats() - 1] ==
+             sum + static_cast<float>(size.obs - 1);
+}
+
+// Places the arrays of a payload in one block of memory, each on a cache line
+// of its own.
+struct Payload {
+  static constexpr size_t kAlignment = 128;
+
+  Payload(const Size& size, void* memory) {
+    auto* at = static_cast<std::byte*>(memory);
+    const auto take = [&](size_t bytes) {
+      std::byte* const taken = at;
+      at += RoundUp(bytes);
+      return taken;
+    };
+    actions = reinterpret_cast<float*>(take(size.action_floats() * 4));
+    obs = reinterpret_cast<float*>(take(size.obs_floats() * 4));
+    rewards = reinterpret_cast<float*>(take(size_t{size.envs} * 4));
+    dones = reinterpret_cast<uint8_t*>(take(size.envs));
+  }
+
+  static size_t Bytes(const Size& size) {
+    return RoundUp(size.action_floats() * 4) + RoundUp(size.obs_floats() * 4) +
+           RoundUp(size_t{size.envs} * 4) + RoundUp(size.envs);
+  }
+
+  Results results() const { return {obs, rewards, dones}; }
+
+  float* actions;
+  float* obs;
+  float* rewards;
+  uint8_t* dones;
+
+ private:
+  static size_t RoundUp(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_BENCHMARK_PAYLOAD_H_

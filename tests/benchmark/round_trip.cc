@@ -1,0 +1,199 @@
+// Measures one row of the benchmark once, and prints what it found as a line of
+// JSON; or serves a row's engine for a client of another language.
+//
+//   round_trip --row=spin --envs=64 --obs=32 --act=8 --exchanges=1000
+//   round_trip --row=host_adaptive --region=NAME --serve ...
+//
+// Times are nanoseconds. `step`: from handing over the actions to having the
+// results. `cycle`: until they are read as well. tests/benchmark/benchmark.py
+// runs this many times, the rows taking turns.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/benchmark/ladder_rows.h"
+#include "tests/benchmark/payload.h"
+#include "tests/benchmark/peer_rows.h"
+#include "tests/benchmark/row.h"
+#include "tests/benchmark/tandem_rows.h"
+#include "transport/base/clock.h"
+
+ABSL_FLAG(std::string, row, "spin",
+          "alone, spin, spin_copied, futex, socket; sides_ or host_ with spin, "
+          "adaptive or block; ladder_0 to ladder_6");
+ABSL_FLAG(uint32_t, envs, 1, "environments");
+ABSL_FLAG(uint32_t, obs, 4, "floats of an observation");
+ABSL_FLAG(uint32_t, act, 1, "floats of an action");
+ABSL_FLAG(int, exchanges, 1000, "how many to measure");
+ABSL_FLAG(int, warmup, 100, "how many to make before");
+ABSL_FLAG(double, seconds, 2.0,
+          "stop measuring after that long; ten are measured at least");
+ABSL_FLAG(std::string, region, "", "name of the region; empty: a unique one");
+ABSL_FLAG(bool, serve, false, "serve the row's engine until SIGTERM");
+ABSL_FLAG(int, socket, -1, "with --serve --row=socket: the connected socket");
+
+namespace tandem {
+namespace {
+
+volatile sig_atomic_t engine_may_end = 0;
+
+// A bare spinning client would wait forever for an engine that died.
+void OnEngineEnd(int) {
+  if (engine_may_end != 0) return;
+  constexpr char kText[] = "the engine's process ended early\n";
+  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  _exit(1);
+}
+
+std::unique_ptr<Row> MakeRow(const std::string& name,
+                             const RowOptions& options) {
+  if (std::unique_ptr<Row> row = MakePeerRow(name, options)) return row;
+  if (std::unique_ptr<Row> row = MakeTandemRow(name, options)) return row;
+  return MakeLadderRow(name, options);
+}
+
+// CPU time of a process of this user, nanoseconds.
+int64_t CpuNanos(pid_t process) {
+  clockid_t clock;
+  timespec used = {};
+  if (clock_getcpuclockid(process, &clock) != 0 ||
+      clock_gettime(clock, &used) != 0) {
+    return 0;
+  }
+  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
+int64_t Quantile(std::vector<int64_t>& sorted, double q) {
+  const auto at = static_cast<size_t>(q * static_cast<double>(sorted.size()));
+  return sorted[std::min(at, sorted.size() - 1)];
+}
+
+std::string Summary(std::vector<int64_t> nanos) {
+  std::sort(nanos.begin(), nanos.end());
+  return absl::StrFormat(R"({"p50": %d, "p99": %d, "min": %d})",
+                         Quantile(nanos, 0.5), Quantile(nanos, 0.99),
+                         nanos.front());
+}
+
+int Measure(Row& row, const Size& size, pid_t engine) {
+  // Two sets of actions take turns, so that results of the exchange before
+  // would be noticed.
+  std::vector<float> actions[2];
+  for (size_t set = 0; set < 2; ++set) {
+    actions[set].resize(size.action_floats());
+    for (size_t i = 0; i < actions[set].size(); ++i) {
+      actions[set][i] = static_cast<float>(i % 5 + set);
+    }
+  }
+  const int exchanges = absl::GetFlag(FLAGS_exchanges);
+  const int warmup = absl::GetFlag(FLAGS_warmup);
+  std::vector<int64_t> steps;
+  std::vector<int64_t> cycles;
+  steps.reserve(static_cast<size_t>(exchanges));
+  cycles.reserve(static_cast<size_t>(exchanges));
+  Deadline end = Deadline::Infinite();
+  int64_t client_cpu = 0;
+  int64_t engine_cpu = 0;
+  float sum = 0;
+  for (int i = -warmup; i < exchanges; ++i) {
+    if (i == 0) {
+      end = Deadline::After(absl::GetFlag(FLAGS_seconds));
+      client_cpu = CpuNanos(0);
+      engine_cpu = CpuNanos(engine);
+    }
+    const float* const now = actions[i & 1].data();
+    const int64_t asked = MonotonicNanos();
+    const Results results = row.Exchange(now);
+    const int64_t answered = MonotonicNanos();
+    sum += ReadResults(size, results);
+    const int64_t read = MonotonicNanos();
+    if (!AreResultsOf(size, now, results)) {
+      std::fprintf(stderr, "exchange %d: wrong results\n", i);
+      return 1;
+    }
+    if (i < 0) continue;
+    steps.push_back(answered - asked);
+    cycles.push_back(read - asked);
+    if (i >= 10 && end.PassedAt(read)) break;
+  }
+  const auto count = static_cast<double>(steps.size());
+  client_cpu = CpuNanos(0) - client_cpu;
+  engine_cpu = CpuNanos(engine) - engine_cpu;
+  absl::PrintF(
+      R"({"exchanges": %d, "step": %s, "cycle": %s, "client_cpu": %.1f, )"
+      R"("engine_cpu": %.1f, "sum": %g})"
+      "\n",
+      steps.size(), Summary(steps), Summary(cycles),
+      static_cast<double>(client_cpu) / count,
+      static_cast<double>(engine_cpu) / count, sum);
+  return 0;
+}
+
+int Main() {
+  RowOptions options = {.size = {.envs = absl::GetFlag(FLAGS_envs),
+                                 .obs = absl::GetFlag(FLAGS_obs),
+                                 .act = absl::GetFlag(FLAGS_act)},
+                        .region = absl::GetFlag(FLAGS_region)};
+  if (options.size.envs == 0 || options.size.obs == 0 ||
+      options.size.act == 0 || absl::GetFlag(FLAGS_exchanges) < 1) {
+    std::fprintf(stderr, "expected sizes and exchanges of at least 1\n");
+    return 64;
+  }
+  if (options.region.empty()) {
+    options.region =
+        absl::StrCat("tandem-benchmark-", getpid(), "-", MonotonicNanos());
+  }
+  const std::string name = absl::GetFlag(FLAGS_row);
+  const std::unique_ptr<Row> row = MakeRow(name, options);
+  if (row == nullptr) {
+    std::fprintf(stderr, "no row is called '%s'; see --help\n", name.c_str());
+    return 64;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (absl::GetFlag(FLAGS_serve)) {
+    if (const int socket = absl::GetFlag(FLAGS_socket); socket >= 0) {
+      ServeSocket(socket, options.size);
+    } else {
+      row->Serve();
+    }
+    return 0;
+  }
+  signal(SIGCHLD, OnEngineEnd);
+  const pid_t engine = fork();
+  if (engine == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    row->Serve();
+    _exit(0);
+  }
+  row->Connect();
+  const int code = Measure(*row, options.size, engine);
+  engine_may_end = 1;
+  kill(engine, SIGTERM);
+  waitpid(engine, nullptr, 0);
+  return code;
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Measures one row of the step round trip benchmark, once.");
+  absl::ParseCommandLine(argc, argv);
+  return tandem::Main();
+}

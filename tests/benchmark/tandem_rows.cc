@@ -1,0 +1,185 @@
+#include "tests/benchmark/tandem_rows.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/strip.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/engine_host.h"
+#include "schema/layout/error_codes.h"
+#include "transport/base/clock.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+#include "transport/session/step_arrays.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void Die(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  if (!value.ok()) Die(value.status());
+  return *std::move(value);
+}
+
+// What SIGTERM and SIGINT stop, in the engine's process.
+EngineSide* serving_side = nullptr;
+EngineHost* serving_host = nullptr;
+
+void StopServing(int) {
+  if (serving_side != nullptr) serving_side->RequestStop();
+  if (serving_host != nullptr) serving_host->RequestStop();
+}
+
+void StopOnSignals() {
+  struct sigaction action = {};
+  action.sa_handler = StopServing;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+// The client's half of every row here.
+class TandemRow : public Row {
+ public:
+  TandemRow(const RowOptions& options, WaitStrategy wait)
+      : options_(options), wait_(wait) {}
+
+  void Connect() override {
+    client_.emplace(OrDie(ClientSide::Attach(
+        options_.region, {.timeout_secs = 30, .wait = wait_})));
+  }
+  Results Exchange(const float* actions) override {
+    ErrorCode code =
+        client_->Send(std::span(actions, options_.size.action_floats()));
+    if (code == ErrorCode::kOk) code = client_->Recv(Deadline::Infinite());
+    if (code != ErrorCode::kOk) Die(client_->Explain(code));
+    const StepArrays& arrays = client_->arrays();
+    return {arrays.obs.data(), arrays.rewards.data(), arrays.dones.data()};
+  }
+
+ protected:
+  RowOptions options_;
+  WaitStrategy wait_;
+
+ private:
+  std::optional<ClientSide> client_;
+};
+
+class SidesRow final : public TandemRow {
+ public:
+  using TandemRow::TandemRow;
+
+  void Serve() override {
+    const Size& size = options_.size;
+    EngineSide side = OrDie(EngineSide::Create(options_.region,
+                                               {.num_envs = size.envs,
+                                                .obs_size = size.obs,
+                                                .act_size = size.act,
+                                                .task = "benchmark"},
+                                               {.region = {}, .wait = wait_}));
+    serving_side = &side;
+    StopOnSignals();
+    if (absl::Status status = side.Open(); !status.ok()) Die(status);
+    const StepArrays& arrays = side.arrays();
+    for (;;) {
+      switch (side.Next(Deadline::Infinite())) {
+        case EngineEvent::kExchange:
+          TrivialWork(size, arrays.actions.data(), arrays.obs.data(),
+                      arrays.rewards.data(), arrays.dones.data());
+          side.Publish();
+          break;
+        case EngineEvent::kClientArrived:
+          side.Welcome(absl::OkStatus());
+          break;
+        case EngineEvent::kStopRequested:
+          serving_side = nullptr;
+          return;
+        default:
+          break;
+      }
+    }
+  }
+};
+
+class TrivialEngine final : public Engine {
+ public:
+  explicit TrivialEngine(const Size& size)
+      : size_(size),
+        schema_{.task = "benchmark",
+                .num_envs = size.envs,
+                .obs_size = size.obs,
+                .act_size = size.act} {}
+
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, std::span<float>) override {
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
+    for (const uint32_t env : envs) {
+      io.rewards[env] =
+          StepOne(size_, io.actions.data() + size_t{env} * size_.act,
+                  io.obs.data() + size_t{env} * size_.obs);
+      io.terminateds[env] = 0;
+      io.truncateds[env] = 0;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Size size_;
+  EngineSchema schema_;
+};
+
+class HostRow final : public TandemRow {
+ public:
+  using TandemRow::TandemRow;
+
+  void Serve() override {
+    TrivialEngine engine(options_.size);
+    EngineHost::Options options;
+    options.name = options_.region;
+    options.side.wait = wait_;
+    const std::unique_ptr<EngineHost> host =
+        OrDie(EngineHost::Create(&engine, std::move(options)));
+    serving_host = host.get();
+    StopOnSignals();
+    host->Run();
+    serving_host = nullptr;
+  }
+};
+
+std::optional<WaitStrategy> StrategyOf(absl::string_view name) {
+  if (name == "spin") return WaitStrategy::kSpin;
+  if (name == "adaptive") return WaitStrategy::kAdaptive;
+  if (name == "block") return WaitStrategy::kBlock;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
+                                   const RowOptions& options) {
+  if (absl::ConsumePrefix(&name, "sides_")) {
+    const std::optional<WaitStrategy> wait = StrategyOf(name);
+    if (wait) return std::make_unique<SidesRow>(options, *wait);
+  } else if (absl::ConsumePrefix(&name, "host_")) {
+    const std::optional<WaitStrategy> wait = StrategyOf(name);
+    if (wait) return std::make_unique<HostRow>(options, *wait);
+  }
+  return nullptr;
+}
+
+}  // namespace tandem

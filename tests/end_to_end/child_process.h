@@ -1,0 +1,86 @@
+// ChildProcess: a process of a test, forked before the test has threads.
+//
+// Data flow: the body runs in the child; its exit code comes back by ExitCode.
+// Ownership: the test; a child that is still there at the end is killed. A
+// watchdog ends a child that hangs, and it never outlives its parent.
+//
+//   ChildProcess engine([&] { return Serve(name); });
+//   ...
+//   engine.Signal(SIGTERM);
+//   EXPECT_EQ(engine.ExitCode(), 0);
+
+#ifndef TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
+#define TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tandem {
+
+class ChildProcess {
+ public:
+  static constexpr unsigned kWatchdogSecs = 240;
+
+  // Forks. `body` returns the exit code.
+  template <typename Body>
+  explicit ChildProcess(Body body) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(kWatchdogSecs);
+    const int code = body();
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  ~ChildProcess() {
+    if (reaped_) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  void Signal(int number) const { kill(pid_, number); }
+
+  // Returns true once every thread of it stands still, false if it has ended.
+  bool Stop() const {
+    Signal(SIGSTOP);
+    siginfo_t info = {};
+    // Ends are left in place (WNOWAIT) for ExitCode.
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info,
+               WSTOPPED | WEXITED | WNOWAIT) != 0) {
+      return false;
+    }
+    return info.si_code == CLD_STOPPED;
+  }
+
+  void Continue() const { Signal(SIGCONT); }
+
+  bool HasEnded() const {
+    siginfo_t info = {};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid != 0;
+  }
+
+  // Waits for its end. The exit code; -1 if a signal ended it.
+  int ExitCode() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    reaped_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_;
+  bool reaped_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_

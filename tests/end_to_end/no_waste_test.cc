@@ -1,0 +1,209 @@
+// What a step does not do, counted and not timed: no system call while both
+// sides spin, and no allocation on either side.
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/core/engine_host.h"
+#include "schema/layout/error_codes.h"
+#include "tests/end_to_end/child_process.h"
+#include "tests/end_to_end/counting_engine.h"
+#include "tests/end_to_end/serve_until_signal.h"
+#include "tests/end_to_end/unique_region_name.h"
+#include "transport/base/clock.h"
+#include "transport/session/client_side.h"
+#include "transport/wait/waiter.h"
+
+// Counts every allocation of this process: operator new comes here too. The
+// counter lies in memory shared with the forked engine, one for each side.
+namespace {
+// Null: nobody counts yet. Set before the fork, or right after it.
+std::atomic<uint64_t>* allocation_count = nullptr;
+
+void Count() {
+  // relaxed: only the number is wanted, and it is read after the exchange.
+  if (allocation_count != nullptr) {
+    allocation_count->fetch_add(1, std::memory_order_relaxed);
+  }
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* old, size_t bytes);
+void* __libc_memalign(size_t alignment, size_t bytes);
+
+void* malloc(size_t bytes) {
+  Count();
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  Count();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+  Count();
+  return __libc_realloc(old, bytes);
+}
+void* memalign(size_t alignment, size_t bytes) {
+  Count();
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return memalign(alignment, bytes);
+}
+int posix_memalign(void** out, size_t alignment, size_t bytes) {
+  *out = memalign(alignment, bytes);
+  return *out == nullptr ? ENOMEM : 0;
+}
+}
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kEnvs = 4;
+
+struct SharedCounts {
+  std::atomic<uint64_t> client{0};
+  std::atomic<uint64_t> engine{0};
+};
+
+TEST(NoWaste, NeitherSideAllocatesInSteps) {
+  void* const page = mmap(nullptr, sizeof(SharedCounts), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const counts = new (page) SharedCounts;
+  EngineHost::Options options;
+  options.name = UniqueRegionName("no-waste");
+  ChildProcess engine([&] {
+    allocation_count = &counts->engine;
+    // Episodes end now and then, so that autoreset is on the path.
+    CountingEngine counting(kEnvs, /*episode_steps=*/7);
+    return ServeUntilSignal(&counting, options);
+  });
+  allocation_count = &counts->client;
+  {
+    absl::StatusOr<ClientSide> client =
+        ClientSide::Attach(options.name, {.timeout_secs = 60});
+    ASSERT_TRUE(client.ok()) << client.status();
+    const std::vector<float> actions(kEnvs, 1.0F);
+    const std::vector<int64_t> some = {0, 2};
+    uint64_t before_client = 0;
+    uint64_t before_engine = 0;
+    ErrorCode code = ErrorCode::kOk;
+    // The first hundred exchanges may still allocate.
+    for (int i = -100; i < 10'000 && code == ErrorCode::kOk; ++i) {
+      if (i == 0) {
+        before_client = counts->client;
+        before_engine = counts->engine;
+      }
+      code = i % 10 == 9 ? client->SendReset(some, uint64_t{42})
+                         : client->Send(actions);
+      if (code == ErrorCode::kOk) code = client->Recv(Deadline::After(60));
+    }
+    const uint64_t after_client = counts->client;
+    const uint64_t after_engine = counts->engine;
+    EXPECT_EQ(code, ErrorCode::kOk);
+    EXPECT_EQ(after_client - before_client, 0);
+    EXPECT_EQ(after_engine - before_engine, 0);
+    // The hook counts: both sides allocated when they started.
+    EXPECT_GT(before_client, 0);
+    EXPECT_GT(before_engine, 0);
+  }
+  allocation_count = nullptr;
+  engine.Signal(SIGTERM);
+  EXPECT_EQ(engine.ExitCode(), 0);
+  munmap(page, sizeof(SharedCounts));
+}
+
+// The calls of both processes between one mark and the next, as strace logged
+// them; what each one was comes along for the failure message.
+std::vector<std::vector<std::string>> CallsBetweenMarks(
+    const std::string& path) {
+  std::vector<std::vector<std::string>> chunks;
+  std::ifstream log(path);
+  bool marked = false;
+  for (std::string line; std::getline(log, line);) {
+    // A call that another process interrupted has a second line; signals and
+    // exits are no calls.
+    if (absl::StrContains(line, "resumed>") || absl::StrContains(line, "---") ||
+        absl::StrContains(line, "+++")) {
+      continue;
+    }
+    if (absl::StrContains(line, "\"tandem-chunk")) {
+      marked = true;
+      chunks.emplace_back();
+    } else if (marked) {
+      chunks.back().push_back(line);
+    }
+  }
+  if (!chunks.empty()) chunks.pop_back();  // after the last mark
+  return chunks;
+}
+
+// A side that the scheduler takes its core from makes its peer wait for
+// milliseconds, and such a wait looks after the peer by a system call. What an
+// exchange itself costs, though, shows in every chunk: so the quietest chunk
+// tells, on a busy machine as well.
+TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
+  constexpr int kChunks = 20;
+  constexpr int kExchangesPerChunk = 5000;
+  const std::string log =
+      absl::StrCat(std::getenv("TEST_TMPDIR"), "/strace.log");
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    alarm(240);
+    const std::string chunks = absl::StrCat(kChunks);
+    const std::string exchanges = absl::StrCat(kExchangesPerChunk);
+    execlp("strace", "strace", "-f", "-o", log.c_str(),
+           "tests/end_to_end/spin_session", chunks.c_str(), exchanges.c_str(),
+           nullptr);
+    _exit(127);  // no strace: tools/setup installs it
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(tracer, &status, 0), tracer);
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_NE(WEXITSTATUS(status), 127)
+      << "expected strace on PATH; next: tools/setup";
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+
+  const std::vector<std::vector<std::string>> chunks = CallsBetweenMarks(log);
+  ASSERT_EQ(chunks.size(), kChunks);
+  const auto quietest = std::min_element(
+      chunks.begin(), chunks.end(),
+      [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  EXPECT_LT(quietest->size() * 1000, kExchangesPerChunk)
+      << "the first of them: " << quietest->front();
+  size_t all = 0;
+  for (const std::vector<std::string>& chunk : chunks) {
+    all += chunk.size();
+    // Spinning sides never sleep, nor wake anyone.
+    for (const std::string& call : chunk) {
+      EXPECT_FALSE(absl::StrContains(call, "futex(")) << call;
+    }
+  }
+  RecordProperty("calls_in_100000_exchanges", static_cast<int>(all));
+  std::printf("%zu system calls in %d exchanges; in the quietest %d: %zu\n",
+              all, kChunks * kExchangesPerChunk, kExchangesPerChunk,
+              quietest->size());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,21 @@
+// ServeUntilSignal: the whole main function of a test's engine process.
+//
+// Data flow: Engine -> EngineHost -> clients, until SIGTERM or SIGINT.
+//
+//   ChildProcess child([&] { return ServeUntilSignal(&engine, options); });
+
+#ifndef TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
+#define TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
+
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/engine_host.h"
+
+namespace tandem {
+
+// Returns the process's exit code: 0 after a clean stop, 1 (and a line on
+// stderr) if the region could not be made. Once in a process.
+int ServeUntilSignal(Engine* engine, EngineHost::Options options);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
