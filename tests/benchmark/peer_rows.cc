@@ -61,7 +61,9 @@ class AloneRow final : public Row {
         payload_(size, memory_) {}
   ~AloneRow() override { std::free(memory_); }
 
-  void Serve() override { pause(); }
+  void Serve() override {
+    for (;;) pause();
+  }
   Results Exchange(const float* actions) override {
     TrivialWork(size_, actions, payload_.obs, payload_.rewards, payload_.dones);
     return payload_.results();

@@ -7,6 +7,7 @@
 // Times are nanoseconds. `step`: from handing over the actions to having the
 // results. `cycle`: until they are read as well. tests/benchmark/benchmark.py
 // runs this many times, the rows taking turns.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -46,6 +47,9 @@ ABSL_FLAG(double, seconds, 2.0,
 ABSL_FLAG(std::string, region, "", "name of the region; empty: a unique one");
 ABSL_FLAG(bool, serve, false, "serve the row's engine until SIGTERM");
 ABSL_FLAG(int, socket, -1, "with --serve --row=socket: the connected socket");
+ABSL_FLAG(int, cpu_fd, -1,
+          "with --serve: SIGUSR1 writes the process's CPU time there, "
+          "nanoseconds as an int64");
 
 namespace tandem {
 namespace {
@@ -67,15 +71,38 @@ std::unique_ptr<Row> MakeRow(const std::string& name,
   return MakeLadderRow(name, options);
 }
 
-// CPU time of a process of this user, nanoseconds.
-int64_t CpuNanos(pid_t process) {
-  clockid_t clock;
+// CPU time of this process, nanoseconds.
+int64_t CpuNanos() {
   timespec used = {};
-  if (clock_getcpuclockid(process, &clock) != 0 ||
-      clock_gettime(clock, &used) != 0) {
-    return 0;
-  }
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
+// An engine's process tells its CPU time when SIGUSR1 asks: what others can
+// read of it lags by a scheduler's tick. Written before the handler is there.
+int tell_cpu_to = -1;
+
+void TellCpu(int) {
+  const int64_t nanos = CpuNanos();
+  (void)!write(tell_cpu_to, &nanos, sizeof(nanos));
+}
+
+void TellCpuWhenAsked(int fd) {
+  tell_cpu_to = fd;
+  struct sigaction on_question = {};
+  on_question.sa_handler = TellCpu;
+  on_question.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &on_question, nullptr);
+}
+
+int64_t AskCpuNanos(pid_t engine, int answers) {
+  int64_t nanos = 0;
+  kill(engine, SIGUSR1);
+  if (read(answers, &nanos, sizeof(nanos)) != sizeof(nanos)) {
+    std::perror("read");
+    std::exit(1);
+  }
+  return nanos;
 }
 
 int64_t Quantile(std::vector<int64_t>& sorted, double q) {
@@ -90,7 +117,7 @@ std::string Summary(std::vector<int64_t> nanos) {
                          nanos.front());
 }
 
-int Measure(Row& row, const Size& size, pid_t engine) {
+int Measure(Row& row, const Size& size, pid_t engine, int cpu_answers) {
   // Two sets of actions take turns, so that results of the exchange before
   // would be noticed.
   std::vector<float> actions[2];
@@ -113,8 +140,8 @@ int Measure(Row& row, const Size& size, pid_t engine) {
   for (int i = -warmup; i < exchanges; ++i) {
     if (i == 0) {
       end = Deadline::After(absl::GetFlag(FLAGS_seconds));
-      client_cpu = CpuNanos(0);
-      engine_cpu = CpuNanos(engine);
+      engine_cpu = AskCpuNanos(engine, cpu_answers);
+      client_cpu = CpuNanos();
     }
     const float* const now = actions[i & 1].data();
     const int64_t asked = MonotonicNanos();
@@ -132,8 +159,8 @@ int Measure(Row& row, const Size& size, pid_t engine) {
     if (i >= 10 && end.PassedAt(read)) break;
   }
   const auto count = static_cast<double>(steps.size());
-  client_cpu = CpuNanos(0) - client_cpu;
-  engine_cpu = CpuNanos(engine) - engine_cpu;
+  client_cpu = CpuNanos() - client_cpu;
+  engine_cpu = AskCpuNanos(engine, cpu_answers) - engine_cpu;
   absl::PrintF(
       R"({"exchanges": %d, "step": %s, "cycle": %s, "client_cpu": %.1f, )"
       R"("engine_cpu": %.1f, "sum": %g})"
@@ -166,6 +193,7 @@ int Main() {
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (absl::GetFlag(FLAGS_serve)) {
+    TellCpuWhenAsked(absl::GetFlag(FLAGS_cpu_fd));
     if (const int socket = absl::GetFlag(FLAGS_socket); socket >= 0) {
       ServeSocket(socket, options.size);
     } else {
@@ -173,7 +201,16 @@ int Main() {
     }
     return 0;
   }
-  signal(SIGCHLD, OnEngineEnd);
+  int cpu_pipe[2];
+  if (pipe2(cpu_pipe, O_CLOEXEC) != 0) {
+    std::perror("pipe2");
+    return 1;
+  }
+  TellCpuWhenAsked(cpu_pipe[1]);
+  struct sigaction on_end = {};
+  on_end.sa_handler = OnEngineEnd;
+  on_end.sa_flags = SA_NOCLDSTOP | SA_RESTART;
+  sigaction(SIGCHLD, &on_end, nullptr);
   const pid_t engine = fork();
   if (engine == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -181,7 +218,7 @@ int Main() {
     _exit(0);
   }
   row->Connect();
-  const int code = Measure(*row, options.size, engine);
+  const int code = Measure(*row, options.size, engine, cpu_pipe[0]);
   engine_may_end = 1;
   kill(engine, SIGTERM);
   waitpid(engine, nullptr, 0);

@@ -65,6 +65,14 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                    "; start it again and call reconnect(), "
                                    "or close()"));
     case ErrorCode::kStepTimeout:
+      if (state_ != State::kPending) {
+        return MakeError(
+            code, absl::StrFormat(
+                      "%s did not answer a new client for %.2f s; it has been "
+                      "%s; is it stopped, or stuck? Try again, or restart it",
+                      engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+                      Describe(phase, now)));
+      }
       return MakeError(
           code,
           absl::StrFormat("%s did not answer for %.2f s; it has been %s; %s",

@@ -1,0 +1,91 @@
+"""A tiny run of the benchmark: every row is there, at every size, and gives figures. No time is judged."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.benchmark import benchmark, report
+from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group
+from tools.testing import pytest_main
+
+TINY = ["--quick", "--rounds=2", "--exchanges=20"]
+
+
+def test_every_row_is_measured_at_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON holds them all, with the machine and the command; the tables and the picture are made."""
+    found, picture = tmp_path / "found.json", tmp_path / "round_trip.png"
+    command = [*TINY, f"--json={found}", f"--out={picture}"]
+    assert benchmark.main(command) == 0
+    results = json.loads(found.read_text(encoding="utf-8"))
+    assert results["command"].startswith("tools/benchmark --quick")
+    assert results["machine"]["cores"] >= 1
+    assert len(results["results"]) == len(SIZES)
+    for result in results["results"]:
+        assert list(result["rows"]) == [row.key for row in ROWS]
+        for row in result["rows"].values():
+            assert len(row["groups_ns"]) == 2
+            for group in row["groups_ns"]:
+                assert group["exchanges"] >= 10
+                assert 0 < group["step_p50"] <= group["step_p99"]
+                assert group["step_p50"] <= group["cycle_p50"]
+                assert group["client_cpu"] > 0
+            assert 0 < row["summary"]["ratio"]["min"] <= row["summary"]["ratio"]["max"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    tables = capsys.readouterr().out
+    assert all(tables.count(f"| {row.label} ") == len(SIZES) for row in ROWS)
+    assert not left_regions()
+
+
+def test_profile_measures_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rows are those between bare spinning and Tandem."""
+    assert benchmark.main([*TINY, "--profile"]) == 0
+    tables = capsys.readouterr().out
+    assert all(f"| {row.label} " in tables for row in LADDER)
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    """A round in which everything took twice as long changes no ratio."""
+
+    def group(nanos: float) -> Group:
+        return Group(10, nanos, nanos, nanos, nanos, nanos)
+
+    summary = report.summarise({BASELINE: [group(1000), group(2000)], "other": [group(3000), group(6000)]})
+    assert summary["other"].ratio == report.Spread(3, 3, 3)
+    assert summary["other"].step_p50_us == report.Spread(3, 4.5, 6)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
+    """Whenever it comes, the run ends with 130, one line, and no region."""
+    command = [sys.executable, "-m", "tests.benchmark.benchmark", "--rounds=1000", "--exchanges=20"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert run.stderr is not None
+    assert "round 1 of 1000" in run.stderr.readline()
+    run.send_signal(number)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert errors.endswith("tandem: interrupted\n")
+    assert "Traceback" not in errors
+    # Engines notice that their client's process is gone by a signal of their own.
+    until = time.monotonic() + 30
+    while left_regions(run.pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left_regions(run.pid)
+
+
+def left_regions(pid: int | None = None) -> list[str]:
+    """Lists what a run left behind: this process's, or another's."""
+    name = f"tandem-benchmark-{os.getpid() if pid is None else pid}-*"
+    return glob.glob(f"/dev/shm/{name}") + glob.glob(f"/dev/shm/.{name}")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,155 @@
+"""What the benchmark measures: sizes, rows, and one group of exchanges of one row."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROUND_TRIP = Path(__file__).with_name("round_trip")
+BASELINE = "spin"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Sizes of a payload.
+
+    Attributes:
+      envs: Environments.
+      obs: float32 values of an observation.
+      act: float32 values of an action.
+      exchanges: How many make a group.
+    """
+
+    envs: int
+    obs: int
+    act: int
+    exchanges: int
+
+    def __str__(self) -> str:
+        """Says it as the tables do."""
+        return f"{self.envs} × {self.obs} × {self.act}"
+
+    def flags(self) -> list[str]:
+        """Says it as round_trip's command line."""
+        return [f"--envs={self.envs}", f"--obs={self.obs}", f"--act={self.act}"]
+
+
+SIZES = (Size(1, 4, 1, 20000), Size(64, 32, 8, 10000), Size(4096, 100, 12, 400))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way of stepping an engine.
+
+    Attributes:
+      key: Its name in the JSON; for rows in C++ also round_trip's --row.
+      label: Its name in tables and pictures.
+      tandem: Whether it is Tandem; else it is what Tandem is compared with.
+      python: Whether the client is a Python program.
+    """
+
+    key: str
+    label: str
+    tandem: bool = False
+    python: bool = False
+
+
+ROWS = (
+    Row("alone", "no second process, C++"),
+    Row(BASELINE, "bare spin, in place, C++"),
+    Row("spin_copied", "bare spin, copied both ways, C++"),
+    Row("futex", "futex, in place, C++"),
+    Row("socket", "Unix socket, C++"),
+    Row("sides_spin", "Tandem, C++, spin", tandem=True),
+    Row("sides_adaptive", "Tandem, C++, adaptive", tandem=True),
+    Row("sides_block", "Tandem, C++, block", tandem=True),
+    Row("host_spin", "Tandem, C++ EngineHost, spin", tandem=True),
+    Row("host_adaptive", "Tandem, C++ EngineHost, adaptive", tandem=True),
+    Row("host_block", "Tandem, C++ EngineHost, block", tandem=True),
+    Row("python_spin", "Tandem, Python, spin", tandem=True, python=True),
+    Row("python_adaptive", "Tandem, Python, adaptive", tandem=True, python=True),
+    Row("python_block", "Tandem, Python, block", tandem=True, python=True),
+    Row("python_socket", "Unix socket, Python to C++", python=True),
+    Row("python_pipe", "multiprocessing.Pipe, Python to Python", python=True),
+)
+
+LADDER = (
+    Row("spin", "bare spin"),
+    Row("ladder_0", "the same on the words of the LRBC header"),
+    Row("ladder_1", "+ doorbells: fence, look for sleepers"),
+    Row("ladder_2", "+ the clock, twice by each side"),
+    Row("ladder_3", "+ phases, stored twice by each side"),
+    Row("ladder_4", "+ step times, recorded by each side"),
+    Row("ladder_5", "+ guard against a second thread"),
+    Row("ladder_6", "+ finite actions checked, resets cleared"),
+    Row("sides_spin", "Tandem, C++, spin", tandem=True),
+    Row("host_spin", "Tandem, C++ EngineHost, spin", tandem=True),
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one group of exchanges took. Nanoseconds; CPU time is that of one exchange, on average.
+
+    Attributes:
+      exchanges: How many were measured.
+      step_p50: From handing over the actions to having the results.
+      step_p99: The same.
+      cycle_p50: Until the client has read every value of the results as well.
+      client_cpu: CPU time of the client, its reading included.
+      engine_cpu: CPU time of the engine's process.
+    """
+
+    exchanges: int
+    step_p50: float
+    step_p99: float
+    cycle_p50: float
+    client_cpu: float
+    engine_cpu: float
+
+    @staticmethod
+    def of(found: Mapping[str, Any]) -> "Group":
+        """Takes it from what round_trip printed."""
+        return Group(
+            exchanges=found["exchanges"],
+            step_p50=found["step"]["p50"],
+            step_p99=found["step"]["p99"],
+            cycle_p50=found["cycle"]["p50"],
+            client_cpu=found["client_cpu"],
+            engine_cpu=found["engine_cpu"],
+        )
+
+
+def measure_cpp(row: Row, size: Size, seconds: float, region: str) -> Group:
+    """Measures a row whose two sides are C++ programs.
+
+    Args:
+      row: The row.
+      size: The payload.
+      seconds: End the group after that long.
+      region: A name for the region, for Tandem's rows.
+
+    Returns:
+      What one group took.
+
+    Raises:
+      subprocess.SubprocessError: It failed; its own message is on stderr.
+    """
+    command = [
+        str(ROUND_TRIP),
+        f"--row={row.key}",
+        *size.flags(),
+        f"--exchanges={size.exchanges}",
+        f"--warmup={warmup_of(size)}",
+        f"--seconds={seconds}",
+        f"--region={region}",
+    ]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120 + 10 * seconds)
+    return Group.of(json.loads(ended.stdout))
+
+
+def warmup_of(size: Size) -> int:
+    """How many exchanges come before those that are measured."""
+    return max(10, size.exchanges // 10)
