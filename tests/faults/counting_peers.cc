@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "transport/memory/region_name.h"
@@ -32,8 +33,9 @@ EngineSide MakeSide(const std::string& name, uint32_t act_size) {
 }  // namespace
 
 std::string UniqueRegionName() {
-  static int counter = 0;
-  return absl::StrCat("faults_", getpid(), "_", counter++);
+  // Random: tests may run in process namespaces of their own over one /dev/shm.
+  return absl::StrCat("faults_", std::random_device()(), "_",
+                      std::random_device()());
 }
 
 CountingEngine::CountingEngine(const std::string& name, uint32_t act_size)

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <functional>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +26,9 @@ namespace tandem {
 namespace {
 
 std::string UniqueName() {
-  static std::atomic<int> counter{0};
-  return absl::StrCat("region_test_", getpid(), "_", counter++);
+  // Random: tests may run in process namespaces of their own over one /dev/shm.
+  return absl::StrCat("region_test_", std::random_device()(), "_",
+                      std::random_device()());
 }
 
 RegionSpec Spec() {

@@ -75,14 +75,11 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
       }
       return MakeError(
           code,
-          absl::StrFormat("%s did not answer for %.2f s; it has been %s; %s",
+          absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
+                          "exchange is still pending: recv() waits on, "
+                          "reconnect() starts anew, close() leaves",
                           engine, static_cast<double>(now - sent_at_ns_) / 1e9,
-                          Describe(phase, now),
-                          state_ == State::kPending
-                              ? "the exchange is still pending: recv() waits "
-                                "on, reconnect() starts anew, close() leaves"
-                              : "the client could not attach: is the engine "
-                                "stopped, or stuck? Try again, or restart it"));
+                          Describe(phase, now)));
     case ErrorCode::kBrokenPeer:
       return MakeError(
           code,
