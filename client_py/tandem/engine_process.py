@@ -132,9 +132,12 @@ class EngineProcess:
                 pass_fds=(engine_end,),
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
+            # Also an interrupt: whatever was started by then leaves as the pipe closes.
             _close_pipe(launcher_end)
             self._log.close()
+            if not isinstance(error, OSError):
+                raise
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; build "
                 f"it, or set {_SERVER_VARIABLE}"
