@@ -122,7 +122,7 @@ def test_engine_that_does_not_answer_a_new_client_is_a_time_out(engine: tandem.E
     """Its place is free again afterwards."""
     os.kill(engine.pid, signal.SIGSTOP)
     _until_state(engine.pid, "T")
-    with pytest.raises(tandem.StepTimeout, match="new client"):
+    with pytest.raises(tandem.StepTimeout, match="did not answer a new client"):
         tandem.SharedMemoryClient(engine.name, timeout=0.05)
     os.kill(engine.pid, signal.SIGCONT)
     with tandem.SharedMemoryClient(engine.name) as client:

@@ -16,6 +16,7 @@ ServerProcess::ServerProcess(std::vector<std::string> command, int inherited_fd)
     : stderr_(memfd_create("stderr", MFD_CLOEXEC)) {
   if (!stderr_.valid()) std::abort();
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t parent = getpid();

@@ -36,8 +36,9 @@ class FakeEngine final : public Engine {
   absl::Status Reset(std::span<const ResetRequest> requests,
                      std::span<float> obs) override {
     for (const ResetRequest& request : requests) {
-      obs[2 * request.env] = 0;
-      obs[2 * request.env + 1] += 1;
+      const size_t row = size_t{2} * request.env;
+      obs[row] = 0;
+      obs[row + 1] += 1;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     return reset_status_;
@@ -45,7 +46,7 @@ class FakeEngine final : public Engine {
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
     for (const uint32_t i : envs) {
       if (io.actions[i] == 13) return absl::InternalError("unlucky");
-      io.obs[2 * i] += 1;
+      io.obs[size_t{2} * i] += 1;
       io.rewards[i] = io.actions[i];
       io.terminateds[i] = 0;
       io.truncateds[i] = 0;
@@ -95,12 +96,14 @@ class EngineHostTest : public testing::Test {
     const ErrorCode code = client.Send(actions);
     return code == ErrorCode::kOk ? client.Recv(Deadline::Infinite()) : code;
   }
-  bool Logged(absl::string_view text) {
+  // How many lines of the log contain it.
+  int Logged(absl::string_view text) {
     const std::lock_guard<std::mutex> lock(log_mutex_);
+    int lines = 0;
     for (const std::string& line : log_) {
-      if (absl::StrContains(line, text)) return true;
+      if (absl::StrContains(line, text)) ++lines;
     }
-    return false;
+    return lines;
   }
 
   // Random: process numbers are not unique in /dev/shm, as tests may run in
@@ -129,7 +132,7 @@ TEST_F(EngineHostTest, ServesAClientFromStartToStop) {
   host_->Stop();
   EXPECT_FALSE(host_->IsRunning());
   host_->Stop();  // safe twice
-  EXPECT_TRUE(Logged("client attached"));
+  EXPECT_EQ(Logged("client attached"), 1);
 }
 
 TEST_F(EngineHostTest, ARunningEngineThatIsDestroyedIsGoneForItsClient) {
@@ -168,8 +171,11 @@ TEST_F(EngineHostTest, AFailedStepReachesTheClientAndTheHostServesOn) {
   EXPECT_EQ(code, ErrorCode::kEngineFailed);
   EXPECT_TRUE(absl::StrContains(client->Explain(code).message(), "unlucky"))
       << client->Explain(code);
+  EXPECT_EQ(Step(*client, {13, 1}), ErrorCode::kEngineFailed);
   EXPECT_EQ(Step(*client, {1, 1}), ErrorCode::kOk);
-  EXPECT_TRUE(Logged("unlucky"));
+  EXPECT_EQ(Step(*client, {13, 1}), ErrorCode::kEngineFailed);
+  host_->Stop();
+  EXPECT_EQ(Logged("unlucky"), 2);  // equal ones in a row are one line
 }
 
 TEST_F(EngineHostTest, AnEngineThatCannotResetOpensNoRegion) {
@@ -192,7 +198,7 @@ TEST_F(EngineHostTest, AClientIsRefusedWhileResetsFail) {
   EXPECT_TRUE(absl::StrContains(second.status().message(), "out of props"))
       << second.status();
   host_->Stop();
-  EXPECT_TRUE(Logged("client refused"));
+  EXPECT_EQ(Logged("client refused"), 1);
 }
 
 TEST_F(EngineHostTest, ASecondHostOfTheNameIsRefused) {

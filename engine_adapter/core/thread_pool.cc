@@ -123,8 +123,10 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
       continue;
     }
     for (uint32_t i = begin; i < unclaimed; ++i) call(context, i);
-    // SYNC(pool.left): release; the results before the count.
-    if (left_.fetch_sub(size, std::memory_order_release) == size) {
+    // SYNC(pool.left): release; the results before the count. seq_cst, since
+    // notify_one then looks whether the caller waits: with the two reordered,
+    // the caller could fall asleep between look and count, for ever.
+    if (left_.fetch_sub(size, std::memory_order_seq_cst) == size) {
       left_.notify_one();
     }
     return true;

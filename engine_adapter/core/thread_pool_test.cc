@@ -30,15 +30,15 @@ TEST_P(ThreadPoolTest, CallsEachIndexOnceAndReturnsAfterAll) {
 
 TEST_P(ThreadPoolTest, ManyJobsInARowDoNotMix) {
   ThreadPool pool(GetParam());
-  constexpr int kJobs = 5000;
+  constexpr uint32_t jobs = 5000;
   std::vector<uint32_t> values(37);
-  for (uint32_t job = 0; job < kJobs; ++job) {
+  for (uint32_t job = 0; job < jobs; ++job) {
     // The job lies on this frame of the stack and is gone after the call.
     auto call = [&, job](uint32_t i) { values[i] += job + i; };
     pool.ParallelFor(1 + job % 37, call);
   }
   std::vector<uint32_t> expected(37);
-  for (uint32_t job = 0; job < kJobs; ++job) {
+  for (uint32_t job = 0; job < jobs; ++job) {
     for (uint32_t i = 0; i < 1 + job % 37; ++i) expected[i] += job + i;
   }
   EXPECT_EQ(values, expected);

@@ -23,8 +23,8 @@ void BM_HalfCheetahStep(benchmark::State& state) {
       MujocoEngine::Create(HalfCheetah::Create({}).value(), num_envs,
                            static_cast<int>(state.range(1)))
           .value();
-  std::vector<float> obs(num_envs * 17U);
-  std::vector<float> actions(num_envs * 6U);
+  std::vector<float> obs(size_t{num_envs} * 17);
+  std::vector<float> actions(size_t{num_envs} * 6);
   std::vector<float> rewards(num_envs);
   std::vector<uint8_t> terminateds(num_envs);
   std::vector<uint8_t> truncateds(num_envs);
@@ -43,7 +43,7 @@ void BM_HalfCheetahStep(benchmark::State& state) {
                      .terminateds = terminateds,
                      .truncateds = truncateds};
   if (!engine->Reset(requests, obs).ok()) state.SkipWithError("reset failed");
-  for (const auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     // A different action each time, at no cost worth measuring.
     std::swap(actions.front(), actions[random() % actions.size()]);
     if (!engine->Step(all, io).ok()) state.SkipWithError("step failed");

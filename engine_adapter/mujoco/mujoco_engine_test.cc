@@ -109,7 +109,7 @@ std::unique_ptr<Task> Cheetah(const TaskOptions& options = {}) {
 
 // A file in the test's own folder.
 std::string Write(const std::string& name, const std::string& text) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
+  std::string path = absl::StrCat(testing::TempDir(), "/", name);
   std::ofstream(path) << text;
   return path;
 }
@@ -289,7 +289,7 @@ TEST_F(MujocoEngineTest, SaysWhatIsWrongWithAModel) {
   const auto code_and_text = [](const std::string& path) {
     const absl::Status status =
         MjcfModel::Create({.model_path = path}).status();
-    return std::pair(CodeOf(status), std::string(status.message()));
+    return std::make_pair(CodeOf(status), std::string(status.message()));
   };
   const auto missing = code_and_text("no/such.xml");
   EXPECT_EQ(missing.first, ErrorCode::kInvalidArgument);

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "transport/memory/region_name.h"
@@ -31,12 +30,6 @@ EngineSide MakeSide(const std::string& name, uint32_t act_size) {
 }
 
 }  // namespace
-
-std::string UniqueRegionName() {
-  // Random: tests may run in process namespaces of their own over one /dev/shm.
-  return absl::StrCat("faults_", std::random_device()(), "_",
-                      std::random_device()());
-}
 
 CountingEngine::CountingEngine(const std::string& name, uint32_t act_size)
     : side_(MakeSide(name, act_size)), counts_(kEnvs, 0) {}

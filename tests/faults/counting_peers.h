@@ -20,9 +20,6 @@
 
 namespace tandem {
 
-// Unique to this process and call.
-std::string UniqueRegionName();
-
 // Environment i's observation: {steps since its reset, its first action}.
 class CountingEngine {
  public:

@@ -16,6 +16,7 @@
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -40,7 +41,7 @@ class HeaderFlip : public testing::TestWithParam<int> {
   }
   void TearDown() override {
     engine_->Kill();
-    { const CountingEngine next(UniqueRegionName()); }
+    { const CountingEngine next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
@@ -75,7 +76,7 @@ class HeaderFlip : public testing::TestWithParam<int> {
     }
   }
 
-  const std::string name_ = UniqueRegionName();
+  const std::string name_ = UniqueRegionName("faults");
   std::unique_ptr<Victim> engine_;
   std::shared_ptr<const RegionMapping> mapping_;
   std::map<std::string, int> outcomes_;

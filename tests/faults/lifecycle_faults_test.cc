@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/victim.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -23,7 +24,7 @@ class LifecycleFaults : public testing::Test {
  protected:
   void SetUp() override { alarm(900); }  // a hang is a failure
   void TearDown() override {
-    { const CountingEngine next(UniqueRegionName()); }
+    { const CountingEngine next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
@@ -100,7 +101,7 @@ class LifecycleFaults : public testing::Test {
     return count;
   }
 
-  const std::string name_ = UniqueRegionName();
+  const std::string name_ = UniqueRegionName("faults");
 };
 
 TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {

@@ -16,6 +16,7 @@
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -34,7 +35,7 @@ class LockStepFaults : public testing::Test {
   void SetUp() override { alarm(900); }  // a hang is a failure
   void TearDown() override {
     // The killed engines' regions are gone once the next one has started.
-    { const CountingEngine next(UniqueRegionName()); }
+    { const CountingEngine next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
@@ -91,7 +92,7 @@ class LockStepFaults : public testing::Test {
     return {std::move(engine), std::move(client)};
   }
 
-  const std::string name_ = UniqueRegionName();
+  const std::string name_ = UniqueRegionName("faults");
   const std::vector<float> second_actions_ = {2, 2};
 };
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <functional>
-#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -21,15 +20,12 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/stale_region.h"
+#include "transport/memory/unique_region_name.h"
 
 namespace tandem {
 namespace {
 
-std::string UniqueName() {
-  // Random: tests may run in process namespaces of their own over one /dev/shm.
-  return absl::StrCat("region_test_", std::random_device()(), "_",
-                      std::random_device()());
-}
+std::string UniqueName() { return UniqueRegionName("region-test"); }
 
 RegionSpec Spec() {
   return {.num_envs = 2, .obs_size = 3, .act_size = 1, .task = "region"};

@@ -369,10 +369,10 @@ ErrorCode ClientSide::Close() {
 }
 
 void ClientSide::Leave() {
-  if (born_in_ != ForkCount()) return;
-  if (state_ == State::kIdle || state_ == State::kPending) {
-    SetPhase(Phase::kStopped, MonotonicNanos());
-  }
+  if (born_in_ != ForkCount() || !region_.HoldsClientPlace()) return;
+  // SYNC(attach.leave): release; our last reads before the engine may reset.
+  header()->client_phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
+                               std::memory_order_release);
   region_.LeaveClientPlace();
   engine_bell_.RingIfAwaited();
 }

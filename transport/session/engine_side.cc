@@ -183,6 +183,9 @@ void EngineSide::ClearRequests() {
 
 // From here on the region is as a foreign client expects it.
 void EngineSide::ForgetClient() {
+  // Of a client that was killed, the kernel's unlocking came after all it did.
+  // SYNC(attach.leave): acquire; the phase, then what the client left.
+  (void)header_->client_phase.load(std::memory_order_acquire);
   has_client_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
   ClearRequests();

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,15 +17,12 @@
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
 namespace {
-
-std::string UniqueName(const char* what) {
-  return absl::StrCat("session_test_", what, std::random_device()());
-}
 
 constexpr RegionSpec Spec() {
   return {.num_envs = 3, .obs_size = 2, .act_size = 2, .task = "echo"};
@@ -130,7 +126,7 @@ void AwaitTrue(const std::function<bool()>& done) {
 const std::vector<float> kActions = {1, 2, 3, 4, 5, 6};
 
 TEST(Session, EachExchangeMovesActionsOnceAndCountsByOne) {
-  const std::string name = UniqueName("exchange");
+  const std::string name = UniqueRegionName("exchange");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   for (int i = 1; i <= 1000; ++i) {
@@ -151,7 +147,7 @@ TEST(Session, EachExchangeMovesActionsOnceAndCountsByOne) {
 }
 
 TEST(Session, ResetOnlyStepsNobodyAndTheFlagsAreCleared) {
-  const std::string name = UniqueName("reset");
+  const std::string name = UniqueRegionName("reset");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   const std::vector<int64_t> envs = {0, 2};
@@ -168,7 +164,7 @@ TEST(Session, ResetOnlyStepsNobodyAndTheFlagsAreCleared) {
 }
 
 TEST(Session, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
-  const std::string name = UniqueName("actions");
+  const std::string name = UniqueRegionName("actions");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   EXPECT_EQ(client.Send(std::vector<float>(5)), ErrorCode::kInvalidAction);
@@ -188,7 +184,7 @@ TEST(Session, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
 }
 
 TEST(Session, SendAndRecvAlternate) {
-  const std::string name = UniqueName("alternate");
+  const std::string name = UniqueRegionName("alternate");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
@@ -203,7 +199,7 @@ TEST(Session, SendAndRecvAlternate) {
 }
 
 TEST(Session, AnEngineFailureReachesTheClientWithItsText) {
-  const std::string name = UniqueName("failure");
+  const std::string name = UniqueRegionName("failure");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   engine.FailNext();
@@ -217,7 +213,7 @@ TEST(Session, AnEngineFailureReachesTheClientWithItsText) {
 }
 
 TEST(Session, ARefusedClientGetsTheEnginesReasonAndTheNextIsLetIn) {
-  const std::string name = UniqueName("refusal");
+  const std::string name = UniqueRegionName("refusal");
   EchoEngine engine(name, Spec());
   engine.RefuseNext();
   const absl::StatusOr<ClientSide> refused = ClientSide::Attach(name, {});
@@ -227,7 +223,7 @@ TEST(Session, ARefusedClientGetsTheEnginesReasonAndTheNextIsLetIn) {
 }
 
 TEST(Session, ASecondClientIsRefusedUntilTheFirstLeaves) {
-  const std::string name = UniqueName("second");
+  const std::string name = UniqueRegionName("second");
   EchoEngine engine(name, Spec());
   ClientSide first = Attach(name);
   const absl::StatusOr<ClientSide> second = ClientSide::Attach(name, {});
@@ -240,7 +236,7 @@ TEST(Session, ASecondClientIsRefusedUntilTheFirstLeaves) {
 }
 
 TEST(Session, TheEngineNoticesAClientThatLeaves) {
-  const std::string name = UniqueName("leave");
+  const std::string name = UniqueRegionName("leave");
   EchoEngine engine(name, Spec());
   {
     ClientSide client = Attach(name);
@@ -251,7 +247,7 @@ TEST(Session, TheEngineNoticesAClientThatLeaves) {
 }
 
 TEST(Session, FlagsThatAClientLeftBehindDoNotReachTheNext) {
-  const std::string name = UniqueName("flags");
+  const std::string name = UniqueRegionName("flags");
   EchoEngine engine(name, Spec());
   {
     ClientSide client = Attach(name);
@@ -264,7 +260,7 @@ TEST(Session, FlagsThatAClientLeftBehindDoNotReachTheNext) {
 }
 
 TEST(Session, CommandsThatAClientLeftBehindDoNotReachTheNext) {
-  const std::string name = UniqueName("rings");
+  const std::string name = UniqueRegionName("rings");
   EchoEngine engine(name, Spec());
   const auto positions = [&](const ClientSide& client) {
     std::vector<SharedWord<uint32_t>*> words;
@@ -290,7 +286,7 @@ TEST(Session, CommandsThatAClientLeftBehindDoNotReachTheNext) {
 }
 
 TEST(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
-  const std::string name = UniqueName("stop");
+  const std::string name = UniqueRegionName("stop");
   auto engine = std::make_unique<EchoEngine>(name, Spec());
   ClientSide client = Attach(name);
   engine.reset();
@@ -305,7 +301,7 @@ TEST(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
 }
 
 TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
-  const std::string name = UniqueName("restart");
+  const std::string name = UniqueRegionName("restart");
   auto engine = std::make_unique<EchoEngine>(name, Spec());
   ClientSide client = Attach(name);
   const std::span<float> old_obs = client.arrays().obs;
@@ -334,7 +330,7 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
 }
 
 TEST(Session, ReconnectToALiveEngineAbandonsThePendingExchange) {
-  const std::string name = UniqueName("again");
+  const std::string name = UniqueRegionName("again");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
@@ -345,7 +341,7 @@ TEST(Session, ReconnectToALiveEngineAbandonsThePendingExchange) {
 }
 
 TEST(Session, ARegionThatSomebodyUnlinkedGetsItsNameBack) {
-  const std::string name = UniqueName("unlinked");
+  const std::string name = UniqueRegionName("unlinked");
   EchoEngine engine(name, Spec());
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
   ClientSide client = Attach(name);
@@ -353,7 +349,7 @@ TEST(Session, ARegionThatSomebodyUnlinkedGetsItsNameBack) {
 }
 
 TEST(Session, ANewClientIsServedWhateverTheLastOneCounted) {
-  const std::string name = UniqueName("counted");
+  const std::string name = UniqueRegionName("counted");
   EchoEngine engine(name, Spec());
   {
     ClientSide client = Attach(name);
@@ -366,7 +362,7 @@ TEST(Session, ANewClientIsServedWhateverTheLastOneCounted) {
 }
 
 TEST(Session, AForeignClientThatCountsWronglyIsResynchronised) {
-  const std::string name = UniqueName("foreign");
+  const std::string name = UniqueRegionName("foreign");
   EchoEngine engine(name, Spec());
   LrbcHeader* header = engine.side().mapping()->header();
   // relaxed: a peer that scribbles.
@@ -380,7 +376,7 @@ TEST(Session, AForeignClientThatCountsWronglyIsResynchronised) {
 }
 
 TEST(Session, AnEngineThatCountsWronglyIsABrokenPeer) {
-  const std::string name = UniqueName("broken");
+  const std::string name = UniqueRegionName("broken");
   absl::StatusOr<EngineSide> side = EngineSide::Create(name, Spec(), {});
   ASSERT_TRUE(side.ok() && side->Open().ok());
   std::thread greeter([&] {
@@ -397,7 +393,7 @@ TEST(Session, AnEngineThatCountsWronglyIsABrokenPeer) {
 }
 
 TEST(Session, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
-  const std::string name = UniqueName("unknown");
+  const std::string name = UniqueRegionName("unknown");
   EchoEngine engine(name, Spec());
   {
     ClientSide client = Attach(name);
@@ -422,19 +418,20 @@ TEST(Session, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
 }
 
 TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
-  const std::string name = UniqueName("stuck");
+  const std::string name = UniqueRegionName("stuck");
   absl::StatusOr<EngineSide> side = EngineSide::Create(name, Spec(), {});
   ASSERT_TRUE(side.ok() && side->Open().ok());
   EXPECT_EQ(CodeOf(ClientSide::Attach(name, {.timeout_secs = 0.05}).status()),
             ErrorCode::kStepTimeout);
-  std::atomic<bool> attached{false};
-  std::thread greeter([&] {  // the client that gave up may come as well
-    while (!attached)
-      if (side->Next(Deadline::After(.01)) == EngineEvent::kClientArrived)
-        side->Welcome(absl::OkStatus());
+  // The one that gave up is welcomed first, and nobody comes.
+  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
+  side->Welcome(absl::OkStatus());
+  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientLeft);
+  std::thread greeter([&] {
+    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
+    side->Welcome(absl::OkStatus());
   });
   ClientSide client = Attach(name);
-  attached = true;
   greeter.join();
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
   ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
@@ -447,7 +444,7 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
 }
 
 TEST(Session, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {
-  const std::string name = UniqueName("fork");
+  const std::string name = UniqueRegionName("fork");
   EchoEngine engine(name, Spec());
   ClientSide client = Attach(name);
   const pid_t child = fork();
@@ -467,7 +464,7 @@ TEST(Session, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {
 }
 
 TEST(Session, PollServesAnEngineThatOwnsItsLoop) {
-  const std::string name = UniqueName("poll");
+  const std::string name = UniqueRegionName("poll");
   absl::StatusOr<EngineSide> side = EngineSide::Create(name, Spec(), {});
   ASSERT_TRUE(side.ok() && side->Open().ok());
   EXPECT_EQ(side->Poll(), EngineEvent::kTimedOut);
