@@ -188,8 +188,9 @@ ErrorCode NativeClient::SendChecked(py::handle actions) {
 }
 
 ErrorCode NativeClient::Wait(double timeout_secs) {
-  // A short wait keeps the GIL: where another thread computes, giving it away
-  // costs up to sys.getswitchinterval() (5 ms) to get it back, every step.
+  // A short wait keeps the GIL: giving it away and getting it back takes longer
+  // than a quick engine's answer, and up to sys.getswitchinterval() (5 ms) if
+  // another thread has begun to compute meanwhile.
   constexpr double kGilHeldSecs = 20e-6;
   const ErrorCode code =
       client_.Recv(Deadline::After(std::min(timeout_secs, kGilHeldSecs)));

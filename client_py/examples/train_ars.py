@@ -20,7 +20,7 @@ import tandem
 
 TASK = "HalfCheetah-v5"
 EPISODE_STEPS = 1000  # the task cuts episodes off there
-STEP_SIZE = 0.02
+STEP_SIZE = 0.03
 NOISE = 0.03  # standard deviation of a perturbation
 TOP_SHARE = 0.25  # of the directions, the best, take part in an update
 
@@ -161,7 +161,7 @@ def draw(search: Search, random: float, before: float, after: float, path: Path)
     axes.plot(steps[1:] / 1e6, returns[1:], linewidth=2, label="perturbed policies, mean of an iteration")
     axes.plot([0, steps[-1] / 1e6], [before, after], "o", markersize=8, label="policy itself, before and after")
     for at, value in ((0, before), (steps[-1] / 1e6, after)):
-        axes.annotate(f"{value:,.0f}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
+        axes.annotate(f"{round(value):,}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
     axes.axhline(random, color="grey", linestyle="--", label="random policy")
     axes.set(xlabel="environment steps, millions", ylabel="return of an episode (1,000 steps)")
     axes.set_title(f"{TASK}: augmented random search, seed {search.seed}")

@@ -4,8 +4,6 @@ import re
 import signal
 from pathlib import Path
 
-import pytest
-
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
@@ -18,13 +16,12 @@ def _value(table: str, row: str) -> float:
     return float(found[1].replace(",", ""))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_policy_learns_to_run(tmp_path: Path, seed: int) -> None:
+def test_policy_learns_to_run(tmp_path: Path) -> None:
     """By a small budget it is far better than a random one, and than it was; no time is measured."""
-    script = start_python(_SCRIPT, f"--seed={seed}", "--num_envs=32", "--iterations=24", f"--out={tmp_path}")
+    script = start_python(_SCRIPT, "--num_envs=32", "--iterations=12", f"--out={tmp_path}")
     out, err = script.communicate()
     assert script.returncode == 0, err
-    assert len(re.findall(r"^iteration", out, re.MULTILINE)) == 24
+    assert len(re.findall(r"^iteration", out, re.MULTILINE)) == 12
     random, before, after = (_value(out, row) for row in ("return, random policy", "return before", "return after"))
     assert random < 0
     assert after > max(random, before) + 300

@@ -125,15 +125,19 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=(engine_end,),
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
+            # Also an interrupt: whatever was started by then leaves as the pipe closes.
             _close_pipe(launcher_end)
             self._log.close()
+            if not isinstance(error, OSError):
+                raise
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; build "
                 f"it, or set {_SERVER_VARIABLE}"
@@ -260,6 +264,14 @@ def _tail(log: IO[bytes]) -> str:
     start = max(0, size - _LOG_TAIL_BYTES)
     lines = os.pread(log.fileno(), size - start, start).decode("utf-8", "backslashreplace").splitlines()
     return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
+
+
+def _environment() -> dict[str, str]:
+    """Tells an engine out of a build tree where the data is that was built for this program."""
+    runfiles = _PACKAGE.parent.parent.parent
+    if runfiles.name.endswith(".runfiles"):
+        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
+    return dict(os.environ)
 
 
 def _find_server(server: str | os.PathLike[str] | None) -> Path:

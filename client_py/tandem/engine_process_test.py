@@ -222,12 +222,18 @@ def test_engine_leaves_when_its_launcher_ends(how: str) -> None:
     launcher.communicate()
 
 
+_SERVER_THAT_ONLY_WAITS = """#!/bin/bash
+echo $$ >{folder}/new
+mv {folder}/new {folder}/pid
+fd=${{!#}}
+read -r _ <&"${{fd#--launcher_fd=}}"
+"""
+
+
 def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
     """The engine that was about to start goes."""
     server = tmp_path / "server"
-    server.write_text(
-        f"#!/bin/sh\necho $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid\nexec sleep 1000\n"
-    )
+    server.write_text(_SERVER_THAT_ONLY_WAITS.format(folder=tmp_path))
     server.chmod(0o755)
     launcher = start_python(_LAUNCHER, unique_name(), str(server), "exit")
     while not (tmp_path / "pid").exists():
@@ -235,7 +241,7 @@ def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
     launcher.send_signal(signal.SIGINT)
     _, err = launcher.communicate()
     assert launcher.returncode == -signal.SIGINT and "KeyboardInterrupt" in err
-    assert _gone(int((tmp_path / "pid").read_text()))
+    _until_gone(int((tmp_path / "pid").read_text()), "no region")
 
 
 if __name__ == "__main__":
