@@ -41,6 +41,12 @@ double CheckedTimeout(double timeout_secs, const std::string& region) {
         region);
 }
 
+// To be called after every wait: a handler may have raised although what was
+// waited for came at that very moment.
+void RaiseWhatPythonRaised() {
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+}
+
 ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
                          const std::string& wait, uint32_t autoreset) {
   const absl::StatusOr<WaitStrategy> strategy = WaitStrategyNamed(wait);
@@ -54,6 +60,7 @@ ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
     const py::gil_scoped_release released;
     return ClientSide::Attach(name, options);
   }();
+  RaiseWhatPythonRaised();
   if (!client.ok()) Raise(client.status(), name);
   return *std::move(client);
 }
@@ -78,7 +85,7 @@ std::string Found(py::handle actions) {
 class NativeClient::InCall {
  public:
   explicit InCall(NativeClient* client) : client_(client) {
-    if (client->in_call_) client->RaiseConcurrentUse();
+    if (client->in_call_) client->RaiseCode(ErrorCode::kConcurrentUse);
     client->in_call_ = true;
   }
   InCall(const InCall&) = delete;
@@ -140,8 +147,12 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   }();
   reconnecting_ = false;
   if (!status.ok()) Raise(status, name_);
-  views_ = RegionViews::Of(client_);
-  results_ = py::make_tuple(views_.obs, views_.rewards, views_.dones);
+  {
+    const py::error_scope interrupt;  // put aside while Python's API is used
+    views_ = RegionViews::Of(client_);
+    results_ = py::make_tuple(views_.obs, views_.rewards, views_.dones);
+  }
+  RaiseWhatPythonRaised();
 }
 
 void NativeClient::Close() {
@@ -151,7 +162,7 @@ void NativeClient::Close() {
 }
 
 ClientStats NativeClient::Stats() const {
-  if (reconnecting_) RaiseConcurrentUse();
+  if (reconnecting_) RaiseCode(ErrorCode::kConcurrentUse);
   return client_.Stats();
 }
 
@@ -177,16 +188,21 @@ ErrorCode NativeClient::SendChecked(py::handle actions) {
 }
 
 ErrorCode NativeClient::Wait(double timeout_secs) {
-  // A short wait keeps the GIL: where another thread computes, giving it away
-  // costs up to sys.getswitchinterval() (5 ms) to get it back, every step.
+  // A short wait keeps the GIL: giving it away and getting it back takes longer
+  // than a quick engine's answer, and up to sys.getswitchinterval() (5 ms) if
+  // another thread has begun to compute meanwhile.
   constexpr double kGilHeldSecs = 20e-6;
   const ErrorCode code =
       client_.Recv(Deadline::After(std::min(timeout_secs, kGilHeldSecs)));
   if (code != ErrorCode::kStepTimeout || timeout_secs <= kGilHeldSecs) {
     return code;
   }
-  const py::gil_scoped_release released;
-  return client_.Recv(Deadline::After(timeout_secs));
+  const ErrorCode late = [&] {
+    const py::gil_scoped_release released;
+    return client_.Recv(Deadline::After(timeout_secs));
+  }();
+  if (late == ErrorCode::kOk) RaiseWhatPythonRaised();
+  return late;
 }
 
 void NativeClient::RaiseInvalidAction(py::handle actions) const {
@@ -218,16 +234,6 @@ void NativeClient::RaiseInvalidAction(py::handle actions) const {
             absl::StrCat("actions: expected float32[", views_.num_envs, ", ",
                          views_.act_size, "], C-contiguous, found ",
                          Found(actions), layout, "; nothing was sent; ", next)),
-        name_);
-}
-
-// Not by Explain, which reads what a reconnect in that other thread replaces.
-void NativeClient::RaiseConcurrentUse() const {
-  Raise(MakeError(ErrorCode::kConcurrentUse,
-                  absl::StrCat("region '", name_,
-                               "': another thread is inside a call on this "
-                               "client; give each thread a client and an "
-                               "engine of its own, or lock around the calls")),
         name_);
 }
 

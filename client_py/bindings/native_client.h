@@ -58,7 +58,6 @@ class NativeClient {
   ErrorCode Wait(double timeout_secs);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
   [[noreturn]] void RaiseCode(ErrorCode code) const;
-  [[noreturn]] void RaiseConcurrentUse() const;
 
   std::string name_;
   double timeout_secs_;

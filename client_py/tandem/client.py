@@ -65,8 +65,8 @@ class SharedMemoryClient:
     An engine has one client at a time, and a client belongs to the process that made it: it can be neither pickled nor
     used in a forked child. One thread at a time may call.
 
-    After `StepTimeout` or `KeyboardInterrupt` the exchange is still pending: `recv` waits on, `reconnect` starts anew,
-    `close` leaves; `step`, `send` and `reset` raise `StepPending`.
+    After `StepTimeout`, and nearly always after `KeyboardInterrupt`, the exchange is still pending, as `pending` tells:
+    `recv` waits on, `reconnect` starts anew, `close` leaves; `step`, `send` and `reset` raise `StepPending`.
 
     >>> import numpy as np
     >>> import tandem
@@ -224,8 +224,10 @@ class SharedMemoryClient:
           LayoutMismatch: Its task, sizes or layout are not those of before.
           TandemError: As the constructor, `ForkedChild` and `ClientClosed`.
         """
-        self._native.reconnect(timeout)
-        self._adopt_views()
+        try:
+            self._native.reconnect(timeout)
+        finally:  # a KeyboardInterrupt may come just after the new views have
+            self._adopt_views()
 
     def close(self) -> None:
         """Leaves the engine to the next client. Safe twice; views stay readable.

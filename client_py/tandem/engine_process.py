@@ -116,6 +116,7 @@ class EngineProcess:
           EngineStartFailed: The program cannot be run.
         """
         self._name = name
+        self._command = command
         # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
         # name, and goes with its last user.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by _stop
@@ -124,15 +125,19 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=(engine_end,),
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
+            # Also an interrupt: whatever was started by then leaves as the pipe closes.
             _close_pipe(launcher_end)
             self._log.close()
+            if not isinstance(error, OSError):
+                raise
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; build "
                 f"it, or set {_SERVER_VARIABLE}"
@@ -189,7 +194,7 @@ class EngineProcess:
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
         said = f"Its last words:\n{words}" if words else "It said nothing."
-        error = EngineStartFailed(f"the engine {what}: {' '.join(map(str, self._process.args))}\n{said}")
+        error = EngineStartFailed(f"the engine {what}: {' '.join(self._command)}\n{said}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
 
@@ -259,6 +264,14 @@ def _tail(log: IO[bytes]) -> str:
     start = max(0, size - _LOG_TAIL_BYTES)
     lines = os.pread(log.fileno(), size - start, start).decode("utf-8", "backslashreplace").splitlines()
     return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
+
+
+def _environment() -> dict[str, str]:
+    """Tells an engine out of a build tree where the data is that was built for this program."""
+    runfiles = _PACKAGE.parent.parent.parent
+    if runfiles.name.endswith(".runfiles"):
+        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
+    return dict(os.environ)
 
 
 def _find_server(server: str | os.PathLike[str] | None) -> Path:

@@ -30,7 +30,7 @@ absl::CommandLineFlag* Find(absl::string_view name) {
 std::map<std::string, absl::CommandLineFlag*> OurFlags() {
   std::map<std::string, absl::CommandLineFlag*> ours;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (IsOurs(*flag)) ours.emplace(std::string(name), flag);
+    if (IsOurs(*flag)) ours.emplace(flag->Name(), flag);
   }
   return ours;
 }

@@ -77,9 +77,13 @@ void EngineHost::Serve(EngineEvent event) {
           runner_.Run(side_.kind(), side_.autoreset_mode());
       if (status.ok()) {
         side_.Publish();
+        if (!last_failure_.ok()) last_failure_ = absl::OkStatus();
       } else {
         side_.Fail(ErrorCode::kEngineFailed, status.message());
-        Log(absl::StrCat("step failed: ", status.message()));
+        if (status != last_failure_) {
+          Log(absl::StrCat("step failed: ", status.message()));
+        }
+        last_failure_ = status;
       }
       return;
     }

@@ -81,6 +81,8 @@ class EngineHost {
   EngineSide side_;
   ExchangeRunner runner_;
   bool fresh_ = true;  // nothing was stepped since the last reset of all
+  // Of the last exchange; logged once for any number of equal ones in a row.
+  absl::Status last_failure_;
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.
   std::atomic<bool> running_{false};

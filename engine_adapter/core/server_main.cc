@@ -76,6 +76,8 @@ ABSL_FLAG(int, launcher_fd, -1,
 namespace tandem {
 namespace {
 
+constexpr uint32_t kMaxThreads = 4096;
+
 // Writer: the signal handler; reader: the main thread. 0: no signal yet.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -129,7 +131,6 @@ int Serve(const EngineFactory& make_engine) {
   ServerOptions options;
   options.num_envs = absl::GetFlag(FLAGS_num_envs);
   const uint32_t threads = absl::GetFlag(FLAGS_threads);
-  constexpr uint32_t kMaxThreads = 4096;
   if (options.num_envs == 0 || threads > kMaxThreads) {
     return Report(
         MakeError(ErrorCode::kInvalidArgument,
@@ -142,11 +143,11 @@ int Serve(const EngineFactory& make_engine) {
                                 : SuitableThreads(options.num_envs);
   const int launcher_fd = absl::GetFlag(FLAGS_launcher_fd);
   if (launcher_fd >= 0 && fcntl(launcher_fd, F_SETFD, FD_CLOEXEC) != 0) {
-    return Report(
-        MakeError(ErrorCode::kInvalidArgument,
-                  absl::StrCat("--launcher_fd: expected the number of an open "
-                               "descriptor, found ",
-                               launcher_fd, " (", std::strerror(errno), ")")));
+    return Report(MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("--launcher_fd: expected the number of an open "
+                     "descriptor, found ",
+                     launcher_fd, " (", strerrordesc_np(errno), ")")));
   }
 
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);

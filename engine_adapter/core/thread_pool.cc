@@ -46,7 +46,7 @@ constexpr uint32_t JobOf(uint64_t claim) {
   return static_cast<uint32_t>(claim >> 32);
 }
 
-constexpr uint32_t IndexOf(uint64_t claim) {
+constexpr uint32_t UnclaimedOf(uint64_t claim) {
   return static_cast<uint32_t>(claim);
 }
 
@@ -76,28 +76,29 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
   const uint32_t job = published_.load(std::memory_order_relaxed) + 1;
   job_.call.store(call, std::memory_order_relaxed);
   job_.context.store(context, std::memory_order_relaxed);
-  job_.count.store(count, std::memory_order_relaxed);
   job_.grain.store(std::max(1U, count / runs), std::memory_order_relaxed);
-  done_.store(0, std::memory_order_relaxed);
+  left_.store(count, std::memory_order_relaxed);
   // SYNC(pool.claim): release; the job and its inputs before the claims.
-  claim_.store(uint64_t{job} << 32, std::memory_order_release);
-  // SYNC(pool.published): release; claim_ before the number.
-  published_.store(job, std::memory_order_release);
+  claim_.store(uint64_t{job} << 32 | count, std::memory_order_release);
+  // SYNC(pool.published): release; claim_ before the number. seq_cst, since
+  // notify_all then looks whether somebody waits: with the two reordered, a
+  // worker could fall asleep between look and store, and miss this job.
+  published_.store(job, std::memory_order_seq_cst);
   published_.notify_all();
 
   while (ClaimAndCall(job)) {
   }
   const auto all_done = [&] {
-    // SYNC(pool.done): acquire; the count, then the results.
-    return done_.load(std::memory_order_acquire) == count;
+    // SYNC(pool.left): acquire; the count, then the results.
+    return left_.load(std::memory_order_acquire) == 0;
   };
   if (Spin(caller_budget_, all_done)) return;
   for (;;) {
-    // SYNC(pool.done): acquire; the count, then the results.
-    const uint32_t done = done_.load(std::memory_order_acquire);
-    if (done == count) return;
-    // SYNC(pool.done): acquire; the count, then the results.
-    done_.wait(done, std::memory_order_acquire);
+    // SYNC(pool.left): acquire; the count, then the results.
+    const uint32_t left = left_.load(std::memory_order_acquire);
+    if (left == 0) return;
+    // SYNC(pool.left): acquire; the count, then the results.
+    left_.wait(left, std::memory_order_acquire);
   }
 }
 
@@ -107,25 +108,27 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
   // SYNC(pool.claim): acquire; the job's number, then the job.
   uint64_t claim = claim_.load(std::memory_order_acquire);
   for (;;) {
+    const uint32_t unclaimed = UnclaimedOf(claim);
+    if (JobOf(claim) != job || unclaimed == 0) return false;
     // relaxed: the claim below proves that these belong together.
     const Call call = job_.call.load(std::memory_order_relaxed);
     void* const context = job_.context.load(std::memory_order_relaxed);
-    const uint32_t count = job_.count.load(std::memory_order_relaxed);
     const uint32_t grain = job_.grain.load(std::memory_order_relaxed);
-    const uint32_t begin = IndexOf(claim);
-    if (JobOf(claim) != job || begin >= count) return false;
-    const uint32_t end = begin + std::min(grain, count - begin);
+    const uint32_t size = std::min(grain, unclaimed);
+    const uint32_t begin = unclaimed - size;
     // SYNC(pool.claim): acquire; on failure too, another's claim and the job.
-    if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | end,
+    if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | begin,
                                       std::memory_order_acquire,
                                       std::memory_order_acquire)) {
       continue;
     }
-    for (uint32_t i = begin; i < end; ++i) call(context, i);
-    // SYNC(pool.done): release; the results before the count.
-    const uint32_t before =
-        done_.fetch_add(end - begin, std::memory_order_release);
-    if (before + (end - begin) == count) done_.notify_one();
+    for (uint32_t i = begin; i < unclaimed; ++i) call(context, i);
+    // SYNC(pool.left): release; the results before the count. seq_cst, since
+    // notify_one then looks whether the caller waits: with the two reordered,
+    // the caller could fall asleep between look and count, for ever.
+    if (left_.fetch_sub(size, std::memory_order_seq_cst) == size) {
+      left_.notify_one();
+    }
     return true;
   }
 }

@@ -26,14 +26,14 @@ namespace tandem {
 //
 //  word        writer        readers        publishes             initially
 //  claim_      caller, all   all            job_ and its inputs   0
-//  done_       all           caller         the indices' results  0
+//  left_       caller, all   caller         the indices' results  0
 //  published_  caller        workers        that claim_ is new    0
 //
 // claim_ holds the job's number (upper half; wraps, which would matter only to
-// a worker that slept through 2^32 jobs between two instructions) and the next
-// index to claim (lower half). A claim that succeeds proves that job_ was read
-// whole: the caller rewrites it only when all indices of its job were claimed
-// and done.
+// a worker that slept through 2^32 jobs between two instructions) and how many
+// indices are unclaimed (lower half). A claim that succeeds proves that job_
+// was read whole: the caller rewrites it only when nothing is unclaimed or
+// undone, and from nothing nobody can claim.
 class ThreadPool {
  public:
   // `threads` counts the caller; 1 or less: no other thread is made.
@@ -66,13 +66,12 @@ class ThreadPool {
   struct Job {
     std::atomic<Call> call{nullptr};
     std::atomic<void*> context{nullptr};
-    std::atomic<uint32_t> count{0};
     std::atomic<uint32_t> grain{1};
   };
 
   alignas(128) Job job_;
   alignas(128) std::atomic<uint64_t> claim_{0};
-  alignas(128) std::atomic<uint32_t> done_{0};
+  alignas(128) std::atomic<uint32_t> left_{0};
   alignas(128) std::atomic<uint32_t> published_{0};
   std::atomic<bool> stopping_{false};
   SpinBudget caller_budget_;

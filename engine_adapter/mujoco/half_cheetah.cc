@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine_adapter/mujoco/mujoco_log.h"
+
 namespace tandem {
 namespace {
 
@@ -17,6 +19,8 @@ absl::StatusOr<std::unique_ptr<Task>> HalfCheetah::Create(
   absl::StatusOr<std::string> path =
       FindAsset("half_cheetah.xml", options.assets_folder);
   if (!path.ok()) return path.status();
+  // Gymnasium's file uses what MuJoCo 4 calls deprecated.
+  const MutedMujocoWarnings muted;
   absl::StatusOr<ModelPtr> model = LoadModel(*path);
   if (!model.ok()) return model.status();
   return std::unique_ptr<Task>(new HalfCheetah(*std::move(model), options));

@@ -30,6 +30,7 @@ std::vector<std::string> Folders(const std::string& assets_folder) {
   const std::filesystem::path program =
       std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) folders.push_back(program.parent_path() / "assets");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
   if (const char* runfiles = std::getenv("RUNFILES_DIR")) {
     folders.push_back(absl::StrCat(runfiles, "/", kInRunfiles));
   }
@@ -60,7 +61,7 @@ absl::StatusOr<ModelPtr> LoadModel(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected a readable model file, found: ",
-                                  std::strerror(errno), " (", path, ")"));
+                                  strerrordesc_np(errno), " (", path, ")"));
   }
   std::array<char, 1024> text = {};
   try {

@@ -16,6 +16,8 @@ namespace {
 // Enough for every warning that MuJoCo has; models' own texts may fill it.
 constexpr size_t kMostWarnings = 256;
 
+thread_local bool muted = false;
+
 struct Warnings {
   std::mutex mutex;
   std::function<void(absl::string_view)> warn;
@@ -38,7 +40,7 @@ std::string WithoutNumbers(absl::string_view text) {
 
 void Handle(const mjLogMessage* message) {
   if (message->level == mjLOG_ERROR) throw MujocoError(message->subject);
-  if (message->level != mjLOG_WARNING) return;
+  if (message->level != mjLOG_WARNING || muted) return;
   Warnings& warnings = TheWarnings();
   const std::lock_guard<std::mutex> lock(warnings.mutex);
   if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
@@ -57,5 +59,8 @@ void InstallMujocoLog(std::function<void(absl::string_view)> warn) {
   }
   mju_setLogHandler(Handle);
 }
+
+MutedMujocoWarnings::MutedMujocoWarnings() { muted = true; }
+MutedMujocoWarnings::~MutedMujocoWarnings() { muted = false; }
 
 }  // namespace tandem

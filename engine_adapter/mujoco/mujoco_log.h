@@ -30,6 +30,16 @@ class MujocoError : public std::runtime_error {
 // Information that nobody asked for is dropped.
 void InstallMujocoLog(std::function<void(absl::string_view)> warn);
 
+// While it lives, MuJoCo's warnings in this thread are dropped: for model files
+// that the user can do nothing about. One at a time.
+class MutedMujocoWarnings {
+ public:
+  MutedMujocoWarnings();
+  ~MutedMujocoWarnings();
+  MutedMujocoWarnings(const MutedMujocoWarnings&) = delete;
+  MutedMujocoWarnings& operator=(const MutedMujocoWarnings&) = delete;
+};
+
 }  // namespace tandem
 
 #endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_LOG_H_

@@ -24,10 +24,10 @@ namespace tandem {
 
 // What a user may say about a task; each task documents its own defaults.
 struct TaskOptions {
-  std::string assets_folder;  // "": where they usually lie
-  std::string model_path;     // of a task that has no own model
-  std::optional<double> reset_noise_scale;
-  std::optional<uint32_t> max_episode_steps;  // 0: no limit
+  std::string assets_folder = {};  // "": where they usually lie
+  std::string model_path = {};     // of a task that has no model of its own
+  std::optional<double> reset_noise_scale = {};
+  std::optional<uint32_t> max_episode_steps = {};  // 0: no limit
 };
 
 struct StepOutcome {

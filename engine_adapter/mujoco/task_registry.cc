@@ -23,6 +23,7 @@ constexpr std::array<Row, 1> kTasks = {{
 
 std::vector<std::string> KnownTasks() {
   std::vector<std::string> names;
+  names.reserve(kTasks.size());
   for (const Row& row : kTasks) names.emplace_back(row.name);
   return names;
 }

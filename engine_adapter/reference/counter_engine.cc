@@ -21,7 +21,10 @@ absl::Status CounterEngine::Reset(std::span<const ResetRequest> requests,
                                   std::span<float> obs) {
   for (const ResetRequest& request : requests) {
     Env& env = envs_[request.env];
-    if (request.seed) env.random.seed(*request.seed);
+    if (request.seed) {
+      env.random.seed(*request.seed);
+      env.seed_steps = 0;
+    }
     // 24 bits, which a float holds exactly.
     env.episode_number = static_cast<float>(env.random() >> 40) / (1 << 24);
     env.episode_steps = 0;
@@ -41,7 +44,7 @@ absl::Status CounterEngine::Step(std::span<const uint32_t> envs,
     const float first = actions[0];
     const float sum = std::accumulate(actions.begin(), actions.end(), 0.0F);
     ++env.episode_steps;
-    ++env.total_steps;
+    ++env.seed_steps;
     io.rewards[i] = sum;
     io.terminateds[i] = env.episode_steps == options_.terminate_after ? 1 : 0;
     io.truncateds[i] = env.episode_steps == options_.truncate_after ? 1 : 0;
@@ -55,7 +58,7 @@ void CounterEngine::Observe(const Env& env, float first_action,
                             float action_sum, std::span<float> obs) const {
   const std::array<float, 4> head = {
       static_cast<float>(env.episode_steps), first_action,
-      static_cast<float>(env.total_steps), env.episode_number};
+      static_cast<float>(env.seed_steps), env.episode_number};
   const size_t known = std::min(head.size(), obs.size());
   std::copy_n(head.begin(), known, obs.begin());
   for (size_t k = known; k < obs.size(); ++k) {

@@ -5,7 +5,7 @@
 //
 //   obs[0]  steps since the environment's last reset
 //   obs[1]  action[0] of the last step; 0 after a reset
-//   obs[2]  steps since the engine's start; resets don't touch it
+//   obs[2]  steps since it was last seeded, or the engine's start
 //   obs[3]  the episode's random number in [0, 1): from its seed
 //   obs[4], ...  sum of all actions of the last step, plus the index
 //
@@ -50,7 +50,7 @@ class CounterEngine final : public Engine {
     std::mt19937_64 random;
     float episode_number = 0;  // obs[3]
     uint32_t episode_steps = 0;
-    uint32_t total_steps = 0;
+    uint32_t seed_steps = 0;
   };
 
   void Observe(const Env& env, float first_action, float action_sum,

@@ -74,6 +74,9 @@ enum class Phase : uint8_t {
   kStopped = 6,    // left cleanly
 };
 
+// First byte and length of each range that layout_crc32 covers.
+inline constexpr uint32_t kLayoutCrcRanges[][2] = {{16, 112}, {384, 512}};
+
 // A logarithmic histogram with four linear parts to each octave from 128 ns to
 // 8.6 s; the first and last buckets take what lies outside. One writer. The
 // counters are 64 bits wide and do not wrap in the life of a machine.
@@ -127,7 +130,7 @@ struct LrbcHeader {
   uint32_t gpu_device_id;
   uint8_t reserved_544[96];
 
-  // Extensions. Constant after birth up to `task`.
+  // Extensions. Constant after birth up to layout_crc32.
   uint64_t region_size;   // bytes, equal to the file's
   uint64_t feature_bits;  // kFeature*
   uint64_t generation;    // nanoseconds since the Unix epoch at birth
@@ -146,7 +149,11 @@ struct LrbcHeader {
   uint64_t gpu_alloc_size;    // bytes
   uint8_t gpu_event_handle[64];
   char task[64];  // what the engine runs, NUL-terminated
-  uint8_t reserved_896[128];
+  // CRC-32 (IEEE 802.3, as zlib's crc32) of the constant bytes,
+  // kLayoutCrcRanges in turn: an offset that was scribbled over may still look
+  // like an offset.
+  uint32_t layout_crc32;
+  uint8_t reserved_900[124];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -229,6 +236,7 @@ static_assert(offsetof(LrbcHeader, gpu_alloc_offset) == 752);
 static_assert(offsetof(LrbcHeader, gpu_alloc_size) == 760);
 static_assert(offsetof(LrbcHeader, gpu_event_handle) == 768);
 static_assert(offsetof(LrbcHeader, task) == 832);
+static_assert(offsetof(LrbcHeader, layout_crc32) == 896);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

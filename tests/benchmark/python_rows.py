@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import numpy as np
-import tandem
 from numpy.typing import NDArray
 
+import tandem
 from tests.benchmark.measurement import ROUND_TRIP, Group, Row, Size, warmup_of
 
 Floats = NDArray[np.float32]

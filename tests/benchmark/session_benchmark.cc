@@ -19,13 +19,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/phase_word.h"
@@ -39,11 +39,6 @@ void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-std::string UniqueName() {
-  return absl::StrCat("tandem-session-benchmark-", getpid(), "-",
-                      MonotonicNanos());
-}
-
 Size SizeOf(const benchmark::State& state) {
   return {.envs = static_cast<uint32_t>(state.range(0)),
           .obs = static_cast<uint32_t>(state.range(1)),
@@ -53,7 +48,7 @@ Size SizeOf(const benchmark::State& state) {
 // A session whose two sides this thread calls in turn.
 struct Session {
   explicit Session(const Size& size) {
-    const std::string name = UniqueName();
+    const std::string name = UniqueRegionName("session-benchmark");
     absl::StatusOr<EngineSide> made = EngineSide::Create(name,
                                                          {.num_envs = size.envs,
                                                           .obs_size = size.obs,
@@ -116,7 +111,7 @@ void HostExchange(benchmark::State& state) {
   const Size size = SizeOf(state);
   IdleEngine engine(size);
   EngineHost::Options options;
-  options.name = UniqueName();
+  options.name = UniqueRegionName("session-benchmark");
   absl::StatusOr<std::unique_ptr<EngineHost>> host =
       EngineHost::Create(&engine, options);
   Require(host.ok());

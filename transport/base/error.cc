@@ -38,6 +38,8 @@ const Row* FindRow(ErrorCode code) {
 }  // namespace
 
 absl::Status MakeError(ErrorCode code, absl::string_view message) {
+  // An absl::Status of kOk would drop message and code, and pass for success.
+  if (code == ErrorCode::kOk) code = ErrorCode::kInvalidArgument;
   const Row* row = FindRow(code);
   absl::Status status(
       row == nullptr ? absl::StatusCode::kUnknown : row->absl_code, message);
@@ -62,7 +64,8 @@ ErrorCode CodeOf(const absl::Status& status) {
   if (status.ok()) return ErrorCode::kOk;
   const absl::optional<absl::Cord> payload = status.GetPayload(kPayloadUrl);
   uint32_t number = 0;
-  if (payload && absl::SimpleAtoi(std::string(*payload), &number)) {
+  if (payload && absl::SimpleAtoi(std::string(*payload), &number) &&
+      number != 0) {
     return static_cast<ErrorCode>(number);
   }
   for (const Row& row : kRows) {

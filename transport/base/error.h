@@ -4,7 +4,7 @@
 // Data flow: transport makes them, each boundary adds context once, a language
 // binding turns the code into its own exception by the one table.
 //
-//   if (fd < 0) return MakeSystemError("open", path);
+//   if (fd < 0) return MakeSystemError("open", path, errno);
 //   return MakeError(ErrorCode::kNotReady, "no region 'demo': start ...");
 
 #ifndef TANDEM_TRANSPORT_BASE_ERROR_H_
@@ -17,7 +17,7 @@
 namespace tandem {
 
 // A status of the table's absl code for `code`, which it carries along.
-// `code` must not be kOk. Allocates.
+// Never OK: kOk, a caller's mistake, becomes kInvalidArgument. Allocates.
 absl::Status MakeError(ErrorCode code, absl::string_view message);
 
 // kSystemCallFailed (kAccessDenied for EACCES and EPERM, kOutOfSharedMemory for
@@ -26,7 +26,7 @@ absl::Status MakeSystemError(absl::string_view call, absl::string_view subject,
                              int errno_value);
 
 // The code that MakeError put in; for a status from elsewhere the first row of
-// the table that has its absl code; kOk for OK.
+// the table that has its absl code; kOk for OK only.
 ErrorCode CodeOf(const absl::Status& status);
 
 // The row's C++ name without its k ("PeerGone") and its meaning; "Unknown" for

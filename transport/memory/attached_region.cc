@@ -87,4 +87,14 @@ AttachedRegion::AttachedRegion(RegionLock lock,
                                const LrbcHeader& plan)
     : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
 
+bool AttachedRegion::TakeClientPlace() {
+  holds_client_place_ = lock_.TryAcquire(kClientLockByte);
+  return holds_client_place_;
+}
+
+void AttachedRegion::LeaveClientPlace() {
+  holds_client_place_ = false;
+  lock_.Release();
+}
+
 }  // namespace tandem

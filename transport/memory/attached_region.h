@@ -31,10 +31,11 @@ class AttachedRegion {
   static absl::StatusOr<AttachedRegion> Open(absl::string_view name);
 
   // Takes the one client's lock; false if another client holds it.
-  bool TakeClientPlace() { return lock_.TryAcquire(kClientLockByte); }
+  bool TakeClientPlace();
+  bool HoldsClientPlace() const { return holds_client_place_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
   // Gives the place free; the mapping stays. Safe twice.
-  void LeaveClientPlace() { lock_.Release(); }
+  void LeaveClientPlace();
 
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
@@ -50,6 +51,7 @@ class AttachedRegion {
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
+  bool holds_client_place_ = false;
 };
 
 }  // namespace tandem

@@ -85,7 +85,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
   if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
-  absl::StatusOr<LrbcHeader> header = PlanRegion(spec);
+  absl::StatusOr<LrbcHeader> header = PlanRegion(spec, NanosSinceEpoch());
   if (!header.ok()) return header.status();
   RemoveDeadRegions();
   if (absl::Status status = RemoveIfDead(name); !status.ok()) return status;
@@ -101,7 +101,6 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
   if (!lock->TryAcquire(kEngineLockByte)) {
     return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
   }
-  header->generation = NanosSinceEpoch();
   // relaxed: nobody else has the region yet; linking it publishes it.
   header->server_pid.store(static_cast<uint32_t>(getpid()),
                            std::memory_order_relaxed);
@@ -114,6 +113,8 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
 OwnedRegion::OwnedRegion(std::string name, UniqueFd file, RegionLock lock,
                          std::shared_ptr<const RegionMapping> mapping)
     : name_(std::move(name)),
+      path_(RegionPath(name_)),
+      spare_path_(SpareLinkPath(name_)),
       file_(std::move(file)),
       lock_(std::move(lock)),
       mapping_(std::move(mapping)),
@@ -123,6 +124,8 @@ OwnedRegion& OwnedRegion::operator=(OwnedRegion&& other) noexcept {
   if (this != &other) {
     Unlink();
     name_ = std::move(other.name_);
+    path_ = std::move(other.path_);
+    spare_path_ = std::move(other.spare_path_);
     file_ = std::move(other.file_);
     lock_ = std::move(other.lock_);
     mapping_ = std::move(other.mapping_);
@@ -136,23 +139,21 @@ OwnedRegion::~OwnedRegion() { Unlink(); }
 
 absl::Status OwnedRegion::Link() {
   const std::string source = absl::StrCat("/proc/self/fd/", file_.get());
-  const std::string spare = SpareLinkPath(name_);
-  const std::string path = RegionPath(name_);
   constexpr int kAttempts = 8;  // each lost to an engine that came and died
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (absl::Status status = RemoveIfDead(name_); !status.ok()) return status;
     // The spare link first: from then on a crash leaves what the next engine's
     // start finds and removes.
-    if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, spare.c_str(),
+    if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, spare_path_.c_str(),
                AT_SYMLINK_FOLLOW) != 0) {
       if (errno == EEXIST) continue;
-      return MakeSystemError("linkat", spare, errno);
+      return MakeSystemError("linkat", spare_path_, errno);
     }
     linked_ = true;
-    if (link(spare.c_str(), path.c_str()) == 0) return absl::OkStatus();
+    if (link(spare_path_.c_str(), path_.c_str()) == 0) return absl::OkStatus();
     const int error = errno;
     Unlink();
-    if (error != EEXIST) return MakeSystemError("link", path, error);
+    if (error != EEXIST) return MakeSystemError("link", path_, error);
   }
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", name_, "': other engines kept ",
@@ -165,22 +166,21 @@ bool OwnedRegion::IsOurs() const {
 
 void OwnedRegion::RestoreName() const {
   if (!linked_ || !IsOurs()) return;
-  const std::string path = RegionPath(name_);
-  if (access(path.c_str(), F_OK) == 0) return;
+  if (access(path_.c_str(), F_OK) == 0) return;
   // EEXIST: somebody else was faster, and has it now.
-  (void)!link(SpareLinkPath(name_).c_str(), path.c_str());
+  (void)!link(spare_path_.c_str(), path_.c_str());
 }
 
 void OwnedRegion::Unlink() {
   if (!std::exchange(linked_, false) || !IsOurs()) return;
   struct stat file;
   if (fstat(file_.get(), &file) != 0) return;
-  for (const std::string& path : {RegionPath(name_), SpareLinkPath(name_)}) {
+  for (const std::string& link : {path_, spare_path_}) {
     struct stat found;
     // A name that leads elsewhere by now is another's.
-    if (lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
+    if (lstat(link.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
         found.st_ino == file.st_ino) {
-      unlink(path.c_str());
+      unlink(link.c_str());
     }
   }
 }

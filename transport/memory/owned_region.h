@@ -55,7 +55,8 @@ class OwnedRegion {
 
   // Puts the name back if somebody unlinked it (Python's resource tracker does,
   // at the exit of a process that attached without track=False). Leaves a name
-  // alone that leads elsewhere by now. One system call when all is well.
+  // alone that leads elsewhere by now. One system call when all is well;
+  // allocates nothing.
   void RestoreName() const;
 
   // False in a forked child, and once moved from.
@@ -72,6 +73,8 @@ class OwnedRegion {
   void Unlink();
 
   std::string name_;
+  std::string path_;
+  std::string spare_path_;
   UniqueFd file_;
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;

@@ -1,11 +1,17 @@
 #include "transport/memory/region_mapping.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +23,33 @@
 namespace tandem {
 
 absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
+    int fd, uint64_t bytes) {
+  // The living mappings of this process, by file. Never destroyed: views may
+  // outlive static objects.
+  static auto* const mutex = new std::mutex;
+  static auto* const mapped =
+      new std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const RegionMapping>>;
+  struct stat file;
+  if (fstat(fd, &file) != 0) return MakeSystemError("fstat", "region", errno);
+  const std::unique_lock<std::mutex> lock(*mutex, std::try_to_lock);
+  // Another thread is at it, or was when this process was forked.
+  if (!lock.owns_lock()) return MapAnew(fd, bytes);
+  std::erase_if(*mapped, [](const auto& entry) {
+    return entry.second.expired();  // its inode number may come again
+  });
+  std::weak_ptr<const RegionMapping>& entry =
+      (*mapped)[{file.st_dev, file.st_ino}];
+  if (std::shared_ptr<const RegionMapping> living = entry.lock();
+      living != nullptr && living->bytes() == bytes) {
+    return living;
+  }
+  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
+      MapAnew(fd, bytes);
+  if (mapping.ok()) entry = *mapping;
+  return mapping;
+}
+
+absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::MapAnew(
     int fd, uint64_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) {

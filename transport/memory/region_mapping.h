@@ -2,8 +2,11 @@
 //
 // Data flow: descriptor -> mmap -> typed addresses.
 // Ownership: shared; whoever hands out a view keeps a reference, so that the
-// memory outlives `close`. The pages are shared with the peer: what is read
-// from them may change at any time and is never trusted.
+// memory outlives `close`. One process maps a region once, however many of its
+// objects use it (unless two threads map at the same instant): views stay
+// current across a reconnect to the same engine, and ThreadSanitizer sees both
+// sides of a test at the same addresses. The pages are shared with the peer:
+// what is read from them may change at any time and is never trusted.
 //
 //   auto mapping = RegionMapping::Map(fd, bytes);
 //   float* obs = (*mapping)->At<float>((*mapping)->header()->obs_offset);
@@ -24,7 +27,8 @@ namespace tandem {
 class RegionMapping {
  public:
   // Maps `bytes` of `fd` for reading and writing, asks for huge pages (best
-  // effort), and touches every page, so that no step meets a page fault.
+  // effort), and touches every page, so that no step meets a page fault. If
+  // this process has the file mapped already, that mapping. Thread-safe.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> Map(
       int fd, uint64_t bytes);
 
@@ -47,6 +51,8 @@ class RegionMapping {
 
  private:
   RegionMapping(std::byte* base, uint64_t bytes) : base_(base), bytes_(bytes) {}
+  static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapAnew(
+      int fd, uint64_t bytes);
 
   std::byte* base_;
   uint64_t bytes_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -131,7 +132,8 @@ uint64_t AlignUp(uint64_t value) {
 
 }  // namespace
 
-absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
+                                      uint64_t generation) {
   LrbcHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
   header.magic = kLrbcMagic;
@@ -143,6 +145,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
   header.cmd_ring_size = spec.ring_bytes;
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
+  header.generation = generation;
   if (const absl::Status status = CheckSizes(header); !status.ok()) {
     return MakeError(ErrorCode::kInvalidArgument, status.message());
   }
@@ -168,12 +171,18 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec) {
                         spec.num_envs, spec.obs_size, spec.act_size,
                         kMaxRegionBytes, end));
   }
+  header.layout_crc32 = LayoutCrc(header);
   return header;
 }
 
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
   absl::Status status = CheckIdentity(header, file_bytes);
   if (!status.ok()) return status;
+  if (header.layout_crc32 != LayoutCrc(header)) {
+    return Mismatch("layout_crc32",
+                    absl::StrFormat("0x%08x", LayoutCrc(header)),
+                    absl::StrFormat("0x%08x", header.layout_crc32));
+  }
   status = CheckSizes(header);
   if (!status.ok()) return status;
   std::vector<Section> sections = SectionsOf(header);

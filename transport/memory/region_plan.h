@@ -4,7 +4,7 @@
 // -> a client's copy of the header -> CheckHeader -> addresses.
 //
 //   absl::StatusOr<LrbcHeader> header = PlanRegion(
-//       {.num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"});
+//       {.num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"}, now);
 //   header->region_size;  // bytes to reserve
 //   absl::Status ok = CheckHeader(*header, header->region_size);
 
@@ -34,14 +34,17 @@ struct RegionSpec {
   std::string task;                         // at most 63 bytes
 };
 
-// The constant part of the header of such a region: everything but the pid and
-// the generation; words are zero. kInvalidArgument for a size of zero or beyond
-// the limits, a ring that is no power of two, or a task that does not fit.
-absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec);
+// The constant part of the header of such a region, born at `generation`
+// (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
+// size of zero or beyond the limits, a ring that is no power of two, or a task
+// that does not fit.
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
+                                      uint64_t generation);
 
 // Whether a copy of a header describes a region of `file_bytes` that a client
-// may use: magic, version, features, sizes, and every section aligned, inside
-// and apart from all others. kLayoutMismatch with field, expected and found.
+// may use: magic, version, checksum, features, sizes, and every section
+// aligned, inside and apart from all others. kLayoutMismatch with field,
+// expected and found.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes);
 
 // Whether a client of `before` may go on with `after`: the same task, sizes and

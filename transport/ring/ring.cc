@@ -13,19 +13,6 @@
 namespace tandem {
 namespace {
 
-// How often a peer's word that cannot be is looked at before it counts as
-// broken: some 20 us, or as many turns of a peer on the same core.
-constexpr int kLooks = 64;
-
-template <typename Look>
-bool BecomesPossible(Look look) {
-  for (int i = 0; i < kLooks; ++i) {
-    if (look()) return true;
-    sched_yield();
-  }
-  return false;
-}
-
 // An entry's length, or kRingSkip. Loaded as an atomic so that it is read once:
 // a peer cannot change it between check and use.
 SharedWord<uint32_t>& LengthAt(std::byte* data, uint32_t offset) {
@@ -48,7 +35,8 @@ struct Positions {
 };
 
 absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
-                                        std::span<std::byte> data) {
+                                        std::span<std::byte> data,
+                                        int64_t patience_ns) {
   if (!std::has_single_bit(data.size()) || data.size() < kMinRingBytes ||
       data.size() > kMaxRingBytes ||
       reinterpret_cast<uintptr_t>(data.data()) % kRingEntryAlignment != 0) {
@@ -59,16 +47,19 @@ absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                      kRingEntryAlignment, "; found ", data.size(), " bytes at ",
                      reinterpret_cast<uintptr_t>(data.data())));
   }
-  Positions positions;
-  if (!BecomesPossible([&] {
-        // SYNC(ring.free): acquire; the reader's copies before we overwrite.
-        positions.read_pos = header.read_pos.load(std::memory_order_acquire);
-        // SYNC(ring.commit): acquire; the index before the entries.
-        positions.write_pos = header.write_pos.load(std::memory_order_acquire);
-        return positions.read_pos % kRingEntryAlignment == 0 &&
-               IsPossible(positions.write_pos - positions.read_pos,
-                          static_cast<uint32_t>(data.size()));
-      })) {
+  ring_internal::Doubt doubt(patience_ns);
+  for (;; sched_yield()) {
+    Positions positions;
+    // SYNC(ring.free): acquire; the reader's copies before we overwrite.
+    positions.read_pos = header.read_pos.load(std::memory_order_acquire);
+    // SYNC(ring.commit): acquire; the index before the entries.
+    positions.write_pos = header.write_pos.load(std::memory_order_acquire);
+    if (positions.read_pos % kRingEntryAlignment == 0 &&
+        IsPossible(positions.write_pos - positions.read_pos,
+                   static_cast<uint32_t>(data.size()))) {
+      return positions;
+    }
+    if (!doubt.Persists()) continue;
     return MakeError(
         ErrorCode::kBrokenPeer,
         absl::StrCat("ring of ", data.size(),
@@ -77,7 +68,6 @@ absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                      positions.write_pos, ", read_pos ", positions.read_pos,
                      ". Restart the engine."));
   }
-  return positions;
 }
 
 }  // namespace
@@ -91,39 +81,46 @@ void ResetRing(RingHeader* header) {
 
 absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
                                               std::span<std::byte> data,
-                                              Doorbell reader_bell) {
-  const absl::StatusOr<Positions> positions = LoadPositions(*header, data);
+                                              Doorbell reader_bell,
+                                              int64_t patience_ns) {
+  const absl::StatusOr<Positions> positions =
+      LoadPositions(*header, data, patience_ns);
   if (!positions.ok()) return positions.status();
   return RingWriter(header, data.data(), static_cast<uint32_t>(data.size()),
-                    reader_bell, positions->write_pos, positions->read_pos);
+                    reader_bell, positions->write_pos, positions->read_pos,
+                    ring_internal::Doubt(patience_ns));
 }
 
 RingWriter::RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell reader_bell, uint32_t write_pos,
-                       uint32_t read_pos)
+                       uint32_t read_pos, ring_internal::Doubt doubt)
     : header_(header),
       data_(data),
       capacity_(capacity),
       reader_bell_(reader_bell),
       write_pos_(write_pos),
-      read_pos_(read_pos) {}
+      read_pos_(read_pos),
+      doubt_(doubt) {}
 
 bool RingWriter::HasRoom(uint32_t bytes) const {
   return bytes <= capacity_ - (write_pos_ - read_pos_);
 }
 
-// False: the reader is broken.
+// False: what the region holds cannot be.
 bool RingWriter::RefreshReadPos() {
-  const uint32_t used_before = write_pos_ - read_pos_;
-  broken_ = !BecomesPossible([&] {
-    // SYNC(ring.free): acquire; the reader's copies before we overwrite.
-    const uint32_t read_pos = header_->read_pos.load(std::memory_order_acquire);
-    const uint32_t used = write_pos_ - read_pos;
-    if (!IsPossible(used, used_before)) return false;  // it never goes back
-    read_pos_ = read_pos;
-    return true;
-  });
-  return !broken_;
+  // SYNC(ring.free): acquire; the reader's copies before we overwrite.
+  const uint32_t read_pos = header_->read_pos.load(std::memory_order_acquire);
+  // It never goes back: no more is in use than before.
+  if (!IsPossible(write_pos_ - read_pos, write_pos_ - read_pos_)) return false;
+  read_pos_ = read_pos;
+  doubt_.Clear();
+  return true;
+}
+
+// The answer to what cannot be.
+ErrorCode RingWriter::Refuse() {
+  broken_ = doubt_.Persists();
+  return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingFull;
 }
 
 ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
@@ -136,7 +133,7 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
   const uint32_t skipped_bytes = to_end < entry_bytes ? to_end : 0;
   const uint32_t needed_bytes = skipped_bytes + entry_bytes;
   if (!HasRoom(needed_bytes)) {
-    if (!RefreshReadPos()) return ErrorCode::kBrokenPeer;
+    if (!RefreshReadPos()) return Refuse();
     if (!HasRoom(needed_bytes)) return ErrorCode::kRingFull;
   }
   if (skipped_bytes > 0) {
@@ -163,11 +160,10 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
 ErrorCode RingWriter::Write(std::span<const std::byte> message,
                             Deadline deadline, Waiter& waiter,
                             WaitWatch& watch) {
-  // The waiter may ask again after it got its yes: write once only.
   ErrorCode outcome = ErrorCode::kRingFull;
   const ErrorCode waited = waiter.Until(
       [&] {
-        if (outcome == ErrorCode::kRingFull) outcome = TryWrite(message);
+        outcome = TryWrite(message);
         return outcome != ErrorCode::kRingFull;
       },
       deadline, watch);
@@ -176,24 +172,28 @@ ErrorCode RingWriter::Write(std::span<const std::byte> message,
 
 absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
                                               std::span<std::byte> data,
-                                              Doorbell writer_bell) {
-  const absl::StatusOr<Positions> positions = LoadPositions(*header, data);
+                                              Doorbell writer_bell,
+                                              int64_t patience_ns) {
+  const absl::StatusOr<Positions> positions =
+      LoadPositions(*header, data, patience_ns);
   if (!positions.ok()) return positions.status();
   return RingReader(header, data.data(), static_cast<uint32_t>(data.size()),
-                    writer_bell, positions->write_pos, positions->read_pos);
+                    writer_bell, positions->write_pos, positions->read_pos,
+                    ring_internal::Doubt(patience_ns));
 }
 
 RingReader::RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell writer_bell, uint32_t write_pos,
-                       uint32_t read_pos)
+                       uint32_t read_pos, ring_internal::Doubt doubt)
     : header_(header),
       data_(data),
       capacity_(capacity),
       writer_bell_(writer_bell),
       write_pos_(write_pos),
-      read_pos_(read_pos) {}
+      read_pos_(read_pos),
+      doubt_(doubt) {}
 
-// False: what the region holds cannot be (yet).
+// False: what the region holds cannot be.
 bool RingReader::RefreshWritePos() {
   // SYNC(ring.commit): acquire; the index before the entries.
   const uint32_t write_pos = header_->write_pos.load(std::memory_order_acquire);
@@ -202,6 +202,12 @@ bool RingReader::RefreshWritePos() {
   if (published < write_pos_ - read_pos_) return false;  // it never goes back
   write_pos_ = write_pos;
   return true;
+}
+
+// The answer to what cannot be.
+ErrorCode RingReader::Refuse() {
+  broken_ = doubt_.Persists();
+  return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingEmpty;
 }
 
 // Advances and publishes read_pos.
@@ -243,12 +249,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
   uint32_t length = 0;
   ErrorCode found = FindEntry(&offset, &length);
   if (found != ErrorCode::kOk) {
-    broken_ = !BecomesPossible([&] {
-      if (!RefreshWritePos()) return false;
-      found = FindEntry(&offset, &length);
-      return found != ErrorCode::kBrokenPeer;
-    });
-    if (broken_) return ErrorCode::kBrokenPeer;
+    if (!RefreshWritePos()) return Refuse();
+    found = FindEntry(&offset, &length);
+    if (found == ErrorCode::kBrokenPeer) return Refuse();
+    doubt_.Clear();
     if (found != ErrorCode::kOk) return found;
   }
   *bytes = length;
@@ -263,11 +267,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
 ErrorCode RingReader::Read(std::span<std::byte> buffer, size_t* bytes,
                            Deadline deadline, Waiter& waiter,
                            WaitWatch& watch) {
-  // The waiter may ask again after it got its yes: read once only.
   ErrorCode outcome = ErrorCode::kRingEmpty;
   const ErrorCode waited = waiter.Until(
       [&] {
-        if (outcome == ErrorCode::kRingEmpty) outcome = TryRead(buffer, bytes);
+        outcome = TryRead(buffer, bytes);
         return outcome != ErrorCode::kRingEmpty;
       },
       deadline, watch);

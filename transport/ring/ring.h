@@ -21,10 +21,11 @@
 // The peer's words are not trusted. Each side goes by a position of its own
 // that the peer cannot reach, and takes from the peer an index, and lengths,
 // that it checks before use; whatever the peer writes, and whenever, nothing
-// outside the data is touched. What a peer cannot have meant is looked at again
-// some microseconds later, since a foreign writer may store a word byte by byte
-// (Python's struct.pack_into clears it first). If it stays, the answer is
-// kBrokenPeer, and remains so until the ring is attached anew.
+// outside the data is touched. What a peer cannot have meant counts as nothing
+// new (full, empty) at first, since a foreign writer may store a word byte by
+// byte (Python's struct.pack_into clears it first). If it is still there after
+// `patience_ns`, the answer is kBrokenPeer, and remains so until the ring is
+// attached anew.
 //
 //  word       writer      reader      publishes          initially
 //  write_pos  RingWriter  RingReader  entries            0
@@ -57,9 +58,34 @@ constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
   return capacity / 2 - 4;  // the length
 }
 
+// Longer than a foreign writer is off its core between two bytes.
+inline constexpr int64_t kRingPatienceNs = 20'000'000;
+
 // Empties the ring: both positions 0. Only while neither side, or only the
 // caller, is attached; what is attached must attach anew.
 void ResetRing(RingHeader* header);
+
+namespace ring_internal {
+
+// Since when the peer's words cannot be.
+class Doubt {
+ public:
+  explicit Doubt(int64_t patience_ns) : patience_ns_(patience_ns) {}
+  // They cannot be: has that been so for long enough?
+  bool Persists() {
+    const int64_t now_ns = MonotonicNanos();
+    if (since_ns_ < 0) since_ns_ = now_ns;
+    return now_ns - since_ns_ >= patience_ns_;
+  }
+  // They can.
+  void Clear() { since_ns_ = -1; }
+
+ private:
+  int64_t patience_ns_;
+  int64_t since_ns_ = -1;
+};
+
+}  // namespace ring_internal
 
 // The sending side. Not thread-safe. Reads and writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
@@ -69,10 +95,11 @@ class RingWriter {
   // header and is as long as the ring's capacity, a power of two from
   // kMinRingBytes to kMaxRingBytes. `reader_bell` is what the reader sleeps on.
   // kInvalidArgument: no such data can be. kBrokenPeer: the positions cannot
-  // be; ResetRing mends that, when nobody else is attached.
-  static absl::StatusOr<RingWriter> Attach(RingHeader* header,
-                                           std::span<std::byte> data,
-                                           Doorbell reader_bell);
+  // be, for `patience_ns` now; ResetRing mends that, when nobody else is
+  // attached.
+  static absl::StatusOr<RingWriter> Attach(
+      RingHeader* header, std::span<std::byte> data, Doorbell reader_bell,
+      int64_t patience_ns = kRingPatienceNs);
 
   RingWriter(RingWriter&&) = default;
   RingWriter& operator=(RingWriter&&) = default;
@@ -93,10 +120,12 @@ class RingWriter {
 
  private:
   RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos);
+             Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos,
+             ring_internal::Doubt doubt);
 
   bool HasRoom(uint32_t bytes) const;
   bool RefreshReadPos();
+  ErrorCode Refuse();
 
   RingHeader* header_;
   std::byte* data_;
@@ -104,6 +133,7 @@ class RingWriter {
   Doorbell reader_bell_;
   uint32_t write_pos_;  // what was published; the region's copy isn't read
   uint32_t read_pos_;   // the reader's, as last seen and found possible
+  ring_internal::Doubt doubt_;
   bool broken_ = false;
 };
 
@@ -112,9 +142,9 @@ class RingWriter {
 class RingReader {
  public:
   // As RingWriter::Attach. Messages that wait in the ring will be read.
-  static absl::StatusOr<RingReader> Attach(RingHeader* header,
-                                           std::span<std::byte> data,
-                                           Doorbell writer_bell);
+  static absl::StatusOr<RingReader> Attach(
+      RingHeader* header, std::span<std::byte> data, Doorbell writer_bell,
+      int64_t patience_ns = kRingPatienceNs);
 
   RingReader(RingReader&&) = default;
   RingReader& operator=(RingReader&&) = default;
@@ -137,10 +167,12 @@ class RingReader {
 
  private:
   RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos);
+             Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos,
+             ring_internal::Doubt doubt);
 
   ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
   bool RefreshWritePos();
+  ErrorCode Refuse();
   void Free(uint32_t bytes);
 
   RingHeader* header_;
@@ -149,6 +181,7 @@ class RingReader {
   Doorbell writer_bell_;
   uint32_t write_pos_;  // the writer's, as last seen and found possible
   uint32_t read_pos_;   // what was published; the region's copy isn't read
+  ring_internal::Doubt doubt_;
   bool broken_ = false;
 };
 

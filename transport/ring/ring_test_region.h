@@ -58,11 +58,14 @@ class TestRegion {
   Doorbell reader_bell() {
     return Doorbell(&head_->reader_doorbell, &head_->reader_sleepers);
   }
-  RingWriter Writer() {
-    return RingWriter::Attach(&header(), data(), reader_bell()).value();
+  // No patience, by default: what cannot be breaks the ring at once.
+  RingWriter Writer(int64_t patience_ns = 0) {
+    return RingWriter::Attach(&header(), data(), reader_bell(), patience_ns)
+        .value();
   }
-  RingReader Reader() {
-    return RingReader::Attach(&header(), data(), writer_bell()).value();
+  RingReader Reader(int64_t patience_ns = 0) {
+    return RingReader::Attach(&header(), data(), writer_bell(), patience_ns)
+        .value();
   }
 
   void SetPositions(uint32_t write_pos, uint32_t read_pos) {

@@ -8,9 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/session/phase_word.h"
@@ -40,22 +38,6 @@ int64_t CopyFinite(std::span<const float> from, std::span<float> to) {
     return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
   });
   return first - from.begin();
-}
-
-std::string PrintableErrorText(const LrbcHeader& header) {
-  char text[sizeof(header.error_text)];
-  std::memcpy(text, header.error_text, sizeof(text));
-  return absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text))));
-}
-
-absl::Status EngineStatus(const LrbcHeader& header) {
-  // relaxed: the acquire that saw the answer ordered it.
-  auto code = static_cast<ErrorCode>(
-      header.exchange_status.load(std::memory_order_relaxed));
-  if (code == ErrorCode::kOk) return absl::OkStatus();
-  if (!IsKnown(code)) code = ErrorCode::kEngineFailed;
-  return MakeError(
-      code, absl::StrCat("the engine reports: ", PrintableErrorText(header)));
 }
 
 }  // namespace
@@ -207,17 +189,17 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
                                std::memory_order_relaxed);
   // A new number, and not one that the engine has answered before.
   // relaxed: our own word, and one that is only compared.
-  uint32_t request = shared->attach_request.load(std::memory_order_relaxed) + 1;
-  if (request == shared->attach_ack.load(std::memory_order_relaxed)) ++request;
+  hello_ = shared->attach_request.load(std::memory_order_relaxed) + 1;
+  if (hello_ == shared->attach_ack.load(std::memory_order_relaxed)) ++hello_;
   // SYNC(attach.hello): release; the mode before the request.
-  shared->attach_request.store(request, std::memory_order_release);
+  shared->attach_request.store(hello_, std::memory_order_release);
   engine_bell_.RingIfAwaited();
 
   Watch watch(region_, options_.interrupted, 0, /*judges_frames=*/false);
   const ErrorCode code = waiter_.Until(
       [&] {
         // SYNC(attach.welcome): acquire; the answer, then what it publishes.
-        return shared->attach_ack.load(std::memory_order_acquire) == request;
+        return shared->attach_ack.load(std::memory_order_acquire) == hello_;
       },
       deadline, watch);
   if (code != ErrorCode::kOk) {
@@ -225,7 +207,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
     Leave();
     return status;
   }
-  if (absl::Status status = EngineStatus(*shared); !status.ok()) {
+  if (absl::Status status = EngineStatus(); !status.ok()) {
     Leave();
     return status;
   }
@@ -315,10 +297,14 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
       },
       deadline, watch);
   if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
-    state_ = State::kLost;
-    lost_to_ = code;
+    return Lost(code);
   }
   if (code != ErrorCode::kOk) return code;
+  // The engine welcomed somebody else, and so reset the environments under us.
+  // relaxed: frame_seq published it.
+  if (shared->attach_ack.load(std::memory_order_relaxed) != hello_) {
+    return Lost(ErrorCode::kBrokenPeer);
+  }
   ++seq_;
   ++exchanges_;
   state_ = State::kIdle;
@@ -331,6 +317,12 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
       shared->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk || IsKnown(status)) return status;
   return ErrorCode::kEngineFailed;
+}
+
+ErrorCode ClientSide::Lost(ErrorCode code) {
+  state_ = State::kLost;
+  lost_to_ = code;
+  return code;
 }
 
 absl::Status ClientSide::Reconnect(double timeout_secs) {
@@ -357,6 +349,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   own_bell_ = next->own_bell_;
   engine_bell_ = next->engine_bell_;
   seq_ = next->seq_;
+  hello_ = next->hello_;
   engine_steps_at_attach_ = next->engine_steps_at_attach_;
   exchanges_ = 0;
   policy_ns_ = 0;
@@ -376,103 +369,12 @@ ErrorCode ClientSide::Close() {
 }
 
 void ClientSide::Leave() {
-  if (born_in_ != ForkCount()) return;
-  if (state_ == State::kIdle || state_ == State::kPending) {
-    SetPhase(Phase::kStopped, MonotonicNanos());
-  }
+  if (born_in_ != ForkCount() || !region_.HoldsClientPlace()) return;
+  // SYNC(attach.leave): release; our last reads before the engine may reset.
+  header()->client_phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
+                               std::memory_order_release);
   region_.LeaveClientPlace();
   engine_bell_.RingIfAwaited();
-}
-
-absl::Status ClientSide::Explain(ErrorCode code) const {
-  const int64_t now = MonotonicNanos();
-  const LrbcHeader& shared = *header();
-  // relaxed: for people.
-  const PhaseSince phase =
-      UnpackPhase(shared.engine_phase.load(std::memory_order_relaxed));
-  const std::string engine =
-      absl::StrCat("the engine of region '", name_, "' (pid ",
-                   // relaxed: for people.
-                   shared.server_pid.load(std::memory_order_relaxed), ")");
-  switch (code) {
-    case ErrorCode::kOk:
-      return absl::OkStatus();
-    case ErrorCode::kPeerGone:
-      return MakeError(
-          code, phase.phase == Phase::kStopped
-                    ? absl::StrCat(engine,
-                                   " has stopped; start it again and call "
-                                   "reconnect(), or close()")
-                    : absl::StrCat(engine, " is gone: it died or was killed ",
-                                   "while ", Describe(phase, now),
-                                   "; start it again and call reconnect(), "
-                                   "or close()"));
-    case ErrorCode::kStepTimeout:
-      return MakeError(
-          code,
-          absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
-                          "exchange is still pending: recv() waits on, "
-                          "reconnect() starts anew, close() leaves",
-                          engine, static_cast<double>(now - sent_at_ns_) / 1e9,
-                          Describe(phase, now)));
-    case ErrorCode::kBrokenPeer:
-      return MakeError(
-          code, absl::StrCat(engine, " counts otherwise: expected frame_seq ",
-                             seq_, " or ", seq_ + 1, ", found ",
-                             // relaxed: for people.
-                             shared.frame_seq.load(std::memory_order_relaxed),
-                             "; does another program write to the region? "
-                             "reconnect(), or close()"));
-    case ErrorCode::kInvalidAction:
-      return MakeError(
-          code,
-          bad_action_ < 0
-              ? absl::StrFormat("actions: expected float32[%d, %d]; nothing "
-                                "was sent",
-                                arrays_.num_envs, arrays_.act_size)
-              : absl::StrFormat(
-                    "actions: expected finite values, found one that is not "
-                    "at [%d, %d]; nothing was sent",
-                    bad_action_ / arrays_.act_size,
-                    bad_action_ % arrays_.act_size));
-    case ErrorCode::kInvalidArgument:
-      return MakeError(code,
-                       absl::StrFormat("env_ids: expected indices in 0 .. %d; "
-                                       "nothing was sent",
-                                       arrays_.num_envs - 1));
-    case ErrorCode::kStepPending:
-      return MakeError(code,
-                       absl::StrCat("region '", name_,
-                                    "': the last exchange was not received; "
-                                    "call recv() first, or reconnect()"));
-    case ErrorCode::kNoStepPending:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': nothing was sent; call send() "
-                                          "before recv()"));
-    case ErrorCode::kConcurrentUse:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': another thread is inside a call; "
-                                          "give each thread its own client and "
-                                          "engine, or lock around the calls"));
-    case ErrorCode::kForkedChild:
-      return MakeError(code,
-                       absl::StrCat("region '", name_,
-                                    "': this client belongs to the parent of "
-                                    "this process; make a client after fork, "
-                                    "or use the spawn start method"));
-    case ErrorCode::kClosed:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': the client was closed; make a "
-                                          "new one"));
-    case ErrorCode::kInterrupted:
-      return MakeError(code,
-                       absl::StrCat("interrupted while waiting for ", engine,
-                                    "; the exchange is still pending"));
-    default: {
-      absl::Status status = EngineStatus(shared);
-      return CodeOf(status) == code ? status : MakeError(code, MeaningOf(code));
-    }
-  }
 }
 
 ClientStats ClientSide::Stats() const {

@@ -131,10 +131,13 @@ class ClientSide {
                                                        const Options& options,
                                                        Deadline deadline);
   absl::Status SayHello(Deadline deadline);
+  // What the engine said with its last answer.
+  absl::Status EngineStatus() const;
   void Leave();
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);
+  ErrorCode Lost(ErrorCode code);
   void SetPhase(Phase phase, int64_t now_ns);
   LrbcHeader* header() const { return region_.mapping()->header(); }
 
@@ -151,7 +154,8 @@ class ClientSide {
 
   State state_ = State::kLost;
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
-  uint64_t seq_ = 0;  // exchanges completed, as the region counts
+  uint64_t seq_ = 0;    // exchanges completed, as the region counts
+  uint32_t hello_ = 0;  // our attach_request
   int64_t bad_action_ = -1;
 
   uint64_t exchanges_ = 0;

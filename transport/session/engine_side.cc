@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
+#include "transport/ring/ring.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 
@@ -51,6 +53,7 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
               wait),
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
+      ring_offsets_{header_->cmd_s2c_offset, header_->cmd_c2s_offset},
       stop_requested_(std::make_unique<std::atomic<bool>>(false)) {
   SetPhase(Phase::kResetting, MonotonicNanos());
 }
@@ -180,6 +183,9 @@ void EngineSide::ClearRequests() {
 
 // From here on the region is as a foreign client expects it.
 void EngineSide::ForgetClient() {
+  // Of a client that was killed, the kernel's unlocking came after all it did.
+  // SYNC(attach.leave): acquire; the phase, then what the client left.
+  (void)header_->client_phase.load(std::memory_order_acquire);
   has_client_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
   ClearRequests();
@@ -230,13 +236,17 @@ void EngineSide::Welcome(const absl::Status& status) {
   // relaxed: only compared; nothing that it publishes is read here.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
-  if (action_seq - frame_seq_ > 1) {  // the last client counted wrongly
-    frame_seq_ = action_seq;
-    // relaxed: attach_ack publishes it.
-    header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
-  }
+  // The last client may have counted wrongly, or scribbled over our number.
+  if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
+  // relaxed: attach_ack publishes it.
+  header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
   nonsense_since_ns_ = 0;
   ClearRequests();
+  // Commands to and from the last client die with it; the next touches the
+  // rings only once it is welcome.
+  for (const uint64_t offset : ring_offsets_) {
+    ResetRing(region_.mapping()->At<RingHeader>(offset));
+  }
   SetStatus(CodeOf(status), absl::string_view(status.message().data(),
                                               status.message().size()));
   welcomed_ = arriving_;

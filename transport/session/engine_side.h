@@ -19,6 +19,7 @@
 #ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
 #define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -135,6 +136,8 @@ class EngineSide {
   Waiter waiter_;
   Doorbell own_bell_;
   Doorbell client_bell_;
+
+  const std::array<uint64_t, 2> ring_offsets_;
 
   // Private truth: the region's copies can be scribbled over by the peer.
   uint64_t frame_seq_ = 0;

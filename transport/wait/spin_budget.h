@@ -29,8 +29,11 @@ class SpinBudget {
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
     if (budget_ns_ > 0) return budget_ns_;
-    if (--waits_to_probe_ > 0) return 0;
-    return kLongestNs;
+    if (waits_to_probe_ > 1) {
+      --waits_to_probe_;
+      return 0;
+    }
+    return kLongestNs;  // and again, until Paid or Failed tells its outcome
   }
 
   // The condition came true after `waited_ns` of spinning.

@@ -45,8 +45,10 @@ class Waiter {
       : bell_(own_bell), strategy_(strategy) {}
 
   // Waits until `ready()`. kOk: it holds. kStepTimeout: it did not by
-  // `deadline` (a deadline that has passed looks once). Else what `watch` said.
-  // `ready` runs many times; it must load with acquire.
+  // `deadline` (Deadline::Now() looks once and makes no system call; any other
+  // that has passed looks a few times). Else what `watch` said.
+  // `ready` runs many times, and not again once it was true; it must load with
+  // acquire.
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
@@ -86,6 +88,7 @@ class Waiter {
 template <typename Ready>
 ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   if (ready()) return ErrorCode::kOk;
+  if (deadline == Deadline::Now()) return ErrorCode::kStepTimeout;
   int64_t spin_ns = 0;
   if (strategy_ == WaitStrategy::kSpin) {
     spin_ns = Deadline::Infinite().at_ns();
@@ -124,9 +127,11 @@ ErrorCode Waiter::UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
     } else {
       const int64_t slice =
           std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
+      bool is_ready = false;
       interrupted = bell_.SleepUnless(
-          ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
-      if (ready()) return ErrorCode::kOk;
+          [&] { return is_ready = ready(); },
+          std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
+      if (is_ready || ready()) return ErrorCode::kOk;
     }
     now = MonotonicNanos();
     if (deadline.PassedAt(now)) {

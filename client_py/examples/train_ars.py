@@ -1,0 +1,215 @@
+"""Teaches HalfCheetah-v5 to run in about a minute: augmented random search, a linear policy, nothing but NumPy.
+
+The method is ARS V2-t of Mania, Guy and Recht, "Simple random search provides a competitive approach to reinforcement
+learning" (2018). Each environment runs one perturbed copy of the policy, one half of them the opposites of the other
+half, so that a whole iteration is one batch of episodes in the engine, stepped in lock-step through shared memory.
+
+Ctrl-C ends the training early; what was learnt until then is evaluated, shown and drawn.
+"""
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tandem
+
+TASK = "HalfCheetah-v5"
+EPISODE_STEPS = 1000  # the task cuts episodes off there
+STEP_SIZE = 0.03
+NOISE = 0.03  # standard deviation of a perturbation
+TOP_SHARE = 0.25  # of the directions, the best, take part in an update
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Normaliser:
+    """Running mean and deviation of all observations seen (Welford's method, a batch at a time)."""
+
+    size: int
+    count: float = 1e-4
+    mean: Array = field(init=False)
+    squares: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Starts from mean 0 and deviation 1."""
+        self.mean, self.squares = np.zeros(self.size), np.full(self.size, self.count)
+
+    def add(self, count: int, total: Array, total_of_squares: Array) -> None:
+        """Takes in `count` observations, given their sums, each float64[obs_size]."""
+        mean = total / count
+        apart = mean - self.mean
+        whole = self.count + count
+        self.squares += np.maximum(total_of_squares - count * mean**2, 0) + apart**2 * self.count * count / whole
+        self.mean += apart * count / whole
+        self.count = whole
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviation, float64[obs_size]."""
+        return np.maximum(np.sqrt(self.squares / self.count), 1e-6)
+
+
+def run_episodes(
+    client: tandem.SharedMemoryClient, weights: Array, normaliser: Normaliser, seed: int, *, learn: bool
+) -> Array:
+    """Runs one episode in every environment.
+
+    Args:
+      client: Where the environments are.
+      weights: float64[num_envs, act_size, obs_size], one linear policy for each environment.
+      normaliser: Scales the observations; takes them in afterwards if `learn`.
+      seed: Environment i starts from seed + i.
+      learn: Whether these observations count for the normaliser.
+
+    Returns:
+      Each environment's sum of rewards, float64[num_envs].
+    """
+    # (obs - mean) / deviation @ weights, with the scaling folded into weights and offset.
+    scaled = (weights / normaliser.deviation).astype(np.float32)
+    offset = (scaled @ normaliser.mean.astype(np.float32)).astype(np.float32)
+    returns, total, squares = np.zeros(client.num_envs), np.zeros(client.obs_size), np.zeros(client.obs_size)
+    obs = client.reset(seed=seed)
+    for _ in range(EPISODE_STEPS):
+        if learn:
+            total += obs.sum(axis=0)
+            squares += np.einsum("ij,ij->j", obs, obs)
+        actions = np.matmul(scaled, obs[:, :, None])[:, :, 0] - offset
+        np.clip(actions, -1, 1, out=client.actions)  # straight into the engine's memory
+        obs, rewards, _ = client.step(client.actions)
+        returns += rewards
+    if learn:
+        normaliser.add(EPISODE_STEPS * client.num_envs, total, squares)
+    return returns
+
+
+def random_return(client: tandem.SharedMemoryClient, rng: np.random.Generator) -> float:
+    """Runs an episode of uniformly random actions in every environment; returns the mean return."""
+    returns = np.zeros(client.num_envs)
+    client.reset(seed=0)
+    for _ in range(EPISODE_STEPS):
+        client.actions[:] = rng.uniform(-1, 1, client.actions.shape)
+        returns += client.step(client.actions)[1]
+    return float(returns.mean())
+
+
+class Search:
+    """Augmented random search, V2-t."""
+
+    def __init__(self, client: tandem.SharedMemoryClient, seed: int) -> None:
+        """Starts from the policy that does nothing."""
+        self.client = client
+        self.seed = seed
+        self.rng = np.random.default_rng(seed)
+        self.weights = np.zeros((client.act_size, client.obs_size))
+        self.normaliser = Normaliser(client.obs_size)
+        self.curve: list[tuple[int, float]] = []  # environment steps so far, mean return of the iteration
+
+    def iterate(self) -> float:
+        """Tries num_envs / 2 directions both ways and moves along the best; returns the mean return."""
+        half = self.client.num_envs // 2
+        directions = self.rng.standard_normal((half, *self.weights.shape))
+        tries = self.weights + NOISE * np.concatenate([directions, -directions])
+        returns = run_episodes(self.client, tries, self.normaliser, int(self.rng.integers(2**32)), learn=True)
+        forth, back = returns[:half], returns[half:]
+        best = np.argsort(np.maximum(forth, back))[-max(1, int(half * TOP_SHARE)) :]
+        deviation = np.concatenate([forth[best], back[best]]).std() + 1e-8
+        step = np.einsum("i,ijk->jk", forth[best] - back[best], directions[best])
+        self.weights += STEP_SIZE / (len(best) * deviation) * step
+        mean = float(returns.mean())
+        self.curve.append(((len(self.curve) + 1) * EPISODE_STEPS * 2 * half, mean))
+        return mean
+
+    def evaluate(self) -> float:
+        """Runs the policy itself, unperturbed, in every environment; returns the mean return."""
+        same = np.repeat(self.weights[None], self.client.num_envs, axis=0)
+        return float(run_episodes(self.client, same, self.normaliser, 10**6, learn=False).mean())
+
+
+def train(search: Search, iterations: int | None, seconds: float) -> None:
+    """Iterates until the budget is used up or Ctrl-C comes; shows a live line."""
+    live = sys.stdout.isatty()
+    start = time.monotonic()
+    try:
+        while len(search.curve) < iterations if iterations is not None else time.monotonic() - start < seconds:
+            mean = search.iterate()
+            elapsed = time.monotonic() - start
+            rate = search.curve[-1][0] / elapsed
+            line = f"iteration {len(search.curve):3d}   return {mean:8.1f}   {rate:8,.0f} steps/s   {elapsed:5.1f} s"
+            print(f"\r{line}" if live else line, end="" if live else "\n", flush=True)
+        print(end="\n" if live else "")
+    except KeyboardInterrupt:
+        print("\ninterrupted: going on with what was learnt so far")
+        if search.client.pending:
+            search.client.recv()
+
+
+def draw(search: Search, random: float, before: float, after: float, path: Path) -> None:
+    """Draws return over environment steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    steps, returns = np.array([(0, before), *search.curve]).T
+    axes.plot(steps[1:] / 1e6, returns[1:], linewidth=2, label="perturbed policies, mean of an iteration")
+    axes.plot([0, steps[-1] / 1e6], [before, after], "o", markersize=8, label="policy itself, before and after")
+    for at, value in ((0, before), (steps[-1] / 1e6, after)):
+        axes.annotate(f"{round(value):,}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
+    axes.axhline(random, color="grey", linestyle="--", label="random policy")
+    axes.set(xlabel="environment steps, millions", ylabel="return of an episode (1,000 steps)")
+    axes.set_title(f"{TASK}: augmented random search, seed {search.seed}")
+    axes.margins(x=0.06, y=0.12)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left")
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    """Trains, and shows what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
+    parser.add_argument("--num_envs", type=int, default=64, help="an even number; half as many directions an iteration")
+    parser.add_argument("--seconds", type=float, default=55, help="how long to train")
+    parser.add_argument("--iterations", type=int, help="train so many iterations, however long they take")
+    parser.add_argument("--out", type=Path, default=Path("."), help="folder for learning_curve.png")
+    arguments = parser.parse_args()
+    if arguments.num_envs < 2 or arguments.num_envs % 2:
+        parser.error(f"--num_envs: expected an even number from 2, found {arguments.num_envs}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+
+    with (
+        tandem.launch_engine(TASK, num_envs=arguments.num_envs, seed=arguments.seed) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        search = Search(client, arguments.seed)
+        random = random_return(client, search.rng)
+        before = search.evaluate()
+        train(search, arguments.iterations, arguments.seconds)
+        after = search.evaluate()
+        stats = client.stats()
+
+    total = stats.policy_secs + stats.transport_secs + stats.physics_secs
+    print(f"""
+{TASK}, {arguments.num_envs} environments, seed {arguments.seed}
+  return, random policy   {random:10.1f}
+  return before           {before:10.1f}
+  return after            {after:10.1f}
+  environment steps/s     {stats.steps_per_second:10,.0f}
+  step latency p50, p99   {stats.step_p50_us:10.0f} us {stats.step_p99_us:.0f} us
+  time in policy          {stats.policy_secs / total:10.1%}
+  time in transport       {stats.transport_secs / total:10.1%}
+  time in physics         {stats.physics_secs / total:10.1%}""")
+    picture = arguments.out / "learning_curve.png"
+    draw(search, random, before, after, picture)
+    print(f"  learning curve          {picture}")
+
+
+if __name__ == "__main__":
+    main()

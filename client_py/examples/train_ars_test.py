@@ -1,0 +1,52 @@
+"""The example learns, and shows what it learnt, also when it is interrupted."""
+
+import re
+import signal
+from pathlib import Path
+
+from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+_SCRIPT = Path(__file__).with_name("train_ars.py")
+
+
+def _value(table: str, row: str) -> float:
+    found = re.search(rf"^  {row} +(-?[0-9.,]+)", table, re.MULTILINE)
+    assert found, table
+    return float(found[1].replace(",", ""))
+
+
+def test_policy_learns_to_run(tmp_path: Path) -> None:
+    """By a small budget it is far better than a random one, and than it was; no time is measured."""
+    script = start_python(_SCRIPT, "--num_envs=32", "--iterations=12", f"--out={tmp_path}")
+    out, err = script.communicate()
+    assert script.returncode == 0, err
+    assert len(re.findall(r"^iteration", out, re.MULTILINE)) == 12
+    random, before, after = (_value(out, row) for row in ("return, random policy", "return before", "return after"))
+    assert random < 0
+    assert after > max(random, before) + 300
+    assert _value(out, "environment steps/s") > 0
+    assert (tmp_path / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ctrl_c_shows_what_was_learnt_so_far(tmp_path: Path) -> None:
+    """Table and picture come, and the exit code is a good one."""
+    script = start_python(_SCRIPT, "--num_envs=2", "--seconds=1000", f"--out={tmp_path}")
+    assert script.stdout is not None
+    assert script.stdout.readline().startswith("iteration   1")
+    script.send_signal(signal.SIGINT)
+    out, err = script.communicate()
+    assert script.returncode == 0, err
+    assert "interrupted" in out and "return after" in out
+    assert (tmp_path / "learning_curve.png").exists()
+
+
+def test_odd_number_of_environments_is_refused() -> None:
+    """Directions come in pairs."""
+    script = start_python(_SCRIPT, "--num_envs=3")
+    _, err = script.communicate()
+    assert script.returncode == 2 and "even" in err
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,412 @@
+"""The client on its own: arrays, actions, resets, misuse; against an engine whose results are known."""
+
+import copy
+import gc
+import math
+import os
+import pickle
+import resource
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    FAIL,
+    HANG,
+    launch_trivial,
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+_ARRAYS = {
+    "obs": ((2, 17), np.float32),
+    "actions": ((2, 6), np.float32),
+    "rewards": ((2,), np.float32),
+    "dones": ((2,), np.uint8),
+    "truncateds": ((2,), np.uint8),
+    "terminateds": ((2,), np.uint8),
+    "resets": ((2,), np.uint8),
+    "final_obs": ((2, 17), np.float32),
+}
+
+
+@pytest.fixture
+def client() -> Iterator[tandem.SharedMemoryClient]:
+    """A client of a trivial engine with two environments of 17 observations and 6 actions."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name) as attached:
+        yield attached
+
+
+def _zeros(client: tandem.SharedMemoryClient, first: float = 0) -> NDArray[np.float32]:
+    actions = np.zeros((client.num_envs, client.act_size), dtype=np.float32)
+    actions[0, 0] = first
+    return actions
+
+
+@pytest.mark.parametrize("name", _ARRAYS)
+def test_array_is_the_shared_memory_itself(client: tandem.SharedMemoryClient, name: str) -> None:
+    """Its address is the region's plus its offset, and it is the same array every time."""
+    array = getattr(client, name)
+    assert array.ctypes.data == client.region_address + client.offsets[name]
+    assert (array.shape, array.dtype) == _ARRAYS[name]
+    assert array.flags.writeable and array.flags.c_contiguous and not array.flags.owndata
+    assert getattr(client, name) is array
+    with pytest.raises(AttributeError):
+        setattr(client, name, array)
+
+
+def test_step_returns_the_same_views_every_time(client: tandem.SharedMemoryClient) -> None:
+    """Nothing is made in a step."""
+    first = client.step(_zeros(client))
+    second = client.step(_zeros(client))
+    assert first is second
+    assert first[0] is client.obs and first[1] is client.rewards and first[2] is client.dones
+
+
+def test_step_carries_actions_there_and_results_back(client: tandem.SharedMemoryClient) -> None:
+    """Actions arrive once, in order, in the right rows."""
+    actions = np.arange(12, dtype=np.float32).reshape(2, 6)
+    obs, rewards, dones = client.step(actions)
+    np.testing.assert_array_equal(rewards, actions.sum(axis=1))
+    np.testing.assert_array_equal(obs[:, 2], actions[:, 0])
+    np.testing.assert_array_equal(obs[:, 0], [1, 1])
+    np.testing.assert_array_equal(dones, [0, 0])
+    client.actions[:] = 2
+    _, rewards, _ = client.step(client.actions)
+    np.testing.assert_array_equal(rewards, [12, 12])
+
+
+def test_send_and_recv_are_the_halves_of_step(client: tandem.SharedMemoryClient) -> None:
+    """Between them the client is pending; out of order they are refused."""
+    with pytest.raises(tandem.NoStepPending):
+        client.recv()
+    client.send(_zeros(client, 3))
+    assert client.pending
+    for call in (lambda: client.send(_zeros(client)), lambda: client.step(_zeros(client)), client.reset):
+        with pytest.raises(tandem.StepPending):
+            call()
+    obs, _, _ = client.recv(timeout=math.inf)
+    assert obs[0, 2] == 3 and not client.pending
+
+
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [
+        (np.zeros((2, 6)), "float64[2, 6]"),
+        (np.zeros((2, 6), dtype=np.int32), "int32[2, 6]"),
+        (np.zeros((2, 6), dtype=">f4"), ">f4[2, 6]"),
+        (np.zeros((3, 6), dtype=np.float32), "float32[3, 6]"),
+        (np.zeros((2, 5), dtype=np.float32), "float32[2, 5]"),
+        (np.zeros(12, dtype=np.float32), "float32[12]"),
+        (np.zeros((), dtype=np.float32), "float32[]"),
+        (np.zeros((2, 6, 1), dtype=np.float32), "float32[2, 6, 1]"),
+        (np.zeros((6, 2), dtype=np.float32).T, "not C-contiguous"),
+        (np.zeros((2, 12), dtype=np.float32)[:, ::2], "not C-contiguous"),
+        (np.zeros(49, dtype=np.uint8)[1:].view(np.float32).reshape(2, 6), "not aligned"),
+        ([[0.0] * 6] * 2, "list"),
+        (None, "NoneType"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_actions_of_another_kind_are_refused(client: tandem.SharedMemoryClient, actions: object, found: str) -> None:
+    """The message says what was expected, what was found and what to do; nothing is sent."""
+    for call in (client.step, client.send):
+        with pytest.raises(tandem.InvalidAction) as caught:
+            call(actions)  # type: ignore[arg-type]
+        text = str(caught.value)
+        assert "expected float32[2, 6]" in text and found in text and "nothing was sent" in text
+        assert isinstance(caught.value, ValueError)
+    assert not client.pending
+    np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [1, 1])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_actions_that_are_not_finite_are_refused(
+    client: tandem.SharedMemoryClient, value: float, in_place: bool
+) -> None:
+    """The message says where; nothing is sent."""
+    actions = client.actions if in_place else _zeros(client)
+    actions[1, 4] = value
+    with pytest.raises(tandem.InvalidAction, match=r"\[1, 4\]"):
+        client.step(actions)
+    assert not client.pending
+    np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [1, 1])
+
+
+def test_reset_starts_chosen_environments_and_steps_nobody(client: tandem.SharedMemoryClient) -> None:
+    """Indices and masks; the seed of environment i is seed + i; the others keep their state."""
+    client.step(_zeros(client))
+    obs = client.reset([1], seed=40)
+    assert obs is client.obs
+    np.testing.assert_array_equal(obs[:, 0], [1, 0])
+    assert obs[1, 1] == 41
+    client.step(_zeros(client))
+    np.testing.assert_array_equal(client.reset(np.array([True, False]), seed=7)[:, 0], [0, 1])
+    assert client.obs[0, 1] == 7
+    np.testing.assert_array_equal(client.reset(seed=100)[:, 1], [100, 101])
+    np.testing.assert_array_equal(client.reset()[:, 1], [-1, -1])
+    client.step(_zeros(client))
+    np.testing.assert_array_equal(client.reset([])[:, 0], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("env_ids", "seed"),
+    [
+        ([2], None),
+        ([-1], None),
+        (np.array([True]), None),
+        (np.array([0.5]), None),
+        (np.array([[0]]), None),
+        (["a"], None),
+        (None, -1),
+        (None, 2**64),
+    ],
+)
+def test_reset_refuses_what_cannot_be(client: tandem.SharedMemoryClient, env_ids: object, seed: int | None) -> None:
+    """Nothing is sent, nobody is reset."""
+    client.step(_zeros(client))
+    with pytest.raises(tandem.InvalidArgument):
+        client.reset(env_ids, seed=seed)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [2, 2])
+
+
+def test_flag_in_resets_resets_instead_of_stepping(client: tandem.SharedMemoryClient) -> None:
+    """As a client without reset_only does it; the engine clears the flag."""
+    client.step(_zeros(client))
+    client.resets[1] = 1
+    np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [2, 0])
+    np.testing.assert_array_equal(client.resets, [0, 0])
+
+
+@pytest.mark.parametrize("modes", [tandem.AutoresetMode, gymnasium.vector.AutoresetMode])
+def test_autoreset_mode_decides_when_the_next_episode_starts(modes: type) -> None:
+    """Gymnasium's own enum does as well; the engine's episodes last 3 steps here."""
+    expected = {"SAME_STEP": [1, 2, 0, 1, 2], "NEXT_STEP": [1, 2, 3, 0, 1], "DISABLED": [1, 2, 3, 4, 5]}
+    for mode, counts in expected.items():
+        with (
+            launch_trivial(episode_steps=3) as engine,
+            tandem.SharedMemoryClient(engine.name, autoreset_mode=modes[mode]) as client,  # type: ignore[index]
+        ):
+            assert [int(client.step(_zeros(client))[0][0, 0]) for _ in counts] == counts
+            if mode == "SAME_STEP":
+                assert client.final_obs[0, 0] == 3
+
+
+def test_autoreset_modes_are_named_as_gymnasium_names_them() -> None:
+    """Names and values, none more, none fewer."""
+    ours = {mode.name: mode.value for mode in tandem.AutoresetMode}
+    assert ours == {mode.name: mode.value for mode in gymnasium.vector.AutoresetMode}
+    assert set(ours) == set(tandem._native.AUTORESET_MODES)
+
+
+def test_terminated_and_truncated_are_told_apart(client: tandem.SharedMemoryClient) -> None:
+    """Both are done."""
+    _, _, dones = client.step(_zeros(client, 100))
+    np.testing.assert_array_equal(dones, [1, 0])
+    np.testing.assert_array_equal(client.terminateds, [1, 0])
+    np.testing.assert_array_equal(client.truncateds, [0, 0])
+
+
+def test_engine_failure_is_raised_and_the_engine_goes_on(client: tandem.SharedMemoryClient) -> None:
+    """The exchange is over; the next one works."""
+    with pytest.raises(tandem.EngineFailed, match="told to fail"):
+        client.step(_zeros(client, FAIL))
+    client.step(_zeros(client))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", ".hidden", "a b", "x" * 201, "ä", "a\0b"])
+def test_names_that_cannot_be_are_refused(name: str) -> None:
+    """Before anything is looked for."""
+    with pytest.raises(tandem.InvalidArgument):
+        tandem.SharedMemoryClient(name, timeout=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"wait": "eagerly"}, {"autoreset_mode": "SAME_STEP"}, {"timeout": -1}, {"timeout": math.nan}]
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, object]) -> None:
+    """Before anything is waited for."""
+    with pytest.raises(tandem.InvalidArgument):
+        tandem.SharedMemoryClient(unique_name(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
+def test_every_way_of_waiting_works(wait: str) -> None:
+    """The results are the same."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, wait=wait) as client:
+        for count in range(1, 10):
+            assert client.step(_zeros(client))[0][0, 0] == count
+
+
+def test_no_engine_is_not_ready() -> None:
+    """The message names the region."""
+    name = unique_name()
+    with pytest.raises(tandem.NotReady, match=name):
+        tandem.SharedMemoryClient(name, timeout=0.05)
+
+
+def test_second_client_is_told_who_holds_the_place(client: tandem.SharedMemoryClient) -> None:
+    """And the first goes on."""
+    with pytest.raises(tandem.AlreadyAttached, match=str(os.getpid())):
+        tandem.SharedMemoryClient(client.name)
+    client.step(_zeros(client))
+
+
+def test_close_is_safe_twice_and_views_outlive_it() -> None:
+    """Also when the engine has gone and the client has been collected."""
+    with launch_trivial() as engine:
+        client = tandem.SharedMemoryClient(engine.name)
+        obs = client.step(_zeros(client, 5))[0]
+        actions = client.actions
+        client.close()
+        client.close()
+        assert client.closed and "closed" in repr(client)
+        for call in (partial(client.step, actions), client.recv, client.reset, client.reconnect):
+            with pytest.raises(tandem.ClientClosed):
+                call()
+        with tandem.SharedMemoryClient(engine.name):
+            pass  # the place is free
+    del client, call
+    gc.collect()
+    assert obs.shape == (2, 17) and actions[0, 0] == 5
+    obs[:] = 1
+
+
+def test_forgotten_client_gives_its_place_free() -> None:
+    """Its views do not hold it."""
+    with launch_trivial() as engine:
+        client = tandem.SharedMemoryClient(engine.name)
+        obs, gone = client.obs, weakref.ref(client)
+        del client
+        gc.collect()
+        assert gone() is None
+        with tandem.SharedMemoryClient(engine.name):
+            assert obs.shape == (2, 17)
+
+
+def test_mapping_goes_with_the_last_view() -> None:
+    """And not before."""
+
+    def mapped(name: str) -> bool:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            return any(name in line for line in maps)
+
+    with launch_trivial() as engine:
+        client = tandem.SharedMemoryClient(engine.name)
+        row = client.obs[0, :2]
+        client.close()
+        del client
+        gc.collect()
+        # The region's file was made without a name, so it is found by its inode.
+        inode = str(Path("/dev/shm", engine.name).stat().st_ino)
+        assert mapped(inode)
+        del row
+        gc.collect()
+        assert not mapped(inode)
+
+
+@pytest.mark.parametrize(
+    "action", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle.dumps", "copy.copy", "copy.deepcopy"]
+)
+def test_client_can_be_neither_pickled_nor_copied(client: tandem.SharedMemoryClient, action: object) -> None:
+    """The message says what to do instead."""
+    with pytest.raises(TypeError, match="make one where it is used"):
+        action(client)  # type: ignore[operator]
+
+
+def test_second_thread_is_refused() -> None:
+    """While the first waits, which ends with its own time-out; statistics may be asked for."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=math.inf) as client:
+        client.send(_zeros(client, HANG))
+        started, raised = threading.Event(), list[BaseException]()
+
+        def wait() -> None:
+            started.set()
+            try:
+                client.recv()
+            except tandem.TandemError as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        started.wait()
+        while True:  # until the thread is inside
+            try:
+                client.recv(timeout=0)
+            except tandem.ConcurrentUse:
+                break
+            except tandem.StepTimeout:
+                continue
+        for call in (lambda: client.step(_zeros(client)), client.reset, client.reconnect, client.close):
+            with pytest.raises(tandem.ConcurrentUse):
+                call()
+        client.stats()
+        assert client.pending
+        engine.close()
+        thread.join()
+        assert isinstance(raised[0], tandem.PeerGone)
+
+
+def test_other_threads_run_while_one_waits() -> None:
+    """The wait gives the interpreter away."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=math.inf) as client:
+        client.send(_zeros(client, HANG))
+        thread = threading.Thread(target=lambda: pytest.raises(tandem.PeerGone, client.recv))
+        thread.start()
+        engine.close()  # this thread runs, or all of this hangs
+        thread.join()
+
+
+def test_stats_tell_where_the_time_went(client: tandem.SharedMemoryClient) -> None:
+    """Counts are exact; times are consistent."""
+    assert client.stats().exchanges == 0
+    client.reset()
+    for _ in range(99):
+        client.step(_zeros(client))
+    stats = client.stats()
+    assert stats.exchanges == 100
+    assert 0 < stats.step_p50_us <= stats.step_p99_us
+    assert stats.policy_secs > 0 and stats.transport_secs >= 0 and stats.physics_secs > 0
+    assert stats.steps_per_second == pytest.approx(
+        100 * 2 / (stats.policy_secs + stats.transport_secs + stats.physics_secs)
+    )
+    with pytest.raises(AttributeError):
+        stats.exchanges = 0  # type: ignore[misc]
+
+
+def test_properties_describe_the_region(client: tandem.SharedMemoryClient) -> None:
+    """And repr shows them."""
+    assert (client.num_envs, client.obs_size, client.act_size, client.task) == (2, 17, 6, "Trivial-v0")
+    for word in (client.name, "Trivial-v0", "num_envs=2", str(client.engine_pid), "open"):
+        assert word in repr(client)
+
+
+def test_ten_thousand_steps_allocate_nothing_that_stays(client: tandem.SharedMemoryClient) -> None:
+    """Neither in Python nor in C++."""
+    actions = _zeros(client)
+    for _ in range(1000):
+        client.step(actions)
+    tracemalloc.start()
+    before, peak_kib = tracemalloc.get_traced_memory()[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(10_000):
+        client.step(actions)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kib < 1024
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

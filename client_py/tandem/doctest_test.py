@@ -1,0 +1,21 @@
+"""Runs the examples in the package's docstrings, against the engine that ships."""
+
+import doctest
+import types
+
+import pytest
+
+from tandem import client, engine_process
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+
+@pytest.mark.parametrize("module", [client, engine_process])
+def test_examples_work_as_shown(module: types.ModuleType) -> None:
+    """And there are some."""
+    results = doctest.testmod(module)
+    assert results.failed == 0 and results.attempted > 0
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,248 @@
+"""Launching engines, and getting rid of them."""
+
+import gc
+import os
+import pickle
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    TRIVIAL_ENGINE,
+    in_forked_child,
+    launch_trivial,
+    nothing_left_behind,
+    start_python,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+def _regions(name: str) -> list[str]:
+    return [path.name for path in Path("/dev/shm").iterdir() if name in path.name]
+
+
+def _gone(pid: int) -> bool:
+    """Whether a process is no more, or only its parent's to reap."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _until_gone(pid: int, name: str) -> None:
+    while not _gone(pid) or _regions(name):
+        time.sleep(0.001)
+
+
+def test_closed_engine_leaves_nothing() -> None:
+    """No process, no zombie, no region; closing twice is safe."""
+    engine = launch_trivial()
+    assert _regions(engine.name)
+    assert engine.poll() is None and "running" in repr(engine)
+    engine.close()
+    engine.close()
+    assert engine.poll() == 0 and "ended with 0" in repr(engine)
+    assert not Path(f"/proc/{engine.pid}").exists()
+    assert not _regions(engine.name)
+
+
+def test_engine_leaves_when_the_with_block_raises() -> None:
+    """The exception goes on."""
+    with pytest.raises(ZeroDivisionError):
+        with launch_trivial() as engine:
+            raise ZeroDivisionError
+    assert engine.poll() == 0
+
+
+def test_forgotten_engine_leaves() -> None:
+    """When the garbage collector finds it."""
+    engine = launch_trivial()
+    pid, name = engine.pid, engine.name
+    del engine
+    gc.collect()
+    assert not Path(f"/proc/{pid}").exists() and not _regions(name)
+
+
+def test_killed_engine_leaves_no_region() -> None:
+    """`close` removes what it could not."""
+    with launch_trivial() as engine:
+        os.kill(engine.pid, signal.SIGKILL)
+    assert engine.poll() == -signal.SIGKILL
+    assert not _regions(engine.name)
+
+
+def test_stopped_engine_is_closed_as_well() -> None:
+    """It is woken to leave."""
+    with launch_trivial() as engine:
+        os.kill(engine.pid, signal.SIGSTOP)
+    assert engine.poll() == 0
+
+
+def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a grace time."""
+    monkeypatch.setattr("tandem.engine_process._GRACE_SECS", 0.1)
+    server = tmp_path / "server"
+    server.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
+    server.chmod(0o755)
+    with pytest.raises(tandem.EngineStartFailed, match="within 0.3 s"):
+        tandem.launch_engine("x", name=unique_name(), server=server, timeout=0.3)
+
+
+def test_engine_runs_in_a_session_of_its_own() -> None:
+    """So that a terminal's Ctrl-C does not reach it."""
+    with launch_trivial() as engine:
+        assert os.getsid(engine.pid) == engine.pid != os.getsid(0)
+
+
+def test_two_engines_run_at_once() -> None:
+    """Under names that are made for them."""
+    with (
+        tandem.launch_engine("Trivial-v0", num_envs=1, server=TRIVIAL_ENGINE) as first,
+        tandem.launch_engine("Trivial-v0", num_envs=3, server=TRIVIAL_ENGINE) as second,
+        tandem.SharedMemoryClient(first.name) as training,
+        tandem.SharedMemoryClient(second.name) as evaluation,
+    ):
+        assert first.name != second.name
+        assert (training.num_envs, evaluation.num_envs) == (1, 3)
+        training.send(np.zeros((1, 6), dtype=np.float32))
+        evaluation.step(np.zeros((3, 6), dtype=np.float32))
+        training.recv()
+
+
+def test_seed_reaches_the_engine() -> None:
+    """Environment i starts from seed + i."""
+    with (
+        tandem.launch_engine("Trivial-v0", num_envs=2, seed=8, server=TRIVIAL_ENGINE) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        np.testing.assert_array_equal(client.obs[:, 1], [8, 9])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"task": "NoSuch-v0"}, "NoSuch-v0"), ({"model": "/no/such.xml"}, "/no/such.xml"), ({"flags": ("--x",)}, "x")],
+)
+def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words: str) -> None:
+    """The exception has its exit code and its last words."""
+    task = options.pop("task", "Trivial-v0")
+    with pytest.raises(tandem.EngineStartFailed, match=words) as caught:
+        tandem.launch_engine(task, server=TRIVIAL_ENGINE, **options)  # type: ignore[arg-type]
+    assert caught.value.exit_code in (1, 2)
+    assert words in caught.value.log_tail
+
+
+def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable that sets it."""
+    monkeypatch.setenv("TANDEM_ENGINE_SERVER", "/no/such/server")
+    with pytest.raises(tandem.EngineStartFailed, match="/no/such/server.*TANDEM_ENGINE_SERVER"):
+        tandem.launch_engine("Trivial-v0")
+
+
+def test_file_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found, but cannot be run."""
+    server = tmp_path / "server"
+    server.write_text("no program")
+    monkeypatch.setenv("TANDEM_ENGINE_SERVER", str(server))
+    with pytest.raises(tandem.EngineStartFailed, match="cannot be run"):
+        tandem.launch_engine("Trivial-v0")
+
+
+def test_program_that_is_no_server_is_told() -> None:
+    """It ends without serving anything."""
+    with pytest.raises(tandem.EngineStartFailed, match="exit code 0"):
+        tandem.launch_engine("Trivial-v0", server="/bin/true")
+
+
+def test_name_in_use_is_refused() -> None:
+    """With the pid of the engine that has it, which goes on."""
+    with launch_trivial() as engine:
+        with pytest.raises(tandem.AlreadyAttached, match=str(engine.pid)):
+            launch_trivial(name=engine.name)
+        assert engine.poll() is None
+
+
+@pytest.mark.parametrize("options", [{"num_envs": 0}, {"threads": -1}, {"name": "a/b"}])
+def test_arguments_that_cannot_be_are_refused(options: dict[str, object]) -> None:
+    """Before anything is started."""
+    with pytest.raises(tandem.InvalidArgument):
+        tandem.launch_engine("Trivial-v0", **options)  # type: ignore[arg-type]
+
+
+def test_engine_process_can_not_be_pickled() -> None:
+    """Its name is what to pass on."""
+    with launch_trivial() as engine, pytest.raises(TypeError, match=engine.name):
+        pickle.dumps(engine)
+
+
+def test_forked_child_leaves_its_parents_engine_alone() -> None:
+    """Whether it closes it, forgets it or ends."""
+    with launch_trivial() as engine:
+
+        def close() -> str:
+            engine.close()
+            return "closed"
+
+        assert in_forked_child(close) == "closed"
+        assert engine.poll() is None
+
+
+_LAUNCHER = """
+import os, sys, time, tandem
+engine = tandem.launch_engine("Trivial-v0", name=sys.argv[1], server=sys.argv[2])
+if sys.argv[3] == "fork" and os.fork() == 0:
+    print(engine.pid, flush=True)
+    sys.stdin.read()
+    os._exit(0)
+if sys.argv[3] != "fork":
+    print(engine.pid, flush=True)
+if sys.argv[3] != "exit":
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "kill", "terminate", "fork"])
+def test_engine_leaves_when_its_launcher_ends(how: str) -> None:
+    """By whatever means, also while a forked child of the launcher lives on."""
+    name = unique_name()
+    launcher = start_python(_LAUNCHER, name, str(TRIVIAL_ENGINE), how)
+    assert launcher.stdout is not None
+    pid = int(launcher.stdout.readline())
+    if how == "terminate":
+        launcher.terminate()
+    elif how != "exit":
+        launcher.kill()
+    launcher.wait()
+    _until_gone(pid, name)
+    launcher.communicate()
+
+
+_SERVER_THAT_ONLY_WAITS = """#!/bin/bash
+echo $$ >{folder}/new
+mv {folder}/new {folder}/pid
+fd=${{!#}}
+read -r _ <&"${{fd#--launcher_fd=}}"
+"""
+
+
+def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
+    """The engine that was about to start goes."""
+    server = tmp_path / "server"
+    server.write_text(_SERVER_THAT_ONLY_WAITS.format(folder=tmp_path))
+    server.chmod(0o755)
+    launcher = start_python(_LAUNCHER, unique_name(), str(server), "exit")
+    while not (tmp_path / "pid").exists():
+        time.sleep(0.001)
+    launcher.send_signal(signal.SIGINT)
+    _, err = launcher.communicate()
+    assert launcher.returncode == -signal.SIGINT and "KeyboardInterrupt" in err
+    _until_gone(int((tmp_path / "pid").read_text()), "no region")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,68 @@
+"""Walks the table of errors row by row."""
+
+import inspect
+
+import pytest
+
+import tandem
+from tandem import _native, errors
+from tools.testing import pytest_main
+
+_ROWS = [row for row in _native.ERROR_TABLE if row[3] is not None]
+
+
+def test_only_success_has_no_class() -> None:
+    """The first row is success, and nothing else is."""
+    assert [row[:2] for row in _native.ERROR_TABLE if row[3] is None] == [(0, "kOk")]
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row[1])
+def test_row_has_its_class(row: tuple[int, str, int, str, str]) -> None:
+    """The row's class exists, is public, is documented, carries the number and derives from TandemError."""
+    number, _, _, class_name, _ = row
+    error_class = getattr(tandem, class_name)
+    assert error_class.code == number
+    assert issubclass(error_class, errors.TandemError)
+    assert class_name in tandem.__all__
+    assert inspect.getdoc(error_class)
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row[1])
+def test_native_error_becomes_its_class(row: tuple[int, str, int, str, str]) -> None:
+    """What the binding asks for is the class itself, and its text is the message."""
+    error = errors.from_native(row[3], "expected 1, found 2", "")
+    assert type(error).__name__ == row[3]
+    assert str(error) == "expected 1, found 2"
+
+
+def test_every_class_is_a_row() -> None:
+    """No class of the module lacks a row, and no two share a number."""
+    classes = {
+        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    assert classes - {"TandemError"} == {row[3] for row in _ROWS}
+    assert len({row[0] for row in _ROWS}) == len(_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("error_class", "builtin"),
+    [
+        (tandem.StepTimeout, TimeoutError),
+        (tandem.PeerGone, ConnectionError),
+        (tandem.NotReady, ConnectionError),
+        (tandem.InvalidAction, ValueError),
+        (tandem.InvalidArgument, ValueError),
+        (tandem.AccessDenied, PermissionError),
+        (tandem.OutOfSharedMemory, MemoryError),
+    ],
+)
+def test_error_is_also_the_builtin_that_people_catch(
+    error_class: type[tandem.TandemError], builtin: type[Exception]
+) -> None:
+    """`except TimeoutError` and the like work."""
+    with pytest.raises(builtin):
+        raise error_class("expected")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

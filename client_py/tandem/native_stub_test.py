@@ -1,0 +1,46 @@
+"""The stub of the native module names what the module has, no more and no less."""
+
+import ast
+import inspect
+import types
+from pathlib import Path
+
+import pytest
+
+from tandem import _native
+from tools.testing import pytest_main
+
+_STUB = ast.parse(Path(__file__).with_name("_native.pyi").read_text("utf-8"))
+
+
+def _declared(body: list[ast.stmt]) -> set[str]:
+    names = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    return names | {
+        node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def _present(owner: types.ModuleType | type) -> set[str]:
+    return {name for name in vars(owner) if not name.startswith("_")}
+
+
+def test_module_is_as_declared() -> None:
+    """Functions, classes and constants."""
+    assert _declared(_STUB.body) == _present(_native)
+
+
+@pytest.mark.parametrize(
+    "node", [node for node in _STUB.body if isinstance(node, ast.ClassDef)], ids=lambda node: node.name
+)
+def test_class_is_as_declared(node: ast.ClassDef) -> None:
+    """Methods and properties; and which of the two."""
+    native = getattr(_native, node.name)
+    assert _declared(node.body) - {"__init__"} == _present(native)
+    for method in node.body:
+        assert isinstance(method, ast.FunctionDef)
+        is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
+        assert isinstance(inspect.getattr_static(native, method.name), property) == is_property
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

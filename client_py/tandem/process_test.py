@@ -1,0 +1,339 @@
+"""The client and its engine as processes: interrupted, stopped, killed, restarted, forked."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    EXIT_TALKING,
+    HANG,
+    TRIVIAL_ENGINE,
+    in_forked_child,
+    launch_trivial,
+    nothing_left_behind,
+    run_python,
+    start_python,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+@pytest.fixture
+def engine() -> Iterator[tandem.EngineProcess]:
+    """A trivial engine of two environments."""
+    with launch_trivial() as launched:
+        yield launched
+
+
+def _zeros(client: tandem.SharedMemoryClient, first: float = 0) -> NDArray[np.float32]:
+    actions = np.zeros((client.num_envs, client.act_size), dtype=np.float32)
+    actions[0, 0] = first
+    return actions
+
+
+def _until_state(pid: int, state: str) -> None:
+    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != state:
+        time.sleep(0.001)
+
+
+_INTERRUPTED_TRAINER = """
+import os, signal, sys, threading
+import numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=60, wait=sys.argv[2])
+actions = np.zeros((2, 6), dtype=np.float32)
+client.step(actions)
+os.kill(client.engine_pid, signal.SIGSTOP)
+client.send(actions)
+try:
+    print("waiting", flush=True)
+    client.recv()
+except KeyboardInterrupt:
+    print("interrupted", client.pending, flush=True)
+try:
+    client.step(actions)
+except tandem.StepPending:
+    print("pending", flush=True)
+os.kill(client.engine_pid, signal.SIGCONT)
+obs, _, _ = client.recv()
+print(int(obs[0, 0]), flush=True)
+print(int(client.step(actions)[0][0, 0]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
+def test_ctrl_c_ends_the_wait_and_nothing_else(engine: tandem.EngineProcess, wait: str) -> None:
+    """KeyboardInterrupt arrives, the exchange stays pending, `recv` brings its results, the engine lives on."""
+    trainer = start_python(_INTERRUPTED_TRAINER, engine.name, wait)
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "waiting\n"
+    trainer.send_signal(signal.SIGINT)
+    out, err = trainer.communicate()
+    assert out.splitlines() == ["interrupted True", "pending", "2", "3"], err
+    assert engine.poll() is None
+
+
+_TRAINER_INTERRUPTED_AT_THE_LAST_MOMENT = """
+import os, signal, sys
+import numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=60, wait="block")
+actions = np.zeros((2, 6), dtype=np.float32)
+client.step(actions)
+frame_seq = np.memmap("/dev/shm/" + sys.argv[1], dtype=np.uint64, mode="r", offset=128, shape=(1,))
+
+def interrupt(number, frame):
+    os.kill(client.engine_pid, signal.SIGCONT)
+    while frame_seq[0] != 2:
+        pass
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupt)
+os.kill(client.engine_pid, signal.SIGSTOP)
+client.send(actions)
+try:
+    print("waiting", flush=True)
+    client.recv()
+except KeyboardInterrupt:
+    if client.pending:  # it came before the wait
+        client.recv()
+print(int(client.obs[0, 0]), int(client.step(actions)[0][0, 0]), flush=True)
+"""
+
+
+def test_ctrl_c_at_the_moment_of_the_answer_loses_neither(engine: tandem.EngineProcess) -> None:
+    """The interrupt is raised, the exchange is over, the next one works."""
+    trainer = start_python(_TRAINER_INTERRUPTED_AT_THE_LAST_MOMENT, engine.name)
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "waiting\n"
+    _until_state(trainer.pid, "S")
+    trainer.send_signal(signal.SIGINT)
+    out, err = trainer.communicate()
+    assert out == "2 3\n", err
+
+
+def test_engine_that_does_not_answer_a_new_client_is_a_time_out(engine: tandem.EngineProcess) -> None:
+    """Its place is free again afterwards."""
+    os.kill(engine.pid, signal.SIGSTOP)
+    _until_state(engine.pid, "T")
+    with pytest.raises(tandem.StepTimeout, match="did not answer a new client"):
+        tandem.SharedMemoryClient(engine.name, timeout=0.05)
+    os.kill(engine.pid, signal.SIGCONT)
+    with tandem.SharedMemoryClient(engine.name) as client:
+        client.step(_zeros(client))
+
+
+def test_ctrl_c_ends_the_wait_for_an_engine() -> None:
+    """Of the constructor."""
+    trainer = start_python(
+        "import sys, tandem\nprint('waiting', flush=True)\ntandem.SharedMemoryClient(sys.argv[1], timeout=100)",
+        unique_name(),
+    )
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "waiting\n"
+    trainer.send_signal(signal.SIGINT)
+    _, err = trainer.communicate()
+    assert trainer.returncode == -signal.SIGINT and "KeyboardInterrupt" in err
+
+
+def test_stopped_engine_is_a_time_out_that_says_its_phase(engine: tandem.EngineProcess) -> None:
+    """After SIGCONT `recv` brings the results."""
+    with tandem.SharedMemoryClient(engine.name, timeout=5) as client:
+        client.step(_zeros(client))
+        os.kill(engine.pid, signal.SIGSTOP)
+        _until_state(engine.pid, "T")
+        client.send(_zeros(client))
+        with pytest.raises(tandem.StepTimeout, match=rf"pid {engine.pid}.* (idle|stepping) for .*recv\(\)"):
+            client.recv(timeout=0.05)
+        with pytest.raises(TimeoutError):
+            client.recv(timeout=0)
+        os.kill(engine.pid, signal.SIGCONT)
+        assert client.recv()[0][0, 0] == 2
+
+
+def test_stuck_step_is_a_time_out_that_says_its_phase(engine: tandem.EngineProcess) -> None:
+    """`close` is legal then, and the client's own time-out is what `step` keeps to."""
+    with tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
+        with pytest.raises(tandem.StepTimeout, match="stepping for"):
+            client.step(_zeros(client, HANG))
+
+
+def test_killed_engine_is_gone_well_before_the_deadline(engine: tandem.EngineProcess) -> None:
+    """The wait ends, and so does every later call, until `reconnect` or `close`."""
+    with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+        client.send(_zeros(client, HANG))
+        os.kill(engine.pid, signal.SIGKILL)
+        start = time.monotonic()
+        with pytest.raises(tandem.PeerGone, match=str(engine.pid)):
+            client.recv()
+        assert time.monotonic() - start < 30
+        for call in (lambda: client.step(_zeros(client)), client.recv, client.reset):
+            with pytest.raises(ConnectionError):
+                call()
+
+
+def test_last_words_of_a_launched_engine_are_in_the_message(engine: tandem.EngineProcess) -> None:
+    """The end of them: what it said before it died."""
+    with tandem.SharedMemoryClient(engine.name) as client:
+        with pytest.raises(tandem.PeerGone, match="line 99") as caught:
+            client.step(_zeros(client, EXIT_TALKING))
+        assert "line 12\n" not in str(caught.value)
+        assert engine.log_tail().endswith("line 99")
+
+
+def test_reconnect_finds_the_engine_started_again() -> None:
+    """Its views are new ones; the old ones stay readable."""
+    name = unique_name()
+    with launch_trivial(name=name) as first:
+        client = tandem.SharedMemoryClient(name)
+        old = client.step(_zeros(client))[0]
+        os.kill(first.pid, signal.SIGKILL)
+        with pytest.raises(tandem.PeerGone):
+            client.step(_zeros(client))
+    with pytest.raises(tandem.NotReady):
+        client.reconnect(timeout=0.05)
+    with launch_trivial(name=name) as second:
+        client.reconnect()
+        assert client.engine_pid == second.pid
+        assert client.obs is not old and old[0, 0] == 1
+        assert client.step(_zeros(client))[0] is client.obs
+        assert client.obs[0, 0] == 1
+        assert client.obs.ctypes.data == client.region_address + client.offsets["obs"]
+        client.close()
+
+
+def test_reconnect_to_the_same_engine_starts_anew(engine: tandem.EngineProcess) -> None:
+    """What was pending is dropped."""
+    with tandem.SharedMemoryClient(engine.name) as client:
+        client.step(_zeros(client))
+        client.send(_zeros(client))
+        client.reconnect()
+        assert not client.pending
+        assert client.step(_zeros(client))[0][0, 0] == 1
+
+
+@pytest.mark.parametrize("options", [{"num_envs": 3}, {"obs_size": 18}, {"act_size": 5}])
+def test_reconnect_refuses_an_engine_of_another_size(options: dict[str, int]) -> None:
+    """Rather than reading its arrays wrongly."""
+    name = unique_name()
+    with launch_trivial(name=name):
+        client = tandem.SharedMemoryClient(name)
+    with launch_trivial(name=name, **options):
+        with pytest.raises(tandem.LayoutMismatch):
+            client.reconnect()
+        client.close()
+
+
+def test_damaged_region_is_a_layout_mismatch(engine: tandem.EngineProcess) -> None:
+    """Here its version, as the file shows it."""
+    with open(f"/dev/shm/{engine.name}", "r+b") as region:
+        region.seek(4)
+        region.write(bytes([99, 0, 0, 0]))
+    with pytest.raises(tandem.LayoutMismatch, match="99"):
+        tandem.SharedMemoryClient(engine.name)
+
+
+def test_forked_child_may_read_and_nothing_else(engine: tandem.EngineProcess) -> None:
+    """Its parent goes on."""
+    with tandem.SharedMemoryClient(engine.name) as client:
+        client.step(_zeros(client))
+        for call in (lambda: client.step(_zeros(client)), client.recv, client.reset, client.reconnect, client.close):
+            assert in_forked_child(lambda call=call: str(call())).startswith("ForkedChild")  # type: ignore[misc]
+
+        def leave_with_block() -> str:
+            with client:
+                return f"{client.obs[0, 0]:g}"
+
+        assert in_forked_child(leave_with_block) == "1"
+        assert client.step(_zeros(client))[0][0, 0] == 2
+
+
+def test_forked_child_makes_a_client_of_its_own(engine: tandem.EngineProcess) -> None:
+    """With an engine of its own as well."""
+
+    def train() -> str:
+        with launch_trivial() as own, tandem.SharedMemoryClient(own.name) as client:
+            return f"{client.step(_zeros(client))[0][0, 0]:g}"
+
+    with tandem.SharedMemoryClient(engine.name):
+        assert in_forked_child(train) == "1"
+
+
+_MULTIPROCESSING_TRAINER = """
+import multiprocessing, sys
+import numpy as np, tandem
+
+def train(name, results):
+    with tandem.SharedMemoryClient(name) as client:
+        results.send(float(client.step(np.full((2, 6), 4, dtype=np.float32))[1][0]))
+
+if __name__ == "__main__":
+    with tandem.launch_engine("Trivial-v0", num_envs=2, server=sys.argv[1]) as engine:
+        context = multiprocessing.get_context(sys.argv[2])
+        ours, theirs = context.Pipe()
+        with tandem.SharedMemoryClient(sys.argv[3]) as client:  # of another engine, while children are made
+            if sys.argv[2] != "fork":
+                try:
+                    context.Process(target=train, args=(client, theirs)).start()
+                except TypeError:
+                    print("refused")
+            child = context.Process(target=train, args=(engine.name, theirs))
+            child.start()
+            print(ours.recv())
+            child.join()
+            print(child.exitcode)
+            client.step(client.actions)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children_attach_by_name(engine: tandem.EngineProcess, tmp_path: Path, method: str) -> None:
+    """A name is what is handed on; a client as an argument is refused where it would be pickled."""
+    program = tmp_path / "trainer.py"
+    program.write_text(_MULTIPROCESSING_TRAINER)
+    said = run_python(program, str(TRIVIAL_ENGINE), method, engine.name).splitlines()
+    assert said == (["24.0", "0"] if method == "fork" else ["refused", "24.0", "0"])
+
+
+def test_new_interpreter_attaches_by_name(engine: tandem.EngineProcess) -> None:
+    """Also by the environment's default name."""
+    program = """
+import os, sys, tandem
+os.environ["LUCKY_SHM_NAME"] = sys.argv[1]
+with tandem.SharedMemoryClient() as client:
+    print(client.name, client.num_envs)
+"""
+    assert run_python(program, engine.name).split() == [engine.name, "2"]
+
+
+def test_name_without_the_variable_is_tandem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As documented."""
+    monkeypatch.delenv("LUCKY_SHM_NAME", raising=False)
+    assert tandem._native.default_region_name() == "tandem"
+
+
+def test_killed_trainer_frees_its_place(engine: tandem.EngineProcess) -> None:
+    """The next client finds reset environments."""
+    program = """
+import os, signal, sys, numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1])
+client.step(np.zeros((2, 6), dtype=np.float32))
+client.send(np.zeros((2, 6), dtype=np.float32))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    trainer = start_python(program, engine.name)
+    trainer.communicate()
+    assert trainer.returncode == -signal.SIGKILL
+    with tandem.SharedMemoryClient(engine.name) as client:
+        np.testing.assert_array_equal(client.obs[:, 0], [0, 0])
+        assert client.step(_zeros(client))[0][0, 0] == 1
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,1 @@
+"""What tests of the package share; not part of what ships."""

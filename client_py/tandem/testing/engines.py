@@ -1,0 +1,124 @@
+"""What the tests of the Python client share: engines whose behaviour is known, and a watchdog."""
+
+import faulthandler
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tandem
+
+TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
+WATCHDOG_SECS = 200
+
+# Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
+_PREFIX = f"tandem-test-{uuid.uuid4().hex[:12]}"
+
+# First actions that ask the trivial engine to misbehave; see trivial_engine.cc.
+FAIL, EXIT, HANG, EXIT_TALKING = -1001.0, -1002.0, -1003.0, -1004.0
+
+
+@pytest.fixture(autouse=True)
+def watchdog() -> Iterator[None]:
+    """Ends a test that hangs, with the stacks of all threads."""
+    faulthandler.dump_traceback_later(WATCHDOG_SECS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Checks that a test leaves no region in /dev/shm whose name it took from `unique_name`."""
+    yield
+    assert [path.name for path in Path("/dev/shm").iterdir() if _PREFIX in path.name] == []
+
+
+def unique_name() -> str:
+    """Makes a region name that nobody else has, and that `nothing_left_behind` knows.
+
+    Returns:
+      The name.
+    """
+    return f"{_PREFIX}-{uuid.uuid4().hex[:12]}"
+
+
+def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -> tandem.EngineProcess:
+    """Starts the trivial engine.
+
+    Args:
+      num_envs: Number of environments.
+      name: The region's name; None: a unique one.
+      options: Flags of the engine, such as obs_size=4.
+
+    Returns:
+      The running engine.
+    """
+    flags = tuple(f"--{flag}={value}" for flag, value in options.items())
+    return tandem.launch_engine(
+        "Trivial-v0", num_envs=num_envs, name=name or unique_name(), server=TRIVIAL_ENGINE, flags=flags
+    )
+
+
+def start_python(program: str | Path, *arguments: str) -> "subprocess.Popen[str]":
+    """Starts another Python that sees the same packages.
+
+    Args:
+      program: Its source, or the file that has it.
+      arguments: Its sys.argv[1:].
+
+    Returns:
+      The process, with pipes to its standard streams.
+    """
+    return subprocess.Popen(
+        [sys.executable, *([program] if isinstance(program, Path) else ["-c", program]), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_python(program: str | Path, *arguments: str) -> str:
+    """Runs another Python to its end, which must be a good one.
+
+    Args:
+      program: Its source, or the file that has it.
+      arguments: Its sys.argv[1:].
+
+    Returns:
+      What it printed.
+    """
+    process = start_python(program, *arguments)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out
+
+
+def in_forked_child(action: Callable[[], str]) -> str:
+    """Calls a function in a forked child.
+
+    Args:
+      action: What to call there.
+
+    Returns:
+      What it returned, or the repr of what it raised.
+    """
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            said = action()
+        except BaseException as error:
+            said = repr(error)
+        os.write(write_end, said.encode())
+        os._exit(0)
+    os.close(write_end)
+    with open(read_end, encoding="utf-8") as pipe:
+        said = pipe.read()
+    os.waitpid(pid, 0)
+    return said

@@ -1,0 +1,464 @@
+// What every engine server has to do, checked from outside through its region.
+//
+// Arguments: --limit_flag=FLAG, the name of the server's flag that truncates
+// episodes after a number of steps; then the server and its own flags. The
+// BUILD file instantiates the suite once for each server.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/conformance/foreign_client.h"
+#include "engine_adapter/conformance/server_process.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/region_name.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+namespace {
+
+// From the command line.
+std::string& LimitFlag() {
+  static std::string& flag = *new std::string;
+  return flag;
+}
+std::vector<std::string>& ServerCommand() {
+  static auto& command = *new std::vector<std::string>;
+  return command;
+}
+
+constexpr uint32_t kEnvs = 3;
+constexpr double kAttachSecs = 60;
+
+using Floats = std::vector<float>;
+using Flags = std::vector<uint8_t>;
+
+template <typename T>
+std::vector<T> Copy(std::span<T> values) {
+  return std::vector<T>(values.begin(), values.end());
+}
+
+class EngineConformance : public testing::Test {
+ protected:
+  void SetUp() override { alarm(120); }
+  void TearDown() override {
+    client_.reset();
+    server_.reset();
+    alarm(0);
+  }
+
+  std::vector<std::string> Command(const std::vector<std::string>& flags) {
+    std::vector<std::string> command = ServerCommand();
+    command.push_back(absl::StrCat("--name=", name_));
+    command.push_back(absl::StrCat("--num_envs=", kEnvs));
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+  }
+  void StartServer(const std::vector<std::string>& flags = {}) {
+    server_ = std::make_unique<ServerProcess>(Command(flags));
+  }
+  void Attach(AutoresetMode autoreset = AutoresetMode::kSameStep) {
+    client_.reset();
+    absl::StatusOr<ClientSide> client = ClientSide::Attach(
+        name_, {.timeout_secs = kAttachSecs, .autoreset = autoreset});
+    ASSERT_TRUE(client.ok()) << client.status() << "\n" << server_->Stderr();
+    client_.emplace(*std::move(client));
+  }
+  // A server whose episodes are cut short after `steps`, with us attached.
+  void ServeEpisodes(int steps, AutoresetMode autoreset) {
+    StartServer({absl::StrCat("--", LimitFlag(), "=", steps)});
+    Attach(autoreset);
+  }
+
+  const StepArrays& arrays() { return client_->arrays(); }
+  Floats Obs(uint32_t env) {
+    const uint32_t size = arrays().obs_size;
+    return Copy(arrays().obs.subspan(size_t{env} * size, size));
+  }
+  bool AllFinite() {
+    return std::all_of(arrays().obs.begin(), arrays().obs.end(),
+                       [](float value) { return std::isfinite(value); });
+  }
+
+  void Receive() {
+    const ErrorCode code = client_->Recv(Deadline::Infinite());
+    ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
+  }
+  void Step(float action = 0.5F) {
+    const Floats actions(arrays().actions.size(), action);
+    const ErrorCode code = client_->Send(actions);
+    ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
+    Receive();
+  }
+  void Reset(const std::vector<int64_t>& envs, std::optional<uint64_t> seed) {
+    const ErrorCode code = client_->SendReset(envs, seed);
+    ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
+    Receive();
+  }
+
+  bool AnyTraceInSharedMemory() {
+    return access(RegionPath(name_).c_str(), F_OK) == 0 ||
+           access(SpareLinkPath(name_).c_str(), F_OK) == 0;
+  }
+
+  // Random: process numbers are not unique in /dev/shm, as tests may run in
+  // process namespaces of their own.
+  const std::string name_ =
+      absl::StrCat("tandem_conformance_", std::random_device()());
+  std::unique_ptr<ServerProcess> server_;
+  std::optional<ClientSide> client_;
+};
+
+TEST_F(EngineConformance, AClientFindsSizesAndAFirstObservation) {
+  StartServer();
+  Attach();
+  EXPECT_EQ(arrays().num_envs, kEnvs);
+  EXPECT_GE(arrays().obs_size, 1);
+  EXPECT_GE(arrays().act_size, 1);
+  EXPECT_NE(client_->plan().task[0], '\0');
+  EXPECT_TRUE(AllFinite());
+  EXPECT_EQ(Copy(arrays().rewards), Floats(kEnvs, 0));
+  EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 0));
+}
+
+TEST_F(EngineConformance, AStepStepsEveryEnvironment) {
+  StartServer();
+  Attach();
+  Reset({0, 1, 2}, 1);
+  for (int step = 0; step < 20; ++step) {
+    std::vector<Floats> before;
+    for (uint32_t env = 0; env < kEnvs; ++env) before.push_back(Obs(env));
+    Step();
+    for (uint32_t env = 0; env < kEnvs; ++env) {
+      EXPECT_NE(Obs(env), before[env]) << step << " " << env;
+    }
+    ASSERT_TRUE(AllFinite());
+  }
+}
+
+TEST_F(EngineConformance, ResetOnlyLeavesTheOthersUntouched) {
+  StartServer();
+  Attach();
+  for (int step = 0; step < 5; ++step) Step();
+  const std::vector<Floats> before = {Obs(0), Obs(1), Obs(2)};
+  const Floats rewards = Copy(arrays().rewards);
+  Reset({1}, std::nullopt);
+  EXPECT_EQ(Obs(0), before[0]);
+  EXPECT_NE(Obs(1), before[1]);
+  EXPECT_EQ(Obs(2), before[2]);
+  EXPECT_EQ(arrays().rewards[0], rewards[0]);
+  EXPECT_EQ(arrays().rewards[1], 0);
+  EXPECT_EQ(arrays().rewards[2], rewards[2]);
+  EXPECT_EQ(Copy(arrays().resets), Flags(kEnvs, 0));
+}
+
+TEST_F(EngineConformance, AResetOfNobodyChangesNothing) {
+  StartServer();
+  Attach();
+  Step();
+  const Floats before = Copy(arrays().obs);
+  Reset({}, std::nullopt);
+  EXPECT_EQ(Copy(arrays().obs), before);
+}
+
+TEST_F(EngineConformance, TheSameSeedStartsTheSameTrajectory) {
+  StartServer();
+  Attach();
+  const auto trajectory = [&] {
+    Floats all;
+    const auto add = [&] {
+      for (const float value : Obs(1)) all.push_back(value);
+      all.push_back(arrays().rewards[1]);
+    };
+    Reset({1}, 17);
+    add();
+    for (int step = 0; step < 10; ++step) {
+      Step(0.1F * static_cast<float>(step));
+      add();
+    }
+    return all;
+  };
+  const Floats first = trajectory();
+  Step();
+  EXPECT_EQ(trajectory(), first);
+}
+
+TEST_F(EngineConformance, ServersWithTheSameSeedStartAlike) {
+  StartServer({"--seed=5"});
+  Attach();
+  const Floats first = Copy(arrays().obs);
+  client_.reset();
+  server_->Signal(SIGTERM);
+  ASSERT_EQ(server_->ExitCode(), 0);
+  StartServer({"--seed", "5"});
+  Attach();
+  EXPECT_EQ(Copy(arrays().obs), first);
+}
+
+TEST_F(EngineConformance, AFlaggedEnvironmentIsResetAndNotStepped) {
+  ServeEpisodes(4, AutoresetMode::kDisabled);
+  Step();
+  Step();
+  arrays().resets[0] = kResetRequested;
+  Step();
+  EXPECT_EQ(arrays().rewards[0], 0);
+  EXPECT_EQ(Copy(arrays().resets), Flags(kEnvs, 0));
+  Step();  // the fourth for 1 and 2, the first for 0
+  EXPECT_EQ(Copy(arrays().truncateds), (Flags{0, 1, 1}));
+  EXPECT_EQ(Copy(arrays().dones), (Flags{0, 1, 1}));
+}
+
+TEST_F(EngineConformance, SameStepResetsAtOnceAndKeepsTheLastObservation) {
+  ServeEpisodes(3, AutoresetMode::kSameStep);
+  for (int episode = 0; episode < 3; ++episode) {
+    Step();
+    Step();
+    EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 0));
+    Step();
+    EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 1));
+    EXPECT_EQ(Copy(arrays().truncateds), Flags(kEnvs, 1));
+    EXPECT_EQ(Copy(arrays().terminateds), Flags(kEnvs, 0));
+    EXPECT_NE(Copy(arrays().final_obs), Copy(arrays().obs));
+    for (const float value : arrays().final_obs) {
+      EXPECT_TRUE(std::isfinite(value));
+    }
+  }
+}
+
+TEST_F(EngineConformance, NextStepResetsWithTheNextStep) {
+  ServeEpisodes(2, AutoresetMode::kNextStep);
+  for (int episode = 0; episode < 3; ++episode) {
+    Step();
+    EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 0));
+    Step();
+    EXPECT_EQ(Copy(arrays().truncateds), Flags(kEnvs, 1));
+    const Floats last = Copy(arrays().obs);
+    Step();  // its actions are not applied
+    EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 0));
+    EXPECT_EQ(Copy(arrays().rewards), Floats(kEnvs, 0));
+    EXPECT_NE(Copy(arrays().obs), last);
+  }
+}
+
+TEST_F(EngineConformance, DisabledResetsOnlyWhatTheClientFlags) {
+  ServeEpisodes(2, AutoresetMode::kDisabled);
+  Step();
+  Step();
+  EXPECT_EQ(Copy(arrays().truncateds), Flags(kEnvs, 1));
+  Reset({0, 2}, std::nullopt);
+  EXPECT_EQ(Copy(arrays().dones), (Flags{0, 1, 0}));
+  Step();
+  EXPECT_EQ(arrays().dones[0], 0);
+  EXPECT_EQ(arrays().dones[2], 0);
+  Step();
+  EXPECT_EQ(arrays().dones[0], 1);
+  EXPECT_EQ(arrays().dones[2], 1);
+}
+
+TEST_F(EngineConformance, SurvivesActionsThatAreNoNumbers) {
+  StartServer();
+  Attach();  // waits for the region
+  client_.reset();
+  {
+    ForeignClient foreign(name_);
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {std::nanf(""), infinity, -infinity, 1e38F}) {
+      for (float& action : foreign.arrays().actions) action = bad;
+      foreign.Step();
+      foreign.Step();
+    }
+  }
+  Attach();
+  Reset({0, 1, 2}, 3);
+  EXPECT_TRUE(AllFinite());
+  for (int step = 0; step < 5; ++step) {
+    Step();
+    EXPECT_TRUE(AllFinite());
+  }
+}
+
+TEST_F(EngineConformance, AForeignClientGetsStepsAndSameStep) {
+  StartServer({absl::StrCat("--", LimitFlag(), "=2")});
+  Attach(AutoresetMode::kDisabled);
+  client_.reset();
+  ForeignClient foreign(name_);
+  // Its first exchange may come before the engine has seen the client leave,
+  // whose mode would then still hold.
+  while (!absl::StrContains(server_->Stderr(), "client left")) usleep(1000);
+  for (float& action : foreign.arrays().actions) action = 0.5F;
+  for (int episode = 0; episode < 3; ++episode) {
+    foreign.Step();
+    EXPECT_EQ(Copy(foreign.arrays().dones), Flags(kEnvs, 0));
+    foreign.Step();
+    EXPECT_EQ(Copy(foreign.arrays().dones), Flags(kEnvs, 1));
+  }
+}
+
+TEST_F(EngineConformance, ServesTheNextClientAfreshWhenOneIsKilled) {
+  StartServer({absl::StrCat("--", LimitFlag(), "=4")});
+  for (const bool mid_exchange : {false, true}) {
+    std::array<int, 2> ready;
+    ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(120);
+      absl::StatusOr<ClientSide> client =
+          ClientSide::Attach(name_, {.timeout_secs = kAttachSecs});
+      if (!client.ok()) _exit(1);
+      const Floats actions(client->arrays().actions.size(), 0.5F);
+      for (int step = 0; step < 3; ++step) {
+        if (client->Send(actions) != ErrorCode::kOk) _exit(2);
+        if (step == 2 && mid_exchange) break;
+        if (client->Recv(Deadline::Infinite()) != ErrorCode::kOk) _exit(3);
+      }
+      (void)!write(ready[1], "x", 1);
+      raise(SIGKILL);
+    }
+    const UniqueFd read_end(ready[0]);
+    UniqueFd(ready[1]).reset();
+    char byte = 0;
+    ASSERT_EQ(read(read_end.get(), &byte, 1), 1) << server_->Stderr();
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    Attach(AutoresetMode::kDisabled);
+    EXPECT_TRUE(AllFinite());
+    // Four steps to the limit again, not one.
+    for (int step = 1; step <= 4; ++step) {
+      Step();
+      EXPECT_EQ(Copy(arrays().truncateds), Flags(kEnvs, step == 4 ? 1 : 0));
+    }
+    client_.reset();
+  }
+}
+
+TEST_F(EngineConformance, ASecondClientIsRefused) {
+  StartServer();
+  Attach();
+  const absl::StatusOr<ClientSide> second =
+      ClientSide::Attach(name_, {.timeout_secs = kAttachSecs});
+  EXPECT_EQ(CodeOf(second.status()), ErrorCode::kAlreadyAttached);
+  Step();
+}
+
+class EngineStop : public EngineConformance,
+                   public testing::WithParamInterface<int> {};
+
+TEST_P(EngineStop, ASignalStopsItCleanlyAndItsClientIsTold) {
+  StartServer();
+  Attach();
+  Step();
+  server_->Signal(GetParam());
+  EXPECT_EQ(server_->ExitCode(), 0) << server_->Stderr();
+  EXPECT_FALSE(AnyTraceInSharedMemory());
+  const Floats actions(arrays().actions.size());
+  ErrorCode code = client_->Send(actions);
+  if (code == ErrorCode::kOk) code = client_->Recv(Deadline::Infinite());
+  EXPECT_EQ(code, ErrorCode::kPeerGone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, EngineStop, testing::Values(SIGTERM, SIGINT));
+
+TEST_F(EngineConformance, LeavesWhenItsLauncherDoes) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  server_ = std::make_unique<ServerProcess>(
+      Command({absl::StrCat("--launcher_fd=", read_end.get())}),
+      read_end.get());
+  read_end.reset();
+  Attach();
+  Step();
+  write_end.reset();
+  EXPECT_EQ(server_->ExitCode(), 0);
+  EXPECT_FALSE(AnyTraceInSharedMemory());
+  EXPECT_TRUE(absl::StrContains(server_->Stderr(), "launcher"))
+      << server_->Stderr();
+}
+
+TEST_F(EngineConformance, ASecondEngineOfTheNameIsRefused) {
+  StartServer();
+  Attach();
+  ServerProcess second(Command({}));
+  EXPECT_EQ(second.ExitCode(), 1);
+  EXPECT_TRUE(absl::StrContains(second.Stderr(), "AlreadyAttached"))
+      << second.Stderr();
+  Step();  // the first is none the worse
+}
+
+TEST_F(EngineConformance, AKilledEngineCanBeStartedAgainUnderItsName) {
+  StartServer();
+  Attach();
+  Step();
+  server_->Signal(SIGKILL);
+  ASSERT_EQ(server_->ExitCode(), -1);
+  const Floats actions(arrays().actions.size());
+  ErrorCode code = client_->Send(actions);
+  if (code == ErrorCode::kOk) code = client_->Recv(Deadline::Infinite());
+  EXPECT_EQ(code, ErrorCode::kPeerGone);
+  StartServer();
+  const absl::Status status = client_->Reconnect(kAttachSecs);
+  ASSERT_TRUE(status.ok()) << status << "\n" << server_->Stderr();
+  Step();
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->ExitCode(), 0);
+  EXPECT_FALSE(AnyTraceInSharedMemory());
+}
+
+TEST_F(EngineConformance, AWrongCommandLineIsSaidInOneLineWithExitCode2) {
+  for (const std::string flag :
+       {"--no_such_flag", "--num_envs=many", "--num_envs=0", "--wait=never",
+        "--name=a/b", "--launcher_fd=987"}) {
+    ServerProcess server(Command({flag}));
+    EXPECT_EQ(server.ExitCode(), 2) << flag;
+    const std::string text = server.Stderr();
+    EXPECT_TRUE(absl::StrContains(text, "error: InvalidArgument: ")) << text;
+    EXPECT_TRUE(absl::StrContains(text, "expected")) << text;
+  }
+  EXPECT_FALSE(AnyTraceInSharedMemory());
+}
+
+TEST_F(EngineConformance, HelpExplainsItself) {
+  ServerProcess server(Command({"--help"}));
+  EXPECT_EQ(server.ExitCode(), 0);
+  EXPECT_EQ(server.Stderr(), "");
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const absl::string_view limit_flag = "--limit_flag=";
+  if (argc < 3 || !absl::StartsWith(argv[1], limit_flag)) {
+    ADD_FAILURE() << "expected --limit_flag=FLAG SERVER [FLAG ...]";
+    return 2;
+  }
+  LimitFlag() = argv[1] + limit_flag.size();
+  ServerCommand() = std::vector<std::string>(argv + 2, argv + argc);
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace tandem
+
+int main(int argc, char** argv) { return tandem::Main(argc, argv); }

@@ -1,0 +1,51 @@
+// ForeignClient: a client that knows the seed's offsets and nothing more: no
+// lock, no hello, no bells, no checks of what it sends.
+//
+// Data flow: raw words of the region.
+//
+//   ForeignClient client("demo");
+//   client.arrays().actions[0] = NAN;
+//   client.Step();
+
+#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_
+#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "schema/layout/lrbc.h"
+#include "transport/memory/attached_region.h"
+#include "transport/session/step_arrays.h"
+
+namespace tandem {
+
+class ForeignClient {
+ public:
+  // The region exists. Throws if it is none.
+  explicit ForeignClient(const std::string& name)
+      : region_(AttachedRegion::Open(name).value()),
+        arrays_(StepArrays::Of(*region_.mapping(), region_.plan())) {}
+
+  const StepArrays& arrays() const { return arrays_; }
+
+  // One exchange; waits without end.
+  void Step() {
+    LrbcHeader* const header = region_.mapping()->header();
+    const uint64_t seq = header->action_seq.load(std::memory_order_relaxed) + 1;
+    header->action_seq.store(seq, std::memory_order_release);
+    while (header->frame_seq.load(std::memory_order_acquire) != seq) {
+      sched_yield();
+    }
+  }
+
+ private:
+  AttachedRegion region_;
+  StepArrays arrays_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_

@@ -1,0 +1,72 @@
+"""The MuJoCo server's own flags; what all servers share is in engine_adapter/conformance."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.testing import pytest_main
+
+_SERVER = Path("engine_adapter/mujoco/server")
+_PENDULUM = Path("engine_adapter/mujoco/testdata/pendulum.xml")
+_SECONDS = 60  # a watchdog
+
+
+def _run(*flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [_SERVER, "--name=tandem_server_test", *flags], capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+
+
+def _error(*flags: str) -> tuple[int, str]:
+    ended = _run(*flags)
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    return ended.returncode, ended.stderr
+
+
+def test_lists_its_tasks() -> None:
+    """--list_tasks prints one name a line and leaves."""
+    ended = _run("--list_tasks")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "HalfCheetah-v5\n", "")
+
+
+def test_help_names_every_flag_with_its_default() -> None:
+    """--help goes to stdout, flags that servers share included."""
+    ended = _run("--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for flag in ("task", "model", "assets", "num_envs", "threads", "seed", "wait", "group_access", "launcher_fd"):
+        assert f"\n  --{flag}\n" in ended.stdout
+    assert "default: adaptive" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ((), "neither"),
+        (("--task=HalfCheetah-v5", f"--model={_PENDULUM}"), "both"),
+        (("--task=Nope-v1",), "HalfCheetah-v5"),
+        (("--model=no/such.xml",), "no/such.xml"),
+        (("--task=HalfCheetah-v5", "--assets=/nowhere"), "/nowhere"),
+        (("--task=HalfCheetah-v5", "--reset_noise_scale=-1"), "-1"),
+        (("--task=HalfCheetah-v5", "--reset_noise_scale=nan"), "nan"),
+    ],
+)
+def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:
+    """Exit code 2; the line names what was found."""
+    code, text = _error(*flags)
+    assert code == 2
+    assert "expected" in text and found in text
+
+
+def test_a_broken_model_fails_with_mujocos_words(tmp_path: Path) -> None:
+    """Exit code 1; the line carries MuJoCo's message and the path."""
+    model = tmp_path / "broken.xml"
+    model.write_text("<mujoco><worldbody><geom type='foo'/></worldbody></mujoco>")
+    code, text = _error(f"--model={model}")
+    assert code == 1
+    assert "invalid keyword" in text and str(model) in text
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

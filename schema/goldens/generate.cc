@@ -1,0 +1,42 @@
+// Writes the goldens and their listing into the working tree.
+//
+//   bazel run //schema/goldens:generate
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "schema/goldens/listing.h"
+#include "schema/goldens/samples.h"
+#include "schema/layout/lrbc.h"
+
+namespace {
+
+bool Write(const std::string& path, const void* bytes, size_t size) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(static_cast<const char*>(bytes),
+             static_cast<std::streamsize>(size));
+  file.close();
+  std::fprintf(stderr, "%s: %s, %zu bytes\n", path.c_str(),
+               file ? "written" : "could not be written", size);
+  return !file.fail();
+}
+
+}  // namespace
+
+int main() {
+  const char* root = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (root == nullptr) {
+    std::fprintf(stderr, "Next: bazel run //schema/goldens:generate\n");
+    return 1;
+  }
+  const std::string folder = std::string(root) + "/schema/goldens/";
+  const tandem::LrbcHeader header = tandem::SampleHeader();
+  const auto ring = tandem::SampleRing();
+  const std::string listing = tandem::Listing();
+  const bool written =
+      Write(folder + "lrbc_v1.bin", &header, sizeof(header)) &&
+      Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
+      Write(folder + "lrbc_v1.txt", listing.data(), listing.size());
+  return written ? 0 : 1;
+}

@@ -1,0 +1,118 @@
+// The structs still produce the goldens, byte for byte, and the listing leaves
+// nothing out.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schema/goldens/listing.h"
+#include "schema/goldens/samples.h"
+#include "schema/layout/lrbc.h"
+#include "schema/layout/ring_header.h"
+
+namespace tandem {
+namespace {
+
+constexpr char kNext[] =
+    "A moved or reinterpreted field needs a new version and a new golden. Next "
+    "for a mere addition: bazel run //schema/goldens:generate";
+
+std::string Golden(const std::string& name) {
+  std::ifstream file("schema/goldens/" + name, std::ios::binary);
+  EXPECT_TRUE(file.is_open()) << name;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Every byte from 0 to `size` belongs to one row.
+void ExpectCovers(const std::vector<FieldRow>& rows, size_t begin, size_t end) {
+  size_t offset = begin;
+  for (const FieldRow& row : rows) {
+    EXPECT_EQ(row.offset, offset) << "gap or overlap before " << row.name;
+    offset = row.offset + row.bytes;
+  }
+  EXPECT_EQ(offset, end);
+}
+
+TEST(Goldens, HeaderIsByteForByteTheSame) {
+  const LrbcHeader header = SampleHeader();
+  const std::string golden = Golden("lrbc_v1.bin");
+  ASSERT_EQ(golden.size(), sizeof(header));
+  const char* bytes = reinterpret_cast<const char*>(&header);
+  for (const FieldRow& row : HeaderRows()) {
+    EXPECT_EQ(std::memcmp(bytes + row.offset, &golden[row.offset], row.bytes),
+              0)
+        << row.name << " at " << row.offset << ". " << kNext;
+  }
+}
+
+TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
+  const std::string golden = Golden("lrbc_v1.bin");
+  LrbcHeader header;
+  ASSERT_EQ(golden.size(), sizeof(header));
+  std::memcpy(static_cast<void*>(&header), golden.data(), sizeof(header));
+  EXPECT_EQ(header.magic, kLrbcMagic);
+  EXPECT_EQ(header.version, kLrbcVersion);
+  EXPECT_EQ(header.header_size, kLrbcHeaderBytes);
+  EXPECT_EQ(header.feature_bits, kFeaturesOfVersion1);
+  EXPECT_EQ(header.mode, RegionMode::kInference);
+  EXPECT_EQ(header.num_envs, 33U);
+  EXPECT_STREQ(header.task, "HalfCheetah-v5");
+}
+
+TEST(Goldens, RingIsByteForByteTheSame) {
+  const std::vector<uint8_t> ring = SampleRing();
+  EXPECT_EQ(Golden("ring_v1.bin"), std::string(ring.begin(), ring.end()))
+      << kNext;
+}
+
+TEST(Goldens, ListingIsUpToDate) {
+  EXPECT_EQ(Golden("lrbc_v1.txt"), Listing())
+      << "Next: bazel run //schema/goldens:generate";
+}
+
+TEST(Listing, CoversEveryByteOnce) {
+  ExpectCovers(HeaderRows(), 0, kLrbcHeaderBytes);
+  ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
+  ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
+}
+
+TEST(Listing, NamesEachFieldOnceAndSaysWhatItMeans) {
+  std::set<std::string> names;
+  for (const FieldRow& row : HeaderRows()) {
+    EXPECT_FALSE(row.meaning.empty()) << row.name;
+    if (!row.reserved) {
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    }
+  }
+}
+
+TEST(Sample, IsZeroWhereReservedAndNowhereElse) {
+  const std::string golden = Golden("lrbc_v1.bin");
+  for (const FieldRow& row : HeaderRows()) {
+    const std::string bytes = golden.substr(row.offset, row.bytes);
+    const bool zero = bytes == std::string(row.bytes, '\0');
+    EXPECT_EQ(zero, row.reserved) << row.name << " at " << row.offset;
+  }
+}
+
+// Two fields that changed places would then be seen.
+TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
+  const std::string golden = Golden("lrbc_v1.bin");
+  std::set<uint64_t> seen;
+  for (const FieldRow& row : HeaderRows()) {
+    if (row.reserved || row.bytes != row.element_bytes) continue;
+    uint64_t value = 0;
+    std::memcpy(&value, &golden[row.offset], row.bytes);
+    if (value <= 2 || row.name == "header_size") continue;  // no choice
+    EXPECT_TRUE(seen.insert(value).second) << row.name << " = " << value;
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,203 @@
+"""Reads the goldens as a foreign client would: with `struct`, by the offsets that the protocol promises.
+
+No binding and nothing generated is used. The offsets below 640 and those of the ring are typed from the published
+format; beyond, the listing is held against the bytes.
+"""
+
+import re
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.testing import pytest_main
+
+GOLDENS = Path("schema/goldens")
+HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
+RING = (GOLDENS / "ring_v1.bin").read_bytes()
+LISTING = (GOLDENS / "lrbc_v1.txt").read_text(encoding="utf-8")
+
+# Offset, struct format, name, value.
+PROMISED = [
+    (0, "<I", "magic", 0x4C524243),
+    (4, "<I", "version", 1),
+    (8, "<I", "server_pid", 40001),
+    (12, "<I", "client_pid", 40002),
+    (16, "<B", "mode", 1),
+    (20, "<I", "num_envs", 33),
+    (24, "<I", "obs_size", 17),
+    (28, "<I", "act_size", 6),
+    (128, "<Q", "frame_seq", 0x0102030405060707),
+    (256, "<Q", "action_seq", 0x0102030405060708),
+    (384, "<Q", "obs_offset", 4096),
+    (392, "<Q", "act_offset", 6400),
+    (400, "<Q", "rewards_offset", 7296),
+    (408, "<Q", "dones_offset", 7552),
+    (416, "<Q", "resets_offset", 7680),
+    (424, "<Q", "cmd_s2c_offset", 11392),
+    (432, "<Q", "cmd_c2s_offset", 77056),
+    (440, "<I", "cmd_ring_size", 65536),
+    (448, "<Q", "image_offset", 142720),
+    (456, "<I", "image_width", 48),
+    (460, "<I", "image_height", 36),
+    (464, "<I", "image_channels", 3),
+    (472, "<B", "gpu_available", 1),
+    (473, "<B", "gpu_obs_mode", 2),
+    (476, "<64s", "gpu_obs_handle", bytes(range(1, 65))),
+    (540, "<I", "gpu_device_id", 5),
+]
+
+Row = tuple[int, int, str, str, str, str]  # offset, size, type, name, bytes, value
+
+
+def rows_of(file_name: str) -> list[Row]:
+    """Parses one table of the listing.
+
+    Args:
+      file_name: The golden that the table describes.
+
+    Returns:
+      Its rows.
+    """
+    section = LISTING.split(file_name + ":", 1)[1]
+    table = section.split("\n\n")[1]
+    rows = []
+    for line in table.splitlines()[1:]:
+        offset, size, kind, name, _writer, shown, value, _meaning = re.split(r" {2,}", line.strip(), maxsplit=7)
+        rows.append((int(offset), int(size), kind, name, shown, value))
+    return rows
+
+
+def integers_at(data: bytes, offset: int, size: int, kind: str) -> list[int]:
+    """Reads a field's integers.
+
+    Args:
+      data: The golden.
+      offset: Where the field starts.
+      size: Bytes of the field.
+      kind: Its type as listed, such as "u64 atomic[104]".
+
+    Returns:
+      The integers.
+    """
+    width = {"u8": 1, "u32": 4, "u64": 8}[kind.split("[")[0].split(" ")[0]]
+    code = {1: "B", 4: "I", 8: "Q"}[width]
+    return list(struct.unpack_from(f"<{size // width}{code}", data, offset))
+
+
+@pytest.mark.parametrize(("offset", "form", "name", "value"), PROMISED)
+def test_promised_field_is_where_it_was_promised(offset: int, form: str, name: str, value: Any) -> None:
+    """A foreign client finds the field, and the listing agrees."""
+    assert struct.unpack_from(form, HEADER, offset) == (value,)
+    assert [row[0] for row in rows_of("lrbc_v1.bin") if row[3] == name] == [offset]
+
+
+def test_promised_fields_and_extensions_leave_the_rest_zero() -> None:
+    """Bytes below 640 that no field names are reserved and zero."""
+    named = set()
+    for offset, form, _, _ in PROMISED:
+        named.update(range(offset, offset + struct.calcsize(form)))
+    assert all(HEADER[at] == 0 for at in range(640) if at not in named)
+
+
+@pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("ring_v1.bin", RING)])
+def test_listing_covers_every_byte_and_tells_the_truth(file_name: str, data: bytes) -> None:
+    """Each row's bytes and value are the golden's own, and no byte is left out or listed twice."""
+    end = 0
+    for offset, size, kind, name, shown, value in rows_of(file_name):
+        assert offset == end, name
+        end = offset + size
+        field = data[offset:end]
+        if size <= 8:
+            assert bytes.fromhex(shown) == field, name
+        else:
+            first, last = shown.split(" .. ")
+            assert (bytes.fromhex(first), bytes.fromhex(last)) == (field[:4], field[-1:]), name
+        if kind.startswith("char"):
+            assert value == '"' + field.rstrip(b"\0").decode("ascii") + '"', name
+            continue
+        integers = integers_at(data, offset, size, kind)
+        if name == "reserved":
+            assert value == "0" and not any(integers)
+        elif len(integers) == 1:
+            assert value == str(integers[0]), name
+        else:
+            assert value == f"{integers[0]}, {integers[1]} .. {integers[-1]}", name
+    assert end == len(data)
+
+
+def test_header_is_one_page() -> None:
+    """The header's size is part of the format."""
+    assert len(HEADER) == 4096
+
+
+def test_checksum_covers_the_constant_bytes() -> None:
+    """An implementation in another language can compute it from the listing."""
+    (checksum,) = struct.unpack_from("<I", HEADER, 896)
+    assert checksum == zlib.crc32(HEADER[384:896], zlib.crc32(HEADER[16:128]))
+
+
+def test_sections_are_aligned_inside_and_apart() -> None:
+    """The sample passes what a client checks of every region before it uses one."""
+    fields = {
+        name: integers_at(HEADER, offset, size, kind)[0]
+        for offset, size, kind, name, _, _ in rows_of("lrbc_v1.bin")
+        if not kind.startswith("char")
+    }
+    envs, obs = fields["num_envs"], 4 * fields["num_envs"] * fields["obs_size"]
+    ring = 128 + fields["cmd_ring_size"]
+    sizes = {
+        "obs": obs,
+        "act": 4 * envs * fields["act_size"],
+        "rewards": 4 * envs,
+        "dones": envs,
+        "resets": envs,
+        "truncateds": envs,
+        "terminateds": envs,
+        "final_obs": obs,
+        "reset_seeds": 8 * envs,
+        "infos": fields["infos_size"],
+        "cmd_s2c": ring,
+        "cmd_c2s": ring,
+        "image": fields["image_width"] * fields["image_height"] * fields["image_channels"],
+        "flan": fields["flan_size"],
+    }
+    assert {f"{name}_offset" for name in sizes} == {
+        name for name in fields if name.endswith("_offset") and not name.startswith("gpu")
+    }
+    end = 4096
+    for start, size in sorted((fields[f"{name}_offset"], size) for name, size in sizes.items()):
+        assert start % 64 == 0
+        assert start >= end
+        end = start + size
+    assert end <= fields["region_size"]
+
+
+def test_ring_read_by_the_rules_gives_its_three_messages() -> None:
+    """write_pos at 0, read_pos at 64, data from 128; length, message, padding to 8; 0xFFFFFFFF skips to the start."""
+    (write_pos,) = struct.unpack_from("<I", RING, 0)
+    (read_pos,) = struct.unpack_from("<I", RING, 64)
+    data = RING[128:]
+    assert (write_pos - read_pos) % 2**32 == len(data)  # full
+    messages = []
+    skips = 0
+    while read_pos != write_pos:
+        at = read_pos % len(data)
+        (length,) = struct.unpack_from("<I", data, at)
+        if length == 0xFFFFFFFF:
+            skips += 1
+            taken = len(data) - at
+        else:
+            messages.append(data[at + 4 : at + 4 + length])
+            taken = (4 + length + 7) // 8 * 8
+            assert taken <= len(data) // 2
+            assert not any(data[at + 4 + length : at + taken])
+        read_pos = (read_pos + taken) % 2**32
+    assert skips == 1
+    assert messages == [bytes(range(1, 28)), b"", bytes(range(101, 145))]
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

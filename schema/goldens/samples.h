@@ -1,0 +1,40 @@
+// The samples that the goldens hold: a header with every field set, and a ring
+// with three entries and a skip.
+//
+// Data flow: samples -> :generate -> lrbc_v1.bin, ring_v1.bin, lrbc_v1.txt;
+// goldens_test compares them again.
+//
+//   LrbcHeader header = SampleHeader();
+//   std::vector<uint8_t> bytes = SampleRing();
+
+#ifndef TANDEM_SCHEMA_GOLDENS_SAMPLES_H_
+#define TANDEM_SCHEMA_GOLDENS_SAMPLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "schema/layout/lrbc.h"
+
+namespace tandem {
+
+// A region that could be: sections aligned, inside, and apart. No field is zero
+// but the reserved ones, and no two hold one number where the format leaves a
+// choice.
+LrbcHeader SampleHeader();
+
+// The sample ring, exactly full, whose positions have wrapped modulo 2^32:
+//   48..80   a message of 27 bytes, 1 to 27
+//   80..88   an empty message
+//   88..128  skipped
+//   0..48    a message of 44 bytes, 101 to 144
+inline constexpr uint32_t kSampleRingBytes = 128;
+inline constexpr uint32_t kSampleReadPos = 0xFFFFFFB0;
+inline constexpr uint32_t kSampleWritePos = 0x30;
+
+// Header and data.
+std::vector<uint8_t> SampleRing();
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_GOLDENS_SAMPLES_H_

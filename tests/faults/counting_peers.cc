@@ -1,0 +1,105 @@
+#include "tests/faults/counting_peers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+EngineSide MakeSide(const std::string& name, uint32_t act_size) {
+  absl::StatusOr<EngineSide> side =
+      EngineSide::Create(name,
+                         {.num_envs = CountingEngine::kEnvs,
+                          .obs_size = 2,
+                          .act_size = act_size,
+                          .ring_bytes = 4096,
+                          .task = "counting"},
+                         {});
+  const absl::Status status = side.ok() ? side->Open() : side.status();
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    std::abort();
+  }
+  return *std::move(side);
+}
+
+}  // namespace
+
+CountingEngine::CountingEngine(const std::string& name, uint32_t act_size)
+    : side_(MakeSide(name, act_size)), counts_(kEnvs, 0) {}
+
+void CountingEngine::Serve(int exchanges) {
+  while (exchanges != 0) {
+    switch (side_.Next(Deadline::Infinite())) {
+      case EngineEvent::kExchange:
+        Advance();
+        side_.Publish();
+        --exchanges;
+        break;
+      case EngineEvent::kClientArrived:
+        ResetAll();
+        side_.Welcome(absl::OkStatus());
+        break;
+      case EngineEvent::kClientLeft:
+        ResetAll();
+        break;
+      case EngineEvent::kStopRequested:
+        return;
+      case EngineEvent::kBrokenClient:
+      case EngineEvent::kTimedOut:
+      case EngineEvent::kInterrupted:
+        break;
+    }
+  }
+}
+
+void CountingEngine::ResetAll() {
+  counts_.assign(kEnvs, 0);
+  for (float& value : side_.arrays().obs) value = 0;
+}
+
+void CountingEngine::Advance() {
+  const StepArrays& arrays = side_.arrays();
+  for (uint32_t env = 0; env < kEnvs; ++env) {
+    if (arrays.resets[env] != 0) {
+      counts_[env] = 0;
+    } else if (side_.kind() == ExchangeKind::kStep) {
+      counts_[env] += 1;
+    }
+    arrays.obs[2 * env] = counts_[env];
+    arrays.obs[2 * env + 1] = arrays.actions[env * arrays.act_size];
+  }
+}
+
+ErrorCode StepAndCheck(ClientSide& client, float action, float count) {
+  const std::vector<float> actions(client.arrays().actions.size(), action);
+  ErrorCode code = client.Send(actions);
+  if (code == ErrorCode::kOk) code = client.Recv(Deadline::After(20));
+  if (code != ErrorCode::kOk) return code;
+  for (uint32_t env = 0; env < CountingEngine::kEnvs; ++env) {
+    EXPECT_EQ(client.arrays().obs[2 * env], count);
+    EXPECT_EQ(client.arrays().obs[2 * env + 1], action);
+  }
+  return ErrorCode::kOk;
+}
+
+void ExpectFreshSession(ClientSide& client) {
+  for (int step = 1; step <= 3; ++step) {
+    const float count = static_cast<float>(step);
+    const ErrorCode code = StepAndCheck(client, 10 * count, count);
+    ASSERT_EQ(code, ErrorCode::kOk) << client.Explain(code);
+  }
+}
+
+void ExpectNothingLeft(const std::string& name) {
+  EXPECT_NE(access(RegionPath(name).c_str(), F_OK), 0) << name;
+  EXPECT_NE(access(SpareLinkPath(name).c_str(), F_OK), 0) << name;
+}
+
+}  // namespace tandem

@@ -1,0 +1,123 @@
+// Every byte of the header flipped under a client that attaches, and under one
+// that is attached: a typed error or no effect, and afterwards all is well.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "schema/layout/lrbc.h"
+#include "tests/faults/counting_peers.h"
+#include "tests/faults/victim.h"
+#include "transport/base/error.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+namespace {
+
+constexpr ClientSide::Options kPatient = {.timeout_secs = 20};
+
+class HeaderFlip : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    alarm(600);  // a hang is a failure
+    engine_ = std::make_unique<Victim>([this] {
+      CountingEngine side(name_);
+      Victim::Mark();
+      side.Serve();
+    });
+    ASSERT_TRUE(engine_->RunToMark());
+    engine_->Release();
+    absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name_);
+    ASSERT_TRUE(region.ok()) << region.status();
+    mapping_ = region->mapping();
+  }
+  void TearDown() override {
+    engine_->Kill();
+    { const CountingEngine next(UniqueRegionName("faults")); }
+    ExpectNothingLeft(name_);
+    alarm(0);
+  }
+
+  // As a scribbling process would: whatever else happens to the byte meanwhile.
+  void Flip(size_t offset) {
+    std::byte* at = mapping_->base() + offset;
+    __atomic_fetch_xor(reinterpret_cast<uint8_t*>(at),
+                       static_cast<uint8_t>(GetParam()), __ATOMIC_RELAXED);
+  }
+
+  static ErrorCode StepUnchecked(ClientSide& client) {
+    const ErrorCode code = client.Send(client.arrays().actions);
+    return code == ErrorCode::kOk ? client.Recv(Deadline::After(20)) : code;
+  }
+
+  void Count(ErrorCode code) {
+    ASSERT_TRUE(IsKnown(code)) << static_cast<uint32_t>(code);
+    ++outcomes_[std::string(NameOf(code))];
+  }
+
+  void ExpectAllIsWell(size_t offset) {
+    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, kPatient);
+    ASSERT_TRUE(client.ok()) << client.status() << " after byte " << offset;
+    ExpectFreshSession(*client);
+    ASSERT_FALSE(HasFailure()) << "after byte " << offset;
+  }
+
+  void PrintOutcomes() const {
+    for (const auto& [name, count] : outcomes_) {
+      std::printf("%6d %s\n", count, name.c_str());
+    }
+  }
+
+  const std::string name_ = UniqueRegionName("faults");
+  std::unique_ptr<Victim> engine_;
+  std::shared_ptr<const RegionMapping> mapping_;
+  std::map<std::string, int> outcomes_;
+};
+
+TEST_P(HeaderFlip, UnderAClientThatAttachesIsATypedErrorOrNoEffect) {
+  for (size_t offset = 0; offset < kLrbcHeaderBytes && !HasFailure();
+       ++offset) {
+    Flip(offset);
+    {
+      absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, kPatient);
+      Count(CodeOf(client.status()));
+      if (client.ok()) Count(StepAndCheck(*client, 5, 1));
+    }
+    Flip(offset);
+    ExpectAllIsWell(offset);
+  }
+  PrintOutcomes();
+}
+
+TEST_P(HeaderFlip, UnderAnAttachedClientIsATypedErrorOrNoEffect) {
+  for (size_t offset = 0; offset < kLrbcHeaderBytes && !HasFailure();
+       ++offset) {
+    {
+      absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, kPatient);
+      ASSERT_TRUE(client.ok()) << client.status();
+      ASSERT_EQ(StepAndCheck(*client, 4, 1), ErrorCode::kOk);
+      Flip(offset);
+      // A client's own number, flipped, may be the next: a step like any other,
+      // but with the actions of the last.
+      const bool may_be_a_step = offset == offsetof(LrbcHeader, action_seq);
+      Count(may_be_a_step ? StepUnchecked(*client)
+                          : StepAndCheck(*client, 5, 2));
+    }
+    Flip(offset);
+    ExpectAllIsWell(offset);
+  }
+  PrintOutcomes();
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, HeaderFlip, testing::Values(0x01, 0x80, 0xFF));
+
+}  // namespace
+}  // namespace tandem

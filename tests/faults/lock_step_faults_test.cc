@@ -1,0 +1,191 @@
+// Either side killed at every instruction of an exchange, and frozen there (the
+// engine at every fifth, since each of those runs sits out a deadline).
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/faults/counting_peers.h"
+#include "tests/faults/victim.h"
+#include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+namespace {
+
+// Advances up to `instructions`; false: it came to its mark before.
+bool AdvanceBy(Victim& victim, int instructions) {
+  for (int i = 0; i < instructions; ++i) {
+    if (!victim.Advance(Victim::kInstruction)) return false;
+  }
+  return true;
+}
+
+class LockStepFaults : public testing::Test {
+ protected:
+  void SetUp() override { alarm(900); }  // a hang is a failure
+  void TearDown() override {
+    // The killed engines' regions are gone once the next one has started.
+    { const CountingEngine next(UniqueRegionName("faults")); }
+    ExpectNothingLeft(name_);
+    alarm(0);
+  }
+
+  // Serves until it is killed.
+  std::unique_ptr<Victim> StartEngine() {
+    auto engine = std::make_unique<Victim>([this] {
+      CountingEngine side(name_);
+      Victim::Mark();
+      side.Serve();
+    });
+    EXPECT_TRUE(engine->RunToMark());
+    engine->Release();
+    return engine;
+  }
+
+  // Has stepped once, and is held before its second step and after it. Exits
+  // with 0 if both it and a third were right.
+  std::unique_ptr<Victim> StartClient() {
+    auto client = std::make_unique<Victim>([this] {
+      absl::StatusOr<ClientSide> side = ClientSide::Attach(name_, {});
+      if (!side.ok() || StepAndCheck(*side, 1, 1) != ErrorCode::kOk) _exit(1);
+      Victim::Mark();
+      if (StepAndCheck(*side, 2, 2) != ErrorCode::kOk) _exit(2);
+      Victim::Mark();
+      if (StepAndCheck(*side, 3, 3) != ErrorCode::kOk) _exit(3);
+      if (testing::Test::HasFailure()) _exit(4);
+    });
+    EXPECT_TRUE(client->RunToMark());
+    return client;
+  }
+
+  // An engine held before its second exchange, and its client.
+  struct HeldPair {
+    std::unique_ptr<Victim> engine;
+    absl::StatusOr<ClientSide> client;
+  };
+  HeldPair StartPair() {
+    auto engine = std::make_unique<Victim>([this] {
+      CountingEngine side(name_);
+      Victim::Mark();
+      side.Serve(1);
+      Victim::Mark();
+      side.Serve(1);
+      Victim::Mark();
+      side.Serve();
+    });
+    EXPECT_TRUE(engine->RunToMark());
+    engine->RunOn();
+    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ(StepAndCheck(*client, 1, 1), ErrorCode::kOk);
+    EXPECT_TRUE(engine->AwaitMark());
+    return {std::move(engine), std::move(client)};
+  }
+
+  const std::string name_ = UniqueRegionName("faults");
+  const std::vector<float> second_actions_ = {2, 2};
+};
+
+TEST_F(LockStepFaults, AClientKilledAnywhereIsFollowedByAFreshOne) {
+  const std::unique_ptr<Victim> engine = StartEngine();
+  int runs = 0;
+  bool within = true;
+  for (int at = 0; within && !HasFailure(); ++at, ++runs) {
+    const std::unique_ptr<Victim> client = StartClient();
+    within = AdvanceBy(*client, at);
+    client->Kill();
+    absl::StatusOr<ClientSide> next = ClientSide::Attach(name_, {});
+    ASSERT_TRUE(next.ok()) << next.status() << " after " << at;
+    ExpectFreshSession(*next);
+  }
+  std::printf("killed the client at %d points of an exchange\n", runs);
+  EXPECT_GT(runs, 20);
+}
+
+TEST_F(LockStepFaults, AClientFrozenAnywhereGoesOnWhereItWas) {
+  const std::unique_ptr<Victim> engine = StartEngine();
+  int runs = 0;
+  bool within = true;
+  for (int at = 0; within && !HasFailure(); ++at, ++runs) {
+    const std::unique_ptr<Victim> client = StartClient();
+    within = AdvanceBy(*client, at);
+    // Frozen, it still has its place.
+    EXPECT_EQ(CodeOf(ClientSide::Attach(name_, {.timeout_secs = 0}).status()),
+              ErrorCode::kAlreadyAttached);
+    if (within) {
+      ASSERT_TRUE(client->RunToMark());
+    }
+    client->Release();
+    EXPECT_EQ(client->AwaitExit(), 0) << "frozen after " << at;
+  }
+  std::printf("froze the client at %d points of an exchange\n", runs);
+  EXPECT_GT(runs, 20);
+}
+
+TEST_F(LockStepFaults, AnEngineKilledAnywhereHasAnsweredOrIsGone) {
+  int runs = 0;
+  int answered = 0;
+  bool within = true;
+  for (int at = 0; within && !HasFailure(); ++at, ++runs) {
+    HeldPair pair = StartPair();
+    ASSERT_EQ(pair.client->Send(second_actions_), ErrorCode::kOk);
+    within = AdvanceBy(*pair.engine, at);
+    pair.engine->Kill();
+    const ErrorCode code = pair.client->Recv(Deadline::After(20));
+    if (code == ErrorCode::kOk) {
+      ++answered;
+      EXPECT_EQ(pair.client->arrays().obs[0], 2);
+    } else {
+      EXPECT_EQ(code, ErrorCode::kPeerGone)
+          << pair.client->Explain(code) << " after " << at;
+    }
+    const std::unique_ptr<Victim> next = StartEngine();
+    const absl::Status status = pair.client->Reconnect(20);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectFreshSession(*pair.client);
+  }
+  std::printf("killed the engine at %d points of an exchange; %d answered\n",
+              runs, answered);
+  EXPECT_GT(runs, 20);
+  EXPECT_GT(answered, 0);
+  EXPECT_LT(answered, runs);
+}
+
+TEST_F(LockStepFaults, AnEngineFrozenAnywhereTimesOutAndThenGoesOn) {
+  int runs = 0;
+  bool within = true;
+  for (int at = 0; within && !HasFailure(); at += 5, ++runs) {
+    HeldPair pair = StartPair();
+    ASSERT_EQ(pair.client->Send(second_actions_), ErrorCode::kOk);
+    within = AdvanceBy(*pair.engine, at);
+    ErrorCode code = pair.client->Recv(Deadline::After(0.02));
+    if (code != ErrorCode::kOk) {
+      ASSERT_EQ(code, ErrorCode::kStepTimeout) << "after " << at;
+      EXPECT_EQ(pair.client->Send(second_actions_), ErrorCode::kStepPending);
+      pair.engine->RunOn();
+      code = pair.client->Recv(Deadline::After(20));
+      EXPECT_TRUE(pair.engine->AwaitMark());
+    } else if (within) {
+      EXPECT_TRUE(pair.engine->RunToMark());
+    }
+    ASSERT_EQ(code, ErrorCode::kOk) << pair.client->Explain(code);
+    EXPECT_EQ(pair.client->arrays().obs[0], 2);
+    pair.engine->Release();
+    EXPECT_EQ(StepAndCheck(*pair.client, 3, 3), ErrorCode::kOk);
+  }
+  std::printf("froze the engine at %d points of an exchange\n", runs);
+  EXPECT_GT(runs, 5);
+}
+
+}  // namespace
+}  // namespace tandem

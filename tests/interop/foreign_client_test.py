@@ -1,0 +1,46 @@
+"""Clients of other makes, and ours after them, at one engine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import tandem
+from tools.testing import pytest_main
+
+SERVER = Path("engine_adapter/reference/server")
+FOREIGN_CLIENT = Path("tests/interop/foreign_client.py")
+TIMEOUT_SECS = 120
+
+
+def run_foreign_client(name: str) -> None:
+    """Runs the foreign client in a process of its own and passes its failure on."""
+    done = subprocess.run(
+        [sys.executable, str(FOREIGN_CLIENT), name], capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "502 exchanges" in done.stdout
+
+
+def check_own_client(name: str) -> None:
+    """Attaches Tandem's client, which must find fresh environments."""
+    with tandem.SharedMemoryClient(name, timeout=TIMEOUT_SECS) as client:
+        assert (client.obs[:, 0] == 0).all()
+        obs, _, _ = client.step(np.ones((client.num_envs, client.act_size), dtype=np.float32))
+        assert (obs[:, 0] == 1).all()
+
+
+def test_clients_of_any_make_follow_one_another_under_the_same_name() -> None:
+    """Each exits as it likes, some unlinking the name; the next attaches by it all the same."""
+    flags = ("--obs_size=8", "--act_size=2")
+    with tandem.launch_engine(server=SERVER, num_envs=3, flags=flags) as engine:
+        run_foreign_client(engine.name)
+        run_foreign_client(engine.name)
+        check_own_client(engine.name)
+        run_foreign_client(engine.name)
+        check_own_client(engine.name)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

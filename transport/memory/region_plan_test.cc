@@ -1,0 +1,160 @@
+#include "transport/memory/region_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schema/layout/layout_crc.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+RegionSpec Spec(uint32_t envs, uint32_t obs, uint32_t act) {
+  return {.num_envs = envs, .obs_size = obs, .act_size = act, .task = "plan"};
+}
+
+LrbcHeader Plan(const RegionSpec& spec) {
+  absl::StatusOr<LrbcHeader> header = PlanRegion(spec, 1234);
+  EXPECT_TRUE(header.ok()) << header.status();
+  return *header;
+}
+
+TEST(RegionPlan, WhatTheEnginePlansTheClientAccepts) {
+  for (const RegionSpec& spec :
+       {Spec(1, 1, 1), Spec(1, 4, 1), Spec(3, 17, 6), Spec(64, 32, 8),
+        Spec(4096, 100, 12), Spec(1, kMaxFloatsPerEnv, 1)}) {
+    const LrbcHeader header = Plan(spec);
+    EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
+    EXPECT_EQ(header.generation, 1234u);
+    EXPECT_EQ(TaskOf(header), "plan");
+    for (const uint64_t offset :
+         {header.obs_offset, header.act_offset, header.rewards_offset,
+          header.cmd_s2c_offset, header.final_obs_offset}) {
+      EXPECT_EQ(offset % kSectionAlignment, 0u);
+    }
+  }
+}
+
+TEST(RegionPlan, RefusesSizesThatCannotBe) {
+  RegionSpec odd_ring = Spec(1, 1, 1);
+  odd_ring.ring_bytes = 1000;
+  RegionSpec small_ring = Spec(1, 1, 1);
+  small_ring.ring_bytes = 32;
+  RegionSpec long_task = Spec(1, 1, 1);
+  long_task.task = std::string(64, 't');
+  for (const RegionSpec& spec :
+       {Spec(0, 4, 1), Spec(1, 0, 1), Spec(1, 4, 0), Spec(kMaxEnvs + 1, 1, 1),
+        Spec(1, kMaxFloatsPerEnv + 1, 1), Spec(1, 1, 0xFFFFFFFF),
+        Spec(kMaxEnvs, kMaxFloatsPerEnv, 1), odd_ring, small_ring, long_task}) {
+    EXPECT_EQ(CodeOf(PlanRegion(spec, 0).status()),
+              ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(RegionPlan, RefusesAFileOfAnotherLength) {
+  const LrbcHeader header = Plan(Spec(3, 17, 6));
+  EXPECT_EQ(CodeOf(CheckHeader(header, header.region_size - 1)),
+            ErrorCode::kLayoutMismatch);
+  EXPECT_EQ(CodeOf(CheckHeader(header, 4096)), ErrorCode::kLayoutMismatch);
+}
+
+TEST(RegionPlan, RefusesAForeignOrNewerRegionByItsFirstDifference) {
+  const LrbcHeader good = Plan(Spec(3, 17, 6));
+  LrbcHeader header = good;
+  header.magic = 0x4E414C46;
+  EXPECT_NE(CheckHeader(header, good.region_size).message().find("0x4E414C46"),
+            absl::string_view::npos);
+  header = good;
+  header.version = 2;
+  EXPECT_NE(CheckHeader(header, good.region_size)
+                .message()
+                .find("version 1, "
+                      "found 2"),
+            absl::string_view::npos);
+}
+
+TEST(RegionPlan, NamesTheFieldInWhichARestartedEngineDiffers) {
+  const LrbcHeader before = Plan(Spec(3, 17, 6));
+  EXPECT_TRUE(CheckSameSchema(before, before).ok());
+  for (const auto& [spec, field] :
+       std::vector<std::pair<RegionSpec, std::string>>{
+           {Spec(4, 17, 6), "num_envs"},
+           {Spec(3, 18, 6), "obs_size"},
+           {Spec(3, 17, 7), "act_size"}}) {
+    const absl::Status status = CheckSameSchema(before, Plan(spec));
+    EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch);
+    EXPECT_NE(status.message().find(field), absl::string_view::npos) << status;
+  }
+}
+
+// The naive twin of CheckHeader's promise: every byte of every section lies in
+// the file, behind the header, and in no other section.
+void ExpectSectionsApart(const LrbcHeader& header) {
+  const uint64_t envs = header.num_envs;
+  const std::vector<std::pair<uint64_t, uint64_t>> sections = {
+      {header.obs_offset, envs * header.obs_size * 4},
+      {header.act_offset, envs * header.act_size * 4},
+      {header.rewards_offset, envs * 4},
+      {header.dones_offset, envs},
+      {header.truncateds_offset, envs},
+      {header.terminateds_offset, envs},
+      {header.resets_offset, envs},
+      {header.final_obs_offset, envs * header.obs_size * 4},
+      {header.reset_seeds_offset, envs * 8},
+      {header.cmd_s2c_offset, 128 + header.cmd_ring_size},
+      {header.cmd_c2s_offset, 128 + header.cmd_ring_size}};
+  std::vector<bool> taken(header.region_size, false);
+  for (const auto& [offset, bytes] : sections) {
+    ASSERT_GE(offset, 4096u);
+    ASSERT_LE(offset + bytes, header.region_size);
+    for (uint64_t at = offset; at < offset + bytes; ++at) {
+      ASSERT_FALSE(taken[at]);
+      taken[at] = true;
+    }
+  }
+}
+
+// Small changes that a checksum of their own makes plausible: whatever passes
+// must still be safe to use.
+TEST(RegionPlan, WhateverPassesTheCheckIsSafeToUse) {
+  RegionSpec spec = Spec(5, 3, 2);
+  spec.ring_bytes = 64;
+  const LrbcHeader good = Plan(spec);
+  ExpectSectionsApart(good);
+  std::mt19937 random(11);
+  int passed = 0;
+  constexpr int kRuns = 20'000;
+  for (int run = 0; run < kRuns; ++run) {
+    LrbcHeader header = good;
+    auto* bytes = reinterpret_cast<uint8_t*>(&header);
+    const int changes = std::uniform_int_distribution<>(1, 3)(random);
+    for (int i = 0; i < changes; ++i) {
+      // Offsets and sizes, in which small numbers are the dangerous ones.
+      const size_t at =
+          std::uniform_int_distribution<size_t>(0, 1)(random) == 0
+              ? std::uniform_int_distribution<size_t>(16, 31)(random)
+              : std::uniform_int_distribution<size_t>(384, 735)(random);
+      bytes[at] = static_cast<uint8_t>(
+          std::uniform_int_distribution<>(0, 7)(random) << (run % 3 * 2));
+    }
+    header.layout_crc32 = LayoutCrc(header);
+    const absl::Status status = CheckHeader(header, good.region_size);
+    if (status.ok()) {
+      ++passed;
+      ExpectSectionsApart(header);
+    } else {
+      EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch);
+    }
+  }
+  EXPECT_GT(passed, kRuns / 100);
+  EXPECT_LT(passed, kRuns);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,317 @@
+// Regions from birth to death, and what stands in their way.
+
+#include <fcntl.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/owned_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/stale_region.h"
+#include "transport/memory/unique_region_name.h"
+
+namespace tandem {
+namespace {
+
+std::string UniqueName() { return UniqueRegionName("region-test"); }
+
+RegionSpec Spec() {
+  return {.num_envs = 2, .obs_size = 3, .act_size = 1, .task = "region"};
+}
+
+OwnedRegion MakeLinked(const std::string& name, RegionOptions options = {}) {
+  absl::StatusOr<OwnedRegion> region =
+      OwnedRegion::Create(name, Spec(), options);
+  EXPECT_TRUE(region.ok()) << region.status();
+  EXPECT_TRUE(region->Link().ok());
+  return *std::move(region);
+}
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// What `body` returns, run in a child process; its failures are printed.
+int InChild(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// A region whose engine was killed.
+void LeaveDead(const std::string& name) {
+  InChild([&] {
+    OwnedRegion region = MakeLinked(name);
+    kill(getpid(), SIGKILL);
+    return 0;
+  });
+  ASSERT_TRUE(Exists(RegionPath(name)));
+}
+
+TEST(Region, HasNoNameUntilItIsLinkedAndNoneAfterItsEnd) {
+  const std::string name = UniqueName();
+  {
+    absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(name, Spec(), {});
+    ASSERT_TRUE(region.ok());
+    EXPECT_FALSE(Exists(RegionPath(name)));
+    EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()),
+              ErrorCode::kNotReady);
+    ASSERT_TRUE(region->Link().ok());
+    EXPECT_TRUE(Exists(RegionPath(name)));
+    EXPECT_TRUE(AttachedRegion::Open(name).ok());
+  }
+  EXPECT_FALSE(Exists(RegionPath(name)));
+  EXPECT_FALSE(Exists(SpareLinkPath(name)));
+}
+
+TEST(Region, IsForItsUserAloneUnlessTheGroupIsLetIn) {
+  struct stat file;
+  const mode_t before = umask(0);
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(name);
+  ASSERT_EQ(stat(RegionPath(name).c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 07777, 0600u);
+  umask(0077);
+  const std::string shared_name = UniqueName();
+  const OwnedRegion shared = MakeLinked(shared_name, {.group_access = true});
+  ASSERT_EQ(stat(RegionPath(shared_name).c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 07777, 0660u);
+  umask(before);
+}
+
+TEST(Region, RefusesASecondEngineAndNamesTheFirst) {
+  const std::string name = UniqueName();
+  const OwnedRegion first = MakeLinked(name);
+  const absl::Status status = OwnedRegion::Create(name, Spec(), {}).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kAlreadyAttached);
+  EXPECT_NE(status.message().find(absl::StrCat("pid ", getpid())),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST(Region, OfTwoUnnamedOnesTheFirstToLinkWins) {
+  const std::string name = UniqueName();
+  absl::StatusOr<OwnedRegion> first = OwnedRegion::Create(name, Spec(), {});
+  absl::StatusOr<OwnedRegion> second = OwnedRegion::Create(name, Spec(), {});
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(second->Link().ok());
+  EXPECT_EQ(CodeOf(first->Link()), ErrorCode::kAlreadyAttached);
+  { const OwnedRegion loser = *std::move(first); }
+  EXPECT_TRUE(AttachedRegion::Open(name).ok());
+}
+
+TEST(Region, ADeadOneIsNotReadyForClientsAndIsTakenOverByAnEngine) {
+  const std::string name = UniqueName();
+  LeaveDead(name);
+  const absl::Status status = AttachedRegion::Open(name).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kNotReady);
+  EXPECT_NE(status.message().find("gone"), absl::string_view::npos);
+  const OwnedRegion region = MakeLinked(name);
+  EXPECT_TRUE(AttachedRegion::Open(name).ok());
+}
+
+TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
+  const std::string dead = UniqueName();
+  const std::string nameless = UniqueName();
+  const std::string alive = UniqueName();
+  LeaveDead(dead);
+  LeaveDead(nameless);
+  ASSERT_EQ(unlink(RegionPath(nameless).c_str()), 0);
+  const OwnedRegion living = MakeLinked(alive);
+  const OwnedRegion other = MakeLinked(UniqueName());
+  EXPECT_FALSE(Exists(RegionPath(dead)));
+  EXPECT_FALSE(Exists(SpareLinkPath(dead)));
+  EXPECT_FALSE(Exists(SpareLinkPath(nameless)));
+  EXPECT_TRUE(Exists(RegionPath(alive)));
+}
+
+TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
+  const std::string name = UniqueName();
+  int to_child[2];
+  int from_child[2];
+  ASSERT_EQ(pipe(to_child), 0);
+  ASSERT_EQ(pipe(from_child), 0);
+  // The engine forks a child that lives on, and is killed.
+  InChild([&] {
+    OwnedRegion region = MakeLinked(name);
+    if (fork() == 0) {
+      // Running: its fork handlers are done.
+      (void)!write(from_child[1], "r", 1);
+      close(to_child[1]);
+      char byte;
+      (void)!read(to_child[0], &byte, 1);  // until the test ends
+      _exit(0);
+    }
+    char running;
+    (void)!read(from_child[0], &running, 1);
+    kill(getpid(), SIGKILL);
+    return 0;
+  });
+  EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
+  const OwnedRegion next = MakeLinked(name);
+  for (const int fd :
+       {to_child[0], to_child[1], from_child[0], from_child[1]}) {
+    close(fd);
+  }
+}
+
+TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(name);
+  ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
+  // Meanwhile its place is not free.
+  EXPECT_EQ(CodeOf(OwnedRegion::Create(name, Spec(), {}).status()),
+            ErrorCode::kAlreadyAttached);
+  region.RestoreName();
+  EXPECT_TRUE(AttachedRegion::Open(name).ok());
+
+  ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
+  const UniqueFd other(
+      open(RegionPath(name).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  region.RestoreName();
+  EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
+  ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
+}
+
+TEST(Region, LeavesFilesAloneThatAreNoRegions) {
+  const std::string name = UniqueName();
+  const std::string path = RegionPath(name);
+  const auto expect_refused = [&](const char* what) {
+    EXPECT_EQ(CodeOf(OwnedRegion::Create(name, Spec(), {}).status()),
+              ErrorCode::kAlreadyAttached)
+        << what;
+    EXPECT_FALSE(AttachedRegion::Open(name).ok()) << what;
+    EXPECT_TRUE(Exists(path)) << what;
+    remove(path.c_str());
+  };
+  UniqueFd(open(path.c_str(), O_CREAT | O_RDWR, 0600));
+  expect_refused("an empty file");
+  {
+    const UniqueFd fd(open(path.c_str(), O_CREAT | O_RDWR, 0600));
+    ASSERT_EQ(ftruncate(fd.get(), 1 << 20), 0);
+  }
+  expect_refused("a file of zeroes");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  expect_refused("a FIFO");
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  expect_refused("a folder");
+  ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
+  EXPECT_EQ(CodeOf(OwnedRegion::Create(name, Spec(), {}).status()),
+            ErrorCode::kAlreadyAttached);
+  ASSERT_EQ(unlink(path.c_str()), 0);
+}
+
+TEST(Region, SaysWhatIsNeededWhenMemoryCannotHoldIt) {
+  RegionSpec huge = Spec();
+  huge.num_envs = 1 << 18;
+  huge.obs_size = 1 << 19;  // half a tebibyte each of obs and final_obs
+  const absl::Status status =
+      OwnedRegion::Create(UniqueName(), huge, {}).status();
+  EXPECT_TRUE(CodeOf(status) == ErrorCode::kOutOfSharedMemory ||
+              CodeOf(status) == ErrorCode::kInvalidArgument)
+      << status;
+  huge.num_envs = 1 << 15;
+  EXPECT_EQ(CodeOf(OwnedRegion::Create(UniqueName(), huge, {}).status()),
+            ErrorCode::kOutOfSharedMemory);
+}
+
+TEST(Region, AFullSharedMemoryIsAnErrorNow) {
+  constexpr int kNoNamespace = 77;
+  const int result = InChild([] {
+    if (unshare(CLONE_NEWNS) != 0 &&
+        unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+      return kNoNamespace;
+    }
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("tmpfs", kSharedMemoryDir, "tmpfs", 0, "size=2m") != 0) {
+      return kNoNamespace;
+    }
+    const std::string name = UniqueName();
+    const OwnedRegion fits = MakeLinked(name);  // a bit over 1 MiB
+    const absl::Status status =
+        OwnedRegion::Create(UniqueName(), Spec(), {}).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
+    EXPECT_NE(status.message().find("--shm-size"), absl::string_view::npos);
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (result == kNoNamespace) GTEST_SKIP() << "no mount namespace to be had";
+  EXPECT_EQ(result, 0);
+}
+
+TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  constexpr int kNoUser = 77;
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(name);
+  const int result = InChild([&] {
+    constexpr uid_t kNobody = 65534;
+    if (setgroups(0, nullptr) != 0 ||
+        setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      return kNoUser;
+    }
+    for (const absl::Status& status :
+         {AttachedRegion::Open(name).status(),
+          OwnedRegion::Create(name, Spec(), {}).status()}) {
+      EXPECT_EQ(CodeOf(status), ErrorCode::kAccessDenied) << status;
+      EXPECT_NE(status.message().find("root (uid 0)"), absl::string_view::npos)
+          << status;
+    }
+    // Another user's regions are not ours to remove either.
+    RemoveDeadRegions();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (result == kNoUser) GTEST_SKIP() << "no second user in this namespace";
+  EXPECT_EQ(result, 0);
+  EXPECT_TRUE(Exists(RegionPath(name)));
+}
+
+TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(name);
+  ASSERT_EQ(truncate(RegionPath(name).c_str(), 8192), 0);
+  EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()),
+            ErrorCode::kLayoutMismatch);
+  ASSERT_EQ(truncate(RegionPath(name).c_str(), 100), 0);
+  EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
+}
+
+TEST(Region, IsMappedOnceInAProcess) {
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(name);
+  const absl::StatusOr<AttachedRegion> client = AttachedRegion::Open(name);
+  ASSERT_TRUE(client.ok());
+  EXPECT_EQ(client->mapping()->base(), region.mapping()->base());
+  EXPECT_EQ(region.mapping()->HugePageBytes() % 4096, 0u);
+}
+
+TEST(Region, LeaksNoDescriptorOverManyLives) {
+  const auto open_descriptors = [] {
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+  };
+  const std::string name = UniqueName();
+  const int before = open_descriptors();
+  for (int i = 0; i < 20; ++i) {
+    const OwnedRegion region = MakeLinked(name);
+    EXPECT_TRUE(AttachedRegion::Open(name).ok());
+    EXPECT_FALSE(OwnedRegion::Create(name, Spec(), {}).ok());
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace tandem

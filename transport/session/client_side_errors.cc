@@ -1,0 +1,141 @@
+// What ClientSide says when something fails: expected, found, what to do next.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/session/client_side.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+std::string PrintableErrorText(const LrbcHeader& header) {
+  char text[sizeof(header.error_text)];
+  std::memcpy(text, header.error_text, sizeof(text));
+  return absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text))));
+}
+
+}  // namespace
+
+absl::Status ClientSide::EngineStatus() const {
+  const LrbcHeader& shared = *header();
+  // relaxed: the acquire that saw the answer ordered it.
+  auto code = static_cast<ErrorCode>(
+      shared.exchange_status.load(std::memory_order_relaxed));
+  if (code == ErrorCode::kOk) return absl::OkStatus();
+  if (!IsKnown(code)) code = ErrorCode::kEngineFailed;
+  return MakeError(
+      code, absl::StrCat("the engine reports: ", PrintableErrorText(shared)));
+}
+
+absl::Status ClientSide::Explain(ErrorCode code) const {
+  if (code == ErrorCode::kConcurrentUse) {  // Reconnect may replace the region
+    return MakeError(code,
+                     "another thread is inside a call on this client; give "
+                     "each thread its own client and engine, or lock around "
+                     "the calls");
+  }
+  const int64_t now = MonotonicNanos();
+  const LrbcHeader& shared = *header();
+  // relaxed: for people.
+  const PhaseSince phase =
+      UnpackPhase(shared.engine_phase.load(std::memory_order_relaxed));
+  const std::string engine =
+      absl::StrCat("the engine of region '", name_, "' (pid ",
+                   // relaxed: for people.
+                   shared.server_pid.load(std::memory_order_relaxed), ")");
+  switch (code) {
+    case ErrorCode::kOk:
+      return absl::OkStatus();
+    case ErrorCode::kPeerGone:
+      return MakeError(
+          code, phase.phase == Phase::kStopped
+                    ? absl::StrCat(engine,
+                                   " has stopped; start it again and call "
+                                   "reconnect(), or close()")
+                    : absl::StrCat(engine, " is gone: it died or was killed ",
+                                   "while ", Describe(phase, now),
+                                   "; start it again and call reconnect(), "
+                                   "or close()"));
+    case ErrorCode::kStepTimeout:
+      if (state_ != State::kPending) {
+        return MakeError(
+            code, absl::StrFormat(
+                      "%s did not answer a new client for %.2f s; it has been "
+                      "%s; is it stopped, or stuck? Try again, or restart it",
+                      engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+                      Describe(phase, now)));
+      }
+      return MakeError(
+          code,
+          absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
+                          "exchange is still pending: recv() waits on, "
+                          "reconnect() starts anew, close() leaves",
+                          engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+                          Describe(phase, now)));
+    case ErrorCode::kBrokenPeer:
+      return MakeError(
+          code,
+          absl::StrFormat(
+              "%s is in another session: expected frame_seq %d or %d and "
+              "attach_ack %d, found %d and %d; does another program write to "
+              "the region? reconnect(), or close()",
+              engine, seq_, seq_ + 1, hello_,
+              // relaxed: for people.
+              shared.frame_seq.load(std::memory_order_relaxed),
+              shared.attach_ack.load(std::memory_order_relaxed)));
+    case ErrorCode::kInvalidAction:
+      return MakeError(
+          code,
+          bad_action_ < 0
+              ? absl::StrFormat("actions: expected float32[%d, %d]; nothing "
+                                "was sent",
+                                arrays_.num_envs, arrays_.act_size)
+              : absl::StrFormat(
+                    "actions: expected finite values, found one that is not "
+                    "at [%d, %d]; nothing was sent",
+                    bad_action_ / arrays_.act_size,
+                    bad_action_ % arrays_.act_size));
+    case ErrorCode::kInvalidArgument:
+      return MakeError(code,
+                       absl::StrFormat("env_ids: expected indices in 0 .. %d; "
+                                       "nothing was sent",
+                                       arrays_.num_envs - 1));
+    case ErrorCode::kStepPending:
+      return MakeError(code,
+                       absl::StrCat("region '", name_,
+                                    "': the last exchange was not received; "
+                                    "call recv() first, or reconnect()"));
+    case ErrorCode::kNoStepPending:
+      return MakeError(code, absl::StrCat("region '", name_,
+                                          "': nothing was sent; call send() "
+                                          "before recv()"));
+    case ErrorCode::kForkedChild:
+      return MakeError(code,
+                       absl::StrCat("region '", name_,
+                                    "': this client belongs to the parent of "
+                                    "this process; make a client after fork, "
+                                    "or use the spawn start method"));
+    case ErrorCode::kClosed:
+      return MakeError(code, absl::StrCat("region '", name_,
+                                          "': the client was closed; make a "
+                                          "new one"));
+    case ErrorCode::kInterrupted:
+      return MakeError(code,
+                       absl::StrCat("interrupted while waiting for ", engine,
+                                    "; the exchange is still pending"));
+    default: {
+      absl::Status status = EngineStatus();
+      return CodeOf(status) == code ? status : MakeError(code, MeaningOf(code));
+    }
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,227 @@
+// Sleeps here are an hour long: a wake that is lost is a hang, which the
+// watchdog ends.
+#include "transport/wait/doorbell.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "schema/layout/shared_word.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kHourNs = 3'600'000'000'000;
+
+// What one side waits for and sleeps on.
+struct Side {
+  alignas(128) SharedWord<uint32_t> turn{};
+  alignas(128) SharedWord<uint32_t> bell_word{};
+  alignas(128) SharedWord<uint32_t> sleepers{};
+
+  Doorbell bell() { return Doorbell(&bell_word, &sleepers); }
+  uint32_t rings() const { return bell_word.load(std::memory_order_relaxed); }
+  uint32_t asleep() const { return sleepers.load(std::memory_order_relaxed); }
+};
+
+class DoorbellTest : public testing::Test {
+ protected:
+  void SetUp() override { alarm(240); }
+  void TearDown() override { alarm(0); }
+};
+
+TEST_F(DoorbellTest, IsNotRungWhenNobodySleeps) {
+  Side side;
+  side.bell().RingIfAwaited();
+  EXPECT_EQ(side.rings(), 0U);
+}
+
+TEST_F(DoorbellTest, IsRungWhenSomebodySaidThatItSleeps) {
+  Side side;
+  side.sleepers.store(1, std::memory_order_relaxed);
+  side.bell().RingIfAwaited();
+  EXPECT_EQ(side.rings(), 1U);
+}
+
+TEST_F(DoorbellTest, ForgetsTheSleepersOfADeadOwner) {
+  Side side;
+  side.sleepers.store(3, std::memory_order_relaxed);
+  side.bell().ForgetSleepers();
+  side.bell().RingIfAwaited();
+  EXPECT_EQ(side.rings(), 0U);
+}
+
+TEST_F(DoorbellTest, DoesNotSleepWhenReady) {
+  Side side;
+  EXPECT_FALSE(side.bell().SleepUnless([] { return true; }, kHourNs));
+  EXPECT_EQ(side.asleep(), 0U);
+}
+
+TEST_F(DoorbellTest, AnnouncesTheSleeperBeforeTheLastLook) {
+  Side side;
+  uint32_t announced = 0;
+  EXPECT_FALSE(side.bell().SleepUnless(
+      [&] {
+        announced = side.asleep();
+        return true;
+      },
+      kHourNs));
+  EXPECT_EQ(announced, 1U);
+}
+
+TEST_F(DoorbellTest, ARingBetweenTheLastLookAndTheSleepIsNotLost) {
+  Side side;
+  EXPECT_FALSE(side.bell().SleepUnless(
+      [&] {
+        side.bell().RingIfAwaited();
+        return false;
+      },
+      kHourNs));
+  EXPECT_EQ(side.rings(), 1U);
+}
+
+TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
+  Side side;
+  for (const uint32_t garbage : {0U, 1U, 0xFFFFFFFFU}) {
+    side.bell_word.store(garbage, std::memory_order_relaxed);
+    side.sleepers.store(garbage, std::memory_order_relaxed);
+    EXPECT_FALSE(side.bell().SleepUnless([] { return false; }, 1000));
+    EXPECT_EQ(side.asleep(), garbage);
+  }
+}
+
+TEST_F(DoorbellTest, OneRingWakesEverySleeper) {
+  constexpr uint32_t kThreads = 4;
+  Side side;
+  const auto sleep = [&side] {
+    const auto rung = [&side] {
+      return side.turn.load(std::memory_order_acquire) == 1;
+    };
+    while (!rung()) side.bell().SleepUnless(rung, kHourNs);
+  };
+  std::thread threads[kThreads];
+  for (std::thread& thread : threads) thread = std::thread(sleep);
+  while (side.asleep() < kThreads) sched_yield();
+  side.turn.store(1, std::memory_order_release);
+  side.bell().RingIfAwaited();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(side.asleep(), 0U);
+}
+
+// Waits for its turns 1 to `count`; gives the other its turn `ahead` later.
+void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
+              uint64_t* plain_counter) {
+  for (uint32_t i = 1; i <= count; ++i) {
+    const auto my_turn = [&] {
+      return own.turn.load(std::memory_order_acquire) == i;
+    };
+    while (!my_turn()) own.bell().SleepUnless(my_turn, kHourNs);
+    ++*plain_counter;  // ordered by the turns alone
+    other.turn.store(i + ahead, std::memory_order_release);
+    other.bell().RingIfAwaited();
+  }
+}
+
+constexpr uint32_t kHandOvers = 50'000;  // each way
+
+// Keeps the calling thread on the `index`th of `allowed`, modulo their number.
+void PinTo(int index, const cpu_set_t& allowed) {
+  index %= CPU_COUNT(&allowed);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed) || index-- > 0) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+TEST_F(DoorbellTest, LosesNoWakeBetweenTwoThreads) {
+  Side first;
+  Side second;
+  uint64_t counter = 0;
+  second.turn.store(1, std::memory_order_release);
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  std::thread thread([&] {
+    PinTo(0, before);
+    HandOver(second, first, kHandOvers, 0, &counter);
+  });
+  PinTo(1, before);
+  HandOver(first, second, kHandOvers, 1, &counter);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  thread.join();
+  EXPECT_EQ(counter, 2 * kHandOvers);
+}
+
+// The ringer doesn't sleep, so that its store and its look at the sleepers meet
+// the other at every step of its going to sleep. Without the ringer's fence
+// this hangs in most runs.
+TEST_F(DoorbellTest, LosesNoWakeToARingerThatIsQuick) {
+  constexpr uint32_t kRounds = 2 * kHandOvers;
+  Side side;
+  SharedWord<uint32_t> seen{};
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two cores";
+  std::thread sleeping([&] {
+    PinTo(0, before);
+    for (uint32_t i = 1; i <= kRounds; ++i) {
+      const auto my_turn = [&] {
+        return side.turn.load(std::memory_order_acquire) == i;
+      };
+      while (!my_turn()) side.bell().SleepUnless(my_turn, kHourNs);
+      seen.store(i, std::memory_order_release);
+    }
+  });
+  PinTo(1, before);
+  for (uint32_t i = 1; i <= kRounds; ++i) {
+    // Looking at the sleepers brings their word into the cache: a load that
+    // overtakes the store needs that.
+    for (uint32_t look = 0; look < i % 256; ++look) (void)side.asleep();
+    side.turn.store(i, std::memory_order_release);
+    side.bell().RingIfAwaited();
+    while (seen.load(std::memory_order_acquire) != i) {
+    }
+  }
+  sleeping.join();
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
+// On one core a side that doesn't sleep keeps the other from running.
+TEST_F(DoorbellTest, LosesNoWakeBetweenTwoProcessesOnOneCore) {
+  struct Shared {
+    Side first;
+    Side second;
+    uint64_t counter;
+  };
+  void* mapping = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  auto* shared = static_cast<Shared*>(mapping);
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  PinTo(0, before);
+  shared->second.turn.store(1, std::memory_order_release);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(240);
+    HandOver(shared->second, shared->first, kHandOvers, 0, &shared->counter);
+    _exit(0);
+  }
+  HandOver(shared->first, shared->second, kHandOvers, 1, &shared->counter);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(shared->counter, 2 * kHandOvers);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  munmap(mapping, sizeof(Shared));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,121 @@
+#include "transport/wait/spin_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace tandem {
+namespace {
+
+// Waits that end by sleeping, until the budget is gone. Returns how many.
+int FailUntilGone(SpinBudget& budget) {
+  int waits = 0;
+  while (budget.ForThisWait() > 0) {
+    budget.Failed();
+    ++waits;
+    if (waits > 1000) break;
+  }
+  return waits;
+}
+
+// How many waits sleep at once before one probes.
+int WaitsUntilProbe(SpinBudget& budget) {
+  int waits = 0;
+  while (budget.ForThisWait() == 0 && waits < 10'000) ++waits;
+  return waits;
+}
+
+TEST(SpinBudget, StartsWithTheLongestSpin) {
+  SpinBudget budget;
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+}
+
+TEST(SpinBudget, IsGoneAfterAFewWaitsThatDidNotPay) {
+  SpinBudget budget;
+  EXPECT_LE(FailUntilGone(budget), 10);
+  EXPECT_EQ(budget.ForThisWait(), 0);
+}
+
+TEST(SpinBudget, ShrinksWithEachWaitThatDidNotPay) {
+  SpinBudget budget;
+  int64_t last = budget.ForThisWait();
+  while (last > 0) {
+    budget.Failed();
+    const int64_t now = budget.ForThisWait();
+    EXPECT_LT(now, last);
+    EXPECT_TRUE(now == 0 || now >= SpinBudget::kShortestNs);
+    last = now;
+  }
+}
+
+TEST(SpinBudget, StaysWhileSpinningPays) {
+  SpinBudget budget;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_GT(budget.ForThisWait(), 0);
+    budget.Paid(10'000);
+  }
+  EXPECT_GE(budget.ForThisWait(), 20'000);  // twice what was needed
+}
+
+TEST(SpinBudget, FallsSlowlyToTwiceWhatQuickAnswersNeed) {
+  SpinBudget budget;
+  budget.Paid(0);
+  EXPECT_GT(budget.ForThisWait(), SpinBudget::kLongestNs / 2);
+  for (int i = 0; i < 1000; ++i) budget.Paid(0);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kShortestNs);
+  for (int i = 0; i < 1000; ++i) budget.Paid(3000);
+  EXPECT_EQ(budget.ForThisWait(), 6000);
+}
+
+TEST(SpinBudget, RisesAtOnceWhenAnswersTakeLonger) {
+  SpinBudget budget;
+  for (int i = 0; i < 1000; ++i) budget.Paid(0);
+  budget.Paid(10'000);
+  EXPECT_EQ(budget.ForThisWait(), 20'000);
+  budget.Paid(1'000'000);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+}
+
+TEST(SpinBudget, ProbesEverMoreRarelyWhileProbesFail) {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  // FailUntilGone's last look was the first of these waits.
+  EXPECT_EQ(WaitsUntilProbe(budget), 14);
+  int last = 15;
+  for (int i = 0; i < 6; ++i) {
+    budget.Failed();
+    const int now = WaitsUntilProbe(budget);
+    EXPECT_EQ(now, 2 * last + 1);
+    last = now;
+  }
+  EXPECT_EQ(last, 1023);
+  for (int i = 0; i < 3; ++i) {
+    budget.Failed();
+    EXPECT_EQ(WaitsUntilProbe(budget), 1023);
+  }
+}
+
+TEST(SpinBudget, AProbeThatPaysBringsSpinningBack) {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  WaitsUntilProbe(budget);
+  budget.Failed();
+  WaitsUntilProbe(budget);
+  budget.Paid(5000);
+  EXPECT_EQ(budget.ForThisWait(), 10'000);
+  FailUntilGone(budget);
+  EXPECT_EQ(WaitsUntilProbe(budget), 14);  // as at first
+}
+
+TEST(SpinBudget, AProbeWithoutOutcomeIsRepeated) {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  WaitsUntilProbe(budget);
+  // Deadlines passed, say: neither Paid nor Failed.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,237 @@
+#include "transport/wait/waiter.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "schema/layout/error_codes.h"
+#include "schema/layout/shared_word.h"
+#include "transport/base/clock.h"
+#include "transport/wait/doorbell.h"
+
+namespace tandem {
+namespace {
+
+// Counts its calls, and answers `code` from call number `from` on.
+struct CountingWatch : WaitWatch {
+  ErrorCode Check(int64_t, bool interrupted) override {
+    ++calls;
+    interruptions += interrupted;
+    return calls >= from ? code : ErrorCode::kOk;
+  }
+  int calls = 0;
+  int interruptions = 0;
+  int from = 1;
+  ErrorCode code = ErrorCode::kOk;
+};
+
+class WaiterTest : public testing::TestWithParam<WaitStrategy> {
+ protected:
+  void SetUp() override { alarm(60); }
+  void TearDown() override { alarm(0); }
+
+  uint32_t asleep() const { return sleepers_.load(std::memory_order_relaxed); }
+
+  SharedWord<uint32_t> bell_{};
+  SharedWord<uint32_t> sleepers_{};
+  CountingWatch watch_;
+  Waiter waiter_{Doorbell(&bell_, &sleepers_), GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(AllStrategies, WaiterTest,
+                         testing::Values(WaitStrategy::kSpin,
+                                         WaitStrategy::kAdaptive,
+                                         WaitStrategy::kBlock));
+
+TEST_P(WaiterTest, ReturnsAtOnceWhenReady) {
+  int looks = 0;
+  EXPECT_EQ(
+      waiter_.Until([&] { return ++looks > 0; }, Deadline::Infinite(), watch_),
+      ErrorCode::kOk);
+  EXPECT_EQ(looks, 1);
+  EXPECT_EQ(watch_.calls, 0);
+}
+
+TEST_P(WaiterTest, LooksNoMoreOnceReady) {
+  for (const int yes : {1, 2, 3, 30, 300}) {
+    int looks = 0;
+    EXPECT_EQ(waiter_.Until([&] { return ++looks == yes; },
+                            Deadline::Infinite(), watch_),
+              ErrorCode::kOk);
+    EXPECT_EQ(looks, yes);
+  }
+}
+
+TEST_P(WaiterTest, LooksOnceOnADeadlineOfNow) {
+  int looks = 0;
+  EXPECT_EQ(waiter_.Until([&] { return ++looks > 1; }, Deadline::Now(), watch_),
+            ErrorCode::kStepTimeout);
+  EXPECT_EQ(looks, 1);
+  EXPECT_EQ(waiter_.Until([] { return true; }, Deadline::Now(), watch_),
+            ErrorCode::kOk);
+  EXPECT_EQ(watch_.calls, 0);
+}
+
+TEST_P(WaiterTest, LooksOnADeadlineThatHasPassed) {
+  const Deadline deadline = Deadline::After(1e-9);
+  while (!deadline.PassedAt(MonotonicNanos())) {
+  }
+  EXPECT_EQ(waiter_.Until([] { return false; }, deadline, watch_),
+            ErrorCode::kStepTimeout);
+  EXPECT_EQ(waiter_.Until([] { return true; }, deadline, watch_),
+            ErrorCode::kOk);
+}
+
+TEST_P(WaiterTest, TimesOutAtTheDeadlineAndNotBefore) {
+  for (const double secs : {1e-6, 1e-4, 5e-3}) {
+    const Deadline deadline = Deadline::After(secs);
+    EXPECT_EQ(waiter_.Until([] { return false; }, deadline, watch_),
+              ErrorCode::kStepTimeout);
+    EXPECT_TRUE(deadline.PassedAt(MonotonicNanos()));
+    EXPECT_EQ(asleep(), 0U);
+  }
+}
+
+TEST_P(WaiterTest, TheLastLookAtTheDeadlineWins) {
+  const Deadline deadline = Deadline::After(1e-3);
+  EXPECT_EQ(waiter_.Until([&] { return deadline.PassedAt(MonotonicNanos()); },
+                          deadline, watch_),
+            ErrorCode::kOk);
+}
+
+TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
+  watch_.code = ErrorCode::kPeerGone;
+  watch_.from = 3;
+  EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::Infinite(), watch_),
+            ErrorCode::kPeerGone);
+  EXPECT_EQ(watch_.calls, 3);
+  EXPECT_EQ(asleep(), 0U);
+}
+
+TEST_P(WaiterTest, ALastLookWinsOverTheWatch) {
+  watch_.code = ErrorCode::kPeerGone;
+  EXPECT_EQ(waiter_.Until([&] { return watch_.calls > 0; },
+                          Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+}
+
+TEST_P(WaiterTest, AsksTheWatchOnlyOnALongWait) {
+  watch_.code = ErrorCode::kPeerGone;
+  const int64_t start = MonotonicNanos();
+  EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::Infinite(), watch_),
+            ErrorCode::kPeerGone);
+  EXPECT_GE(MonotonicNanos() - start, 1'000'000);
+}
+
+TEST_P(WaiterTest, SeesAPeerThatRingsNoBell) {
+  SharedWord<uint32_t> word{};
+  std::thread peer([&] { word.store(1, std::memory_order_release); });
+  EXPECT_EQ(
+      waiter_.Until([&] { return word.load(std::memory_order_acquire) == 1; },
+                    Deadline::Infinite(), watch_),
+      ErrorCode::kOk);
+  peer.join();
+}
+
+TEST_P(WaiterTest, WaitsOnWhenTheBellRingsForSomethingElse) {
+  Doorbell bell(&bell_, &sleepers_);
+  int looks = 0;
+  EXPECT_EQ(waiter_.Until(
+                [&] {
+                  bell.RingIfAwaited();
+                  return ++looks > 1000;
+                },
+                Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_EQ(looks > 1000, true);
+}
+
+TEST_P(WaiterTest, SleepsAsItsStrategySays) {
+  // What the second look, the first that can be a sleeper's, sees; and the
+  // most that any sees.
+  int looks = 0;
+  uint32_t at_second_look = 0;
+  uint32_t most = 0;
+  EXPECT_EQ(waiter_.Until(
+                [&] {
+                  if (++looks == 2) at_second_look = asleep();
+                  most = std::max(most, asleep());
+                  return false;
+                },
+                Deadline::After(5e-3), watch_),
+            ErrorCode::kStepTimeout);
+  EXPECT_EQ(most, GetParam() == WaitStrategy::kSpin ? 0U : 1U);
+  EXPECT_EQ(at_second_look, GetParam() == WaitStrategy::kBlock ? 1U : 0U);
+}
+
+class AdaptiveWaiterTest : public WaiterTest {};
+INSTANTIATE_TEST_SUITE_P(Adaptive, AdaptiveWaiterTest,
+                         testing::Values(WaitStrategy::kAdaptive));
+
+TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
+  for (int i = 0; i < 20; ++i) {
+    // The condition comes true only for one who sleeps.
+    int looks = 0;
+    EXPECT_EQ(waiter_.Until(
+                  [&] {
+                    ++looks;
+                    return asleep() == 1;
+                  },
+                  Deadline::Infinite(), watch_),
+              ErrorCode::kOk);
+    if (i >= 10 && i < 15) {
+      EXPECT_EQ(looks, 2);  // at first, and as a sleeper
+    }
+  }
+}
+
+class SleepingWaiterTest : public WaiterTest {};
+INSTANTIATE_TEST_SUITE_P(SleepingStrategies, SleepingWaiterTest,
+                         testing::Values(WaitStrategy::kAdaptive,
+                                         WaitStrategy::kBlock));
+
+// A signal whose handler runs during the sleep reaches the watch, whether or
+// not the handler asks for restarted system calls.
+TEST_P(SleepingWaiterTest, ASignalReachesTheWatch) {
+  for (const int flags : {0, SA_RESTART}) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = flags;
+    struct sigaction before;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    struct InterruptedWatch : CountingWatch {
+      ErrorCode Check(int64_t now_ns, bool interrupted) override {
+        (void)CountingWatch::Check(now_ns, interrupted);
+        return interrupted ? ErrorCode::kInterrupted : ErrorCode::kOk;
+      }
+    } watch;
+    std::atomic<bool> done = false;
+    const pthread_t waiting = pthread_self();
+    std::thread signalling([&] {
+      while (!done.load(std::memory_order_acquire)) {
+        if (asleep() > 0) pthread_kill(waiting, SIGUSR1);
+        sched_yield();
+      }
+    });
+    EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::Infinite(), watch),
+              ErrorCode::kInterrupted);
+    EXPECT_EQ(watch.interruptions, 1);
+    // It may be waited for again.
+    EXPECT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch),
+              ErrorCode::kOk);
+    done.store(true, std::memory_order_release);
+    signalling.join();
+    EXPECT_EQ(asleep(), 0U);
+    ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+  }
+}
+
+}  // namespace
+}  // namespace tandem
