@@ -39,10 +39,10 @@ class EngineHost {
     std::string name;
     // Environment i starts from seed + i; without it, from what the engine
     // chooses.
-    std::optional<uint64_t> seed;
-    EngineSide::Options side;
+    std::optional<uint64_t> seed = {};
+    EngineSide::Options side = {};
     // Told what happens, a line at a time: clients that come, leave, break.
-    std::function<void(absl::string_view)> log;
+    std::function<void(absl::string_view)> log = {};
   };
 
   // Resets every environment into a region of the name, then opens it to

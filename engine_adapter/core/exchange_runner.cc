@@ -1,7 +1,9 @@
 #include "engine_adapter/core/exchange_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -19,12 +21,36 @@ absl::Status Guarded(Call call) {
   }
 }
 
+bool AllZero(std::span<const uint8_t> flags) {
+  return flags[0] == 0 &&
+         std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) == 0;
+}
+
+// dones = terminateds or truncateds, all of them 0 or 1; whether any is 1.
+// Eight at a time: an environment's flags cost no more than a part of a cycle.
+bool MarkDones(const StepArrays& arrays) {
+  uint64_t any = 0;
+  for (size_t at = 0; at < arrays.num_envs; at += sizeof(uint64_t)) {
+    const size_t bytes = std::min(sizeof(uint64_t), arrays.num_envs - at);
+    uint64_t terminateds = 0;
+    uint64_t truncateds = 0;
+    std::memcpy(&terminateds, &arrays.terminateds[at], bytes);
+    std::memcpy(&truncateds, &arrays.truncateds[at], bytes);
+    const uint64_t dones = terminateds | truncateds;
+    std::memcpy(&arrays.dones[at], &dones, bytes);
+    any |= dones;
+  }
+  return any != 0;
+}
+
 }  // namespace
 
 ExchangeRunner::ExchangeRunner(Engine* engine, const StepArrays* arrays)
     : engine_(engine), arrays_(arrays), reset_next_(arrays->num_envs, 0) {
   to_reset_.reserve(arrays->num_envs);
-  to_step_.reserve(arrays->num_envs);
+  some_to_step_.reserve(arrays->num_envs);
+  all_.resize(arrays->num_envs);
+  std::iota(all_.begin(), all_.end(), 0U);
 }
 
 absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
@@ -37,8 +63,12 @@ absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
 }
 
 absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
+  if (kind == ExchangeKind::kStep && AllZero(arrays_->resets) &&
+      AllZero(reset_next_)) {
+    return Step(all_, autoreset);
+  }
   to_reset_.clear();
-  to_step_.clear();
+  some_to_step_.clear();
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
     const uint8_t flags = arrays_->resets[env];
     if (flags != 0) {
@@ -50,12 +80,13 @@ absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
       if (reset_next_[env] != 0) {
         to_reset_.push_back({.env = env, .seed = {}});
       } else {
-        to_step_.push_back(env);
+        some_to_step_.push_back(env);
       }
     }
   }
   if (absl::Status status = ResetListed(); !status.ok()) return status;
-  return StepListed(autoreset);
+  return some_to_step_.empty() ? absl::OkStatus()
+                               : Step(some_to_step_, autoreset);
 }
 
 absl::Status ExchangeRunner::ResetListed() {
@@ -70,22 +101,23 @@ absl::Status ExchangeRunner::ResetListed() {
   return Guarded([&] { return engine_->Reset(to_reset_, arrays_->obs); });
 }
 
-absl::Status ExchangeRunner::StepListed(AutoresetMode autoreset) {
-  if (to_step_.empty()) return absl::OkStatus();
+// Of kind kStep: whom it does not step was reset, and so has no flag.
+absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
+                                  AutoresetMode autoreset) {
   const StepIo io = {.actions = arrays_->actions,
                      .obs = arrays_->obs,
                      .rewards = arrays_->rewards,
                      .terminateds = arrays_->terminateds,
                      .truncateds = arrays_->truncateds};
-  absl::Status status = Guarded([&] { return engine_->Step(to_step_, io); });
+  absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
   if (!status.ok()) return status;
+  if (!MarkDones(*arrays_) || autoreset == AutoresetMode::kDisabled) {
+    return absl::OkStatus();
+  }
 
   to_reset_.clear();
-  for (const uint32_t env : to_step_) {
-    const bool done =
-        arrays_->terminateds[env] != 0 || arrays_->truncateds[env] != 0;
-    arrays_->dones[env] = done ? 1 : 0;
-    if (!done || autoreset == AutoresetMode::kDisabled) continue;
+  for (const uint32_t env : envs) {
+    if (arrays_->dones[env] == 0) continue;
     if (autoreset == AutoresetMode::kNextStep) {
       reset_next_[env] = 1;
       continue;

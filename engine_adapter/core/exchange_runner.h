@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,12 +40,13 @@ class ExchangeRunner {
 
  private:
   absl::Status ResetListed();
-  absl::Status StepListed(AutoresetMode autoreset);
+  absl::Status Step(std::span<const uint32_t> envs, AutoresetMode autoreset);
 
   Engine* engine_;
   const StepArrays* arrays_;
   std::vector<ResetRequest> to_reset_;
-  std::vector<uint32_t> to_step_;
+  std::vector<uint32_t> some_to_step_;  // when not all are
+  std::vector<uint32_t> all_;
   std::vector<uint8_t> reset_next_;  // NEXT_STEP: the episode has ended
 };
 

@@ -51,22 +51,34 @@ class Doorbell {
     FutexWakeAll(bell_->address());
   }
 
-  // Owner: sleeps for `slice_ns` at most, unless `ready()` already; returns
-  // whether a signal handler cut the sleep short. `ready` must load with
-  // acquire what the ringer stored. One system call.
+  // How a sleep ended.
+  enum class Wake : uint8_t {
+    kReady,    // it did not begin: the condition held
+    kRung,     // the bell rang
+    kSignal,   // a signal handler ran
+    kSilence,  // neither: the slice is over
+  };
+
+  // Owner: sleeps for `slice_ns` at most, unless `ready()` already. `ready`
+  // must load with acquire what the ringer stored. One system call.
   template <typename Ready>
-  bool SleepUnless(Ready&& ready, int64_t slice_ns) {
+  Wake SleepUnless(Ready&& ready, int64_t slice_ns) {
     // relaxed: a stale value only makes futex(2) return at once.
     const uint32_t seen = bell_->load(std::memory_order_relaxed);
     // relaxed: the fence below orders it before ready's loads.
     sleepers_->fetch_add(1, std::memory_order_relaxed);
     // SYNC(doorbell.dekker): fence; our announcement, then ready's loads.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const bool interrupted =
-        !ready() && FutexWait(bell_->address(), seen, slice_ns);
+    Wake wake = Wake::kReady;
+    if (!ready()) {
+      const bool signalled = FutexWait(bell_->address(), seen, slice_ns);
+      // relaxed: as above.
+      const bool rung = bell_->load(std::memory_order_relaxed) != seen;
+      wake = rung ? Wake::kRung : signalled ? Wake::kSignal : Wake::kSilence;
+    }
     // relaxed: a late sight of it costs the ringer one needless wake.
     sleepers_->fetch_sub(1, std::memory_order_relaxed);
-    return interrupted;
+    return wake;
   }
 
   // Owner: forgets the sleepers of an owner that died asleep. Only when no

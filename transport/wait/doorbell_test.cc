@@ -59,30 +59,33 @@ TEST_F(DoorbellTest, ForgetsTheSleepersOfADeadOwner) {
 
 TEST_F(DoorbellTest, DoesNotSleepWhenReady) {
   Side side;
-  EXPECT_FALSE(side.bell().SleepUnless([] { return true; }, kHourNs));
+  EXPECT_EQ(side.bell().SleepUnless([] { return true; }, kHourNs),
+            Doorbell::Wake::kReady);
   EXPECT_EQ(side.asleep(), 0U);
 }
 
 TEST_F(DoorbellTest, AnnouncesTheSleeperBeforeTheLastLook) {
   Side side;
   uint32_t announced = 0;
-  EXPECT_FALSE(side.bell().SleepUnless(
+  const Doorbell::Wake wake = side.bell().SleepUnless(
       [&] {
         announced = side.asleep();
         return true;
       },
-      kHourNs));
+      kHourNs);
+  EXPECT_EQ(wake, Doorbell::Wake::kReady);
   EXPECT_EQ(announced, 1U);
 }
 
 TEST_F(DoorbellTest, ARingBetweenTheLastLookAndTheSleepIsNotLost) {
   Side side;
-  EXPECT_FALSE(side.bell().SleepUnless(
+  const Doorbell::Wake wake = side.bell().SleepUnless(
       [&] {
         side.bell().RingIfAwaited();
         return false;
       },
-      kHourNs));
+      kHourNs);
+  EXPECT_EQ(wake, Doorbell::Wake::kRung);
   EXPECT_EQ(side.rings(), 1U);
 }
 
@@ -91,7 +94,8 @@ TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
   for (const uint32_t garbage : {0U, 1U, 0xFFFFFFFFU}) {
     side.bell_word.store(garbage, std::memory_order_relaxed);
     side.sleepers.store(garbage, std::memory_order_relaxed);
-    EXPECT_FALSE(side.bell().SleepUnless([] { return false; }, 1000));
+    EXPECT_EQ(side.bell().SleepUnless([] { return false; }, 1000),
+              Doorbell::Wake::kSilence);
     EXPECT_EQ(side.asleep(), garbage);
   }
 }
