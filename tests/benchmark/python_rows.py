@@ -83,8 +83,9 @@ def _measure(step: Step, engine: Engine, size: Size, seconds: float) -> Group:
     steps: list[int] = []
     cycles: list[int] = []
     now = time.perf_counter_ns
-    warmup = warmup_of(size)
-    for i in range(-warmup, size.exchanges):
+    # Longer than that, if need be: the scheduler spreads two processes over the cores in its own time.
+    warm = now() + 30_000_000
+    for i in _endless_until(lambda: now() >= warm, -warmup_of(size), size.exchanges):
         if i == 0:
             engine_cpu = engine.cpu_nanos()
             client_cpu = time.process_time_ns()
@@ -114,6 +115,16 @@ def _measure(step: Step, engine: Engine, size: Size, seconds: float) -> Group:
         client_cpu=client_cpu / len(steps),
         engine_cpu=engine_cpu / len(steps),
     )
+
+
+def _endless_until(warm: Callable[[], bool], first: int, end: int) -> Iterator[int]:
+    """Counts from first (negative) to end - 1, but goes on from -2 instead of 0 until it is warm."""
+    i = first
+    while i < end:
+        if i == 0 and not warm():
+            i = -2
+        yield i
+        i += 1
 
 
 def _quantile(values: list[int], q: float) -> int:

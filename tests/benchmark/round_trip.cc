@@ -41,7 +41,9 @@ ABSL_FLAG(uint32_t, envs, 1, "environments");
 ABSL_FLAG(uint32_t, obs, 4, "floats of an observation");
 ABSL_FLAG(uint32_t, act, 1, "floats of an action");
 ABSL_FLAG(int, exchanges, 1000, "how many to measure");
-ABSL_FLAG(int, warmup, 100, "how many to make before");
+ABSL_FLAG(int, warmup, 100,
+          "how many to make before, at least, and for 30 ms: the scheduler "
+          "spreads two processes over the cores in its own time");
 ABSL_FLAG(double, seconds, 2.0,
           "stop measuring after that long; ten are measured at least");
 ABSL_FLAG(std::string, region, "", "name of the region; empty: a unique one");
@@ -137,7 +139,9 @@ int Measure(Row& row, const Size& size, pid_t engine, int cpu_answers) {
   int64_t client_cpu = 0;
   int64_t engine_cpu = 0;
   float sum = 0;
+  const Deadline warm = Deadline::After(0.03);
   for (int i = -warmup; i < exchanges; ++i) {
+    if (i == 0 && !warm.PassedAt(MonotonicNanos())) i = -2;
     if (i == 0) {
       end = Deadline::After(absl::GetFlag(FLAGS_seconds));
       engine_cpu = AskCpuNanos(engine, cpu_answers);

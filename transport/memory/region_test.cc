@@ -139,26 +139,30 @@ TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
 
 TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
   const std::string name = UniqueName();
-  int to_child[2], to_engine[2];
+  int to_child[2];
+  int from_child[2];
   ASSERT_EQ(pipe(to_child), 0);
-  ASSERT_EQ(pipe(to_engine), 0);
+  ASSERT_EQ(pipe(from_child), 0);
   // The engine forks a child that lives on, and is killed.
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
-    char byte = 0;
     if (fork() == 0) {
-      (void)!write(to_engine[1], &byte, 1);  // its fork handler has run
+      // Running: its fork handlers are done.
+      (void)!write(from_child[1], "r", 1);
       close(to_child[1]);
+      char byte;
       (void)!read(to_child[0], &byte, 1);  // until the test ends
       _exit(0);
     }
-    (void)!read(to_engine[0], &byte, 1);
+    char running;
+    (void)!read(from_child[0], &running, 1);
     kill(getpid(), SIGKILL);
     return 0;
   });
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
   const OwnedRegion next = MakeLinked(name);
-  for (const int fd : {to_child[0], to_child[1], to_engine[0], to_engine[1]}) {
+  for (const int fd :
+       {to_child[0], to_child[1], from_child[0], from_child[1]}) {
     close(fd);
   }
 }
