@@ -223,9 +223,10 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   ++frame_seq_;
   // SYNC(lockstep.frame): release; results and cleared flags before the number.
   header_->frame_seq.store(frame_seq_, std::memory_order_release);
+  // Before the bell: waking the client belongs to the way, not to the step.
+  const int64_t now = MonotonicNanos();
   client_bell_.RingIfAwaited();
   // The client runs already; the books are done beside it.
-  const int64_t now = MonotonicNanos();
   SetPhase(Phase::kIdle, now);
   RecordStepTime(&header_->engine_step_times,
                  static_cast<uint64_t>(now - taken_at_ns_));

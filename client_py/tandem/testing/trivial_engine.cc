@@ -9,12 +9,13 @@
 //   reward   = sum of the environment's actions
 //   An episode is truncated after 10 steps; an action of 100 or more terminates
 //   it. The first environment's first action can ask for misbehaviour:
-//     -1001 reports a failure   -1002 exits at once   -1003 never answers
+//     -1001 reports a failure   -1002 exits at once   -1003 answers no more
 //     -1004 prints 100 lines, then exits at once
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +48,16 @@ namespace tandem {
 namespace {
 
 EngineSide* running = nullptr;
+
+// Writers: the SIGTERM handler and the launcher's watch; reader: the engine's
+// thread, for no more than itself.
+std::atomic<bool> stopping{false};
+
+void Stop() {
+  // relaxed: nothing is read on the strength of it.
+  stopping.store(true, std::memory_order_relaxed);
+  running->RequestStop();
+}
 
 class TrivialEngine {
  public:
@@ -130,7 +141,9 @@ class TrivialEngine {
       return true;
     }
     if (wish == -1003) {
-      for (;;) pause();
+      // relaxed: as in Stop.
+      while (!stopping.load(std::memory_order_relaxed)) usleep(1000);
+      return true;
     }
     if (wish == -1004) {
       for (int i = 0; i < 100; ++i) std::fprintf(stderr, "line %d\n", i);
@@ -169,13 +182,13 @@ int Main() {
                          {});
   if (!side.ok()) return Refuse(std::string(side.status().message()));
   running = &*side;
-  signal(SIGTERM, [](int) { running->RequestStop(); });
+  signal(SIGTERM, [](int) { Stop(); });
   if (const int fd = absl::GetFlag(FLAGS_launcher_fd); fd >= 0) {
     std::thread([fd] {
       char byte;
       while (read(fd, &byte, 1) > 0) {
       }
-      running->RequestStop();
+      Stop();
     }).detach();
   }
   TrivialEngine engine(&*side, absl::GetFlag(FLAGS_episode_steps));
