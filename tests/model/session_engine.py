@@ -1,0 +1,141 @@
+"""The engine of the session model.
+
+step here                                code
+looks for an action, looks for a hello   EngineSide::Ready, each load a step
+takes an action, takes a hello           Take likewise, and so never without a look at both
+reads the kind, applies, ends,           Take; ExchangeRunner::Run; Complete up to the store of frame_seq;
+  publishes                                that store
+resets for the hello, welcomes,          EngineHost::Serve(kClientArrived); Welcome up to the store of attach_ack;
+  acknowledges                             that store
+finds the lock free, forgets,            LookAfter; ForgetClient; EngineHost::Serve(kClientLeft). There is no last
+  resets after it                          look in between: Next makes one, Poll does not
+resynchronises                           LookAfter, Resynchronise; its patience may end at any time
+"""
+
+from collections.abc import Iterator
+
+from tests.model.explorer import Step
+from tests.model.session_state import Setting, State
+
+MUTATIONS = (
+    "takes without a look at both",
+    "takes the hello before the exchange",
+    "clears no requests at a welcome",
+    "clears no requests after an exchange",
+    "does not reset for a hello",
+    "stays fresh after a step",
+    "acknowledges before it welcomes",
+    "publishes before it ends",
+    "takes any action_seq that is new",
+    "never looks at the lock",
+    "discards what a dead client posted",
+)
+
+# Not what the code does: Take would load attach_request before action_seq.
+HELLO_READ_FIRST = "reads the hello before it looks for an action"
+
+# What follows on a step, where it does not depend.
+_NEXT = {
+    "reads the kind": "applies",
+    "applies": "ends",
+    "ends": "publishes",
+    "publishes": "looks for an action",
+    "resets for the hello": "welcomes",
+    "welcomes": "acknowledges",
+    "acknowledges": "looks for an action",
+    "forgets": "resets after it",
+    "resets after it": "looks for an action",
+}
+_SWAPPED = {
+    "publishes before it ends": _NEXT | {"applies": "publishes", "publishes": "ends", "ends": "looks for an action"},
+    "acknowledges before it welcomes": _NEXT
+    | {"resets for the hello": "acknowledges", "acknowledges": "welcomes", "welcomes": "looks for an action"},
+}
+
+
+def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
+    """Makes the engine's steps.
+
+    Args:
+      s: A state in which it lives.
+      setting: With one of MUTATIONS, HELLO_READ_FIRST or none.
+
+    Yields:
+      What it may do, the state after it.
+    """
+    mutation = setting.mutation
+    label = f"engine {s.engine}"
+    following = s._replace(engine=_SWAPPED.get(mutation, _NEXT).get(s.engine, ""))
+    match s.engine:
+        case "looks for an action" | "looks for a hello" | "reads the hello" | "takes an action" | "takes a hello":
+            yield label, _look(s, mutation)
+            if s.engine == "looks for an action":
+                if s.has_client and not s.locked and mutation != "never looks at the lock":
+                    yield "engine finds the lock free", s._replace(engine="forgets")
+                # Nonsense counts if it lasts.
+                if s.action_seq - s.own_seq not in (0, 1) and s.client != "posts on":
+                    found = s.action_seq
+                    yield "engine resynchronises", s._replace(own_seq=found, frame_seq=found, broken=True)
+        case "reads the kind":
+            yield label, following._replace(took=s.kind)
+        case "applies":
+            tag = s.flag or (s.action if s.took == 0 else None)
+            fresh = s.fresh and mutation == "stays fresh after a step"
+            wrong = "the next client was welcome already" if s.posted < s.served else ""
+            following = following._replace(fresh=fresh, wrong=s.wrong or wrong)
+            if tag:
+                following = following._replace(env=(tag,) if s.flag else (*s.env, tag), applied=(*s.applied, tag))
+            yield f"{label} {tag}", following
+        case "ends":
+            if mutation != "clears no requests after an exchange":
+                following = following._replace(flag=None, kind=0)
+            yield label, following._replace(results=s.env, broken=False)
+        case "publishes":
+            yield label, following._replace(own_seq=s.own_seq + 1, frame_seq=s.own_seq + 1)
+        case "resets for the hello":
+            if not s.fresh and mutation != "does not reset for a hello":
+                following = following._replace(env=(), fresh=True)
+            yield label, following
+        case "welcomes":
+            count = s.own_seq if s.action_seq - s.own_seq in (0, 1) else s.action_seq
+            if mutation != "clears no requests at a welcome":
+                following = following._replace(flag=None, kind=0)
+            yield label, following._replace(own_seq=count, frame_seq=count, broken=False)
+        case "acknowledges":
+            served = s.who if s.locked and s.hello == s.arriving else s.served
+            yield label, following._replace(ack=s.arriving, welcomed=s.arriving, has_client=True, served=served)
+        case "forgets":
+            if mutation == "discards what a dead client posted":
+                following = following._replace(own_seq=s.action_seq, frame_seq=s.action_seq)
+            yield label, following._replace(has_client=False, flag=None, kind=0)
+        case "resets after it":
+            yield label, following._replace(env=(), fresh=True)
+
+
+def _look(s: State, mutation: str) -> State:
+    """Ready, which sends to Take what it finds; Take, which serves an action before a hello."""
+    hello_first = mutation == "takes the hello before the exchange"
+    awaited = s.action_seq == s.own_seq + 1
+    if mutation == "takes any action_seq that is new":
+        awaited = s.action_seq != s.own_seq
+    arrives = (s.arriving if mutation == HELLO_READ_FIRST else s.request) != s.welcomed
+    otherwise = "resets for the hello" if arrives else "looks for an action"
+    match s.engine:
+        case "looks for an action":
+            found = awaited or mutation == "takes without a look at both"
+            after = "looks for a hello"
+        case "looks for a hello":
+            found = s.request != s.welcomed
+            after = "looks for an action"
+        case "reads the hello":
+            return s._replace(engine="takes an action", arriving=s.request)
+        case "takes an action":
+            second = otherwise if mutation == HELLO_READ_FIRST or hello_first else "takes a hello"
+            return s._replace(engine="reads the kind" if awaited else second)
+        case _:
+            after = "takes an action" if hello_first and not arrives else otherwise
+            return s._replace(engine=after, arriving=s.request)
+    if found:
+        after = "takes a hello" if hello_first else "takes an action"
+        after = "reads the hello" if mutation == HELLO_READ_FIRST else after
+    return s._replace(engine=after)
