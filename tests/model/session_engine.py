@@ -2,7 +2,7 @@
 
 step here                                code
 looks for an action, looks for a hello   EngineSide::Ready, each load a step
-takes an action, takes a hello           Take likewise, and so never without a look at both
+reads the hello, takes an action         Take likewise; the hello that it then acts on is the one it read
 reads the kind, applies, ends,           Take; ExchangeRunner::Run; Complete up to the store of frame_seq;
   publishes                                that store
 resets for the hello, welcomes,          EngineHost::Serve(kClientArrived); Welcome up to the store of attach_ack;
@@ -18,7 +18,6 @@ from tests.model.explorer import Step
 from tests.model.session_state import Setting, State
 
 MUTATIONS = (
-    "takes without a look at both",
     "takes the hello before the exchange",
     "clears no requests at a welcome",
     "clears no requests after an exchange",
@@ -31,8 +30,8 @@ MUTATIONS = (
     "discards what a dead client posted",
 )
 
-# Not what the code does: Take would load attach_request before action_seq.
-HELLO_READ_FIRST = "reads the hello before it looks for an action"
+# Shows only when somebody else writes to the region: Take would load action_seq before attach_request.
+ACTION_FIRST = "looks for an action before it reads the hello"
 
 # What follows on a step, where it does not depend.
 _NEXT = {
@@ -58,7 +57,7 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
 
     Args:
       s: A state in which it lives.
-      setting: With one of MUTATIONS, HELLO_READ_FIRST or none.
+      setting: With one of MUTATIONS, ACTION_FIRST or none.
 
     Yields:
       What it may do, the state after it.
@@ -67,7 +66,7 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
     label = f"engine {s.engine}"
     following = s._replace(engine=_SWAPPED.get(mutation, _NEXT).get(s.engine, ""))
     match s.engine:
-        case "looks for an action" | "looks for a hello" | "reads the hello" | "takes an action" | "takes a hello":
+        case "looks for an action" | "looks for a hello" | "reads the hello" | "takes an action":
             yield label, _look(s, mutation)
             if s.engine == "looks for an action":
                 if s.has_client and not s.locked and mutation != "never looks at the lock":
@@ -113,29 +112,27 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
 
 
 def _look(s: State, mutation: str) -> State:
-    """Ready, which sends to Take what it finds; Take, which serves an action before a hello."""
-    hello_first = mutation == "takes the hello before the exchange"
+    """Ready, which sends to Take what it finds; Take, which serves an action before a hello that it read before."""
     awaited = s.action_seq == s.own_seq + 1
     if mutation == "takes any action_seq that is new":
         awaited = s.action_seq != s.own_seq
-    arrives = (s.arriving if mutation == HELLO_READ_FIRST else s.request) != s.welcomed
-    otherwise = "resets for the hello" if arrives else "looks for an action"
     match s.engine:
         case "looks for an action":
-            found = awaited or mutation == "takes without a look at both"
-            after = "looks for a hello"
+            found, otherwise = awaited, "looks for a hello"
         case "looks for a hello":
-            found = s.request != s.welcomed
-            after = "looks for an action"
+            found, otherwise = s.request != s.welcomed, "looks for an action"
         case "reads the hello":
-            return s._replace(engine="takes an action", arriving=s.request)
-        case "takes an action":
-            second = otherwise if mutation == HELLO_READ_FIRST or hello_first else "takes a hello"
-            return s._replace(engine="reads the kind" if awaited else second)
+            s = s._replace(arriving=s.request)
+            hello_first = mutation in (ACTION_FIRST, "takes the hello before the exchange")
+            found, otherwise = False, "takes an action"
+            if hello_first and s.arriving != s.welcomed:
+                otherwise = "resets for the hello"
+            elif mutation == ACTION_FIRST:
+                otherwise = "looks for an action"
         case _:
-            after = "takes an action" if hello_first and not arrives else otherwise
-            return s._replace(engine=after, arriving=s.request)
-    if found:
-        after = "takes a hello" if hello_first else "takes an action"
-        after = "reads the hello" if mutation == HELLO_READ_FIRST else after
-    return s._replace(engine=after)
+            if awaited:
+                return s._replace(engine="reads the kind")
+            arrives = "resets for the hello" if s.arriving != s.welcomed else "looks for an action"
+            found, otherwise = False, "reads the hello" if mutation == ACTION_FIRST else arrives
+    first = "takes an action" if mutation == ACTION_FIRST else "reads the hello"
+    return s._replace(engine=first if found else otherwise)

@@ -279,13 +279,13 @@ TEST(Ring, RingsTheReaderWhenWrittenAndTheWriterWhenFreed) {
     // A sleeper's own look is where the peer acts: only a ring can end its
     // sleep, or keep it from sleeping.
     bool acted = false;
-    return !bell.SleepUnless(
-        [&] {
-          if (!acted) act();
-          acted = true;
-          return false;
-        },
-        60'000'000'000);
+    return bell.SleepUnless(
+               [&] {
+                 if (!acted) act();
+                 acted = true;
+                 return false;
+               },
+               60'000'000'000) == Doorbell::Wake::kRung;
   };
   alarm(30);
   EXPECT_TRUE(looks(region.reader_bell(), [&] {

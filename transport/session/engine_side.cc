@@ -115,7 +115,10 @@ EngineEvent EngineSide::Take() {
   if (stop_requested_->load(std::memory_order_relaxed)) {
     return EngineEvent::kStopRequested;
   }
-  // An exchange comes before a new client: it is the old one's last.
+  // An exchange comes before a new client: it is the old one's last. The hello
+  // is read first, so that no exchange is overlooked that was sent before it.
+  // SYNC(attach.hello): acquire; the request, then the mode it asks for.
+  arriving_ = header_->attach_request.load(std::memory_order_acquire);
   // SYNC(lockstep.action): acquire; the number, then what it publishes.
   if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
     nonsense_since_ns_ = 0;
@@ -134,8 +137,6 @@ EngineEvent EngineSide::Take() {
         taken_at_ns_);
     return EngineEvent::kExchange;
   }
-  // SYNC(attach.hello): acquire; the request, then the mode it asks for.
-  arriving_ = header_->attach_request.load(std::memory_order_acquire);
   if (arriving_ == welcomed_) return EngineEvent::kTimedOut;
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
@@ -188,7 +189,11 @@ void EngineSide::ForgetClient() {
   (void)header_->client_phase.load(std::memory_order_acquire);
   has_client_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
-  ClearRequests();
+  // A pending exchange still needs its flags and kind, and will clear them.
+  // relaxed: only compared; the exchange is taken by Take's acquire.
+  if (header_->action_seq.load(std::memory_order_relaxed) == frame_seq_) {
+    ClearRequests();
+  }
   // relaxed: labels; nobody is there to act on them.
   header_->client_pid.store(0, std::memory_order_relaxed);
   header_->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),
