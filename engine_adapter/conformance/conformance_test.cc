@@ -369,6 +369,7 @@ TEST_P(EngineStop, ASignalStopsItCleanlyAndItsClientIsTold) {
   Attach();
   Step();
   server_->Signal(GetParam());
+  server_->Signal(GetParam());  // as timeout(1) and terminals do
   EXPECT_EQ(server_->ExitCode(), 0) << server_->Stderr();
   EXPECT_FALSE(AnyTraceInSharedMemory());
   const Floats actions(arrays().actions.size());

@@ -22,6 +22,7 @@
 #include "engine_adapter/core/cpu_count.h"
 #include "engine_adapter/core/engine_host.h"
 #include "engine_adapter/core/launcher_watch.h"
+#include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/wait/waiter.h"
@@ -86,9 +87,27 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<EngineHost*> serving_host{nullptr};
 static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
+// When the first signal came. Writer and reader: the signal handler.
+std::atomic<int64_t> stopping_since_ns{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+// The first signal stops cleanly. A second one ends a stuck engine, but not one
+// that comes with the first: timeout(1), or a terminal and a wrapper, send
+// both.
 void OnStopSignal(int signal_number) {
+  constexpr int64_t kImpatientNs = 1'000'000'000;
   const int error = errno;
+  const int64_t now_ns = MonotonicNanos();
   // relaxed: here and below, the very thread that this interrupts reads it.
+  const int64_t since_ns = stopping_since_ns.load(std::memory_order_relaxed);
+  if (since_ns == 0) {
+    // relaxed: as above.
+    stopping_since_ns.store(now_ns, std::memory_order_relaxed);
+  } else if (now_ns - since_ns > kImpatientNs) {
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+  }
+  // relaxed: as above.
   stop_signal.store(signal_number, std::memory_order_relaxed);
   // relaxed: written by that thread.
   EngineHost* const host = serving_host.load(std::memory_order_relaxed);
@@ -99,8 +118,6 @@ void OnStopSignal(int signal_number) {
 void InstallSignalHandlers() {
   struct sigaction action = {};
   action.sa_handler = OnStopSignal;
-  // The second signal does what it does by default: it ends a stuck engine.
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   // For process 1 of a container, too, to which the kernel passes only signals
   // that have a handler.
   sigaction(SIGINT, &action, nullptr);

@@ -43,8 +43,8 @@ void LogLine(absl::string_view line);
 
 // Parses the flags, makes the engine, serves its region; returns the exit code.
 //   kExitStopped   SIGINT, SIGTERM, or --launcher_fd's pipe closed: the region
-//                  is gone. Also --help. A second signal ends the process at
-//                  once.
+//                  is gone. Also --help. A signal that comes more than a
+//                  second after the first ends the process at once.
 //   kExitBadUsage  unknown flag, bad value, or an engine or region that says
 //                  kInvalidArgument
 //   kExitFailed    any other error of engine or region
