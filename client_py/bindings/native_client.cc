@@ -188,18 +188,22 @@ ErrorCode NativeClient::SendChecked(py::handle actions) {
 }
 
 ErrorCode NativeClient::Wait(double timeout_secs) {
-  // A short wait keeps the GIL: giving it away and getting it back takes longer
-  // than a quick engine's answer, and up to sys.getswitchinterval() (5 ms) if
-  // another thread has begun to compute meanwhile.
-  constexpr double kGilHeldSecs = 20e-6;
-  const ErrorCode code =
-      client_.Recv(Deadline::After(std::min(timeout_secs, kGilHeldSecs)));
-  if (code != ErrorCode::kStepTimeout || timeout_secs <= kGilHeldSecs) {
-    return code;
+  // A quick engine is waited for with the GIL held: giving it away and getting
+  // it back takes longer than the answer, and up to sys.getswitchinterval()
+  // (5 ms) if another thread has begun to compute meanwhile.
+  if (answers_quickly_) {
+    const ErrorCode code =
+        client_.Recv(Deadline::After(std::min(timeout_secs, kQuickSecs)));
+    if (code != ErrorCode::kStepTimeout || timeout_secs <= kQuickSecs) {
+      return code;
+    }
   }
   const ErrorCode late = [&] {
     const py::gil_scoped_release released;
-    return client_.Recv(Deadline::After(timeout_secs));
+    const Deadline quick = Deadline::After(kQuickSecs);
+    const ErrorCode code = client_.Recv(Deadline::After(timeout_secs));
+    answers_quickly_ = !quick.PassedAt(MonotonicNanos());
+    return code;
   }();
   if (late == ErrorCode::kOk) RaiseWhatPythonRaised();
   return late;
