@@ -60,8 +60,9 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() {
   // relaxed: published_ carries it.
   stopping_.store(true, std::memory_order_relaxed);
-  // SYNC(pool.published): release; stopping_ before the number.
-  published_.fetch_add(1, std::memory_order_release);
+  // SYNC(pool.published): release; stopping_ before the number. seq_cst as in
+  // Run: a worker that missed this would never be joined.
+  published_.fetch_add(1, std::memory_order_seq_cst);
   published_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }

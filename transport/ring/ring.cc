@@ -150,6 +150,7 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
     std::memcpy(data_ + offset + sizeof(uint32_t), message.data(),
                 message_bytes);
   }
+  doubt_.Clear();
   write_pos_ += needed_bytes;
   // SYNC(ring.commit): release; the entry before the index.
   header_->write_pos.store(write_pos_, std::memory_order_release);
@@ -255,6 +256,7 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
     doubt_.Clear();
     if (found != ErrorCode::kOk) return found;
   }
+  doubt_.Clear();
   *bytes = length;
   if (length > buffer.size()) return ErrorCode::kInvalidArgument;
   if (length > 0) {

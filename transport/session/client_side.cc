@@ -317,8 +317,8 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
   // relaxed: frame_seq published it.
   const auto status = static_cast<ErrorCode>(
       shared->exchange_status.load(std::memory_order_relaxed));
-  if (status == ErrorCode::kOk || IsKnown(status)) return status;
-  return ErrorCode::kEngineFailed;
+  if (status == ErrorCode::kOk) return status;
+  return status == ErrorCode::kBrokenPeer ? Lost(status) : EngineCode(status);
 }
 
 ErrorCode ClientSide::Lost(ErrorCode code) {

@@ -91,8 +91,8 @@ class ClientSide {
                       std::optional<uint64_t> first_seed);
 
   // Waits for the results. kOk: arrays() holds them. kStepTimeout,
-  // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. What the engine
-  // failed with, usually kEngineFailed: received, but its arrays are not
+  // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,
+  // kUnsupported: the engine's own words; received, but its arrays are not
   // results. kNoStepPending, kClosed, kForkedChild, kConcurrentUse. Allocates
   // nothing.
   ErrorCode Recv(Deadline deadline);
@@ -133,6 +133,12 @@ class ClientSide {
   absl::Status SayHello(Deadline deadline);
   // What the engine said with its last answer.
   absl::Status EngineStatus() const;
+  // The codes that an engine may answer with; any other is its failure, never a
+  // verdict of this side's.
+  static ErrorCode EngineCode(ErrorCode status) {
+    return status == ErrorCode::kUnsupported ? status
+                                             : ErrorCode::kEngineFailed;
+  }
   void Leave();
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;

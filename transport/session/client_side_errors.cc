@@ -25,14 +25,13 @@ std::string PrintableErrorText(const LrbcHeader& header) {
 }  // namespace
 
 absl::Status ClientSide::EngineStatus() const {
-  const LrbcHeader& shared = *header();
   // relaxed: the acquire that saw the answer ordered it.
-  auto code = static_cast<ErrorCode>(
-      shared.exchange_status.load(std::memory_order_relaxed));
-  if (code == ErrorCode::kOk) return absl::OkStatus();
-  if (!IsKnown(code)) code = ErrorCode::kEngineFailed;
+  const auto status = static_cast<ErrorCode>(
+      header()->exchange_status.load(std::memory_order_relaxed));
+  if (status == ErrorCode::kOk) return absl::OkStatus();
   return MakeError(
-      code, absl::StrCat("the engine reports: ", PrintableErrorText(shared)));
+      EngineCode(status),
+      absl::StrCat("the engine reports: ", PrintableErrorText(*header())));
 }
 
 absl::Status ClientSide::Explain(ErrorCode code) const {
@@ -131,10 +130,12 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
       return MakeError(code,
                        absl::StrCat("interrupted while waiting for ", engine,
                                     "; the exchange is still pending"));
-    default: {
-      absl::Status status = EngineStatus();
-      return CodeOf(status) == code ? status : MakeError(code, MeaningOf(code));
-    }
+    case ErrorCode::kEngineFailed:
+    case ErrorCode::kUnsupported:
+      return MakeError(code, absl::StrCat("the engine reports: ",
+                                          PrintableErrorText(shared)));
+    default:
+      return MakeError(code, MeaningOf(code));
   }
 }
 

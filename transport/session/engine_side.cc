@@ -94,7 +94,10 @@ EngineEvent EngineSide::Next(Deadline deadline) {
     if (code == ErrorCode::kOk) {
       event = Take();
       // Take answered the client itself: there is nothing for the caller.
-      if (event == EngineEvent::kTimedOut) continue;
+      if (event == EngineEvent::kTimedOut &&
+          !deadline.PassedAt(MonotonicNanos())) {
+        continue;
+      }
     } else if (code != ErrorCode::kStepTimeout) {
       event = watch.event();
     }
@@ -107,7 +110,9 @@ EngineEvent EngineSide::Poll() {
   const int64_t now = MonotonicNanos();
   if (now - last_look_ns_ < kPollLookNs) return EngineEvent::kTimedOut;
   last_look_ns_ = now;
-  return Deliver(LookAfter(now));
+  const EngineEvent event = LookAfter(now);
+  // What a client sent last comes before that it left.
+  return Deliver(Ready() ? Take() : event);
 }
 
 EngineEvent EngineSide::Take() {
@@ -127,9 +132,9 @@ EngineEvent EngineSide::Take() {
     kind_ = static_cast<ExchangeKind>(
         header_->exchange_kind.load(std::memory_order_relaxed));
     if (kind_ != ExchangeKind::kStep && kind_ != ExchangeKind::kResetOnly) {
-      Fail(ErrorCode::kUnsupported,
-           absl::StrCat("exchange_kind: expected 0 or 1, found ",
-                        static_cast<uint32_t>(kind_), "; nothing was stepped"));
+      Fail(
+          ErrorCode::kUnsupported,
+          "exchange_kind: expected 0 or 1, found another; nothing was stepped");
       return EngineEvent::kTimedOut;
     }
     SetPhase(
@@ -270,10 +275,11 @@ void EngineSide::RequestStop() {
 }
 
 void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
-  if (code == ErrorCode::kOk && status_ == ErrorCode::kOk) return;
-  status_ = code;
-  std::memset(header_->error_text, 0, sizeof(header_->error_text));
-  text.copy(header_->error_text, sizeof(header_->error_text) - 1);
+  if (code != ErrorCode::kOk) {
+    std::memset(header_->error_text, 0, sizeof(header_->error_text));
+    text.copy(header_->error_text, sizeof(header_->error_text) - 1);
+  }
+  // Also when it is kOk still: somebody may have scribbled over it.
   // relaxed: frame_seq or attach_ack publishes it.
   header_->exchange_status.store(static_cast<uint32_t>(code),
                                  std::memory_order_relaxed);

@@ -146,7 +146,6 @@ class EngineSide {
   ExchangeKind kind_ = ExchangeKind::kStep;
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   bool has_client_ = false;
-  ErrorCode status_ = ErrorCode::kOk;  // as the region shows it
   std::string broken_text_;
 
   int64_t taken_at_ns_ = 0;

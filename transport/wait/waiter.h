@@ -29,7 +29,8 @@ enum class WaitStrategy : uint8_t {
 };
 
 // What a long wait looks after. Check is called first after about a
-// millisecond, then every few; never on a wait that ends sooner.
+// millisecond of spinning or 10 of sleep, then every 5 to 10, after a signal,
+// and after a ring that did not bring the condition.
 class WaitWatch {
  public:
   virtual ~WaitWatch() = default;
@@ -119,6 +120,7 @@ ErrorCode Waiter::UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
   bool spinning = spin_ns > 0;
   for (;;) {
     bool interrupted = false;
+    bool rung = false;
     if (spinning) {
       for (int i = 0; i < kSpinsPerClockRead; ++i) {
         Relax();
@@ -140,12 +142,14 @@ ErrorCode Waiter::UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;
+      rung = wake == Doorbell::Wake::kRung;
     }
     now = MonotonicNanos();
     if (deadline.PassedAt(now)) {
       return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
     }
-    if (now >= next_check || interrupted) {
+    // A ring that brought no answer: the peer has left, perhaps.
+    if (now >= next_check || interrupted || rung) {
       next_check = now + kCheckEveryNs;
       if (const ErrorCode code = watch.Check(now, interrupted);
           code != ErrorCode::kOk) {
