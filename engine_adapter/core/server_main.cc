@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/region_plan.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -148,13 +151,15 @@ int Serve(const EngineFactory& make_engine) {
   ServerOptions options;
   options.num_envs = absl::GetFlag(FLAGS_num_envs);
   const uint32_t threads = absl::GetFlag(FLAGS_threads);
-  if (options.num_envs == 0 || threads > kMaxThreads) {
-    return Report(
-        MakeError(ErrorCode::kInvalidArgument,
-                  options.num_envs == 0
-                      ? "--num_envs: expected at least 1, found 0"
-                      : absl::StrCat("--threads: expected at most ",
-                                     kMaxThreads, ", found ", threads)));
+  if (options.num_envs == 0 || options.num_envs > kMaxEnvs) {
+    return Report(MakeError(ErrorCode::kInvalidArgument,
+                            absl::StrCat("--num_envs: expected 1 to ", kMaxEnvs,
+                                         ", found ", options.num_envs)));
+  }
+  if (threads > kMaxThreads) {
+    return Report(MakeError(ErrorCode::kInvalidArgument,
+                            absl::StrCat("--threads: expected at most ",
+                                         kMaxThreads, ", found ", threads)));
   }
   options.threads = threads > 0 ? static_cast<int>(threads)
                                 : SuitableThreads(options.num_envs);
@@ -232,7 +237,15 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
     std::fwrite(help.data(), 1, help.size(), stdout);
     return kExitStopped;
   }
-  return Serve(make_engine);
+  try {
+    return Serve(make_engine);
+  } catch (const std::bad_alloc&) {
+    return Report(MakeError(ErrorCode::kOutOfSharedMemory,
+                            "memory has no room for the engine; use fewer "
+                            "environments"));
+  } catch (const std::exception& error) {
+    return Report(MakeError(ErrorCode::kEngineFailed, error.what()));
+  }
 }
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -20,6 +21,15 @@ absl::StatusOr<std::unique_ptr<MujocoEngine>> MujocoEngine::Create(
   for (uint32_t i = 0; i < num_envs; ++i) {
     absl::StatusOr<DataPtr> data = MakeData(task->model());
     if (!data.ok()) return data.status();
+    // Before the first are many, and the kernel has to kill somebody.
+    const uint64_t bytes = uint64_t{num_envs} * (*data)->nbuffer;
+    if (i == 0 && bytes > AvailableMemoryBytes()) {
+      return MakeError(
+          ErrorCode::kOutOfSharedMemory,
+          absl::StrCat(num_envs, " environments need ", bytes,
+                       " bytes of memory, ", AvailableMemoryBytes(),
+                       " are available; use fewer environments"));
+    }
     const uint64_t seed = uint64_t{entropy()} << 32 | entropy();
     envs.push_back({.data = *std::move(data), .random = EnvRandom(seed)});
   }

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_name.h"
@@ -26,19 +26,10 @@ namespace {
 // What /dev/shm may still take, also by the machine's memory: its own limit can
 // be larger than what is free, and reserving more would wake the OOM killer.
 uint64_t AvailableBytes() {
-  uint64_t available = 0;
   struct statvfs shm;
-  if (statvfs(kSharedMemoryDir, &shm) == 0) {
-    available = uint64_t{shm.f_bavail} * shm.f_frsize;
-  }
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  uint64_t kibibytes = 0;
-  for (std::string unit; meminfo >> key >> kibibytes;
-       std::getline(meminfo, unit)) {
-    if (key == "MemAvailable:") return std::min(available, kibibytes * 1024);
-  }
-  return available;
+  if (statvfs(kSharedMemoryDir, &shm) != 0) return 0;
+  return std::min(uint64_t{shm.f_bavail} * shm.f_frsize,
+                  AvailableMemoryBytes());
 }
 
 absl::Status NoRoom(uint64_t needed) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -91,10 +92,18 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name) {
 }  // namespace
 
 absl::Status RemoveIfDead(absl::string_view name) {
-  absl::Status status = RemoveAt(RegionPath(name), name);
-  if (!status.ok()) return status;
-  // A live engine whose name was just unlinked still has its spare link.
-  return RemoveAt(SpareLinkPath(name), name);
+  // Another engine's sweep holds a dead region's lock for an instant.
+  constexpr int kLooks = 10;
+  const timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  absl::Status status;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) nanosleep(&pause, nullptr);
+    status = RemoveAt(RegionPath(name), name);
+    // A live engine whose name was just unlinked still has its spare link.
+    if (status.ok()) status = RemoveAt(SpareLinkPath(name), name);
+    if (CodeOf(status) != ErrorCode::kAlreadyAttached) break;
+  }
+  return status;
 }
 
 void RemoveDeadRegions() {

@@ -21,7 +21,7 @@ namespace tandem {
 // Makes the name free. OK: nothing is in the way any more (another may come at
 // any time). kAlreadyAttached: a live engine has it, or a region of a program
 // that keeps no lock and so cannot be judged, or a file that is no region.
-// kAccessDenied: another user's. Makes system calls; does not block.
+// kAccessDenied: another user's. Makes system calls; says no only after 10 ms.
 absl::Status RemoveIfDead(absl::string_view name);
 
 // Removes every dead region of this user; skips what it cannot judge.

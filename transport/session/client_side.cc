@@ -39,6 +39,13 @@ int64_t FindNonFinite(std::span<const float> values) {
   return std::find_if(values.begin(), values.end(), is_bad) - values.begin();
 }
 
+// Adds to a counter that has one writer and may be read meanwhile.
+void Add(SharedWord<uint64_t>* counter, uint64_t value) {
+  // relaxed: a statistic.
+  counter->store(counter->load(std::memory_order_relaxed) + value,
+                 std::memory_order_relaxed);
+}
+
 }  // namespace
 
 // Ends a long wait for what the condition does not show.
@@ -175,7 +182,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
                      "); close that one, or start another engine"));
   }
   // From here on the client's words are ours.
-  state_ = State::kIdle;
+  Become(State::kIdle);
   sent_at_ns_ = MonotonicNanos();
   own_bell_.ForgetSleepers();
   ClearStepTimes(&shared->client_round_trips);
@@ -222,14 +229,14 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
 
 ErrorCode ClientSide::MayUse() const {
   if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
-  if (state_ == State::kClosed) return ErrorCode::kClosed;
+  if (state() == State::kClosed) return ErrorCode::kClosed;
   return ErrorCode::kOk;
 }
 
 ErrorCode ClientSide::MaySend() const {
-  if (state_ == State::kIdle && born_in_ == ForkCount()) return ErrorCode::kOk;
+  if (state() == State::kIdle && born_in_ == ForkCount()) return ErrorCode::kOk;
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
-  return state_ == State::kPending ? ErrorCode::kStepPending : lost_to_;
+  return state() == State::kPending ? ErrorCode::kStepPending : lost_to_;
 }
 
 ErrorCode ClientSide::Send(std::span<const float> actions) {
@@ -272,7 +279,7 @@ ErrorCode ClientSide::SendReset(std::span<const int64_t> env_ids,
 void ClientSide::Post(ExchangeKind kind) {
   LrbcHeader* const shared = header();
   sent_at_ns_ = MonotonicNanos();
-  policy_ns_ += static_cast<uint64_t>(sent_at_ns_ - received_at_ns_);
+  Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   // relaxed: action_seq publishes it.
   shared->exchange_kind.store(static_cast<uint32_t>(kind),
                               std::memory_order_relaxed);
@@ -280,15 +287,15 @@ void ClientSide::Post(ExchangeKind kind) {
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
   engine_bell_.RingIfAwaited();
   SetPhase(Phase::kWaiting, sent_at_ns_);
-  state_ = State::kPending;
+  Become(State::kPending);
 }
 
 ErrorCode ClientSide::Recv(Deadline deadline) {
   const InUse in_use(this);
   if (in_use.refused()) return ErrorCode::kConcurrentUse;
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
-  if (state_ == State::kLost) return lost_to_;
-  if (state_ != State::kPending) return ErrorCode::kNoStepPending;
+  if (state() == State::kLost) return lost_to_;
+  if (state() != State::kPending) return ErrorCode::kNoStepPending;
 
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true);
@@ -308,8 +315,8 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
     return Lost(ErrorCode::kBrokenPeer);
   }
   ++seq_;
-  ++exchanges_;
-  state_ = State::kIdle;
+  Add(&exchanges_, 1);
+  Become(State::kIdle);
   received_at_ns_ = MonotonicNanos();
   SetPhase(Phase::kIdle, received_at_ns_);
   RecordStepTime(&shared->client_round_trips,
@@ -322,7 +329,7 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
 }
 
 ErrorCode ClientSide::Lost(ErrorCode code) {
-  state_ = State::kLost;
+  Become(State::kLost);
   lost_to_ = code;
   return code;
 }
@@ -335,7 +342,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
     return refuse(code);
   }
   Leave();
-  state_ = State::kLost;
+  Become(State::kLost);
   lost_to_ = ErrorCode::kPeerGone;
   Options options = options_;
   options.timeout_secs = timeout_secs;
@@ -353,10 +360,11 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   seq_ = next->seq_;
   hello_ = next->hello_;
   engine_steps_at_attach_ = next->engine_steps_at_attach_;
-  exchanges_ = 0;
-  policy_ns_ = 0;
+  // relaxed: statistics.
+  exchanges_.store(0, std::memory_order_relaxed);
+  policy_ns_.store(0, std::memory_order_relaxed);
   received_at_ns_ = next->received_at_ns_;
-  state_ = State::kIdle;
+  Become(State::kIdle);
   next->in_use_.reset();  // an empty shell: it leaves nothing
   return absl::OkStatus();
 }
@@ -366,7 +374,7 @@ ErrorCode ClientSide::Close() {
   if (in_use.refused()) return ErrorCode::kConcurrentUse;
   if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
   Leave();
-  state_ = State::kClosed;
+  Become(State::kClosed);
   return ErrorCode::kOk;
 }
 
@@ -380,8 +388,9 @@ void ClientSide::Leave() {
 }
 
 ClientStats ClientSide::Stats() const {
-  return {.exchanges = exchanges_,
-          .policy_ns = policy_ns_,
+  // relaxed: statistics, of which another thread may be the writer.
+  return {.exchanges = exchanges_.load(std::memory_order_relaxed),
+          .policy_ns = policy_ns_.load(std::memory_order_relaxed),
           .round_trips = SnapshotOf(header()->client_round_trips),
           .engine_steps = SnapshotOf(header()->engine_step_times)
                               .Since(engine_steps_at_attach_)};

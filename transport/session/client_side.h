@@ -110,10 +110,11 @@ class ClientSide {
   // The last failure in words: expected, found, where, what to do. Allocates.
   absl::Status Explain(ErrorCode code) const;
 
-  bool pending() const { return state_ == State::kPending; }
-  bool closed() const { return state_ == State::kClosed; }
-  const StepArrays& arrays() const { return arrays_; }
+  // These three may be asked by any thread, but not during a Reconnect.
+  bool pending() const { return state() == State::kPending; }
+  bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;
+  const StepArrays& arrays() const { return arrays_; }
   const std::string& name() const { return name_; }
   const LrbcHeader& plan() const { return region_.plan(); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
@@ -121,7 +122,7 @@ class ClientSide {
   }
 
  private:
-  enum class State : uint8_t { kIdle, kPending, kLost, kClosed };
+  enum class State : uint32_t { kLost, kIdle, kPending, kClosed };
   class Watch;
   class InUse;
 
@@ -140,6 +141,14 @@ class ClientSide {
                                              : ErrorCode::kEngineFailed;
   }
   void Leave();
+  State state() const {
+    // relaxed: asked by the thread that set it, or by one that only shows it.
+    return static_cast<State>(state_.load(std::memory_order_relaxed));
+  }
+  void Become(State state) {
+    // relaxed: as above.
+    state_.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
+  }
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);
@@ -158,14 +167,15 @@ class ClientSide {
   Doorbell engine_bell_;
   uint32_t born_in_;  // ForkCount() of the owner
 
-  State state_ = State::kLost;
+  // Writer: the thread inside a call; readers: any. Publish nothing.
+  SharedWord<uint32_t> state_{};
+  SharedWord<uint64_t> exchanges_{};
+  SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
   uint64_t seq_ = 0;    // exchanges completed, as the region counts
   uint32_t hello_ = 0;  // our attach_request
   int64_t bad_action_ = -1;
 
-  uint64_t exchanges_ = 0;
-  uint64_t policy_ns_ = 0;
   int64_t sent_at_ns_ = 0;
   int64_t received_at_ns_ = 0;
   StepTimesSnapshot engine_steps_at_attach_;

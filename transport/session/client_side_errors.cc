@@ -64,7 +64,7 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                    "; start it again and call reconnect(), "
                                    "or close()"));
     case ErrorCode::kStepTimeout:
-      if (state_ != State::kPending) {
+      if (state() != State::kPending) {
         return MakeError(
             code, absl::StrFormat(
                       "%s did not answer a new client for %.2f s; it has been "
