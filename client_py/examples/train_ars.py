@@ -8,6 +8,8 @@ Ctrl-C ends the training early; what was learnt until then is evaluated, shown a
 """
 
 import argparse
+import math
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -132,21 +134,15 @@ class Search:
 
 
 def train(search: Search, iterations: int | None, seconds: float) -> None:
-    """Iterates until the budget is used up or Ctrl-C comes; shows a live line."""
+    """Iterates until the budget is used up; shows a live line."""
     live = sys.stdout.isatty()
     start = time.monotonic()
-    try:
-        while len(search.curve) < iterations if iterations is not None else time.monotonic() - start < seconds:
-            mean = search.iterate()
-            elapsed = time.monotonic() - start
-            rate = search.curve[-1][0] / elapsed
-            line = f"iteration {len(search.curve):3d}   return {mean:8.1f}   {rate:8,.0f} steps/s   {elapsed:5.1f} s"
-            print(f"\r{line}" if live else line, end="" if live else "\n", flush=True)
-        print(end="\n" if live else "")
-    except KeyboardInterrupt:
-        print("\ninterrupted: going on with what was learnt so far")
-        if search.client.pending:
-            search.client.recv()
+    while len(search.curve) < iterations if iterations is not None else time.monotonic() - start < seconds:
+        mean = search.iterate()
+        elapsed = time.monotonic() - start
+        rate = search.curve[-1][0] / elapsed
+        line = f"iteration {len(search.curve):3d}   return {mean:8.1f}   {rate:8,.0f} steps/s   {elapsed:5.1f} s"
+        print(f"\r{line}" if live else line, end="" if live else "\n", flush=True)
 
 
 def draw(search: Search, random: float, before: float, after: float, path: Path) -> None:
@@ -161,6 +157,8 @@ def draw(search: Search, random: float, before: float, after: float, path: Path)
     axes.plot(steps[1:] / 1e6, returns[1:], linewidth=2, label="perturbed policies, mean of an iteration")
     axes.plot([0, steps[-1] / 1e6], [before, after], "o", markersize=8, label="policy itself, before and after")
     for at, value in ((0, before), (steps[-1] / 1e6, after)):
+        if math.isnan(value):  # interrupted before it was known
+            continue
         axes.annotate(f"{round(value):,}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
     axes.axhline(random, color="grey", linestyle="--", label="random policy")
     axes.set(xlabel="environment steps, millions", ylabel="return of an episode (1,000 steps)")
@@ -189,14 +187,23 @@ def main() -> None:
         tandem.SharedMemoryClient(engine.name) as client,
     ):
         search = Search(client, arguments.seed)
-        random = random_return(client, search.rng)
-        before = search.evaluate()
-        train(search, arguments.iterations, arguments.seconds)
+        random = before = math.nan
+        try:
+            print(f"{TASK}: {client.num_envs} environments in process {engine.pid}; first a random policy", flush=True)
+            random = random_return(client, search.rng)
+            before = search.evaluate()
+            train(search, arguments.iterations, arguments.seconds)
+        except KeyboardInterrupt:
+            print("\ninterrupted: going on with what was learnt so far", flush=True)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes a second or two
+        if client.pending:
+            client.recv()
         after = search.evaluate()
         stats = client.stats()
 
     total = stats.policy_secs + stats.transport_secs + stats.physics_secs
     print(f"""
+
 {TASK}, {arguments.num_envs} environments, seed {arguments.seed}
   return, random policy   {random:10.1f}
   return before           {before:10.1f}
@@ -212,4 +219,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

@@ -20,7 +20,6 @@ struct Section {
   absl::string_view name;
   uint64_t LrbcHeader::*offset;
   uint64_t bytes;
-  bool optional = false;  // absent when its offset is 0
 };
 
 // Every section of the region, in the order in which they are laid out. The
@@ -49,10 +48,7 @@ absl::Status Mismatch(absl::string_view field, absl::string_view expected,
                       absl::string_view found) {
   return MakeError(
       ErrorCode::kLayoutMismatch,
-      absl::StrCat("region header: expected ", field, " ", expected, ", found ",
-                   found,
-                   ". Engine and client must be of the same Tandem version;"
-                   " rebuild or reinstall the older one"));
+      absl::StrCat("expected ", field, " ", expected, ", found ", found));
 }
 
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t least,
@@ -130,52 +126,7 @@ uint64_t AlignUp(uint64_t value) {
   return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
 }
 
-}  // namespace
-
-absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
-                                      uint64_t generation) {
-  LrbcHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
-  header.magic = kLrbcMagic;
-  header.version = kLrbcVersion;
-  header.mode = RegionMode::kTraining;
-  header.num_envs = spec.num_envs;
-  header.obs_size = spec.obs_size;
-  header.act_size = spec.act_size;
-  header.cmd_ring_size = spec.ring_bytes;
-  header.header_size = kLrbcHeaderBytes;
-  header.feature_bits = kFeaturesOfVersion1;
-  header.generation = generation;
-  if (const absl::Status status = CheckSizes(header); !status.ok()) {
-    return MakeError(ErrorCode::kInvalidArgument, status.message());
-  }
-  if (spec.task.size() >= sizeof(header.task)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("task name: expected at most ",
-                                  sizeof(header.task) - 1, " bytes, found ",
-                                  spec.task.size(), " ('", spec.task, "')"));
-  }
-  spec.task.copy(header.task, sizeof(header.task) - 1);
-
-  uint64_t end = kLrbcHeaderBytes;
-  for (const Section& section : SectionsOf(header)) {
-    header.*section.offset = end;
-    end = AlignUp(end + section.bytes);
-  }
-  header.region_size = end;
-  if (end > kMaxRegionBytes) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrFormat("%d environments of %d + %d floats: expected a region "
-                        "of at most %d bytes, found %d; use fewer environments",
-                        spec.num_envs, spec.obs_size, spec.act_size,
-                        kMaxRegionBytes, end));
-  }
-  header.layout_crc32 = LayoutCrc(header);
-  return header;
-}
-
-absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
+absl::Status CheckFields(const LrbcHeader& header, uint64_t file_bytes) {
   absl::Status status = CheckIdentity(header, file_bytes);
   if (!status.ok()) return status;
   if (header.layout_crc32 != LayoutCrc(header)) {
@@ -215,6 +166,62 @@ absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
     }
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
+                                      uint64_t generation) {
+  LrbcHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  header.magic = kLrbcMagic;
+  header.version = kLrbcVersion;
+  header.mode = RegionMode::kTraining;
+  header.num_envs = spec.num_envs;
+  header.obs_size = spec.obs_size;
+  header.act_size = spec.act_size;
+  header.cmd_ring_size = spec.ring_bytes;
+  header.header_size = kLrbcHeaderBytes;
+  header.feature_bits = kFeaturesOfVersion1;
+  header.generation = generation;
+  if (const absl::Status status = CheckSizes(header); !status.ok()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("region: ", status.message()));
+  }
+  if (spec.task.size() >= sizeof(header.task)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("task name: expected at most ",
+                                  sizeof(header.task) - 1, " bytes, found ",
+                                  spec.task.size(), " ('", spec.task, "')"));
+  }
+  spec.task.copy(header.task, sizeof(header.task) - 1);
+
+  uint64_t end = kLrbcHeaderBytes;
+  for (const Section& section : SectionsOf(header)) {
+    header.*section.offset = end;
+    end = AlignUp(end + section.bytes);
+  }
+  header.region_size = end;
+  if (end > kMaxRegionBytes) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrFormat("%d environments of %d + %d floats: expected a region "
+                        "of at most %d bytes, found %d; use fewer environments",
+                        spec.num_envs, spec.obs_size, spec.act_size,
+                        kMaxRegionBytes, end));
+  }
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
+  const absl::Status status = CheckFields(header, file_bytes);
+  if (status.ok()) return status;
+  return MakeError(ErrorCode::kLayoutMismatch,
+                   absl::StrCat("region header: ", status.message(),
+                                ". Engine and client must be of the same "
+                                "Tandem version; rebuild or reinstall the "
+                                "older one"));
 }
 
 absl::Status CheckSameSchema(const LrbcHeader& before,
