@@ -9,13 +9,16 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/victim.h"
+#include "transport/base/error.h"
 #include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
 
 namespace tandem {
 namespace {
@@ -89,6 +92,56 @@ class LifecycleFaults : public testing::Test {
     std::printf("killed at %d system call stops and %d of %d instructions\n",
                 calls, kDraws, length);
     EXPECT_GT(calls, 3);
+  }
+
+  // Runs `body` between its marks, frozen at each of its system calls;
+  // meanwhile `others`, then it goes on and must exit as one of `exits`; then
+  // `check`.
+  void FreezeEverywhere(const std::function<void()>& before,
+                        const std::function<void()>& body,
+                        const std::function<void()>& others,
+                        const std::set<int>& exits,
+                        const std::function<void()>& check) {
+    int calls = 0;
+    for (bool within = true; within && !HasFailure(); ++calls) {
+      before();
+      Victim victim(body);
+      ASSERT_TRUE(victim.RunToMark());
+      for (int i = 0; within && i < calls; ++i) {
+        within = victim.Advance(Victim::kSystemCall);
+      }
+      others();
+      if (within) victim.RunToMark();
+      victim.Release();
+      const int status = victim.AwaitExit();
+      EXPECT_TRUE(WIFEXITED(status) && exits.count(WEXITSTATUS(status)) > 0)
+          << status << " frozen at stop " << calls;
+      check();
+    }
+    std::printf("froze at %d system call stops\n", calls);
+    EXPECT_GT(calls, 3);
+  }
+
+  // An engine that starts, and exits with its error's code if it cannot.
+  void StartAndStop() {
+    Victim::Mark();
+    {
+      absl::StatusOr<EngineSide> side = EngineSide::Create(
+          name_, {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "f"},
+          {});
+      const absl::Status status = side.ok() ? side->Open() : side.status();
+      if (!status.ok()) _exit(static_cast<int>(CodeOf(status)));
+    }
+    Victim::Mark();
+  }
+
+  // The same, here and now; it may find the place taken.
+  void ExpectAnotherEngineIsServedOrRefused() {
+    absl::StatusOr<EngineSide> side = EngineSide::Create(
+        name_, {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "o"}, {});
+    const absl::Status status = side.ok() ? side->Open() : side.status();
+    EXPECT_TRUE(status.ok() || CodeOf(status) == ErrorCode::kAlreadyAttached)
+        << status;
   }
 
   int CountInstructions(const std::function<void()>& before,
@@ -184,9 +237,51 @@ TEST_F(LifecycleFaults, AClientKilledWhileItReconnectsIsFollowedByAFreshOne) {
                  });
 }
 
+TEST_F(LifecycleFaults, AnEngineFrozenFromBirthToEndStopsNoOther) {
+  constexpr int kRefused = static_cast<int>(ErrorCode::kAlreadyAttached);
+  FreezeEverywhere([] {}, [this] { StartAndStop(); },
+                   [this] { ExpectAnotherEngineIsServedOrRefused(); },
+                   {0, kRefused}, [this] { ExpectAFreshPair(); });
+}
+
+TEST_F(LifecycleFaults, AnEngineFrozenWhileItTakesOverStopsNoOther) {
+  constexpr int kRefused = static_cast<int>(ErrorCode::kAlreadyAttached);
+  FreezeEverywhere([this] { LeaveADeadRegion(); }, [this] { StartAndStop(); },
+                   [this] { ExpectAnotherEngineIsServedOrRefused(); },
+                   {0, kRefused}, [this] { ExpectAFreshPair(); });
+}
+
+TEST_F(LifecycleFaults, AClientFrozenFromHelloToLeaveOnlyKeepsItsPlace) {
+  const std::unique_ptr<Victim> engine = StartEngine();
+  FreezeEverywhere([] {},
+                   [this] {
+                     Victim::Mark();
+                     {
+                       auto client = ClientSide::Attach(name_, {});
+                       if (!client.ok()) {
+                         _exit(static_cast<int>(CodeOf(client.status())));
+                       }
+                       if (!client->Reconnect(10).ok()) _exit(99);
+                     }
+                     Victim::Mark();
+                   },
+                   [this] {
+                     auto other = ClientSide::Attach(name_, {});
+                     EXPECT_TRUE(other.ok() || CodeOf(other.status()) ==
+                                                   ErrorCode::kAlreadyAttached)
+                         << other.status();
+                   },
+                   {0},
+                   [this] {
+                     auto client = ClientSide::Attach(name_, {});
+                     ASSERT_TRUE(client.ok()) << client.status();
+                     ExpectFreshSession(*client);
+                   });
+}
+
 TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
-  int runs = 0;
-  for (bool within = true; within && !HasFailure(); ++runs) {
+  constexpr int kRuns = 60;
+  for (int run = 0; run < kRuns && !HasFailure(); ++run) {
     Victim engine([this] {
       CountingEngine side(name_);
       Victim::Mark();
@@ -199,14 +294,17 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
       if (!side.ok()) _exit(1);
       for (int step = 1; step <= 3; ++step) {
         const float count = static_cast<float>(step);
-        if (StepAndCheck(*side, count, count) != ErrorCode::kOk) _exit(2);
+        const ErrorCode code = StepAndCheck(*side, count, count);
+        if (code != ErrorCode::kOk) {
+          _exit(code == ErrorCode::kPeerGone ? 2 : 4);
+        }
       }
       if (testing::Test::HasFailure()) _exit(3);
     });
     ASSERT_TRUE(client.RunToMark());
     client.Release();
     // The engine sees a client arrive some instructions into its wait.
-    for (int i = 0; i < 100 * runs; ++i) {
+    for (int i = 0; i < 100 * run; ++i) {
       if (!engine.Advance(Victim::kInstruction)) break;
     }
     engine.Kill();
@@ -216,7 +314,6 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_TRUE(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2)
         << WEXITSTATUS(status);
-    within = runs < 60;
   }
 }
 

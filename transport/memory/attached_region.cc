@@ -27,9 +27,14 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
                    "(LUCKY_SHM_NAME sets the default)"));
 }
 
-}  // namespace
+struct Found {
+  UniqueFd fd;
+  RegionLock lock;
+  LrbcHeader plan;
+};
 
-absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
+// The region of that name, checked, not yet mapped.
+absl::StatusOr<Found> Find(absl::string_view name) {
   if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
   const std::string path = RegionPath(name);
   // O_NONBLOCK: somebody may have put a FIFO there.
@@ -76,10 +81,25 @@ absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }
+  return Found{std::move(fd), *std::move(lock), plan};
+}
+
+}  // namespace
+
+absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
+  absl::StatusOr<Found> found = Find(name);
+  if (!found.ok()) return found.status();
   absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
-      RegionMapping::Map(fd.get(), plan.region_size);
+      RegionMapping::Map(found->fd.get(), found->plan.region_size);
   if (!mapping.ok()) return mapping.status();
-  return AttachedRegion(*std::move(lock), *std::move(mapping), plan);
+  return AttachedRegion(std::move(found->lock), *std::move(mapping),
+                        found->plan);
+}
+
+absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
+  absl::StatusOr<Found> found = Find(name);
+  if (!found.ok()) return found.status();
+  return found->plan;
 }
 
 AttachedRegion::AttachedRegion(RegionLock lock,

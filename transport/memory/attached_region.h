@@ -30,6 +30,9 @@ class AttachedRegion {
   //   kAccessDenied    it belongs to another user, who is named
   static absl::StatusOr<AttachedRegion> Open(absl::string_view name);
 
+  // A copy of its header only, without mapping it. Errors: as Open.
+  static absl::StatusOr<LrbcHeader> Peek(absl::string_view name);
+
   // Takes the one client's lock; false if another client holds it.
   bool TakeClientPlace();
   bool HoldsClientPlace() const { return holds_client_place_; }
