@@ -106,7 +106,9 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
         case "forgets":
             if mutation == "discards what a dead client posted":
                 following = following._replace(own_seq=s.action_seq, frame_seq=s.action_seq)
-            yield label, following._replace(has_client=False, flag=None, kind=0)
+            if s.action_seq == s.own_seq:  # else the pending exchange needs them, and will clear them
+                following = following._replace(flag=None, kind=0)
+            yield label, following._replace(has_client=False)
         case "resets after it":
             yield label, following._replace(env=(), fresh=True)
 

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
+#include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
@@ -415,6 +417,50 @@ TEST(Session, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
   options.autoreset = static_cast<AutoresetMode>(7);
   EXPECT_EQ(CodeOf(ClientSide::Attach(name, options).status()),
             ErrorCode::kUnsupported);
+}
+
+TEST(Session, AnInferenceRegionIsRefusedUntilThereIsSuchAThing) {
+  const std::string name = UniqueRegionName("inference");
+  absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(name, Spec(), {});
+  ASSERT_TRUE(region.ok());
+  LrbcHeader* header = region->mapping()->header();
+  header->mode = RegionMode::kInference;
+  header->layout_crc32 = LayoutCrc(*header);
+  ASSERT_TRUE(region->Link().ok());
+  EXPECT_EQ(CodeOf(ClientSide::Attach(name, {}).status()),
+            ErrorCode::kUnsupported);
+}
+
+TEST(Session, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
+  const std::string name = UniqueRegionName("status");
+  EchoEngine engine(name, Spec());
+  LrbcHeader* header = engine.side().mapping()->header();
+  for (uint32_t status = 0; status < 40; ++status) {
+    ClientSide client = Attach(name);
+    ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
+    // SYNC(lockstep.frame): acquire; as the client will.
+    AwaitTrue([&] {
+      return header->frame_seq.load(std::memory_order_acquire) ==
+             // relaxed: our own number.
+             header->action_seq.load(std::memory_order_relaxed);
+    });
+    // relaxed: a peer that scribbles.
+    header->exchange_status.store(status, std::memory_order_relaxed);
+    const ErrorCode code = client.Recv(Deadline::After(20));
+    if (status == 0) {
+      EXPECT_EQ(code, ErrorCode::kOk);
+    } else {
+      EXPECT_TRUE(code == ErrorCode::kEngineFailed ||
+                  code == ErrorCode::kUnsupported ||
+                  code == ErrorCode::kBrokenPeer)
+          << status;
+    }
+    EXPECT_FALSE(client.pending());
+    // The next answer is sound again, and the next client is let in.
+    if (code != ErrorCode::kBrokenPeer) {
+      EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+    }
+  }
 }
 
 TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
