@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import resource
+import struct
 import threading
 import tracemalloc
 import weakref
@@ -64,6 +65,29 @@ def test_array_is_the_shared_memory_itself(client: tandem.SharedMemoryClient, na
     assert getattr(client, name) is array
     with pytest.raises(AttributeError):
         setattr(client, name, array)
+
+
+# Where the header says that each array starts: offsets of the promised fields, and of the extensions as listed.
+_OFFSET_FIELDS = {
+    "obs": 384,
+    "actions": 392,
+    "rewards": 400,
+    "dones": 408,
+    "resets": 416,
+    "truncateds": 672,
+    "terminateds": 680,
+    "final_obs": 688,
+}
+
+
+@pytest.mark.parametrize("name", _ARRAYS)
+def test_array_lies_where_the_kernel_and_the_header_say(client: tandem.SharedMemoryClient, name: str) -> None:
+    """The region's address comes from /proc/self/maps here, the offset from the header's bytes, none from the binding."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    (start,) = {int(line.split("-")[0], 16) for line in maps if line.endswith(f"/{client.name}")}
+    header = Path(f"/dev/shm/{client.name}").read_bytes()
+    (offset,) = struct.unpack_from("<Q", header, _OFFSET_FIELDS[name])
+    assert getattr(client, name).ctypes.data == start + offset
 
 
 def test_step_returns_the_same_views_every_time(client: tandem.SharedMemoryClient) -> None:
