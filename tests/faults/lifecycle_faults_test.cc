@@ -24,14 +24,14 @@ class LifecycleFaults : public testing::Test {
  protected:
   void SetUp() override { alarm(900); }  // a hang is a failure
   void TearDown() override {
-    { const CountingEngine next(UniqueRegionName("faults")); }
+    { const CountingServer next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
 
   std::unique_ptr<Victim> StartEngine() {
     auto engine = std::make_unique<Victim>([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });
@@ -42,7 +42,7 @@ class LifecycleFaults : public testing::Test {
 
   void LeaveADeadRegion() {
     Victim engine([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
     });
     EXPECT_TRUE(engine.RunToMark());
@@ -108,7 +108,7 @@ TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
                    Victim::Mark();
-                   CountingEngine side(name_);
+                   CountingServer side(name_);
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); });
@@ -118,7 +118,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
   KillEverywhere([this] { LeaveADeadRegion(); },
                  [this] {
                    Victim::Mark();
-                   CountingEngine side(name_);
+                   CountingServer side(name_);
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); });
@@ -127,7 +127,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
 TEST_F(LifecycleFaults, AnEngineKilledWhileItStopsLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
-                   auto side = std::make_unique<CountingEngine>(name_);
+                   auto side = std::make_unique<CountingServer>(name_);
                    Victim::Mark();
                    side.reset();
                    Victim::Mark();
@@ -188,7 +188,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
   int runs = 0;
   for (bool within = true; within && !HasFailure(); ++runs) {
     Victim engine([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });
