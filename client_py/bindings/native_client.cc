@@ -8,6 +8,7 @@
 #include "client_py/bindings/errors.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/wait/wait_strategy.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -22,14 +23,13 @@ bool PythonInterrupts() {
   return interrupts;
 }
 
-absl::StatusOr<WaitStrategy> WaitStrategyNamed(const std::string& name) {
-  if (name == "spin") return WaitStrategy::kSpin;
-  if (name == "adaptive") return WaitStrategy::kAdaptive;
-  if (name == "block") return WaitStrategy::kBlock;
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      absl::StrCat("wait: expected 'spin', 'adaptive' or 'block', found '",
-                   name, "'"));
+WaitStrategy CheckedWait(const std::string& wait, const std::string& region) {
+  if (const auto strategy = WaitStrategyNamed(wait)) return *strategy;
+  Raise(MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat(
+                      "wait: expected 'spin', 'adaptive' or 'block', found '",
+                      wait, "'")),
+        region);
 }
 
 double CheckedTimeout(double timeout_secs, const std::string& region) {
@@ -49,11 +49,10 @@ void RaiseWhatPythonRaised() {
 
 ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
                          const std::string& wait, uint32_t autoreset) {
-  const absl::StatusOr<WaitStrategy> strategy = WaitStrategyNamed(wait);
-  if (!strategy.ok()) Raise(strategy.status(), name);
+  const WaitStrategy strategy = CheckedWait(wait, name);
   const ClientSide::Options options = {
       .timeout_secs = CheckedTimeout(timeout_secs, name),
-      .wait = *strategy,
+      .wait = strategy,
       .autoreset = static_cast<AutoresetMode>(autoreset),
       .interrupted = PythonInterrupts};
   absl::StatusOr<ClientSide> client = [&] {

@@ -119,7 +119,7 @@ class EngineProcess:
         self._command = command
         # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
         # name, and goes with its last user.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by _stop
+        self._log = tempfile.TemporaryFile()
         engine_end, launcher_end = os.pipe()
         _launcher_pipes.add(launcher_end)
         try:

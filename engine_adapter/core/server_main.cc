@@ -28,34 +28,19 @@
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
-#include "transport/wait/waiter.h"
+#include "transport/wait/wait_strategy.h"
 
 namespace tandem {
 
 // Found by absl's flags, by argument-dependent lookup.
 bool AbslParseFlag(absl::string_view text, WaitStrategy* wait, std::string*) {
-  if (text == "spin") {
-    *wait = WaitStrategy::kSpin;
-  } else if (text == "adaptive") {
-    *wait = WaitStrategy::kAdaptive;
-  } else if (text == "block") {
-    *wait = WaitStrategy::kBlock;
-  } else {
-    return false;
-  }
-  return true;
+  const std::optional<WaitStrategy> named = WaitStrategyNamed(text);
+  if (named) *wait = *named;
+  return named.has_value();
 }
 
 std::string AbslUnparseFlag(WaitStrategy wait) {
-  switch (wait) {
-    case WaitStrategy::kSpin:
-      return "spin";
-    case WaitStrategy::kAdaptive:
-      return "adaptive";
-    case WaitStrategy::kBlock:
-      return "block";
-  }
-  return "";
+  return std::string(NameOf(wait));
 }
 
 }  // namespace tandem

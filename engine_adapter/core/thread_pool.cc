@@ -4,6 +4,7 @@
 
 #include "engine_adapter/core/blocked_signals.h"
 #include "transport/base/clock.h"
+#include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
@@ -13,14 +14,6 @@ namespace {
 constexpr uint32_t kRunsPerThread = 8;
 
 constexpr int kSpinsPerClockRead = 16;
-
-void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
 
 // Spins while `pays` says so; whether `ready` came true.
 template <typename Ready>

@@ -43,6 +43,8 @@ class _ForeignClient:
         self._memory = shared_memory.SharedMemory(name)
         # Else this process would unlink at its exit what it merely attached to.
         resource_tracker.unregister(self._memory._name, "shared_memory")  # type: ignore[attr-defined]
+        assert self._memory.buf is not None
+        self._bytes = self._memory.buf
         assert self._read("I", 0) == _MAGIC
         self.num_envs, self.obs_size, self.act_size = (self._read("I", at) for at in (20, 24, 28))
         self.obs = self._array(384, _FLOAT, (self.num_envs, self.obs_size))
@@ -55,7 +57,7 @@ class _ForeignClient:
 
     def step(self) -> _Result:
         seq = self._read("Q", 256) + 1
-        struct.pack_into("<Q", self._memory.buf, 256, seq)
+        struct.pack_into("<Q", self._bytes, 256, seq)
         deadline = time.monotonic() + _SECONDS
         while self._read("Q", 128) != seq:
             assert time.monotonic() < deadline, "the engine did not answer"
@@ -63,14 +65,15 @@ class _ForeignClient:
 
     def close(self) -> None:
         del self.obs, self.actions, self.rewards, self.resets, self.truncateds, self.terminateds, self.final_obs
+        del self._bytes
         self._memory.close()
 
     def _read(self, kind: str, offset: int) -> int:
-        value: int = struct.unpack_from("<" + kind, self._memory.buf, offset)[0]
+        value: int = struct.unpack_from("<" + kind, self._bytes, offset)[0]
         return value
 
     def _array(self, offset_at: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        return np.ndarray(shape, dtype, self._memory.buf, self._read("Q", offset_at))
+        return np.ndarray(shape, dtype, self._bytes, self._read("Q", offset_at))
 
 
 @pytest.fixture
@@ -98,7 +101,7 @@ def serve(tmp_path: Path) -> Iterator[Any]:
 
 
 def _assert_close(found: npt.NDArray[Any], expected: npt.ArrayLike) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-6, atol=1e-6)
 
 
 def test_an_episode_without_noise_equals_gymnasiums_to_its_truncation(serve: Any) -> None:

@@ -96,7 +96,7 @@ def test_promised_field_is_where_it_was_promised(offset: int, form: str, name: s
 
 def test_promised_fields_and_extensions_leave_the_rest_zero() -> None:
     """Bytes below 640 that no field names are reserved and zero."""
-    named = set()
+    named: set[int] = set()
     for offset, form, _, _ in PROMISED:
         named.update(range(offset, offset + struct.calcsize(form)))
     assert all(HEADER[at] == 0 for at in range(640) if at not in named)

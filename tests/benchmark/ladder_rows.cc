@@ -15,17 +15,10 @@
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 #include "transport/wait/doorbell.h"
+#include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
-
-inline void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
 
 template <int kLevel>
 class LadderRow final : public Row {

@@ -15,6 +15,8 @@
 #include <new>
 #include <vector>
 
+#include "transport/wait/relax.h"
+
 namespace tandem {
 namespace {
 
@@ -74,14 +76,6 @@ class AloneRow final : public Row {
   void* memory_;
   Payload payload_;
 };
-
-inline void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
 
 // Waits until `word` is no longer `old`, and returns what it is.
 uint32_t SpinWhile(const std::atomic<uint32_t>& word, uint32_t old) {

@@ -31,6 +31,7 @@
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 #include "transport/wait/doorbell.h"
+#include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
@@ -182,13 +183,7 @@ void GuardACall(benchmark::State& state) {
 BENCHMARK(GuardACall);
 
 void Pause(benchmark::State& state) {
-  for (auto _ : state) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory");
-#endif
-  }
+  for (auto _ : state) Relax();
 }
 BENCHMARK(Pause);
 

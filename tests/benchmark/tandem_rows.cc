@@ -19,7 +19,7 @@
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
-#include "transport/wait/waiter.h"
+#include "transport/wait/wait_strategy.h"
 
 namespace tandem {
 namespace {
@@ -161,22 +161,15 @@ class HostRow final : public TandemRow {
   }
 };
 
-std::optional<WaitStrategy> StrategyOf(absl::string_view name) {
-  if (name == "spin") return WaitStrategy::kSpin;
-  if (name == "adaptive") return WaitStrategy::kAdaptive;
-  if (name == "block") return WaitStrategy::kBlock;
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
                                    const RowOptions& options) {
   if (absl::ConsumePrefix(&name, "sides_")) {
-    const std::optional<WaitStrategy> wait = StrategyOf(name);
+    const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
     if (wait) return std::make_unique<SidesRow>(options, *wait);
   } else if (absl::ConsumePrefix(&name, "host_")) {
-    const std::optional<WaitStrategy> wait = StrategyOf(name);
+    const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
     if (wait) return std::make_unique<HostRow>(options, *wait);
   }
   return nullptr;

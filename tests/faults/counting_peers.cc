@@ -15,7 +15,7 @@ namespace {
 EngineSide MakeSide(const std::string& name, uint32_t act_size) {
   absl::StatusOr<EngineSide> side =
       EngineSide::Create(name,
-                         {.num_envs = CountingEngine::kEnvs,
+                         {.num_envs = CountingServer::kEnvs,
                           .obs_size = 2,
                           .act_size = act_size,
                           .ring_bytes = 4096,
@@ -31,10 +31,10 @@ EngineSide MakeSide(const std::string& name, uint32_t act_size) {
 
 }  // namespace
 
-CountingEngine::CountingEngine(const std::string& name, uint32_t act_size)
+CountingServer::CountingServer(const std::string& name, uint32_t act_size)
     : side_(MakeSide(name, act_size)), counts_(kEnvs, 0) {}
 
-void CountingEngine::Serve(int exchanges) {
+void CountingServer::Serve(int exchanges) {
   while (exchanges != 0) {
     switch (side_.Next(Deadline::Infinite())) {
       case EngineEvent::kExchange:
@@ -59,12 +59,12 @@ void CountingEngine::Serve(int exchanges) {
   }
 }
 
-void CountingEngine::ResetAll() {
+void CountingServer::ResetAll() {
   counts_.assign(kEnvs, 0);
   for (float& value : side_.arrays().obs) value = 0;
 }
 
-void CountingEngine::Advance() {
+void CountingServer::Advance() {
   const StepArrays& arrays = side_.arrays();
   for (uint32_t env = 0; env < kEnvs; ++env) {
     if (arrays.resets[env] != 0) {
@@ -82,7 +82,7 @@ ErrorCode StepAndCheck(ClientSide& client, float action, float count) {
   ErrorCode code = client.Send(actions);
   if (code == ErrorCode::kOk) code = client.Recv(Deadline::After(20));
   if (code != ErrorCode::kOk) return code;
-  for (uint32_t env = 0; env < CountingEngine::kEnvs; ++env) {
+  for (uint32_t env = 0; env < CountingServer::kEnvs; ++env) {
     EXPECT_EQ(client.arrays().obs[2 * env], count);
     EXPECT_EQ(client.arrays().obs[2 * env + 1], action);
   }

@@ -1,10 +1,10 @@
 // The two sides that the fault tests kill: an engine that counts, and what a
 // client must then see.
 //
-// Data flow: actions -> CountingEngine -> obs = {steps since reset, its
+// Data flow: actions -> CountingServer -> obs = {steps since reset, its
 // action}.
 //
-//   CountingEngine("name").Serve();                     // in one process
+//   CountingServer("name").Serve();                     // in one process
 //   ExpectFreshSession(ClientSide::Attach("name", {})); // in another
 
 #ifndef TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_
@@ -21,12 +21,12 @@
 namespace tandem {
 
 // Environment i's observation: {steps since its reset, its first action}.
-class CountingEngine {
+class CountingServer {
  public:
   static constexpr uint32_t kEnvs = 2;
 
   // Aborts with the status if the region cannot be made.
-  explicit CountingEngine(const std::string& name, uint32_t act_size = 1);
+  explicit CountingServer(const std::string& name, uint32_t act_size = 1);
 
   // Serves that many exchanges (for ever if negative) and what comes between.
   void Serve(int exchanges = -1);

@@ -29,7 +29,7 @@ class HeaderFlip : public testing::TestWithParam<int> {
   void SetUp() override {
     alarm(600);  // a hang is a failure
     engine_ = std::make_unique<Victim>([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });
@@ -41,7 +41,7 @@ class HeaderFlip : public testing::TestWithParam<int> {
   }
   void TearDown() override {
     engine_->Kill();
-    { const CountingEngine next(UniqueRegionName("faults")); }
+    { const CountingServer next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }

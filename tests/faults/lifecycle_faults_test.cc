@@ -27,14 +27,14 @@ class LifecycleFaults : public testing::Test {
  protected:
   void SetUp() override { alarm(900); }  // a hang is a failure
   void TearDown() override {
-    { const CountingEngine next(UniqueRegionName("faults")); }
+    { const CountingServer next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
 
   std::unique_ptr<Victim> StartEngine() {
     auto engine = std::make_unique<Victim>([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });
@@ -45,7 +45,7 @@ class LifecycleFaults : public testing::Test {
 
   void LeaveADeadRegion() {
     Victim engine([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
     });
     EXPECT_TRUE(engine.RunToMark());
@@ -161,7 +161,7 @@ TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
                    Victim::Mark();
-                   CountingEngine side(name_);
+                   CountingServer side(name_);
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); });
@@ -171,7 +171,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
   KillEverywhere([this] { LeaveADeadRegion(); },
                  [this] {
                    Victim::Mark();
-                   CountingEngine side(name_);
+                   CountingServer side(name_);
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); });
@@ -180,7 +180,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
 TEST_F(LifecycleFaults, AnEngineKilledWhileItStopsLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
-                   auto side = std::make_unique<CountingEngine>(name_);
+                   auto side = std::make_unique<CountingServer>(name_);
                    Victim::Mark();
                    side.reset();
                    Victim::Mark();
@@ -283,7 +283,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
   constexpr int kRuns = 60;
   for (int run = 0; run < kRuns && !HasFailure(); ++run) {
     Victim engine([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });

@@ -35,7 +35,7 @@ class LockStepFaults : public testing::Test {
   void SetUp() override { alarm(900); }  // a hang is a failure
   void TearDown() override {
     // The killed engines' regions are gone once the next one has started.
-    { const CountingEngine next(UniqueRegionName("faults")); }
+    { const CountingServer next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
@@ -43,7 +43,7 @@ class LockStepFaults : public testing::Test {
   // Serves until it is killed.
   std::unique_ptr<Victim> StartEngine() {
     auto engine = std::make_unique<Victim>([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve();
     });
@@ -75,7 +75,7 @@ class LockStepFaults : public testing::Test {
   };
   HeldPair StartPair() {
     auto engine = std::make_unique<Victim>([this] {
-      CountingEngine side(name_);
+      CountingServer side(name_);
       Victim::Mark();
       side.Serve(1);
       Victim::Mark();

@@ -43,6 +43,7 @@ def main(name: str) -> None:
     """
     shm = attach(name)
     buffer = shm.buf
+    assert buffer is not None
     magic, version, server_pid, _, mode = struct.unpack_from("<IIIIB", buffer, 0)
     num_envs, obs_size, act_size = struct.unpack_from("<III", buffer, 20)
     assert (magic, version, mode) == (0x4C524243, 1, 0)

@@ -1,9 +1,9 @@
 """A live region, read through `multiprocessing.shared_memory` and `struct` by the promised offsets."""
 
-import os
 import struct
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
@@ -49,26 +49,31 @@ FIELDS = [
 
 
 @pytest.fixture
-def engine() -> Iterator[subprocess.Popen[bytes]]:
+def region_name() -> str:
+    """A name that no other test's region has."""
+    return f"layout_test_{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def engine(region_name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Starts the reference engine; stops it after the test."""
-    name = f"layout_test_{os.getpid()}"
     process = subprocess.Popen(
-        [SERVER, f"--name={name}", f"--num_envs={NUM_ENVS}", f"--obs_size={OBS_SIZE}", f"--act_size={ACT_SIZE}"],
+        [SERVER, f"--name={region_name}", f"--num_envs={NUM_ENVS}", f"--obs_size={OBS_SIZE}", f"--act_size={ACT_SIZE}"],
         stderr=subprocess.DEVNULL,
     )
     yield process
     process.terminate()
     assert process.wait(DEADLINE_SECS) == 0
-    assert [path.name for path in Path("/dev/shm").iterdir() if name in path.name] == []
+    assert [path.name for path in Path("/dev/shm").iterdir() if region_name in path.name] == []
 
 
 @pytest.fixture
-def region(engine: subprocess.Popen[bytes]) -> Iterator[SharedMemory]:
+def region(engine: subprocess.Popen[bytes], region_name: str) -> Iterator[SharedMemory]:
     """Maps the engine's region as any Python program would."""
     deadline = time.monotonic() + DEADLINE_SECS
     while True:
         try:
-            shm = SharedMemory(name=f"layout_test_{os.getpid()}")
+            shm = SharedMemory(name=region_name)
             break
         except FileNotFoundError:
             assert engine.poll() is None and time.monotonic() < deadline, "no region"
@@ -80,6 +85,7 @@ def region(engine: subprocess.Popen[bytes]) -> Iterator[SharedMemory]:
 
 def test_every_promised_field_lies_where_it_was_promised(region: SharedMemory, engine: subprocess.Popen[bytes]) -> None:
     """The values are those that the engine was started with, and the sections lie aligned, inside and apart."""
+    assert region.buf is not None
     header = {name: struct.unpack_from(form, region.buf, offset)[0] for offset, form, name in FIELDS}
     assert header["magic"] == 0x4C524243
     assert (header["version"], header["mode"]) == (1, 0)
@@ -115,6 +121,7 @@ def test_every_promised_field_lies_where_it_was_promised(region: SharedMemory, e
 
 def test_unnamed_bytes_are_zero(region: SharedMemory) -> None:
     """Between the published fields, up to the extensions, nothing is written."""
+    assert region.buf is not None
     named = {at for offset, form, _ in FIELDS for at in range(offset, offset + struct.calcsize(form))}
     assert [at for at in range(640) if at not in named and region.buf[at] != 0] == []
 

@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
+#include "transport/memory/dead_region.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/stale_region.h"
 
 namespace tandem {
 namespace {

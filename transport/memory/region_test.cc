@@ -17,9 +17,9 @@
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/attached_region.h"
+#include "transport/memory/dead_region.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/stale_region.h"
 #include "transport/memory/unique_region_name.h"
 
 namespace tandem {

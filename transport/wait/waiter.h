@@ -18,15 +18,11 @@
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
 #include "transport/wait/doorbell.h"
+#include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"
+#include "transport/wait/wait_strategy.h"
 
 namespace tandem {
-
-enum class WaitStrategy : uint8_t {
-  kSpin,      // never sleeps: lowest latency, needs a core of its own
-  kAdaptive,  // spins as long as that has paid lately, then sleeps
-  kBlock,     // sleeps at once: cores stay free
-};
 
 // What a long wait looks after. Check is called first after about a
 // millisecond of spinning or 10 of sleep, then every 5 to 10, after a signal,
@@ -53,8 +49,6 @@ class Waiter {
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
-  WaitStrategy strategy() const { return strategy_; }
-
  private:
   // Some 2 us on a machine whose `pause` takes 140 cycles: most of a quick
   // peer's answers come in it, and it reads no clock.
@@ -68,14 +62,6 @@ class Waiter {
   // within these, so that such a peer is at most twice as slow as its own work.
   static constexpr int64_t kShortestSleepNs = 50'000;
   static constexpr int64_t kLongestSleepNs = 10'000'000;
-
-  static void Relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory");
-#endif
-  }
 
   template <typename Ready>
   ErrorCode UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,

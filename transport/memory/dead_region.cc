@@ -1,4 +1,4 @@
-#include "transport/memory/stale_region.h"
+#include "transport/memory/dead_region.h"
 
 #include <dirent.h>
 #include <fcntl.h>
