@@ -14,6 +14,17 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
+// Calls without the GIL. Not by gil_scoped_release: at the interpreter's exit
+// Python ends a daemon thread that wants the GIL back by unwinding it, which a
+// destructor must not let through.
+template <typename Call>
+auto WithoutGil(Call call) {
+  PyThreadState* const thread = PyEval_SaveThread();
+  auto result = call();
+  PyEval_RestoreThread(thread);
+  return result;
+}
+
 // Asks Python whether a signal handler wants the wait to end. What the handler
 // raised stays with the thread, for Raise to find.
 bool PythonInterrupts() {
@@ -55,10 +66,8 @@ ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
       .wait = strategy,
       .autoreset = static_cast<AutoresetMode>(autoreset),
       .interrupted = PythonInterrupts};
-  absl::StatusOr<ClientSide> client = [&] {
-    const py::gil_scoped_release released;
-    return ClientSide::Attach(name, options);
-  }();
+  absl::StatusOr<ClientSide> client =
+      WithoutGil([&] { return ClientSide::Attach(name, options); });
   RaiseWhatPythonRaised();
   if (!client.ok()) Raise(client.status(), name);
   return *std::move(client);
@@ -140,10 +149,8 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const double secs =
       CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
   reconnecting_ = true;
-  const absl::Status status = [&] {
-    const py::gil_scoped_release released;
-    return client_.Reconnect(secs);
-  }();
+  const absl::Status status =
+      WithoutGil([&] { return client_.Reconnect(secs); });
   reconnecting_ = false;
   if (!status.ok()) Raise(status, name_);
   {
@@ -197,13 +204,12 @@ ErrorCode NativeClient::Wait(double timeout_secs) {
       return code;
     }
   }
-  const ErrorCode late = [&] {
-    const py::gil_scoped_release released;
+  const ErrorCode late = WithoutGil([&] {
     const Deadline quick = Deadline::After(kQuickSecs);
     const ErrorCode code = client_.Recv(Deadline::After(timeout_secs));
     answers_quickly_ = !quick.PassedAt(MonotonicNanos());
     return code;
-  }();
+  });
   if (late == ErrorCode::kOk) RaiseWhatPythonRaised();
   return late;
 }

@@ -103,6 +103,16 @@ void OnStopSignal(int signal_number) {
   errno = error;
 }
 
+// A region's descriptor must not become a standard stream: whoever then writes
+// there, the log above all, would write over the region.
+void OccupyStandardStreams() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
 void InstallSignalHandlers() {
   struct sigaction action = {};
   action.sa_handler = OnStopSignal;
@@ -110,7 +120,6 @@ void InstallSignalHandlers() {
   // that have a handler.
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // whoever read our log may have left
 }
 
 int Report(const absl::Status& status) {
@@ -160,6 +169,9 @@ int Serve(const EngineFactory& make_engine) {
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
   if (!engine.ok()) return Report(engine.status());
   if (*engine == nullptr) return kExitStopped;
+  // Until here, while models load, a signal just ends the process: there is
+  // nothing yet that it could leave behind.
+  InstallSignalHandlers();
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
       engine->get(),
       {.name = absl::GetFlag(FLAGS_name),
@@ -214,7 +226,9 @@ void LogLine(absl::string_view line) {
 
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
-  InstallSignalHandlers();
+  OccupyStandardStreams();
+  signal(SIGPIPE, SIG_IGN);  // whoever reads our log may leave
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Report(line.status());
   if (line->help_wanted) {

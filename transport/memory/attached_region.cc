@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
@@ -25,6 +27,19 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
                    found,
                    "; start one with that --name, or check the name "
                    "(LUCKY_SHM_NAME sets the default)"));
+}
+
+// Whose region a client may depend on: its own, root's, or one that is shared
+// by a group it is in. Not what merely can be opened, as root can open all.
+bool MayTrust(const struct stat& file) {
+  if (file.st_uid == geteuid() || file.st_uid == 0) return true;
+  constexpr mode_t kGroupAccess = S_IRGRP | S_IWGRP;
+  if ((file.st_mode & kGroupAccess) != kGroupAccess) return false;
+  std::vector<gid_t> groups(static_cast<size_t>(getgroups(0, nullptr)));
+  groups.resize(static_cast<size_t>(
+      std::max(getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
+  groups.push_back(getegid());
+  return std::find(groups.begin(), groups.end(), file.st_gid) != groups.end();
 }
 
 struct Found {
@@ -55,6 +70,13 @@ absl::StatusOr<Found> Find(absl::string_view name) {
   struct stat file;
   if (fstat(fd.get(), &file) != 0) {
     return MakeSystemError("fstat", path, errno);
+  }
+  if (!MayTrust(file)) {
+    return MakeError(
+        ErrorCode::kAccessDenied,
+        absl::StrCat("region '", name, "' belongs to ", OwnerOf(path),
+                     ", who could change or truncate it under us; run as that "
+                     "user, or share it by a common group (--group_access)"));
   }
   LrbcHeader plan;
   std::memset(static_cast<void*>(&plan), 0, sizeof(plan));

@@ -59,12 +59,22 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name) {
                        absl::StrCat("the region belongs to ", OwnerOf(path),
                                     "; choose another name (", path, ")"));
     }
-    return InTheWay(path, std::strerror(errno), "choose another name");
+    if (errno == ELOOP || errno == EISDIR || errno == ENXIO) {
+      return InTheWay(path, "a link, a folder or a device",
+                      "remove it if nothing needs it, or choose another name");
+    }
+    return MakeSystemError("open", path, errno);
   }
   struct stat file;
   LrbcHeader header;
+  // What a spare link of ours leads to was a region, even if somebody has
+  // truncated it since.
+  const auto is_ours_by_name = [&] {
+    return path == SpareLinkPath(name) && S_ISREG(file.st_mode) &&
+           file.st_uid == geteuid();
+  };
   if (fstat(fd.get(), &file) != 0 ||
-      !ReadLockedRegion(fd.get(), file, &header)) {
+      (!ReadLockedRegion(fd.get(), file, &header) && !is_ours_by_name())) {
     return InTheWay(path, "a file that is no Tandem region",
                     "remove it if nothing needs it, or choose another name");
   }
@@ -98,9 +108,10 @@ absl::Status RemoveIfDead(absl::string_view name) {
   absl::Status status;
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) nanosleep(&pause, nullptr);
-    status = RemoveAt(RegionPath(name), name);
-    // A live engine whose name was just unlinked still has its spare link.
-    if (status.ok()) status = RemoveAt(SpareLinkPath(name), name);
+    // The spare link first: a live engine whose name was just unlinked still
+    // has it, and it tells of a dead region that was truncated.
+    status = RemoveAt(SpareLinkPath(name), name);
+    if (status.ok()) status = RemoveAt(RegionPath(name), name);
     if (CodeOf(status) != ErrorCode::kAlreadyAttached) break;
   }
   return status;

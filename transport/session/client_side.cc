@@ -343,7 +343,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   }
   Leave();
   Become(State::kLost);
-  lost_to_ = ErrorCode::kPeerGone;
+  lost_to_ = ErrorCode::kClosed;
   Options options = options_;
   options.timeout_secs = timeout_secs;
   absl::StatusOr<ClientSide> next = Attach(name_, options);

@@ -123,9 +123,12 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                     "this process; make a client after fork, "
                                     "or use the spawn start method"));
     case ErrorCode::kClosed:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': the client was closed; make a "
-                                          "new one"));
+      return MakeError(
+          code, absl::StrCat("region '", name_,
+                             state() == State::kClosed
+                                 ? "': the client was closed; make a new one"
+                                 : "': the last reconnect() failed; call it "
+                                   "again, or close()"));
     case ErrorCode::kInterrupted:
       return MakeError(code,
                        absl::StrCat("interrupted while waiting for ", engine,

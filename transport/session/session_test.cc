@@ -310,7 +310,7 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   const std::shared_ptr<const RegionMapping> old_mapping = client.mapping();
   engine.reset();
   EXPECT_EQ(CodeOf(client.Reconnect(0)), ErrorCode::kNotReady);
-  EXPECT_EQ(client.Send(kActions), ErrorCode::kPeerGone);
+  EXPECT_EQ(client.Send(kActions), ErrorCode::kClosed);
 
   engine = std::make_unique<EchoEngine>(name, Spec());
   ASSERT_TRUE(client.Reconnect(20).ok());
