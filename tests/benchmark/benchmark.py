@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmark import report
+from tests.benchmark.deaths import measure_deaths
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group, Row, Size, measure_cpp
 from tests.benchmark.python_rows import measure_python
 
@@ -106,6 +107,15 @@ def measure_all(
     return found
 
 
+def measure_killed(kills: int) -> dict[str, list[int]]:
+    """As `measure_deaths`, and removes what the killed engines left."""
+    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
+    try:
+        return measure_deaths(kills, prefix)
+    finally:
+        remove_regions(prefix)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints tables, writes files.
 
@@ -134,9 +144,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         flush=True,
     )
     found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)
+    kills = 0 if parsed.profile else 20 if parsed.quick else 100
+    killed = measure_killed(kills) if kills else {}
+    deaths = {wait: report.Deaths.of(nanos) for wait, nanos in killed.items()}
     summaries = [report.summarise(groups) for groups in found]
     for size, summary in zip(sizes, summaries, strict=True):
         print("\n" + report.table(size, rows, summary, parsed.rounds))
+    if deaths:
+        print("\n" + report.table_of_deaths(deaths, kills))
     if parsed.json:
         results = [
             {
@@ -152,7 +167,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
             for size, groups, summary in zip(sizes, found, summaries, strict=True)
         ]
-        Path(parsed.json).write_text(json.dumps({**about, "results": results}, indent=1) + "\n", encoding="utf-8")
+        notice = {
+            wait: {"summary": dataclasses.asdict(deaths[wait]), "kills_ns": nanos} for wait, nanos in killed.items()
+        }
+        found_all = {**about, "results": results, "deaths": notice}
+        Path(parsed.json).write_text(json.dumps(found_all, indent=1) + "\n", encoding="utf-8")
     if parsed.out:
         report.draw(parsed.out, rows, sizes, summaries)
     return 0

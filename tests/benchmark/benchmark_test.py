@@ -37,9 +37,15 @@ def test_every_row_is_measured_at_every_size(tmp_path: Path, capsys: pytest.Capt
                 assert group["step_p50"] <= group["cycle_p50"]
                 assert group["client_cpu"] > 0
             assert 0 < row["summary"]["ratio"]["min"] <= row["summary"]["ratio"]["max"]
+    assert list(results["deaths"]) == ["spin", "adaptive", "block"]
+    for deaths in results["deaths"].values():
+        assert len(deaths["kills_ns"]) == 20
+        assert min(deaths["kills_ns"]) > 0
+        assert 0 < deaths["summary"]["median_ms"] <= deaths["summary"]["p99_ms"] <= deaths["summary"]["max_ms"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     tables = capsys.readouterr().out
     assert all(tables.count(f"| {row.label} ") == len(SIZES) for row in ROWS)
+    assert all(f"| {wait} " in tables for wait in results["deaths"])
     assert not left_regions()
 
 

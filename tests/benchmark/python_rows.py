@@ -132,7 +132,18 @@ def _quantile(values: list[int], q: float) -> int:
 
 
 @contextlib.contextmanager
-def _serving(row: str, size: Size, *more: str, pass_fds: tuple[int, ...] = ()) -> Iterator[Engine]:
+def serving(row: str, size: Size, *more: str, pass_fds: tuple[int, ...] = ()) -> Iterator[Engine]:
+    """Runs the engine's side of a row in a process of its own; it has ended afterwards.
+
+    Args:
+      row: round_trip's --row.
+      size: The payload.
+      *more: More of round_trip's command line.
+      pass_fds: File descriptors that it inherits.
+
+    Yields:
+      The process.
+    """
     answers, answer = os.pipe()
     command = [str(ROUND_TRIP), "--serve", f"--row={row}", *size.flags(), f"--cpu_fd={answer}", *more]
     try:
@@ -149,7 +160,7 @@ def _serving(row: str, size: Size, *more: str, pass_fds: tuple[int, ...] = ()) -
 
 @contextlib.contextmanager
 def _over_tandem(size: Size, wait: str, region: str) -> Iterator[tuple[Step, Engine]]:
-    with _serving(f"host_{wait}", size, f"--region={region}") as engine:
+    with serving(f"host_{wait}", size, f"--region={region}") as engine:
         with tandem.SharedMemoryClient(region, timeout=30, wait=wait) as client:
             yield client.step, engine
 
@@ -176,12 +187,12 @@ def _over_socket(size: Size) -> Iterator[tuple[Step, Engine]]:
 
     with ours:
         with theirs:
-            serving = _serving("socket", size, f"--socket={theirs.fileno()}", pass_fds=(theirs.fileno(),))
-            engine = serving.__enter__()
+            served = serving("socket", size, f"--socket={theirs.fileno()}", pass_fds=(theirs.fileno(),))
+            engine = served.__enter__()
         try:
             yield step, engine
         finally:
-            serving.__exit__(None, None, None)
+            served.__exit__(None, None, None)
 
 
 @contextlib.contextmanager

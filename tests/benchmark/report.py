@@ -36,6 +36,21 @@ class Summary:
     ratio: Spread
 
 
+@dataclass(frozen=True)
+class Deaths:
+    """How soon a client noticed that its engine was killed: milliseconds over all kills."""
+
+    median_ms: float
+    p99_ms: float
+    max_ms: float
+
+    @staticmethod
+    def of(nanos: Sequence[int]) -> "Deaths":
+        """Takes it from the nanoseconds of each kill; p99 is the least value that 99% do not exceed."""
+        p99 = sorted(nanos)[math.ceil(0.99 * len(nanos)) - 1]
+        return Deaths(statistics.median(nanos) / 1e6, p99 / 1e6, max(nanos) / 1e6)
+
+
 def summarise(groups: Groups) -> dict[str, Summary]:
     """Summarises one size.
 
@@ -93,8 +108,29 @@ def table(size: Size, rows: Sequence[Row], summaries: Mapping[str, Summary], rou
                 f"{_figure(s.ratio.median)} ({_figure(s.ratio.min)} .. {_figure(s.ratio.max)})",
             )
         )
-    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
-    lines = [f"**{size}** (environments × obs × act): median (least .. greatest) of {rounds} groups", ""]
+    title = f"**{size}** (environments × obs × act): median (least .. greatest) of {rounds} groups"
+    return _markdown(title, cells)
+
+
+def table_of_deaths(deaths: Mapping[str, Deaths], kills: int) -> str:
+    """Lays out how soon dead engines were noticed, in Markdown.
+
+    Args:
+      deaths: What was found for each wait strategy.
+      kills: How many engines were killed for each.
+
+    Returns:
+      Lines.
+    """
+    cells = [("wait", "median ms", "p99", "greatest")]
+    for wait, d in deaths.items():
+        cells.append((wait, _figure(d.median_ms), _figure(d.p99_ms), _figure(d.max_ms)))
+    return _markdown(f"**A dead engine**: from SIGKILL to PeerGone in Python, {kills} kills each", cells)
+
+
+def _markdown(title: str, cells: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    lines = [title, ""]
     for number, line in enumerate(cells):
         texts = [
             text.ljust(width) if i == 0 else text.rjust(width)
