@@ -180,7 +180,16 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.num_envs < 2 or arguments.num_envs % 2:
         parser.error(f"--num_envs: expected an even number from 2, found {arguments.num_envs}")
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.seed < 0 or arguments.seconds <= 0 or (arguments.iterations or 1) < 1:
+        parser.error("--seed, --seconds and --iterations: expected positive numbers")
+    picture = arguments.out / "learning_curve.png"
+    try:  # now, rather than after the training
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        picture.open("ab").close()
+    except OSError as error:
+        parser.error(
+            f"--out: expected a folder to write {picture} to, found that it cannot be written: {error.strerror}"
+        )
 
     with (
         tandem.launch_engine(TASK, num_envs=arguments.num_envs, seed=arguments.seed) as engine,
@@ -213,7 +222,6 @@ def main() -> None:
   time in policy          {stats.policy_secs / total:10.1%}
   time in transport       {stats.transport_secs / total:10.1%}
   time in physics         {stats.physics_secs / total:10.1%}""")
-    picture = arguments.out / "learning_curve.png"
     draw(search, random, before, after, picture)
     print(f"  learning curve          {picture}")
 

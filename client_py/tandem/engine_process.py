@@ -1,5 +1,6 @@
 """`launch_engine`: an engine in a process of its own, which leaves when its launcher does."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,7 +13,14 @@ from types import TracebackType
 from typing import IO, NoReturn, Self
 
 from tandem import _native, errors
-from tandem.errors import AlreadyAttached, EngineStartFailed, InvalidArgument, NotReady, TandemError
+from tandem.errors import (
+    AlreadyAttached,
+    EngineStartFailed,
+    ForkedChild,
+    InvalidArgument,
+    NotReady,
+    TandemError,
+)
 
 _PACKAGE = Path(__file__).parent
 _SERVER_VARIABLE = "TANDEM_ENGINE_SERVER"
@@ -71,8 +79,10 @@ def launch_engine(
       AlreadyAttached: Another engine serves a region of that name.
       InvalidArgument: A name or number that cannot be.
     """
-    if num_envs < 1 or threads < 0:
-        raise InvalidArgument(f"expected num_envs >= 1 and threads >= 0, found {num_envs} and {threads}")
+    if num_envs < 1 or threads < 0 or not timeout > 0:
+        raise InvalidArgument(
+            f"expected num_envs >= 1, threads >= 0 and timeout > 0, found {num_envs}, {threads} and {timeout}"
+        )
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     _native.check_region_name(name)
@@ -117,10 +127,11 @@ class EngineProcess:
         """
         self._name = name
         self._command = command
+        self._launcher_pid = os.getpid()
         # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
         # name, and goes with its last user.
         self._log = tempfile.TemporaryFile()
-        engine_end, launcher_end = os.pipe()
+        engine_end, launcher_end = _pipe()
         _launcher_pipes.add(launcher_end)
         try:
             self._process = subprocess.Popen(
@@ -146,7 +157,7 @@ class EngineProcess:
             os.close(engine_end)
         # Runs at the latest when the interpreter ends.
         self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, os.getpid())
-        log, pid = self._log, os.getpid()
+        log, pid = self._log, self._launcher_pid
         errors.last_words[name] = lambda: _tail(log) if os.getpid() == pid else ""
 
     @property
@@ -164,7 +175,12 @@ class EngineProcess:
 
         Returns:
           Its exit code (negative: the signal that killed it), or None while it runs.
+
+        Raises:
+          ForkedChild: The engine belongs to this process's parent, which alone is told.
         """
+        if os.getpid() != self._launcher_pid:
+            raise ForkedChild(f"region {self._name!r}: this engine belongs to the parent of this process; ask there")
         return self._process.poll()
 
     def log_tail(self) -> str:
@@ -193,6 +209,8 @@ class EngineProcess:
 
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
+        if "error: AlreadyAttached:" in words:
+            raise AlreadyAttached(words)
         said = f"Its last words:\n{words}" if words else "It said nothing."
         error = EngineStartFailed(f"the engine {what}: {' '.join(self._command)}\n{said}")
         error.exit_code, error.log_tail = exit_code, words
@@ -218,8 +236,12 @@ class EngineProcess:
 
     def __repr__(self) -> str:
         """Names the region, the process and its state."""
-        code = self.poll()
-        state = "running" if code is None else f"ended with {code}"
+        if os.getpid() != self._launcher_pid:
+            state = "of a parent process"
+        elif (code := self.poll()) is None:
+            state = "running"
+        else:
+            state = f"ended with {code}"
         return f"<tandem.EngineProcess {self._name!r}: pid={self.pid}, {state}>"
 
 
@@ -244,6 +266,15 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, owner:
             _native.remove_if_dead(name)  # what a killed engine left
         except TandemError:
             pass  # it is another's by now
+
+
+def _pipe() -> tuple[int, int]:
+    """Makes a pipe whose ends are no standard streams, which Popen would replace; returns its two ends."""
+    ends = []
+    for end in os.pipe():
+        ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
+        os.close(end)
+    return ends[0], ends[1]
 
 
 def _close_pipe(pipe: int) -> None:

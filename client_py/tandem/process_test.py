@@ -335,5 +335,29 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert client.step(_zeros(client))[0][0, 0] == 1
 
 
+_DAEMON_THREAD_AT_EXIT = """
+import sys, threading, time, tandem
+client = tandem.SharedMemoryClient(sys.argv[1])
+def forever():
+    while True:
+        client.step(client.actions)
+threading.Thread(target=forever, daemon=True).start()
+while client.stats().exchanges < 100:
+    time.sleep(0.001)
+"""
+
+
+def test_daemon_thread_in_a_wait_does_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
+    """Python unwinds the thread as it wants the GIL back; nothing of ours may stop that."""
+    for _ in range(5):
+        run_python(_DAEMON_THREAD_AT_EXIT, engine.name)
+
+
+def test_engine_is_not_polled_by_a_forked_child(engine: tandem.EngineProcess) -> None:
+    """The kernel tells the parent alone how it ends."""
+    assert "ForkedChild" in in_forked_child(lambda: str(engine.poll()))
+    assert "of a parent process" in in_forked_child(lambda: repr(engine))
+
+
 if __name__ == "__main__":
     pytest_main.run(__file__)

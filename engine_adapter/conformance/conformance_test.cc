@@ -408,6 +408,25 @@ TEST_F(EngineConformance, ASecondEngineOfTheNameIsRefused) {
   Step();  // the first is none the worse
 }
 
+TEST_F(EngineConformance, RunsWithoutStandardStreams) {
+  std::vector<std::string> command = {"/bin/sh", "-c",
+                                      "exec \"$@\" <&- >&- 2>&-", "sh"};
+  for (const std::string& word : Command({})) command.push_back(word);
+  server_ = std::make_unique<ServerProcess>(command);
+  Attach();
+  Step();
+}
+
+TEST_F(EngineConformance, SizesBeyondMemoryAreSaidInOneLine) {
+  for (const char* envs : {"4294967295", "16777216"}) {
+    ServerProcess server(Command({absl::StrCat("--num_envs=", envs)}));
+    EXPECT_GT(server.ExitCode(), 0) << envs;
+    EXPECT_TRUE(absl::StrContains(server.Stderr(), "error: "))
+        << server.Stderr();
+    EXPECT_FALSE(AnyTraceInSharedMemory());
+  }
+}
+
 TEST_F(EngineConformance, AKilledEngineCanBeStartedAgainUnderItsName) {
   StartServer();
   Attach();

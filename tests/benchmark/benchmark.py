@@ -179,7 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> int:
     """Runs `main` as a program: a signal or a failed row ends it with one line."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    # Both may come ignored from a shell that put us into the background, and the engines would inherit that.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         return main()
     except KeyboardInterrupt:

@@ -288,6 +288,47 @@ TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
 }
 
+TEST(Region, ADeadOneThatWasTruncatedIsRemovedAllTheSame) {
+  const std::string name = UniqueName();
+  LeaveDead(name);
+  ASSERT_EQ(truncate(RegionPath(name).c_str(), 0), 0);
+  const OwnedRegion region = MakeLinked(name);
+  EXPECT_TRUE(AttachedRegion::Open(name).ok());
+}
+
+TEST(Region, AStrangersIsNotTrustedWhoeverMayOpenIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  const std::string name = UniqueName();
+  int ready[2];
+  int done[2];
+  ASSERT_TRUE(pipe(ready) == 0 && pipe(done) == 0);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setgroups(0, nullptr) != 0 ||
+        setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      _exit(77);
+    }
+    {
+      const OwnedRegion region = MakeLinked(name);
+      char byte;
+      (void)!write(ready[1], "r", 1);
+      (void)!read(done[0], &byte, 1);
+    }
+    _exit(0);
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const absl::Status status = AttachedRegion::Open(name).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kAccessDenied) << status;
+  ASSERT_EQ(write(done[1], "d", 1), 1);
+  int result = 0;
+  ASSERT_EQ(waitpid(stranger, &result, 0), stranger);
+  EXPECT_EQ(result, 0);
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) close(fd);
+}
+
 TEST(Region, IsMappedOnceInAProcess) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
