@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"

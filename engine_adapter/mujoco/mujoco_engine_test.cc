@@ -25,6 +25,7 @@
 #include "engine_adapter/mujoco/half_cheetah.h"
 #include "engine_adapter/mujoco/mjcf_model.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/task.h"
 #include "engine_adapter/mujoco/task_registry.h"
 #include "transport/base/error.h"
 
