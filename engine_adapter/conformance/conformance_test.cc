@@ -16,7 +16,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +32,7 @@
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -124,8 +124,7 @@ class EngineConformance : public testing::Test {
 
   // Random: process numbers are not unique in /dev/shm, as tests may run in
   // process namespaces of their own.
-  const std::string name_ =
-      absl::StrCat("tandem_conformance_", std::random_device()());
+  const std::string name_ = UniqueRegionName("conformance");
   std::unique_ptr<ServerProcess> server_;
   std::optional<ClientSide> client_;
 };

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,11 +16,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -108,8 +107,7 @@ class EngineHostTest : public testing::Test {
 
   // Random: process numbers are not unique in /dev/shm, as tests may run in
   // process namespaces of their own.
-  const std::string name_ =
-      absl::StrCat("tandem_host_test_", std::random_device()());
+  const std::string name_ = UniqueRegionName("host-test");
   FakeEngine engine_;
   std::mutex log_mutex_;
   std::vector<std::string> log_;

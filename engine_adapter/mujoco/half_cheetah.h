@@ -11,6 +11,7 @@
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_HALF_CHEETAH_H_
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"

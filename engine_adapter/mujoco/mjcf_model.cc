@@ -1,5 +1,6 @@
 #include "engine_adapter/mujoco/mjcf_model.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 

@@ -11,6 +11,7 @@
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_MJCF_MODEL_H_
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"

@@ -18,12 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/mujoco/half_cheetah.h"
 #include "engine_adapter/mujoco/mjcf_model.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/task.h"
 #include "engine_adapter/mujoco/task_registry.h"
 #include "transport/base/error.h"
 

@@ -1,7 +1,10 @@
 // The LRBC region's header, version 1: what engine and client agree on.
 //
 // Data flow: the engine fills it before the region has a name; afterwards only
-// SharedWords change, each written by the one side that its row names.
+// SharedWords change, each written by the one side that its row names; but the
+// engine also writes client_pid, client_phase, exchange_kind and resets once a
+// client has left or an exchange ends, and both positions of both rings when it
+// welcomes a client.
 // Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
 // with offset, type, value and meaning; prose points there.
 //

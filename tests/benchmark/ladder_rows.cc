@@ -11,6 +11,8 @@
 #include <cstring>
 
 #include "schema/layout/lrbc.h"
+#include "schema/layout/shared_word.h"
+#include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"

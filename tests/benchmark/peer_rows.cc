@@ -15,6 +15,7 @@
 #include <new>
 #include <vector>
 
+#include "tests/benchmark/payload.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -56,11 +57,14 @@ ABSL_FLAG(int, cpu_fd, -1,
 namespace tandem {
 namespace {
 
-volatile sig_atomic_t engine_may_end = 0;
+// Writer: Main; reader: its signal handler.
+std::atomic<bool> engine_may_end{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 // A bare spinning client would wait forever for an engine that died.
 void OnEngineEnd(int) {
-  if (engine_may_end != 0) return;
+  // relaxed: the very thread that this interrupts writes it.
+  if (engine_may_end.load(std::memory_order_relaxed)) return;
   constexpr char kText[] = "the engine's process ended early\n";
   (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
   _exit(1);
@@ -81,16 +85,21 @@ int64_t CpuNanos() {
 }
 
 // An engine's process tells its CPU time when SIGUSR1 asks: what others can
-// read of it lags by a scheduler's tick. Written before the handler is there.
-int tell_cpu_to = -1;
+// read of it lags by a scheduler's tick. Writer: TellCpuWhenAsked, before the
+// handler is there; reader: the handler.
+std::atomic<int> tell_cpu_to{-1};
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void TellCpu(int) {
   const int64_t nanos = CpuNanos();
-  (void)!write(tell_cpu_to, &nanos, sizeof(nanos));
+  // relaxed: sigaction, after the store, is what brings the handler here.
+  const int fd = tell_cpu_to.load(std::memory_order_relaxed);
+  (void)!write(fd, &nanos, sizeof(nanos));
 }
 
 void TellCpuWhenAsked(int fd) {
-  tell_cpu_to = fd;
+  // relaxed: as in TellCpu.
+  tell_cpu_to.store(fd, std::memory_order_relaxed);
   struct sigaction on_question = {};
   on_question.sa_handler = TellCpu;
   on_question.sa_flags = SA_RESTART;
@@ -223,7 +232,8 @@ int Main() {
   }
   row->Connect();
   const int code = Measure(*row, options.size, engine, cpu_pipe[0]);
-  engine_may_end = 1;
+  // relaxed: for the handler in this thread.
+  engine_may_end.store(true, std::memory_order_relaxed);
   kill(engine, SIGTERM);
   waitpid(engine, nullptr, 0);
   return code;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/engine_host.h"
 #include "schema/layout/error_codes.h"
+#include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
@@ -35,13 +37,19 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// What SIGTERM and SIGINT stop, in the engine's process.
-EngineSide* serving_side = nullptr;
-EngineHost* serving_host = nullptr;
+// What SIGTERM and SIGINT stop, in the engine's process. Writer: the thread
+// that serves; reader: its signal handler.
+std::atomic<EngineSide*> serving_side{nullptr};
+std::atomic<EngineHost*> serving_host{nullptr};
+static_assert(std::atomic<EngineSide*>::is_always_lock_free);
+static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
 void StopServing(int) {
-  if (serving_side != nullptr) serving_side->RequestStop();
-  if (serving_host != nullptr) serving_host->RequestStop();
+  // relaxed: here and below, the very thread that this interrupts writes them.
+  EngineSide* const side = serving_side.load(std::memory_order_relaxed);
+  EngineHost* const host = serving_host.load(std::memory_order_relaxed);
+  if (side != nullptr) side->RequestStop();
+  if (host != nullptr) host->RequestStop();
 }
 
 void StopOnSignals() {
@@ -90,7 +98,8 @@ class SidesRow final : public TandemRow {
                                                 .act_size = size.act,
                                                 .task = "benchmark"},
                                                {.region = {}, .wait = wait_}));
-    serving_side = &side;
+    // relaxed: for the handler in this thread.
+    serving_side.store(&side, std::memory_order_relaxed);
     StopOnSignals();
     if (absl::Status status = side.Open(); !status.ok()) Die(status);
     const StepArrays& arrays = side.arrays();
@@ -105,7 +114,8 @@ class SidesRow final : public TandemRow {
           side.Welcome(absl::OkStatus());
           break;
         case EngineEvent::kStopRequested:
-          serving_side = nullptr;
+          // relaxed: as above.
+          serving_side.store(nullptr, std::memory_order_relaxed);
           return;
         default:
           break;
@@ -154,10 +164,12 @@ class HostRow final : public TandemRow {
     options.side.wait = wait_;
     const std::unique_ptr<EngineHost> host =
         OrDie(EngineHost::Create(&engine, std::move(options)));
-    serving_host = host.get();
+    // relaxed: for the handler in this thread.
+    serving_host.store(host.get(), std::memory_order_relaxed);
     StopOnSignals();
     host->Run();
-    serving_host = nullptr;
+    // relaxed: as above.
+    serving_host.store(nullptr, std::memory_order_relaxed);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -12,10 +13,15 @@
 namespace tandem {
 namespace {
 
-// Written before the handler is installed, read by it.
-EngineHost* serving_host = nullptr;
+// Writer: ServeUntilSignal, before the handler is installed; reader: the
+// handler.
+std::atomic<EngineHost*> serving_host{nullptr};
+static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
-void StopServing(int) { serving_host->RequestStop(); }
+void StopServing(int) {
+  // relaxed: sigaction, after the store, is what brings the handler here.
+  serving_host.load(std::memory_order_relaxed)->RequestStop();
+}
 
 }  // namespace
 
@@ -26,7 +32,8 @@ int ServeUntilSignal(Engine* engine, EngineHost::Options options) {
     std::fprintf(stderr, "%s\n", host.status().ToString().c_str());
     return 1;
   }
-  serving_host = host->get();
+  // relaxed: as in StopServing.
+  serving_host.store(host->get(), std::memory_order_relaxed);
   struct sigaction action = {};
   action.sa_handler = StopServing;
   sigaction(SIGTERM, &action, nullptr);

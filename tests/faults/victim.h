@@ -5,9 +5,14 @@
 // from there the test advances it one instruction or system call at a time.
 // Nothing in the code under test knows of it, so what dies is what ships.
 //
-//   Victim victim([] { auto client = Attach(); Victim::Mark(); Step(client);
-//   }); victim.RunToMark(); for (int i = 0; i < 100; ++i)
-//   victim.Advance(Victim::kInstruction); victim.Kill();
+//   Victim victim([] {
+//     auto client = Attach();
+//     Victim::Mark();
+//     Step(client);
+//   });
+//   victim.RunToMark();
+//   for (int i = 0; i < 100; ++i) victim.Advance(Victim::kInstruction);
+//   victim.Kill();
 
 #ifndef TANDEM_TESTS_FAULTS_VICTIM_H_
 #define TANDEM_TESTS_FAULTS_VICTIM_H_

@@ -42,7 +42,6 @@ class Deadline {
   }
 
   constexpr bool PassedAt(int64_t now_ns) const { return now_ns >= at_ns_; }
-  constexpr bool IsInfinite() const { return *this == Infinite(); }
   constexpr int64_t at_ns() const { return at_ns_; }
   friend constexpr bool operator==(Deadline a, Deadline b) = default;
 

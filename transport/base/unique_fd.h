@@ -29,8 +29,6 @@ class UniqueFd {
 
   bool valid() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  // Gives the descriptor up without closing it.
-  int release() { return std::exchange(fd_, -1); }
   // Closes it, if there is one.
   void reset() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));

@@ -44,13 +44,6 @@ TEST(UniqueFd, ResetClosesOnce) {
   EXPECT_TRUE(IsOpen(reused.get()));
 }
 
-TEST(UniqueFd, ReleaseLeavesItOpen) {
-  UniqueFd fd(OpenNull());
-  const UniqueFd second(fd.release());
-  EXPECT_FALSE(fd.valid());
-  EXPECT_TRUE(IsOpen(second.get()));
-}
-
 TEST(UniqueFd, MovesAndClosesWhatItHeld) {
   UniqueFd first(OpenNull());
   UniqueFd second(OpenNull());

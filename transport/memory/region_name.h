@@ -1,8 +1,8 @@
 // Names of regions, and where they lie.
 //
 // Data flow: what the user typed -> a checked name -> two paths in /dev/shm.
+// The rule of names: [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
 //
-//   TANDEM name rule: [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
 //   absl::Status ok = CheckRegionName("demo");
 //   RegionPath("demo")      // /dev/shm/demo
 //   SpareLinkPath("demo")   // /dev/shm/.demo.tandem

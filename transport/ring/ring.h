@@ -9,8 +9,8 @@
 //
 //   absl::StatusOr<RingWriter> writer =
 //       RingWriter::Attach(header, data, reader_bell);  // engine
-//   ErrorCode code = writer->Write(envelope, Deadline::After(1), waiter,
-//   watch);
+//   const Deadline deadline = Deadline::After(1);
+//   ErrorCode code = writer->Write(envelope, deadline, waiter, watch);
 //
 //   absl::StatusOr<RingReader> reader =
 //       RingReader::Attach(header, data, writer_bell);  // client
@@ -87,7 +87,7 @@ class Doubt {
 
 }  // namespace ring_internal
 
-// The sending side. Not thread-safe. Reads and writes allocate nothing.
+// The sending side. Not thread-safe. Writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
 class RingWriter {
  public:
@@ -137,7 +137,7 @@ class RingWriter {
   bool broken_ = false;
 };
 
-// The receiving side. Not thread-safe. Reads and writes allocate nothing.
+// The receiving side. Not thread-safe. Reads allocate nothing.
 // A moved-from reader may only be assigned to or destroyed.
 class RingReader {
  public:

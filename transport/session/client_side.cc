@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
+#include "transport/memory/region_plan.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {

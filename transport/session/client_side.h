@@ -23,10 +23,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/memory/attached_region.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/step_times.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {

@@ -28,9 +28,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/memory/owned_region.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/memory/region_plan.h"
 #include "transport/session/step_arrays.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -99,7 +105,6 @@ class EngineSide {
   ExchangeKind kind() const { return kind_; }
   // Of the client that arrived last; kSameStep when none has.
   AutoresetMode autoreset_mode() const { return autoreset_mode_; }
-  bool HasClient() const { return has_client_; }
   const StepArrays& arrays() const { return arrays_; }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
