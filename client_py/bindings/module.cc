@@ -11,8 +11,8 @@
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
+#include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/stale_region.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -95,13 +95,11 @@ PYBIND11_MODULE(_native, module) {
   Property(client, "terminateds", &RegionViews::terminateds);
   Property(client, "resets", &RegionViews::resets);
   Property(client, "final_obs", &RegionViews::final_obs);
-  Property(client, "reset_seeds", &RegionViews::reset_seeds);
   Property(client, "num_envs", &RegionViews::num_envs);
   Property(client, "obs_size", &RegionViews::obs_size);
   Property(client, "act_size", &RegionViews::act_size);
   Property(client, "task", &RegionViews::task);
   Property(client, "engine_pid", &RegionViews::engine_pid);
   Property(client, "region_address", &RegionViews::address);
-  Property(client, "region_bytes", &RegionViews::bytes);
   Property(client, "offsets", &RegionViews::offsets);
 }

@@ -41,7 +41,6 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .terminateds = View(arrays.terminateds, {envs}, keeper),
       .resets = View(arrays.resets, {envs}, keeper),
       .final_obs = View(arrays.final_obs, of_obs, keeper),
-      .reset_seeds = View(arrays.reset_seeds, {envs}, keeper),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,
@@ -49,7 +48,6 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       // relaxed: a label, in a private copy.
       .engine_pid = plan.server_pid.load(std::memory_order_relaxed),
       .address = reinterpret_cast<uintptr_t>(mapping->base()),
-      .bytes = mapping->bytes(),
       .offsets = {}};
   views.offsets["obs"] = plan.obs_offset;
   views.offsets["actions"] = plan.act_offset;

@@ -30,7 +30,6 @@ struct RegionViews {
   pybind11::array_t<uint8_t> terminateds;
   pybind11::array_t<uint8_t> resets;
   pybind11::array_t<float> final_obs;
-  pybind11::array_t<uint64_t> reset_seeds;
 
   // As checked at attach; not read from the mapping again.
   uint32_t num_envs = 0;

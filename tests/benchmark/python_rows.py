@@ -170,13 +170,13 @@ def _over_socket(size: Size) -> Iterator[tuple[Step, Engine]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     obs_bytes, rewards_bytes = size.envs * size.obs * 4, size.envs * 4
     buffer = np.zeros(obs_bytes + rewards_bytes + size.envs, dtype=np.uint8)
-    received = memoryview(buffer)
+    received = buffer.data
     obs = buffer[:obs_bytes].view(np.float32).reshape(size.envs, size.obs)
     rewards = buffer[obs_bytes : obs_bytes + rewards_bytes].view(np.float32)
     dones = buffer[obs_bytes + rewards_bytes :]
 
     def step(actions: Floats) -> Results:
-        ours.sendall(actions)
+        ours.sendall(actions.data)
         got = 0
         while got < len(received):
             now = ours.recv_into(received[got:])

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
+#include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/stale_region.h"
 
 namespace tandem {
 namespace {
