@@ -82,7 +82,7 @@ _OFFSET_FIELDS = {
 
 @pytest.mark.parametrize("name", _ARRAYS)
 def test_array_lies_where_the_kernel_and_the_header_say(client: tandem.SharedMemoryClient, name: str) -> None:
-    """The region's address comes from /proc/self/maps here, the offset from the header's bytes, none from the binding."""
+    """Address from /proc/self/maps, offset from the header's bytes: neither from the binding."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     (start,) = {int(line.split("-")[0], 16) for line in maps if line.endswith(f"/{client.name}")}
     header = Path(f"/dev/shm/{client.name}").read_bytes()

@@ -1,0 +1,137 @@
+// EchoEngine: an engine for tests of the session, on a thread of its own.
+//
+// Data flow: actions -> obs, and counts of what was asked for.
+// Ownership: the test's; it serves from construction to destruction.
+//
+//   EchoEngine engine(name, EchoSpec());
+//   ClientSide client = AttachOrFail(name);
+//   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+
+#ifndef TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_
+#define TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_plan.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+
+inline RegionSpec EchoSpec() {
+  return {.num_envs = 3, .obs_size = 2, .act_size = 2, .task = "echo"};
+}
+
+// Echoes actions as observations and counts what it is asked for.
+class EchoEngine {
+ public:
+  EchoEngine(std::string name, RegionSpec spec,
+             EngineSide::Options options = {})
+      : side_(Create(name, spec, options)), thread_([this] { Serve(); }) {}
+  ~EchoEngine() {
+    side_.RequestStop();
+    thread_.join();
+  }
+
+  EngineSide& side() { return side_; }
+  int steps() const { return steps_; }
+  int resets() const { return resets_; }
+  int arrivals() const { return arrivals_; }
+  int departures() const { return departures_; }
+  int broken() const { return broken_; }
+  void FailNext() { fail_next_ = true; }
+  void RefuseNext() { refuse_next_ = true; }
+
+ private:
+  static EngineSide Create(const std::string& name, const RegionSpec& spec,
+                           const EngineSide::Options& options) {
+    absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, options);
+    EXPECT_TRUE(side.ok()) << side.status();
+    EXPECT_TRUE(side->Open().ok());
+    return *std::move(side);
+  }
+
+  void Serve() {
+    for (;;) {
+      switch (side_.Next(Deadline::Infinite())) {
+        case EngineEvent::kStopRequested:
+          return;
+        case EngineEvent::kExchange:
+          // relaxed: set before the exchange that it is for was sent.
+          if (fail_next_.exchange(false, std::memory_order_relaxed)) {
+            side_.Fail(ErrorCode::kEngineFailed, "joint 3 \x01 exploded");
+            break;
+          }
+          Advance();
+          side_.Publish();
+          break;
+        case EngineEvent::kClientArrived:
+          ++arrivals_;
+          // relaxed: as above, for a hello.
+          side_.Welcome(refuse_next_.exchange(false, std::memory_order_relaxed)
+                            ? MakeError(ErrorCode::kEngineFailed, "no model")
+                            : absl::OkStatus());
+          break;
+        case EngineEvent::kClientLeft:
+          ++departures_;
+          break;
+        case EngineEvent::kBrokenClient:
+          ++broken_;
+          break;
+        case EngineEvent::kTimedOut:
+        case EngineEvent::kInterrupted:
+          break;
+      }
+    }
+  }
+
+  void Advance() {
+    const StepArrays& arrays = side_.arrays();
+    for (const uint8_t flag : arrays.resets) resets_ += flag != 0 ? 1 : 0;
+    if (side_.kind() == ExchangeKind::kResetOnly) return;
+    ++steps_;
+    std::copy(arrays.actions.begin(), arrays.actions.end(), arrays.obs.begin());
+  }
+
+  std::atomic<int> steps_{0}, resets_{0}, arrivals_{0}, departures_{0},
+      broken_{0};
+  std::atomic<bool> fail_next_{false}, refuse_next_{false};
+  EngineSide side_;
+  std::thread thread_;
+};
+
+inline ClientSide AttachOrFail(const std::string& name,
+                               ClientSide::Options options = {}) {
+  absl::StatusOr<ClientSide> client = ClientSide::Attach(name, options);
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+inline ErrorCode Step(ClientSide& client, const std::vector<float>& actions) {
+  const ErrorCode code = client.Send(actions);
+  return code == ErrorCode::kOk ? client.Recv(Deadline::After(20)) : code;
+}
+
+// Until `done`, which a live engine brings about; gtest's own time-out is the
+// watchdog.
+inline void AwaitTrue(const std::function<bool()>& done) {
+  while (!done()) std::this_thread::yield();
+}
+
+inline const std::vector<float> kActions = {1, 2, 3, 4, 5, 6};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_

@@ -1,0 +1,188 @@
+// What a peer wrote to the region, or left in it, and a session must not
+// believe.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "schema/layout/layout_crc.h"
+#include "schema/layout/lrbc.h"
+#include "schema/layout/ring_header.h"
+#include "transport/base/error.h"
+#include "transport/memory/owned_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+#include "transport/session/echo_engine.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+namespace {
+
+TEST(SessionTrust, FlagsThatAClientLeftBehindDoNotReachTheNext) {
+  const std::string name = UniqueRegionName("flags");
+  EchoEngine engine(name, EchoSpec());
+  {
+    ClientSide client = AttachOrFail(name);
+    client.arrays().resets[1] = kResetRequested;
+  }
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(client.arrays().resets[1], 0);
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine.resets(), 0);
+}
+
+TEST(SessionTrust, CommandsThatAClientLeftBehindDoNotReachTheNext) {
+  const std::string name = UniqueRegionName("rings");
+  EchoEngine engine(name, EchoSpec());
+  const auto positions = [&](const ClientSide& client) {
+    std::vector<SharedWord<uint32_t>*> words;
+    for (const uint64_t offset :
+         {client.plan().cmd_s2c_offset, client.plan().cmd_c2s_offset}) {
+      auto* ring = client.mapping()->At<RingHeader>(offset);
+      words.insert(words.end(), {&ring->write_pos, &ring->read_pos});
+    }
+    return words;
+  };
+  {
+    ClientSide client = AttachOrFail(name);
+    // relaxed: nobody else looks.
+    for (SharedWord<uint32_t>* word : positions(client)) {
+      word->store(24, std::memory_order_relaxed);
+    }
+  }
+  ClientSide client = AttachOrFail(name);
+  for (SharedWord<uint32_t>* word : positions(client)) {
+    // relaxed: the welcome ordered it.
+    EXPECT_EQ(word->load(std::memory_order_relaxed), 0u);
+  }
+}
+
+TEST(SessionTrust, ARegionThatSomebodyUnlinkedGetsItsNameBack) {
+  const std::string name = UniqueRegionName("unlinked");
+  EchoEngine engine(name, EchoSpec());
+  ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+}
+
+TEST(SessionTrust, ANewClientIsServedWhateverTheLastOneCounted) {
+  const std::string name = UniqueRegionName("counted");
+  EchoEngine engine(name, EchoSpec());
+  {
+    ClientSide client = AttachOrFail(name);
+    // relaxed: a peer that scribbles.
+    client.mapping()->header()->action_seq.store(77, std::memory_order_relaxed);
+  }
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine.steps(), 1);
+}
+
+TEST(SessionTrust, AForeignClientThatCountsWronglyIsResynchronised) {
+  const std::string name = UniqueRegionName("foreign");
+  EchoEngine engine(name, EchoSpec());
+  LrbcHeader* header = engine.side().mapping()->header();
+  // relaxed: a peer that scribbles.
+  header->action_seq.store(500, std::memory_order_relaxed);
+  AwaitTrue([&] { return engine.broken() == 1; });
+  // relaxed: only the number is asked.
+  EXPECT_EQ(header->frame_seq.load(std::memory_order_relaxed), 500u);
+  // SYNC(lockstep.action): release; as a foreign client would.
+  header->action_seq.store(501, std::memory_order_release);
+  AwaitTrue([&] { return engine.steps() == 1; });
+}
+
+TEST(SessionTrust, AnEngineThatCountsWronglyIsABrokenPeer) {
+  const std::string name = UniqueRegionName("broken");
+  absl::StatusOr<EngineSide> side = EngineSide::Create(name, EchoSpec(), {});
+  ASSERT_TRUE(side.ok() && side->Open().ok());
+  std::thread greeter([&] {
+    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
+    side->Welcome(absl::OkStatus());
+  });
+  ClientSide client = AttachOrFail(name);
+  greeter.join();
+  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
+  // relaxed: a peer that scribbles.
+  side->mapping()->header()->frame_seq.store(9, std::memory_order_relaxed);
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kBrokenPeer);
+  EXPECT_EQ(client.Send(kActions), ErrorCode::kBrokenPeer);
+}
+
+TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
+  const std::string name = UniqueRegionName("unknown");
+  EchoEngine engine(name, EchoSpec());
+  {
+    ClientSide client = AttachOrFail(name);
+    ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+  }
+  LrbcHeader* header = engine.side().mapping()->header();
+  // relaxed: action_seq publishes it.
+  header->exchange_kind.store(9, std::memory_order_relaxed);
+  // SYNC(lockstep.action): release; as a foreign client would.
+  header->action_seq.store(2, std::memory_order_release);
+  // SYNC(lockstep.frame): acquire; as a foreign client would.
+  AwaitTrue(
+      [&] { return header->frame_seq.load(std::memory_order_acquire) == 2; });
+  // relaxed: frame_seq published it.
+  EXPECT_EQ(header->exchange_status.load(std::memory_order_relaxed),
+            static_cast<uint32_t>(ErrorCode::kUnsupported));
+  EXPECT_EQ(engine.steps(), 1);
+  ClientSide::Options options;
+  options.autoreset = static_cast<AutoresetMode>(7);
+  EXPECT_EQ(CodeOf(ClientSide::Attach(name, options).status()),
+            ErrorCode::kUnsupported);
+}
+
+TEST(SessionTrust, AnInferenceRegionIsRefusedUntilThereIsSuchAThing) {
+  const std::string name = UniqueRegionName("inference");
+  absl::StatusOr<OwnedRegion> region =
+      OwnedRegion::Create(name, EchoSpec(), {});
+  ASSERT_TRUE(region.ok());
+  LrbcHeader* header = region->mapping()->header();
+  header->mode = RegionMode::kInference;
+  header->layout_crc32 = LayoutCrc(*header);
+  ASSERT_TRUE(region->Link().ok());
+  EXPECT_EQ(CodeOf(ClientSide::Attach(name, {}).status()),
+            ErrorCode::kUnsupported);
+}
+
+TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
+  const std::string name = UniqueRegionName("status");
+  EchoEngine engine(name, EchoSpec());
+  LrbcHeader* header = engine.side().mapping()->header();
+  for (uint32_t status = 0; status < 40; ++status) {
+    ClientSide client = AttachOrFail(name);
+    ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
+    // SYNC(lockstep.frame): acquire; as the client will.
+    AwaitTrue([&] {
+      return header->frame_seq.load(std::memory_order_acquire) ==
+             // relaxed: our own number.
+             header->action_seq.load(std::memory_order_relaxed);
+    });
+    // relaxed: a peer that scribbles.
+    header->exchange_status.store(status, std::memory_order_relaxed);
+    const ErrorCode code = client.Recv(Deadline::After(20));
+    if (status == 0) {
+      EXPECT_EQ(code, ErrorCode::kOk);
+    } else {
+      EXPECT_TRUE(code == ErrorCode::kEngineFailed ||
+                  code == ErrorCode::kUnsupported ||
+                  code == ErrorCode::kBrokenPeer)
+          << status;
+    }
+    EXPECT_FALSE(client.pending());
+    // The next answer is sound again, and the next client is let in.
+    if (code != ErrorCode::kBrokenPeer) {
+      EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
