@@ -13,6 +13,7 @@
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/phase_word.h"
+#include "transport/session/store_if_other.h"
 
 namespace tandem {
 namespace {
@@ -282,8 +283,7 @@ void ClientSide::Post(ExchangeKind kind) {
   sent_at_ns_ = MonotonicNanos();
   Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   // relaxed: action_seq publishes it.
-  shared->exchange_kind.store(static_cast<uint32_t>(kind),
-                              std::memory_order_relaxed);
+  StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
   engine_bell_.RingIfAwaited();

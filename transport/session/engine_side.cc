@@ -10,6 +10,7 @@
 #include "transport/ring/ring.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
+#include "transport/session/store_if_other.h"
 
 namespace tandem {
 
@@ -183,8 +184,8 @@ EngineEvent EngineSide::Deliver(EngineEvent event) {
 // What a client that is gone had written but not sent.
 void EngineSide::ClearRequests() {
   std::fill(arrays_.resets.begin(), arrays_.resets.end(), uint8_t{0});
-  // relaxed: the next action_seq or attach_ack publishes it.
-  header_->exchange_kind.store(0, std::memory_order_relaxed);
+  // relaxed: the next frame_seq or attach_ack publishes it.
+  StoreIfOther(&header_->exchange_kind, 0);
 }
 
 // From here on the region is as a foreign client expects it.
@@ -279,10 +280,9 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
     std::memset(header_->error_text, 0, sizeof(header_->error_text));
     text.copy(header_->error_text, sizeof(header_->error_text) - 1);
   }
-  // Also when it is kOk still: somebody may have scribbled over it.
+  // Compared with the word itself: somebody may have scribbled over it.
   // relaxed: frame_seq or attach_ack publishes it.
-  header_->exchange_status.store(static_cast<uint32_t>(code),
-                                 std::memory_order_relaxed);
+  StoreIfOther(&header_->exchange_status, static_cast<uint32_t>(code));
 }
 
 void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
