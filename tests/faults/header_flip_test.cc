@@ -2,7 +2,6 @@
 // that is attached: a typed error or no effect, and afterwards all is well.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdio>
@@ -13,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "schema/layout/lrbc.h"
 #include "tests/faults/counting_peers.h"
+#include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -24,26 +23,18 @@ namespace {
 
 constexpr ClientSide::Options kPatient = {.timeout_secs = 20};
 
-class HeaderFlip : public testing::TestWithParam<int> {
+class HeaderFlip : public FaultTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
-    alarm(600);  // a hang is a failure
-    engine_ = std::make_unique<Victim>([this] {
-      CountingServer side(name_);
-      Victim::Mark();
-      side.Serve();
-    });
-    ASSERT_TRUE(engine_->RunToMark());
-    engine_->Release();
+    FaultTest::SetUp();
+    engine_ = StartEngine();
     absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name_);
     ASSERT_TRUE(region.ok()) << region.status();
     mapping_ = region->mapping();
   }
   void TearDown() override {
     engine_->Kill();
-    { const CountingServer next(UniqueRegionName("faults")); }
-    ExpectNothingLeft(name_);
-    alarm(0);
+    FaultTest::TearDown();
   }
 
   // As a scribbling process would: whatever else happens to the byte meanwhile.
@@ -80,7 +71,6 @@ class HeaderFlip : public testing::TestWithParam<int> {
     }
   }
 
-  const std::string name_ = UniqueRegionName("faults");
   std::unique_ptr<Victim> engine_;
   std::shared_ptr<const RegionMapping> mapping_;
   std::map<std::string, int> outcomes_;

@@ -14,35 +14,17 @@
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
+#include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
 namespace {
 
-class LifecycleFaults : public testing::Test {
+class LifecycleFaults : public FaultTest {
  protected:
-  void SetUp() override { alarm(900); }  // a hang is a failure
-  void TearDown() override {
-    { const CountingServer next(UniqueRegionName("faults")); }
-    ExpectNothingLeft(name_);
-    alarm(0);
-  }
-
-  std::unique_ptr<Victim> StartEngine() {
-    auto engine = std::make_unique<Victim>([this] {
-      CountingServer side(name_);
-      Victim::Mark();
-      side.Serve();
-    });
-    EXPECT_TRUE(engine->RunToMark());
-    engine->Release();
-    return engine;
-  }
-
   void LeaveADeadRegion() {
     Victim engine([this] {
       CountingServer side(name_);
@@ -55,9 +37,7 @@ class LifecycleFaults : public testing::Test {
   // A new engine takes the name and serves a new client.
   void ExpectAFreshPair() {
     const std::unique_ptr<Victim> engine = StartEngine();
-    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
-    ASSERT_TRUE(client.ok()) << client.status();
-    ExpectFreshSession(*client);
+    ExpectANewClientIsServed();
   }
 
   // Runs `body` between its marks, dying at each of its system calls and at
@@ -153,8 +133,6 @@ class LifecycleFaults : public testing::Test {
     while (victim.Advance(Victim::kInstruction)) ++count;
     return count;
   }
-
-  const std::string name_ = UniqueRegionName("faults");
 };
 
 TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
@@ -196,11 +174,7 @@ TEST_F(LifecycleFaults, AClientKilledWhileItAttachesIsFollowedByAFreshOne) {
                    const auto client = ClientSide::Attach(name_, {});
                    Victim::Mark();
                  },
-                 [this] {
-                   auto client = ClientSide::Attach(name_, {});
-                   ASSERT_TRUE(client.ok()) << client.status();
-                   ExpectFreshSession(*client);
-                 });
+                 [this] { ExpectANewClientIsServed(); });
 }
 
 TEST_F(LifecycleFaults, AClientKilledWhileItLeavesIsFollowedByAFreshOne) {
@@ -213,11 +187,7 @@ TEST_F(LifecycleFaults, AClientKilledWhileItLeavesIsFollowedByAFreshOne) {
                    (void)client->Close();
                    Victim::Mark();
                  },
-                 [this] {
-                   auto client = ClientSide::Attach(name_, {});
-                   ASSERT_TRUE(client.ok()) << client.status();
-                   ExpectFreshSession(*client);
-                 });
+                 [this] { ExpectANewClientIsServed(); });
 }
 
 TEST_F(LifecycleFaults, AClientKilledWhileItReconnectsIsFollowedByAFreshOne) {
@@ -230,11 +200,7 @@ TEST_F(LifecycleFaults, AClientKilledWhileItReconnectsIsFollowedByAFreshOne) {
                    (void)client->Reconnect(10);
                    Victim::Mark();
                  },
-                 [this] {
-                   auto client = ClientSide::Attach(name_, {});
-                   ASSERT_TRUE(client.ok()) << client.status();
-                   ExpectFreshSession(*client);
-                 });
+                 [this] { ExpectANewClientIsServed(); });
 }
 
 TEST_F(LifecycleFaults, AnEngineFrozenFromBirthToEndStopsNoOther) {
@@ -271,12 +237,7 @@ TEST_F(LifecycleFaults, AClientFrozenFromHelloToLeaveOnlyKeepsItsPlace) {
                                                    ErrorCode::kAlreadyAttached)
                          << other.status();
                    },
-                   {0},
-                   [this] {
-                     auto client = ClientSide::Attach(name_, {});
-                     ASSERT_TRUE(client.ok()) << client.status();
-                     ExpectFreshSession(*client);
-                   });
+                   {0}, [this] { ExpectANewClientIsServed(); });
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {

@@ -2,21 +2,18 @@
 // engine at every fifth, since each of those runs sits out a deadline).
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
+#include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -30,28 +27,8 @@ bool AdvanceBy(Victim& victim, int instructions) {
   return true;
 }
 
-class LockStepFaults : public testing::Test {
+class LockStepFaults : public FaultTest {
  protected:
-  void SetUp() override { alarm(900); }  // a hang is a failure
-  void TearDown() override {
-    // The killed engines' regions are gone once the next one has started.
-    { const CountingServer next(UniqueRegionName("faults")); }
-    ExpectNothingLeft(name_);
-    alarm(0);
-  }
-
-  // Serves until it is killed.
-  std::unique_ptr<Victim> StartEngine() {
-    auto engine = std::make_unique<Victim>([this] {
-      CountingServer side(name_);
-      Victim::Mark();
-      side.Serve();
-    });
-    EXPECT_TRUE(engine->RunToMark());
-    engine->Release();
-    return engine;
-  }
-
   // Has stepped once, and is held before its second step and after it. Exits
   // with 0 if both it and a third were right.
   std::unique_ptr<Victim> StartClient() {
@@ -92,7 +69,6 @@ class LockStepFaults : public testing::Test {
     return {std::move(engine), std::move(client)};
   }
 
-  const std::string name_ = UniqueRegionName("faults");
   const std::vector<float> second_actions_ = {2, 2};
 };
 

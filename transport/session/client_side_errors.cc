@@ -16,10 +16,12 @@
 namespace tandem {
 namespace {
 
-std::string PrintableErrorText(const LrbcHeader& header) {
+std::string EngineWords(const LrbcHeader& header) {
   char text[sizeof(header.error_text)];
   std::memcpy(text, header.error_text, sizeof(text));
-  return absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text))));
+  return absl::StrCat(
+      "the engine reports: ",
+      absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text)))));
 }
 
 }  // namespace
@@ -29,9 +31,7 @@ absl::Status ClientSide::EngineStatus() const {
   const auto status = static_cast<ErrorCode>(
       header()->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk) return absl::OkStatus();
-  return MakeError(
-      EngineCode(status),
-      absl::StrCat("the engine reports: ", PrintableErrorText(*header())));
+  return MakeError(EngineCode(status), EngineWords(*header()));
 }
 
 absl::Status ClientSide::Explain(ErrorCode code) const {
@@ -135,8 +135,7 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                     "; the exchange is still pending"));
     case ErrorCode::kEngineFailed:
     case ErrorCode::kUnsupported:
-      return MakeError(code, absl::StrCat("the engine reports: ",
-                                          PrintableErrorText(shared)));
+      return MakeError(code, EngineWords(shared));
     default:
       return MakeError(code, MeaningOf(code));
   }

@@ -1,0 +1,61 @@
+// FaultTest: what the tests that kill peers share.
+//
+// Data flow: a region's name, engines that serve it, clients that must be
+// served whatever died before; at the end nothing of the name is left.
+//
+//   class LockStepFaults : public FaultTest {};
+//   const std::unique_ptr<Victim> engine = StartEngine();
+//   ... kill somebody ...
+//   ExpectANewClientIsServed();
+
+#ifndef TANDEM_TESTS_FAULTS_FAULT_TEST_H_
+#define TANDEM_TESTS_FAULTS_FAULT_TEST_H_
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tests/faults/counting_peers.h"
+#include "tests/faults/victim.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+
+class FaultTest : public testing::Test {
+ protected:
+  void SetUp() override { alarm(900); }  // a hang is a failure
+  void TearDown() override {
+    // The killed engines' regions are gone once the next one has started.
+    { const CountingServer next(UniqueRegionName("faults")); }
+    ExpectNothingLeft(name_);
+    alarm(0);
+  }
+
+  // Serves until it is killed.
+  std::unique_ptr<Victim> StartEngine() {
+    auto engine = std::make_unique<Victim>([this] {
+      CountingServer side(name_);
+      Victim::Mark();
+      side.Serve();
+    });
+    EXPECT_TRUE(engine->RunToMark());
+    engine->Release();
+    return engine;
+  }
+
+  void ExpectANewClientIsServed() {
+    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
+    ASSERT_TRUE(client.ok()) << client.status();
+    ExpectFreshSession(*client);
+  }
+
+  const std::string name_ = UniqueRegionName("faults");
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_FAULTS_FAULT_TEST_H_
