@@ -80,7 +80,7 @@ PYBIND11_MODULE(_native, module) {
       .def("send", &NativeClient::Send, py::arg("actions"))
       .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
-           py::arg("first_seed") = py::none())
+           py::arg("seeds"))
       .def("reconnect", &NativeClient::Reconnect,
            py::arg("timeout") = py::none())
       .def("close", &NativeClient::Close)
@@ -95,10 +95,13 @@ PYBIND11_MODULE(_native, module) {
   Property(client, "terminateds", &RegionViews::terminateds);
   Property(client, "resets", &RegionViews::resets);
   Property(client, "final_obs", &RegionViews::final_obs);
+  Property(client, "infos", &RegionViews::infos);
+  Property(client, "final_infos", &RegionViews::final_infos);
   Property(client, "num_envs", &RegionViews::num_envs);
   Property(client, "obs_size", &RegionViews::obs_size);
   Property(client, "act_size", &RegionViews::act_size);
   Property(client, "task", &RegionViews::task);
+  Property(client, "description", &RegionViews::description);
   Property(client, "engine_pid", &RegionViews::engine_pid);
   Property(client, "region_address", &RegionViews::address);
   Property(client, "offsets", &RegionViews::offsets);

@@ -137,10 +137,11 @@ py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
   return results_;
 }
 
-void NativeClient::SendReset(const std::vector<int64_t>& env_ids,
-                             std::optional<uint64_t> first_seed) {
+void NativeClient::SendReset(
+    const std::vector<int64_t>& env_ids,
+    const std::vector<std::optional<uint64_t>>& seeds) {
   const InCall in_call(this);
-  const ErrorCode code = client_.SendReset(env_ids, first_seed);
+  const ErrorCode code = client_.SendReset(env_ids, seeds);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

@@ -39,7 +39,7 @@ class NativeClient {
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
-                 std::optional<uint64_t> first_seed);
+                 const std::vector<std::optional<uint64_t>>& seeds);
   // On success views() are others.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();

@@ -32,6 +32,8 @@ RegionViews RegionViews::Of(const ClientSide& client) {
   const py::ssize_t envs = plan.num_envs;
   const std::vector<py::ssize_t> of_obs = {envs, plan.obs_size};
   const std::vector<py::ssize_t> of_actions = {envs, plan.act_size};
+  const std::vector<py::ssize_t> of_infos = {envs, plan.info_size};
+  const InfosPlan infos = InfosOf(plan);
   RegionViews views = {
       .obs = View(arrays.obs, of_obs, keeper),
       .actions = View(arrays.actions, of_actions, keeper),
@@ -41,10 +43,15 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .terminateds = View(arrays.terminateds, {envs}, keeper),
       .resets = View(arrays.resets, {envs}, keeper),
       .final_obs = View(arrays.final_obs, of_obs, keeper),
+      .infos = View(arrays.infos, of_infos, keeper),
+      .final_infos = View(arrays.final_infos, of_infos, keeper),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,
+      .info_size = plan.info_size,
       .task = TaskOf(plan),
+      .description = py::bytes(mapping->At<char>(infos.description),
+                               infos.description_bytes),
       // relaxed: a label, in a private copy.
       .engine_pid = plan.server_pid.load(std::memory_order_relaxed),
       .address = reinterpret_cast<uintptr_t>(mapping->base()),
@@ -58,6 +65,8 @@ RegionViews RegionViews::Of(const ClientSide& client) {
   views.offsets["resets"] = plan.resets_offset;
   views.offsets["final_obs"] = plan.final_obs_offset;
   views.offsets["reset_seeds"] = plan.reset_seeds_offset;
+  views.offsets["infos"] = infos.infos;
+  views.offsets["final_infos"] = infos.final_infos;
   return views;
 }
 

@@ -30,13 +30,17 @@ struct RegionViews {
   pybind11::array_t<uint8_t> terminateds;
   pybind11::array_t<uint8_t> resets;
   pybind11::array_t<float> final_obs;
+  pybind11::array_t<double> infos;
+  pybind11::array_t<double> final_infos;
 
   // As checked at attach; not read from the mapping again.
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;
   uint32_t act_size = 0;
+  uint32_t info_size = 0;
   std::string task;
-  uint32_t engine_pid = 0;  // a label for people
+  pybind11::bytes description;  // JSON as the engine wrote it; b"": none
+  uint32_t engine_pid = 0;      // a label for people
   uintptr_t address = 0;
   uint64_t bytes = 0;
   pybind11::dict offsets;  // str -> int, bytes from `address`

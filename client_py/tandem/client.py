@@ -16,6 +16,22 @@ from tandem.errors import ForkedChild, InvalidArgument
 Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
 
 
+def _seeds(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indices: list[int]) -> list[int | None]:
+    """Gives each index its seed; [] if none has one."""
+    if seed is None:
+        return []
+    if isinstance(seed, Sequence | np.ndarray):
+        seeds = [None if each is None else operator.index(each) for each in seed]
+        if len(seeds) != len(indices):
+            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seeds)}; nothing was sent")
+    else:
+        first = operator.index(seed)
+        seeds = [first + index for index in indices]
+    if wrong := [each for each in seeds if each is not None and not 0 <= each < 2**64]:
+        raise InvalidArgument(f"seed: expected 0 .. 2**64 - 1, found {wrong[0]}; nothing was sent")
+    return seeds
+
+
 class AutoresetMode(enum.Enum):
     """When an ended episode is followed by the next; names and values are those of Gymnasium's enum.
 
@@ -115,6 +131,7 @@ class SharedMemoryClient:
         native = self._native
         self._obs, self._final_obs, self._actions = native.obs, native.final_obs, native.actions
         self._rewards, self._dones, self._resets = native.rewards, native.dones, native.resets
+        self._infos, self._final_infos = native.infos, native.final_infos
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
 
     def step(self, actions: NDArray[np.float32]) -> Results:
@@ -170,13 +187,14 @@ class SharedMemoryClient:
     def reset(
         self,
         env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None = None,
-        seed: int | None = None,
+        seed: int | Sequence[int | None] | NDArray[np.integer] | None = None,
     ) -> NDArray[np.float32]:
         """Starts a new episode in some environments; all others keep their state.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Environment i starts from seed + i. None: each environment's own random stream goes on.
+          seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
+            for one: the environment's own random stream goes on.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
@@ -185,11 +203,8 @@ class SharedMemoryClient:
           InvalidArgument: An index, mask or seed that cannot be; nothing was sent.
           TandemError: As `step`.
         """
-        if seed is not None:
-            seed = operator.index(seed)
-            if not 0 <= seed <= 2**64 - self.num_envs:
-                raise InvalidArgument(f"seed: expected 0 .. 2**64 - num_envs, found {seed}; nothing was sent")
-        self._native.send_reset(self._indices(env_ids), seed)
+        indices = self._indices(env_ids)
+        self._native.send_reset(indices, _seeds(seed, indices))
         return self._native.recv()[0]
 
     def _indices(self, env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None) -> list[int]:
@@ -303,6 +318,16 @@ class SharedMemoryClient:
         return self._final_obs
 
     @property
+    def infos(self) -> NDArray[np.float64]:
+        """What the task tells beside observations, float64[num_envs, info_size]: `description` names the columns."""
+        return self._infos
+
+    @property
+    def final_infos(self) -> NDArray[np.float64]:
+        """As `infos`, of the last step of ended episodes: where and when `final_obs` holds something."""
+        return self._final_infos
+
+    @property
     def num_envs(self) -> int:
         """Number of environments."""
         return self._native.num_envs
@@ -321,6 +346,11 @@ class SharedMemoryClient:
     def task(self) -> str:
         """What the engine simulates, such as "HalfCheetah-v5"."""
         return self._native.task
+
+    @property
+    def description(self) -> bytes:
+        """What the engine says about its task, as JSON: spaces, infos, time limit (docs/protocol.md); b"": nothing."""
+        return self._native.description
 
     @property
     def name(self) -> str:

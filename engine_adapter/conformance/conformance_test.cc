@@ -112,7 +112,8 @@ class EngineConformance : public testing::Test {
     Receive();
   }
   void Reset(const std::vector<int64_t>& envs, std::optional<uint64_t> seed) {
-    const ErrorCode code = client_->SendReset(envs, seed);
+    const std::vector<std::optional<uint64_t>> seeds(envs.size(), seed);
+    const ErrorCode code = client_->SendReset(envs, seeds);
     ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
     Receive();
   }

@@ -7,7 +7,7 @@
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }
 //     absl::Status Reset(std::span<const ResetRequest> requests,
-//                        std::span<float> obs) override;
+//                        const ResetIo& io) override;
 //     absl::Status Step(std::span<const uint32_t> envs,
 //                       const StepIo& io) override;
 //   };
@@ -21,6 +21,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "engine_adapter/core/task_description.h"
 
 namespace tandem {
 
@@ -30,6 +31,8 @@ struct EngineSchema {
   uint32_t num_envs = 0;  // at least 1, as the sizes
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
+  uint32_t info_size = 0;  // float64 values per environment
+  TaskDescription description = {};
 };
 
 struct ResetRequest {
@@ -49,6 +52,13 @@ struct StepIo {
   std::span<float> rewards;        // [num_envs]
   std::span<uint8_t> terminateds;  // [num_envs], 0 or 1
   std::span<uint8_t> truncateds;   // [num_envs], 0 or 1
+  std::span<double> infos = {};    // [num_envs, info_size]
+};
+
+// The same, for a reset.
+struct ResetIo {
+  std::span<float> obs;     // [num_envs, obs_size]
+  std::span<double> infos;  // [num_envs, info_size]
 };
 
 // An error from Reset or Step reaches the client as EngineFailed with its text;
@@ -61,9 +71,9 @@ class Engine {
   virtual const EngineSchema& schema() const = 0;
 
   // Starts a new episode in each of these environments (each named once) and
-  // writes its row of `obs` ([num_envs, obs_size]); touches no other row.
+  // writes its row of obs, and of infos what is at_reset; touches no other row.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
-                             std::span<float> obs) = 0;
+                             const ResetIo& io) = 0;
 
   // Steps each of these environments (each named once, ascending) once by its
   // row of actions and writes its rows of all other arrays; touches no other.

@@ -10,12 +10,17 @@ namespace tandem {
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
   const EngineSchema& schema = engine->schema();
+  absl::StatusOr<std::string> description =
+      ToJson(schema.description, schema.obs_size, schema.act_size);
+  if (!description.ok()) return description.status();
   absl::StatusOr<EngineSide> side =
       EngineSide::Create(options.name,
                          {.num_envs = schema.num_envs,
                           .obs_size = schema.obs_size,
                           .act_size = schema.act_size,
-                          .task = schema.task},
+                          .task = schema.task,
+                          .info_size = InfoSize(schema.description),
+                          .description = *std::move(description)},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(

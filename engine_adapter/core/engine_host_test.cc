@@ -33,11 +33,11 @@ class FakeEngine final : public Engine {
  public:
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest> requests,
-                     std::span<float> obs) override {
+                     const ResetIo& io) override {
     for (const ResetRequest& request : requests) {
       const size_t row = size_t{2} * request.env;
-      obs[row] = 0;
-      obs[row + 1] += 1;
+      io.obs[row] = 0;
+      io.obs[row + 1] += 1;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     return reset_status_;

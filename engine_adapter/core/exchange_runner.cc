@@ -21,6 +21,13 @@ absl::Status Guarded(Call call) {
   }
 }
 
+// Copies an environment's row.
+template <typename T>
+void KeepRow(std::span<T> from, size_t size, size_t env, std::span<T> to) {
+  std::ranges::copy(from.subspan(env * size, size),
+                    to.subspan(env * size, size).begin());
+}
+
 bool AllZero(std::span<const uint8_t> flags) {
   return flags[0] == 0 &&
          std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) == 0;
@@ -98,7 +105,12 @@ absl::Status ExchangeRunner::ResetListed() {
     arrays_->terminateds[request.env] = 0;
     reset_next_[request.env] = 0;
   }
-  return Guarded([&] { return engine_->Reset(to_reset_, arrays_->obs); });
+  return ResetEngine();
+}
+
+absl::Status ExchangeRunner::ResetEngine() {
+  const ResetIo io = {.obs = arrays_->obs, .infos = arrays_->infos};
+  return Guarded([&] { return engine_->Reset(to_reset_, io); });
 }
 
 // Of kind kStep: whom it does not step was reset, and so has no flag.
@@ -108,7 +120,8 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
                      .obs = arrays_->obs,
                      .rewards = arrays_->rewards,
                      .terminateds = arrays_->terminateds,
-                     .truncateds = arrays_->truncateds};
+                     .truncateds = arrays_->truncateds,
+                     .infos = arrays_->infos};
   absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
   if (!status.ok()) return status;
   if (!MarkDones(*arrays_) || autoreset == AutoresetMode::kDisabled) {
@@ -122,15 +135,14 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
       reset_next_[env] = 1;
       continue;
     }
-    const size_t row = size_t{env} * arrays_->obs_size;
-    std::copy_n(arrays_->obs.begin() + static_cast<ptrdiff_t>(row),
-                arrays_->obs_size,
-                arrays_->final_obs.begin() + static_cast<ptrdiff_t>(row));
+    KeepRow(arrays_->obs, arrays_->obs_size, env, arrays_->final_obs);
+    KeepRow(arrays_->infos, arrays_->info_size, env, arrays_->final_infos);
     to_reset_.push_back({.env = env, .seed = {}});
   }
   if (to_reset_.empty()) return absl::OkStatus();
-  // The episode's reward and flags stay; only its observation is replaced.
-  return Guarded([&] { return engine_->Reset(to_reset_, arrays_->obs); });
+  // The episode's reward and flags stay; its observation and infos are
+  // replaced.
+  return ResetEngine();
 }
 
 }  // namespace tandem

@@ -1,7 +1,7 @@
 // ExchangeRunner: turns an exchange into calls on an Engine.
 //
 // Data flow: reset flags, kind, autoreset mode -> Engine::Reset and Step ->
-// rewards, dones, final_obs of the region.
+// rewards, dones, final_obs, final_infos of the region.
 // Ownership: the host's; it keeps, privately, which episodes have ended.
 //
 //   ExchangeRunner runner(&engine, &side.arrays());
@@ -40,6 +40,7 @@ class ExchangeRunner {
 
  private:
   absl::Status ResetListed();
+  absl::Status ResetEngine();
   absl::Status Step(std::span<const uint32_t> envs, AutoresetMode autoreset);
 
   Engine* engine_;

@@ -27,14 +27,15 @@ class FakeEngine final : public Engine {
   const EngineSchema& schema() const override { return schema_; }
 
   absl::Status Reset(std::span<const ResetRequest> requests,
-                     std::span<float> obs) override {
+                     const ResetIo& io) override {
     if (throws) throw std::runtime_error("no reset today");
     if (!fails_with.ok()) return fails_with;
     for (const ResetRequest& request : requests) {
       seeds.emplace_back(request.env, request.seed);
       ++resets[request.env];
       steps[request.env] = 0;
-      obs[request.env] = Observation(request.env);
+      io.obs[request.env] = Observation(request.env);
+      io.infos[request.env] = 0.5 + resets[request.env];
     }
     return absl::OkStatus();
   }
@@ -48,6 +49,7 @@ class FakeEngine final : public Engine {
       io.terminateds[i] = steps[i] == 2 ? 1 : 0;
       io.truncateds[i] = steps[i] == 2 && i == 1 ? 1 : 0;
       io.obs[i] = Observation(i);
+      io.infos[i] = steps[i];
     }
     return absl::OkStatus();
   }
@@ -89,9 +91,12 @@ class ExchangeRunnerTest : public testing::Test {
   std::vector<uint8_t> resets_ = std::vector<uint8_t>(kEnvs);
   std::vector<float> final_obs_ = std::vector<float>(kEnvs, -1);
   std::vector<uint64_t> reset_seeds_ = std::vector<uint64_t>(kEnvs);
+  std::vector<double> infos_ = std::vector<double>(kEnvs);
+  std::vector<double> final_infos_ = std::vector<double>(kEnvs, -1);
   StepArrays arrays_ = {.num_envs = kEnvs,
                         .obs_size = 1,
                         .act_size = 1,
+                        .info_size = 1,
                         .obs = obs_,
                         .actions = actions_,
                         .rewards = rewards_,
@@ -100,7 +105,9 @@ class ExchangeRunnerTest : public testing::Test {
                         .terminateds = terminateds_,
                         .resets = resets_,
                         .final_obs = final_obs_,
-                        .reset_seeds = reset_seeds_};
+                        .reset_seeds = reset_seeds_,
+                        .infos = infos_,
+                        .final_infos = final_infos_};
   FakeEngine engine_;
   ExchangeRunner runner_{&engine_, &arrays_};
 };
@@ -175,6 +182,16 @@ TEST_F(ExchangeRunnerTest, SameStepResetsAtOnceAndKeepsTheLastObservation) {
   Step(AutoresetMode::kSameStep);
   EXPECT_EQ(obs_, (Floats{201, 201, 201}));
   EXPECT_EQ(dones_, (Flags{0, 0, 0}));
+}
+
+TEST_F(ExchangeRunnerTest, SameStepKeepsTheLastInfosAndShowsThoseOfTheReset) {
+  EXPECT_EQ(infos_, (std::vector<double>{1.5, 1.5, 1.5}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(infos_, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(final_infos_, (std::vector<double>{-1, -1, -1}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(infos_, (std::vector<double>{2.5, 2.5, 2.5}));
+  EXPECT_EQ(final_infos_, (std::vector<double>{2, 2, 2}));
 }
 
 TEST_F(ExchangeRunnerTest, NextStepResetsInTheNextStepWhateverItsAction) {

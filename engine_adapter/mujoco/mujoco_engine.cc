@@ -48,8 +48,8 @@ MujocoEngine::MujocoEngine(std::unique_ptr<Task> task, std::vector<Env> envs,
       pool_(threads) {}
 
 absl::Status MujocoEngine::Reset(std::span<const ResetRequest> requests,
-                                 std::span<float> obs) {
-  auto reset = [&](uint32_t i) { ResetOne(requests[i], obs); };
+                                 const ResetIo& io) {
+  auto reset = [&](uint32_t i) { ResetOne(requests[i], io.obs); };
   pool_.ParallelFor(static_cast<uint32_t>(requests.size()), reset);
   return TakeFailure();
 }

@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/thread_pool.h"
-#include "engine_adapter/mujoco/env_random.h"
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/task.h"
 
@@ -43,7 +43,7 @@ class MujocoEngine final : public Engine {
 
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest> requests,
-                     std::span<float> obs) override;
+                     const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
 
  private:

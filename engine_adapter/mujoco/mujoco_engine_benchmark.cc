@@ -42,7 +42,8 @@ void BM_HalfCheetahStep(benchmark::State& state) {
                      .rewards = rewards,
                      .terminateds = terminateds,
                      .truncateds = truncateds};
-  if (!engine->Reset(requests, obs).ok()) state.SkipWithError("reset failed");
+  if (!engine->Reset(requests, {obs, {}}).ok())
+    state.SkipWithError("reset failed");
   for ([[maybe_unused]] const auto _ : state) {
     // A different action each time, at no cost worth measuring.
     std::swap(actions.front(), actions[random() % actions.size()]);

@@ -77,7 +77,7 @@ class Rig {
     return Reset(requests);
   }
   absl::Status Reset(std::span<const ResetRequest> requests) {
-    return engine_->Reset(requests, obs);
+    return engine_->Reset(requests, {obs, {}});
   }
   absl::Status ResetUnseeded() {
     std::vector<ResetRequest> requests;

@@ -18,7 +18,7 @@ CounterEngine::CounterEngine(const Options& options)
 }
 
 absl::Status CounterEngine::Reset(std::span<const ResetRequest> requests,
-                                  std::span<float> obs) {
+                                  const ResetIo& io) {
   for (const ResetRequest& request : requests) {
     Env& env = envs_[request.env];
     if (request.seed) {
@@ -28,9 +28,9 @@ absl::Status CounterEngine::Reset(std::span<const ResetRequest> requests,
     // 24 bits, which a float holds exactly.
     env.episode_number = static_cast<float>(env.random() >> 40) / (1 << 24);
     env.episode_steps = 0;
-    Observe(
-        env, 0, 0,
-        obs.subspan(size_t{request.env} * schema_.obs_size, schema_.obs_size));
+    Observe(env, 0, 0,
+            io.obs.subspan(size_t{request.env} * schema_.obs_size,
+                           schema_.obs_size));
   }
   return absl::OkStatus();
 }

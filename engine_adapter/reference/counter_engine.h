@@ -42,7 +42,7 @@ class CounterEngine final : public Engine {
 
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest> requests,
-                     std::span<float> obs) override;
+                     const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
 
  private:

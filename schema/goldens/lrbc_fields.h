@@ -70,12 +70,12 @@
   RESERVED(reserved_544)                                                       \
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
-        "extensions kept: 1 arrays, 2 session, 4 step times")                  \
+        "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos")         \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
   FIELD(header_size, "engine", "bytes of this header")                         \
-  RESERVED(reserved_668)                                                       \
+  FIELD(info_size, "engine", "float64 values per environment in infos")        \
   FIELD(truncateds_offset, "engine",                                           \
         "to uint8[num_envs]: the episode was cut short")                       \
   FIELD(terminateds_offset, "engine",                                          \
@@ -84,7 +84,8 @@
         "to float32[num_envs, obs_size]: an ended episode's last observation") \
   FIELD(reset_seeds_offset, "engine",                                          \
         "to uint64[num_envs], written by the client")                          \
-  FIELD(infos_offset, "engine", "to infos_size bytes; 0: none")                \
+  FIELD(infos_offset, "engine",                                                \
+        "to infos, final_infos f64[num_envs, info_size], JSON; 0: none")       \
   FIELD(infos_size, "engine", "bytes")                                         \
   FIELD(flan_offset, "engine", "to a FLAN frame ring; 0: none")                \
   FIELD(flan_size, "engine", "bytes")                                          \

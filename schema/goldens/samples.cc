@@ -69,7 +69,8 @@ LrbcHeader SampleHeader() {
   header.image_width = 48;
   header.image_height = 36;
   header.image_channels = 3;
-  header.infos_size = 640;
+  header.info_size = 2;
+  header.infos_size = 2 * 640 + 256;  // 33 * 2 float64 take 640 each
   header.flan_size = 14'000;
   const uint64_t envs = header.num_envs;
   const uint64_t ring_bytes = sizeof(RingHeader) + header.cmd_ring_size;

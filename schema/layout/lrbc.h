@@ -63,8 +63,9 @@ inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
 inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
 inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
 inline constexpr uint64_t kFeatureStepTimes = 4;
+inline constexpr uint64_t kFeatureInfos = 8;  // info_size, the infos section
 inline constexpr uint64_t kFeaturesOfVersion1 =
-    kFeatureArrays | kFeatureSession | kFeatureStepTimes;
+    kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
 // What a side is doing, for the other's error texts and for observers.
 enum class Phase : uint8_t {
@@ -138,15 +139,18 @@ struct LrbcHeader {
   uint64_t feature_bits;  // kFeature*
   uint64_t generation;    // nanoseconds since the Unix epoch at birth
   uint32_t header_size;   // kLrbcHeaderBytes
-  uint8_t reserved_668[4];
+  uint32_t info_size;     // float64 values per environment; 0 without infos
   uint64_t truncateds_offset;   // uint8[num_envs]
   uint64_t terminateds_offset;  // uint8[num_envs]
   uint64_t final_obs_offset;    // float32[num_envs, obs_size]
   uint64_t reset_seeds_offset;  // uint64[num_envs]
-  uint64_t infos_offset;        // 0: none
-  uint64_t infos_size;          // bytes
-  uint64_t flan_offset;         // 0: none
-  uint64_t flan_size;           // bytes
+  // float64[num_envs, info_size] infos, the same again final_infos, and the
+  // task's description as JSON text, padded with NUL to the end; each on a
+  // kSectionAlignment from the first. 0: none.
+  uint64_t infos_offset;
+  uint64_t infos_size;   // bytes of all three
+  uint64_t flan_offset;  // 0: none
+  uint64_t flan_size;    // bytes
   uint8_t gpu_device_uuid[16];
   uint64_t gpu_alloc_offset;  // of the observations in the shared allocation
   uint64_t gpu_alloc_size;    // bytes
@@ -226,6 +230,7 @@ static_assert(offsetof(LrbcHeader, region_size) == 640);
 static_assert(offsetof(LrbcHeader, feature_bits) == 648);
 static_assert(offsetof(LrbcHeader, generation) == 656);
 static_assert(offsetof(LrbcHeader, header_size) == 664);
+static_assert(offsetof(LrbcHeader, info_size) == 668);
 static_assert(offsetof(LrbcHeader, truncateds_offset) == 672);
 static_assert(offsetof(LrbcHeader, terminateds_offset) == 680);
 static_assert(offsetof(LrbcHeader, final_obs_offset) == 688);

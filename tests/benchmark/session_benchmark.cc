@@ -97,7 +97,7 @@ class IdleEngine final : public Engine {
                 .obs_size = size.obs,
                 .act_size = size.act} {}
   const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, std::span<float>) override {
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
     return absl::OkStatus();
   }
   absl::Status Step(std::span<const uint32_t>, const StepIo&) override {

@@ -134,7 +134,7 @@ class TrivialEngine final : public Engine {
                 .act_size = size.act} {}
 
   const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, std::span<float>) override {
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
     return absl::OkStatus();
   }
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {

@@ -45,14 +45,14 @@ class CountingEngine final : public Engine {
   const EngineSchema& schema() const override { return schema_; }
 
   absl::Status Reset(std::span<const ResetRequest> requests,
-                     std::span<float> obs) override {
+                     const ResetIo& io) override {
     for (const ResetRequest& request : requests) {
       Env& env = envs_[request.env];
       ++env.resets;
       env.steps_in_episode = 0;
       env.echo = 0;
       env.seed = request.seed ? static_cast<float>(*request.seed) : -1;
-      Show(request.env, obs);
+      Show(request.env, io.obs);
     }
     return absl::OkStatus();
   }

@@ -105,6 +105,7 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
     ASSERT_TRUE(client.ok()) << client.status();
     const std::vector<float> actions(kEnvs, 1.0F);
     const std::vector<int64_t> some = {0, 2};
+    const std::vector<std::optional<uint64_t>> seeds = {42, std::nullopt};
     uint64_t before_client = 0;
     uint64_t before_engine = 0;
     ErrorCode code = ErrorCode::kOk;
@@ -118,8 +119,8 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
         before_client = counts->client;
         before_engine = counts->engine;
       }
-      code = i % 10 == 9 ? client->SendReset(some, uint64_t{42})
-                         : client->Send(actions);
+      code =
+          i % 10 == 9 ? client->SendReset(some, seeds) : client->Send(actions);
       if (code == ErrorCode::kOk) code = client->Recv(Deadline::After(60));
     }
     const uint64_t after_client = counts->client;

@@ -97,6 +97,10 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                            std::memory_order_relaxed);
   std::memcpy(static_cast<void*>((*mapping)->header()), &*header,
               sizeof(*header));
+  if (const InfosPlan infos = InfosOf(*header); infos.description_bytes > 0) {
+    spec.description.copy((*mapping)->At<char>(infos.description),
+                          infos.description_bytes);
+  }
   return OwnedRegion(std::string(name), *std::move(file), *std::move(lock),
                      *std::move(mapping));
 }

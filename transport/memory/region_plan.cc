@@ -44,6 +44,15 @@ std::vector<Section> SectionsOf(const LrbcHeader& header) {
   };
 }
 
+uint64_t AlignUp(uint64_t value) {
+  return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
+}
+
+// Of infos, and of final_infos: padded, so that what follows is aligned.
+uint64_t InfoArrayBytes(const LrbcHeader& header) {
+  return AlignUp(uint64_t{header.num_envs} * header.info_size * sizeof(double));
+}
+
 absl::Status Mismatch(absl::string_view field, absl::string_view expected,
                       absl::string_view found) {
   return MakeError(
@@ -90,6 +99,7 @@ absl::Status CheckSizes(const LrbcHeader& header) {
   status.Update(CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv));
   status.Update(CheckRange("cmd_ring_size", header.cmd_ring_size, kMinRingBytes,
                            kMaxRingBytes));
+  status.Update(CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv));
   if (!status.ok()) return status;
   if ((header.cmd_ring_size & (header.cmd_ring_size - 1)) != 0) {
     return Mismatch("cmd_ring_size", "a power of two",
@@ -112,18 +122,21 @@ absl::Status AddOptionalSections(const LrbcHeader& header,
                          uint64_t{header.num_envs} * header.image_width *
                              header.image_height * header.image_channels});
   }
+  const uint64_t least = 2 * InfoArrayBytes(header);
   if (header.infos_offset != 0) {
+    absl::Status status = CheckRange("infos_size", header.infos_size, least,
+                                     least + kMaxDescriptionBytes);
+    if (!status.ok()) return status;
     sections->push_back(
         {"infos", &LrbcHeader::infos_offset, header.infos_size});
+  } else if (header.info_size != 0) {
+    return Mismatch("info_size without infos_offset", "0",
+                    absl::StrCat(header.info_size));
   }
   if (header.flan_offset != 0) {
     sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
   }
   return absl::OkStatus();
-}
-
-uint64_t AlignUp(uint64_t value) {
-  return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
 }
 
 absl::Status CheckFields(const LrbcHeader& header, uint64_t file_bytes) {
@@ -181,6 +194,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.obs_size = spec.obs_size;
   header.act_size = spec.act_size;
   header.cmd_ring_size = spec.ring_bytes;
+  header.info_size = spec.info_size;
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
   header.generation = generation;
@@ -195,11 +209,22 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                   spec.task.size(), " ('", spec.task, "')"));
   }
   spec.task.copy(header.task, sizeof(header.task) - 1);
+  if (spec.description.size() > kMaxDescriptionBytes) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("description: expected at most ", kMaxDescriptionBytes,
+                     " bytes, found ", spec.description.size()));
+  }
 
   uint64_t end = kLrbcHeaderBytes;
   for (const Section& section : SectionsOf(header)) {
     header.*section.offset = end;
     end = AlignUp(end + section.bytes);
+  }
+  header.infos_size = 2 * InfoArrayBytes(header) + spec.description.size();
+  if (header.infos_size != 0) {
+    header.infos_offset = end;
+    end = AlignUp(end + header.infos_size);
   }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
@@ -243,6 +268,9 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
   absl::Status status = check("num_envs", before.num_envs, after.num_envs);
   status.Update(check("obs_size", before.obs_size, after.obs_size));
   status.Update(check("act_size", before.act_size, after.act_size));
+  status.Update(check("info_size", before.info_size, after.info_size));
+  status.Update(check("infos_size", before.infos_size, after.infos_size));
+  status.Update(check("infos_offset", before.infos_offset, after.infos_offset));
   status.Update(check("region_size", before.region_size, after.region_size));
   for (const Section& section : SectionsOf(before)) {
     status.Update(check(absl::StrCat(section.name, " at offset"),
@@ -254,6 +282,15 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
 std::string TaskOf(const LrbcHeader& header) {
   return absl::CHexEscape(absl::string_view(
       header.task, strnlen(header.task, sizeof(header.task))));
+}
+
+InfosPlan InfosOf(const LrbcHeader& header) {
+  if (header.infos_offset == 0) return {};
+  const uint64_t bytes = InfoArrayBytes(header);
+  return {.infos = header.infos_offset,
+          .final_infos = header.infos_offset + bytes,
+          .description = header.infos_offset + 2 * bytes,
+          .description_bytes = header.infos_size - 2 * bytes};
 }
 
 }  // namespace tandem

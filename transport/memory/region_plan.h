@@ -24,6 +24,7 @@ namespace tandem {
 inline constexpr uint32_t kMaxEnvs = 1u << 24;
 inline constexpr uint32_t kMaxFloatsPerEnv = 1u << 24;
 inline constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 40;
+inline constexpr uint64_t kMaxDescriptionBytes = 64u << 20;
 
 // What an engine asks for.
 struct RegionSpec {
@@ -32,12 +33,14 @@ struct RegionSpec {
   uint32_t act_size = 0;
   uint32_t ring_bytes = kDefaultRingBytes;  // of data in each command ring
   std::string task;                         // at most 63 bytes
+  uint32_t info_size = 0;                   // float64 values per environment
+  std::string description = {};             // JSON; "": none
 };
 
 // The constant part of the header of such a region, born at `generation`
 // (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
 // size of zero or beyond the limits, a ring that is no power of two, or a task
-// that does not fit.
+// or description that does not fit.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
@@ -53,6 +56,16 @@ absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
 
 // The task as text, whatever the bytes are.
 std::string TaskOf(const LrbcHeader& header);
+
+// The parts of the infos section, as offsets in the region; all zero without
+// it. Of a header that PlanRegion made or CheckHeader passed.
+struct InfosPlan {
+  uint64_t infos = 0;        // float64[num_envs, info_size]
+  uint64_t final_infos = 0;  // likewise
+  uint64_t description = 0;
+  uint64_t description_bytes = 0;
+};
+InfosPlan InfosOf(const LrbcHeader& header);
 
 }  // namespace tandem
 

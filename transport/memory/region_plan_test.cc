@@ -41,6 +41,41 @@ TEST(RegionPlan, WhatTheEnginePlansTheClientAccepts) {
   }
 }
 
+TEST(RegionPlan, InfosAndDescriptionHaveASectionOfTheirOwn) {
+  RegionSpec spec = Spec(33, 17, 6);
+  EXPECT_EQ(Plan(spec).infos_offset, 0u);
+  EXPECT_EQ(InfosOf(Plan(spec)).description_bytes, 0u);
+  spec.description = "{}";
+  EXPECT_EQ(InfosOf(Plan(spec)).description_bytes, 2u);
+  spec.info_size = 2;
+  const LrbcHeader header = Plan(spec);
+  EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
+  const InfosPlan infos = InfosOf(header);
+  EXPECT_EQ(infos.infos % kSectionAlignment, 0u);
+  EXPECT_GE(infos.final_infos, infos.infos + 33 * 2 * 8);
+  EXPECT_GE(infos.description, infos.final_infos + 33 * 2 * 8);
+  EXPECT_EQ(infos.description_bytes, 2u);
+  EXPECT_LE(infos.description + 2, header.region_size);
+}
+
+TEST(RegionPlan, RefusesInfosThatDoNotFitTheirSection) {
+  RegionSpec spec = Spec(33, 17, 6);
+  spec.info_size = 2;
+  spec.description = "{}";
+  const LrbcHeader good = Plan(spec);
+  LrbcHeader larger_rows = good;
+  larger_rows.info_size = 5;
+  LrbcHeader no_section = good;
+  no_section.infos_offset = 0;
+  LrbcHeader endless = good;
+  endless.infos_size = ~uint64_t{0};
+  for (LrbcHeader* header : {&larger_rows, &no_section, &endless}) {
+    header->layout_crc32 = LayoutCrc(*header);
+    EXPECT_EQ(CodeOf(CheckHeader(*header, header->region_size)),
+              ErrorCode::kLayoutMismatch);
+  }
+}
+
 TEST(RegionPlan, RefusesSizesThatCannotBe) {
   RegionSpec odd_ring = Spec(1, 1, 1);
   odd_ring.ring_bytes = 1000;
@@ -48,10 +83,13 @@ TEST(RegionPlan, RefusesSizesThatCannotBe) {
   small_ring.ring_bytes = 32;
   RegionSpec long_task = Spec(1, 1, 1);
   long_task.task = std::string(64, 't');
+  RegionSpec many_infos = Spec(1, 1, 1);
+  many_infos.info_size = kMaxFloatsPerEnv + 1;
   for (const RegionSpec& spec :
        {Spec(0, 4, 1), Spec(1, 0, 1), Spec(1, 4, 0), Spec(kMaxEnvs + 1, 1, 1),
         Spec(1, kMaxFloatsPerEnv + 1, 1), Spec(1, 1, 0xFFFFFFFF),
-        Spec(kMaxEnvs, kMaxFloatsPerEnv, 1), odd_ring, small_ring, long_task}) {
+        Spec(kMaxEnvs, kMaxFloatsPerEnv, 1), odd_ring, small_ring, long_task,
+        many_infos}) {
     EXPECT_EQ(CodeOf(PlanRegion(spec, 0).status()),
               ErrorCode::kInvalidArgument);
   }

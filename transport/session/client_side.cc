@@ -258,20 +258,24 @@ ErrorCode ClientSide::Send(std::span<const float> actions) {
   return ErrorCode::kOk;
 }
 
-ErrorCode ClientSide::SendReset(std::span<const int64_t> env_ids,
-                                std::optional<uint64_t> first_seed) {
+ErrorCode ClientSide::SendReset(
+    std::span<const int64_t> env_ids,
+    std::span<const std::optional<uint64_t>> seeds) {
   const InUse in_use(this);
   if (in_use.refused()) return ErrorCode::kConcurrentUse;
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  if (!seeds.empty() && seeds.size() != env_ids.size()) {
+    return ErrorCode::kInvalidArgument;
+  }
   for (const int64_t env : env_ids) {
     if (env < 0 || env >= arrays_.num_envs) return ErrorCode::kInvalidArgument;
   }
-  for (const int64_t env : env_ids) {
-    const size_t at = static_cast<size_t>(env);
+  for (size_t k = 0; k < env_ids.size(); ++k) {
+    const size_t at = static_cast<size_t>(env_ids[k]);
     arrays_.resets[at] = kResetRequested;
-    if (first_seed) {
+    if (!seeds.empty() && seeds[k]) {
       arrays_.resets[at] |= kResetSeeded;
-      arrays_.reset_seeds[at] = *first_seed + at;
+      arrays_.reset_seeds[at] = *seeds[k];
     }
   }
   Post(ExchangeKind::kResetOnly);

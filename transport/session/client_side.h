@@ -88,11 +88,12 @@ class ClientSide {
   // allocates; a system call only if the engine sleeps.
   ErrorCode Send(std::span<const float> actions);
 
-  // Flags these environments for a reset, the k-th of which gets seed
-  // `first_seed + env_ids[k]` if given, and asks for an exchange that steps
-  // nobody. Errors as Send; kInvalidArgument for an index out of range.
+  // Flags these environments for a reset, each with its seed if it has one
+  // (`seeds` is as long as `env_ids`, or empty for none), and asks for an
+  // exchange that steps nobody. Errors as Send; kInvalidArgument for an index
+  // out of range or another number of seeds.
   ErrorCode SendReset(std::span<const int64_t> env_ids,
-                      std::optional<uint64_t> first_seed);
+                      std::span<const std::optional<uint64_t>> seeds);
 
   // Waits for the results. kOk: arrays() holds them. kStepTimeout,
   // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,

@@ -49,7 +49,8 @@ TEST(Session, ResetOnlyStepsNobodyAndTheFlagsAreCleared) {
   EchoEngine engine(name, EchoSpec());
   ClientSide client = AttachOrFail(name);
   const std::vector<int64_t> envs = {0, 2};
-  ASSERT_EQ(client.SendReset(envs, 40), ErrorCode::kOk);
+  const std::vector<std::optional<uint64_t>> seeds = {std::nullopt, 42};
+  ASSERT_EQ(client.SendReset(envs, seeds), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().reset_seeds[2], 42u);
   ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   EXPECT_EQ(engine.steps(), 0);
@@ -57,6 +58,7 @@ TEST(Session, ResetOnlyStepsNobodyAndTheFlagsAreCleared) {
   for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
   const std::vector<int64_t> beyond = {3};
   EXPECT_EQ(client.SendReset(beyond, {}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client.SendReset(beyond, seeds), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.steps(), 1);
 }

@@ -15,6 +15,7 @@
 
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_mapping.h"
+#include "transport/memory/region_plan.h"
 
 namespace tandem {
 
@@ -22,6 +23,7 @@ struct StepArrays {
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;
   uint32_t act_size = 0;
+  uint32_t info_size = 0;
   std::span<float> obs;             // [num_envs, obs_size]
   std::span<float> actions;         // [num_envs, act_size]
   std::span<float> rewards;         // [num_envs], as all below but final_obs
@@ -31,6 +33,8 @@ struct StepArrays {
   std::span<uint8_t> resets;        // kReset* bits
   std::span<float> final_obs;       // [num_envs, obs_size]
   std::span<uint64_t> reset_seeds;  // where resets has kResetSeeded
+  std::span<double> infos;          // [num_envs, info_size]
+  std::span<double> final_infos;    // likewise
 
   // `plan` is a header that PlanRegion made or CheckHeader passed: never the
   // one inside the mapping, which the peer can change.
@@ -42,19 +46,26 @@ struct StepArrays {
     const auto flags = [&](uint64_t offset) {
       return std::span<uint8_t>(mapping.At<uint8_t>(offset), envs);
     };
-    return {.num_envs = plan.num_envs,
-            .obs_size = plan.obs_size,
-            .act_size = plan.act_size,
-            .obs = floats(plan.obs_offset, envs * plan.obs_size),
-            .actions = floats(plan.act_offset, envs * plan.act_size),
-            .rewards = floats(plan.rewards_offset, envs),
-            .dones = flags(plan.dones_offset),
-            .truncateds = flags(plan.truncateds_offset),
-            .terminateds = flags(plan.terminateds_offset),
-            .resets = flags(plan.resets_offset),
-            .final_obs = floats(plan.final_obs_offset, envs * plan.obs_size),
-            .reset_seeds = std::span<uint64_t>(
-                mapping.At<uint64_t>(plan.reset_seeds_offset), envs)};
+    // Without the section their size is 0.
+    const InfosPlan infos = InfosOf(plan);
+    const size_t info_values = envs * plan.info_size;
+    return {
+        .num_envs = plan.num_envs,
+        .obs_size = plan.obs_size,
+        .act_size = plan.act_size,
+        .info_size = plan.info_size,
+        .obs = floats(plan.obs_offset, envs * plan.obs_size),
+        .actions = floats(plan.act_offset, envs * plan.act_size),
+        .rewards = floats(plan.rewards_offset, envs),
+        .dones = flags(plan.dones_offset),
+        .truncateds = flags(plan.truncateds_offset),
+        .terminateds = flags(plan.terminateds_offset),
+        .resets = flags(plan.resets_offset),
+        .final_obs = floats(plan.final_obs_offset, envs * plan.obs_size),
+        .reset_seeds = std::span<uint64_t>(
+            mapping.At<uint64_t>(plan.reset_seeds_offset), envs),
+        .infos = {mapping.At<double>(infos.infos), info_values},
+        .final_infos = {mapping.At<double>(infos.final_infos), info_values}};
   }
 };
 

@@ -2,13 +2,14 @@
 //
 // Data flow: seed -> draws of reset noise. The same seed gives the same draws,
 // whatever thread makes them.
-// Ownership: the engine keeps one for each environment; a Task draws from it.
+// Ownership: the engine keeps one for each environment; an Environment draws
+// from it.
 //
 //   EnvRandom random(seed);
 //   double offset = random.Uniform(-0.1, 0.1);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENV_RANDOM_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENV_RANDOM_H_
+#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
+#define TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
 
 #include <cstdint>
 #include <random>
@@ -33,4 +34,4 @@ class EnvRandom {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENV_RANDOM_H_
+#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_

@@ -1,0 +1,89 @@
+#include "engine_adapter/core/environment_engine.h"
+
+#include <exception>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+EnvironmentEngine::EnvironmentEngine(
+    EngineSchema schema, std::vector<std::unique_ptr<Environment>> environments,
+    int threads)
+    : schema_(std::move(schema)),
+      info_size_(InfoSize(schema_.description)),
+      pool_(threads) {
+  schema_.num_envs = static_cast<uint32_t>(environments.size());
+  std::random_device entropy;
+  envs_.reserve(environments.size());
+  for (std::unique_ptr<Environment>& environment : environments) {
+    const uint64_t seed = uint64_t{entropy()} << 32 | entropy();
+    envs_.push_back(
+        {.environment = std::move(environment), .random = EnvRandom(seed)});
+  }
+}
+
+absl::Status EnvironmentEngine::Reset(std::span<const ResetRequest> requests,
+                                      const ResetIo& io) {
+  auto reset = [&](uint32_t i) {
+    const ResetRequest& request = requests[i];
+    Guarded(request.env, [&] {
+      Env& env = envs_[request.env];
+      if (request.seed) env.random = EnvRandom(*request.seed);
+      env.steps = 0;
+      env.environment->Reset(env.random, Row(request.env, io.obs, io.infos));
+    });
+  };
+  pool_.ParallelFor(static_cast<uint32_t>(requests.size()), reset);
+  return TakeFailure();
+}
+
+absl::Status EnvironmentEngine::Step(std::span<const uint32_t> envs,
+                                     const StepIo& io) {
+  auto step = [&](uint32_t i) {
+    Guarded(envs[i], [&] { StepOne(envs[i], io); });
+  };
+  pool_.ParallelFor(static_cast<uint32_t>(envs.size()), step);
+  return TakeFailure();
+}
+
+void EnvironmentEngine::StepOne(uint32_t index, const StepIo& io) {
+  Env& env = envs_[index];
+  const StepOutcome outcome = env.environment->Step(
+      io.actions.subspan(size_t{index} * schema_.act_size, schema_.act_size),
+      Row(index, io.obs, io.infos));
+  const uint32_t limit = schema_.description.max_episode_steps;
+  if (limit == 0 || env.steps < limit) ++env.steps;
+  io.rewards[index] = outcome.reward;
+  io.terminateds[index] = outcome.terminated ? 1 : 0;
+  io.truncateds[index] = limit != 0 && env.steps == limit ? 1 : 0;
+}
+
+EnvironmentRow EnvironmentEngine::Row(uint32_t env, std::span<float> obs,
+                                      std::span<double> infos) const {
+  return {obs.subspan(size_t{env} * schema_.obs_size, schema_.obs_size),
+          infos.subspan(env * info_size_, info_size_)};
+}
+
+// Runs in any of the pool's threads, out of which nothing may be thrown.
+template <typename Call>
+void EnvironmentEngine::Guarded(uint32_t env, Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    const std::lock_guard<std::mutex> lock(failure_mutex_);
+    if (failure_.empty()) {
+      failure_ = absl::StrCat("environment ", env, ": ", error.what());
+    }
+  }
+}
+
+absl::Status EnvironmentEngine::TakeFailure() {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  if (failure_.empty()) return absl::OkStatus();
+  return MakeError(ErrorCode::kEngineFailed, std::exchange(failure_, ""));
+}
+
+}  // namespace tandem

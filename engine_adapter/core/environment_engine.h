@@ -1,0 +1,68 @@
+// EnvironmentEngine: an Engine of Environments, stepped on several threads.
+//
+// Data flow: exchange -> each environment's Reset or Step, in parallel.
+// Ownership: the host's thread calls. The same seeds and actions give the same
+// results, bit by bit, whatever the number of threads.
+//
+//   std::vector<std::unique_ptr<Environment>> environments = ...;
+//   EnvironmentEngine engine({.task = "Pendulum-v1", ...},
+//                            std::move(environments), threads);
+
+#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_
+#define TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/environment.h"
+#include "engine_adapter/core/thread_pool.h"
+
+namespace tandem {
+
+// An environment is truncated by the step that reaches max_episode_steps of the
+// schema's description, and by every later one until it is reset. What an
+// environment throws fails the exchange with kEngineFailed and its index.
+class EnvironmentEngine final : public Engine {
+ public:
+  // `schema.num_envs` is taken from the number of environments.
+  EnvironmentEngine(EngineSchema schema,
+                    std::vector<std::unique_ptr<Environment>> environments,
+                    int threads);
+
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override;
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
+
+ private:
+  struct Env {
+    std::unique_ptr<Environment> environment;
+    EnvRandom random;
+    uint32_t steps = 0;  // of this episode; stops at its limit
+  };
+
+  EnvironmentRow Row(uint32_t env, std::span<float> obs,
+                     std::span<double> infos) const;
+  void StepOne(uint32_t index, const StepIo& io);
+  template <typename Call>
+  void Guarded(uint32_t env, Call call);
+  absl::Status TakeFailure();
+
+  EngineSchema schema_;
+  size_t info_size_;
+  std::vector<Env> envs_;
+  std::mutex failure_mutex_;
+  std::string failure_;  // guarded by failure_mutex_; "": none
+  ThreadPool pool_;      // last: its threads use all of the above
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_

@@ -1,0 +1,60 @@
+#include "engine_adapter/core/task_description.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+TEST(TaskDescription, ByDefaultIsUnboundedFloatsWithoutInfos) {
+  EXPECT_EQ(
+      ToJson({}, 3, 2).value(),
+      R"({"action_space":{"dtype":"float32","high":["inf"],"low":["-inf"],)"
+      R"("shape":[2],"type":"Box"},"infos":[],"max_episode_steps":0,)"
+      R"("observation_space":{"dtype":"float32","high":["inf"],)"
+      R"("low":["-inf"],"shape":[3],"type":"Box"}})");
+}
+
+TEST(TaskDescription, SaysEverything) {
+  const TaskDescription description = {
+      .observation_space =
+          BoxSpace{
+              .low = {-1, 0.5}, .high = {1, 2}, .type = NumberType::kFloat64},
+      .action_space = DiscreteSpace{.n = 2},
+      .max_episode_steps = 500,
+      .infos = {{.name = "x_position", .at_reset = true},
+                {.name = "tendon_length", .length = 2},
+                {.name = "reward", .type = NumberType::kInt64}}};
+  EXPECT_EQ(InfoSize(description), 4u);
+  EXPECT_EQ(
+      ToJson(description, 2, 1).value(),
+      R"({"action_space":{"n":2,"type":"Discrete"},"infos":[)"
+      R"({"at_reset":true,"dtype":"float64","length":null,)"
+      R"("name":"x_position"},)"
+      R"({"at_reset":false,"dtype":"float64","length":2,)"
+      R"("name":"tendon_length"},)"
+      R"({"at_reset":false,"dtype":"int64","length":null,"name":"reward"}],)"
+      R"("max_episode_steps":500,"observation_space":{"dtype":"float64",)"
+      R"("high":[1.0,2.0],"low":[-1.0,0.5],"shape":[2],"type":"Box"}})");
+}
+
+TEST(TaskDescription, RefusesSpacesOfAnotherSizeAndInfosOfOneName) {
+  const auto code = [](const TaskDescription& description, uint32_t obs_size,
+                       uint32_t act_size) {
+    return CodeOf(ToJson(description, obs_size, act_size).status());
+  };
+  EXPECT_EQ(code({.observation_space = BoxSpace{.low = {0, 0}}}, 3, 1),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({.action_space = DiscreteSpace{.n = 2}}, 3, 2),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({.action_space = DiscreteSpace{.n = 0}}, 3, 1),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({.infos = {{.name = "a"}, {.name = "a"}}}, 3, 1),
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tandem
