@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/thread_pool.h"
-#include "engine_adapter/mujoco/env_random.h"
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/task.h"
 

@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "engine_adapter/mujoco/env_random.h"
+#include "engine_adapter/core/env_random.h"
 
 namespace tandem {
 
