@@ -1,35 +1,46 @@
-// EnvRandom: the random stream of one environment.
+// EnvRandom: the random stream of one environment, Gymnasium's bit for bit.
 //
-// Data flow: seed -> draws of reset noise. The same seed gives the same draws,
-// whatever thread makes them.
-// Ownership: the engine keeps one for each environment; an Environment draws
-// from it.
+// Data flow: seed -> SeedWords -> Pcg64 -> draws of reset noise. The same seed
+// gives the same draws, whatever thread makes them.
+// Ownership: the engine keeps one for each environment; its task draws from it.
+// A value: a copy goes on with the same draws, for itself.
 //
 //   EnvRandom random(seed);
 //   double offset = random.Uniform(-0.1, 0.1);
+//   double speed = 0.1 * random.StandardNormal();
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <random>
+
+#include "engine_adapter/core/pcg64.h"
 
 namespace tandem {
 
-// Not thread-safe. The one place that knows which generator it is.
+// Equals gymnasium.utils.seeding.np_random(seed), which is NumPy's
+// Generator(PCG64(SeedSequence(seed))), draw by draw; a NumPy draw of `size=n`
+// is n draws here. Gymnasium's reset(seed=...) makes such a stream, a reset
+// without a seed goes on with it.
+//
+// Not thread-safe. Draws neither block nor allocate.
 class EnvRandom {
  public:
-  explicit EnvRandom(uint64_t seed) : bits_(seed) {}
+  explicit EnvRandom(uint64_t seed);
 
-  // In [low, high).
-  double Uniform(double low, double high) {
-    return low + (high - low) * std::generate_canonical<double, 53>(bits_);
-  }
-  double StandardNormal() { return normal_(bits_); }
+  // As Generator.uniform: in [low, high), where rounding may give `high`.
+  double Uniform(double low, double high);
+  // As Generator.standard_normal. Beyond 3.65 (one draw in 3,900) its last bit
+  // is as the C library's log1p rounds, NumPy's too.
+  double StandardNormal();
 
  private:
-  std::mt19937_64 bits_;
-  std::normal_distribution<double> normal_;
+  double Unit();  // in [0, 1), in steps of 2^-53
+  double BeyondTailStart();
+  bool IsUnderCurve(size_t layer, double x);
+
+  Pcg64 bits_;
 };
 
 }  // namespace tandem
