@@ -1,7 +1,11 @@
-"""Becomes the interpreter of the project's virtual environment; Bazel's launcher has set PYTHONPATH to the build."""
+"""Becomes an interpreter that sees the build; Bazel's launcher has set PYTHONPATH to it.
+
+The interpreter is that of the project's virtual environment, or what tools/torch_python names in TANDEM_PYTHON.
+"""
 
 import os
 import sys
 
 if __name__ == "__main__":
-    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+    interpreter = os.environ.pop("TANDEM_PYTHON", sys.executable)
+    os.execv(interpreter, [interpreter, *sys.argv[1:]])
