@@ -1,10 +1,12 @@
 """Tandem: simulation engines in processes of their own, stepped through shared memory.
 
-`launch_engine` starts an engine; `SharedMemoryClient` steps its environments. Every error derives from `TandemError`.
+`make_vec` gives Gymnasium's environments in an engine of their own. Beneath it, `launch_engine` starts an engine and
+`SharedMemoryClient` steps its environments. Every error derives from `TandemError`.
 """
 
 from tandem.client import AutoresetMode, ClientStats, SharedMemoryClient
 from tandem.engine_process import EngineProcess, launch_engine
+from tandem.environments import make_vec
 from tandem.errors import (
     AccessDenied,
     AlreadyAttached,
@@ -31,6 +33,9 @@ from tandem.errors import (
     TandemError,
     Unsupported,
 )
+from tandem.registration import register_tasks
+from tandem.restart import RestartingVectorEnv
+from tandem.vector import SharedMemoryVectorEnv
 
 __all__ = [
     "AccessDenied",
@@ -53,13 +58,18 @@ __all__ = [
     "NotReady",
     "OutOfSharedMemory",
     "PeerGone",
+    "RestartingVectorEnv",
     "RingEmpty",
     "RingFull",
     "SharedMemoryClient",
+    "SharedMemoryVectorEnv",
     "StepPending",
     "StepTimeout",
     "SystemCallFailed",
     "TandemError",
     "Unsupported",
     "launch_engine",
+    "make_vec",
 ]
+
+register_tasks()

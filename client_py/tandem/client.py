@@ -125,6 +125,8 @@ class SharedMemoryClient:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = _native.default_region_name() if name is None else name
         self._native = _native.NativeClient(self._name, timeout, wait, mode)
+        self._autoreset_mode = AutoresetMode[autoreset_mode.name]
+        self._timeout, self._wait = timeout, wait
         self._adopt_views()
 
     def _adopt_views(self) -> None:
@@ -244,6 +246,21 @@ class SharedMemoryClient:
         finally:  # a KeyboardInterrupt may come just after the new views have
             self._adopt_views()
 
+    def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
+        """Closes this client and attaches another like it. All environments are reset.
+
+        Args:
+          autoreset_mode: The new client's.
+
+        Returns:
+          The new client.
+
+        Raises:
+          TandemError: As `close` and the constructor.
+        """
+        self.close()
+        return SharedMemoryClient(self._name, timeout=self._timeout, wait=self._wait, autoreset_mode=autoreset_mode)
+
     def close(self) -> None:
         """Leaves the engine to the next client. Safe twice; views stay readable.
 
@@ -356,6 +373,11 @@ class SharedMemoryClient:
     def name(self) -> str:
         """The region's name."""
         return self._name
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When an ended episode is followed by the next."""
+        return self._autoreset_mode
 
     @property
     def engine_pid(self) -> int:

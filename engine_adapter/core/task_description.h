@@ -49,7 +49,7 @@ struct InfoField {
 };
 
 struct TaskDescription {
-  Space observation_space = {};
+  BoxSpace observation_space = {};
   Space action_space = {};
   uint32_t max_episode_steps = 0;  // that truncate an episode; 0: none
   std::vector<InfoField> infos = {};

@@ -46,7 +46,7 @@ TEST(TaskDescription, RefusesSpacesOfAnotherSizeAndInfosOfOneName) {
                        uint32_t act_size) {
     return CodeOf(ToJson(description, obs_size, act_size).status());
   };
-  EXPECT_EQ(code({.observation_space = BoxSpace{.low = {0, 0}}}, 3, 1),
+  EXPECT_EQ(code({.observation_space = {.low = {0, 0}}}, 3, 1),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({.action_space = DiscreteSpace{.n = 2}}, 3, 2),
             ErrorCode::kInvalidArgument);

@@ -1,0 +1,118 @@
+"""What an engine says about its task, as Gymnasium's spaces and infos."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from tandem.client import SharedMemoryClient
+from tandem.errors import LayoutMismatch
+
+_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("float64", "float32", "int64")}
+
+
+@dataclass(frozen=True)
+class InfoField:
+    """One entry of infos, and where it lies in a row.
+
+    Attributes:
+      name: Its key.
+      columns: Which columns of the row; an int stands for a number, a slice for an array.
+      dtype: Of Gymnasium's own value; the region holds float64.
+      at_reset: Whether a reset gives it as well; steps always do.
+    """
+
+    name: str
+    columns: int | slice
+    dtype: np.dtype[Any]
+    at_reset: bool
+
+
+@dataclass(frozen=True)
+class TaskDescription:
+    """The task of one environment.
+
+    Attributes:
+      observation_space: Of the task itself; its dtype may be wider than the region's float32.
+      action_space: Likewise.
+      infos: In the order of their columns.
+      max_episode_steps: Steps that truncate an episode; None: no limit.
+    """
+
+    observation_space: spaces.Box
+    action_space: spaces.Box | spaces.Discrete[np.int64]
+    infos: tuple[InfoField, ...]
+    max_episode_steps: int | None
+
+
+def describe(client: SharedMemoryClient) -> TaskDescription:
+    """Reads what the engine of a client says.
+
+    Args:
+      client: Any state will do.
+
+    Returns:
+      The description; of an engine that says nothing, unbounded float32 boxes and no infos.
+
+    Raises:
+      LayoutMismatch: The engine's words make no sense, or do not fit its arrays.
+    """
+    if not client.description:
+        return TaskDescription(_unbounded(client.obs_size), _unbounded(client.act_size), (), None)
+    try:
+        said = json.loads(client.description)
+        observation_space = _space(said["observation_space"], client.obs_size)
+        action_space = _space(said["action_space"], client.act_size)
+        if not isinstance(observation_space, spaces.Box):
+            raise ValueError(f"expected a Box of observations, found {observation_space}")
+        return TaskDescription(
+            observation_space,
+            action_space,
+            _infos(said["infos"], client.infos.shape[1]),
+            int(said["max_episode_steps"]) or None,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        raise LayoutMismatch(
+            f"region {client.name!r}: expected the description of a task that fits its arrays (observations "
+            f"[{client.obs_size}], actions [{client.act_size}], infos [{client.infos.shape[1]}]), found "
+            f"{client.description[:200]!r} ({error!r}). Engine and client must be of the same Tandem version"
+        ) from error
+
+
+def _unbounded(size: int) -> spaces.Box:
+    return spaces.Box(-np.inf, np.inf, (size,), np.float32)
+
+
+def _space(said: dict[str, Any], size: int) -> spaces.Box | spaces.Discrete[np.int64]:
+    if said["type"] == "Discrete":
+        if size != 1 or int(said["n"]) < 1:
+            raise ValueError(f"Discrete({said['n']}) over {size} values")
+        return spaces.Discrete(int(said["n"]))
+    if said["type"] != "Box" or said["shape"] != [size]:
+        raise ValueError(f"expected a Box of shape [{size}], found {said['type']} {said.get('shape')}")
+    dtype = _DTYPES[said["dtype"]]
+    return spaces.Box(_bounds(said["low"], size, dtype), _bounds(said["high"], size, dtype), (size,), dtype.type)
+
+
+def _bounds(said: list[Any], size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    values = np.array([float(each) for each in said])  # float reads "inf", too
+    return np.ascontiguousarray(np.broadcast_to(values, (size,)), dtype=dtype)
+
+
+def _infos(said: list[dict[str, Any]], columns: int) -> tuple[InfoField, ...]:
+    fields = []
+    at = 0
+    for each in said:
+        length = each["length"]
+        end = at + (1 if length is None else int(length))
+        if end < at or end > columns:
+            raise ValueError(f"infos: expected {columns} columns, found more")
+        where = at if length is None else slice(at, end)
+        fields.append(InfoField(str(each["name"]), where, _DTYPES[each["dtype"]], bool(each["at_reset"])))
+        at = end
+    if at != columns:
+        raise ValueError(f"infos: expected {columns} columns, found {at}")
+    return tuple(fields)

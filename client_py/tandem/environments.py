@@ -1,0 +1,116 @@
+"""`make_vec`: Gymnasium's environments in an engine of their own."""
+
+import functools
+import os
+from copy import deepcopy
+
+import gymnasium
+from numpy.typing import DTypeLike
+
+from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.engine_process import launch_engine
+from tandem.errors import InvalidArgument, Unsupported
+from tandem.restart import RestartingVectorEnv
+from tandem.vector import SharedMemoryVectorEnv
+
+
+def make_vec(
+    task: str | None = None,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    copy: bool = True,
+    dtype: DTypeLike | None = None,
+    threads: int = 0,
+    restart: bool = False,
+    max_episode_steps: int | None = None,
+    model: str | os.PathLike[str] | None = None,
+    timeout: float = 10.0,
+    start_timeout: float = 30.0,
+    wait: str = "adaptive",
+    server: str | os.PathLike[str] | None = None,
+    render_mode: str | None = None,
+    **task_options: object,
+) -> SharedMemoryVectorEnv:
+    """Starts an engine and returns its environments; `close`, or the end of this process, ends it.
+
+    The environments are Gymnasium's, to the last draw of their random numbers: environment i of `reset(seed=s)` starts
+    where Gymnasium's starts with seed s + i. What differs is in docs/tasks.md.
+
+    >>> import tandem
+    >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
+    >>> obs, infos = envs.reset(seed=0)
+    >>> obs.shape, obs.dtype
+    ((3, 4), dtype('float32'))
+    >>> obs, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+    >>> rewards
+    array([1., 1., 1.])
+    >>> envs.close()
+
+    Args:
+      task: Such as "Ant-v5"; `tandem-engine --list_tasks` prints them all.
+      num_envs: Number of environments.
+      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`, or its
+        value.
+      copy: Whether observations are copies, the caller's to keep; else they are the region's own float32 array, which
+        the next step overwrites.
+      dtype: Of observations; None: Gymnasium's own (float64 for MuJoCo, widened from the region's float32), or float32
+        with copy=False.
+      threads: Threads that step the environments; 0: as many as cores and environments allow.
+      restart: Whether a dead engine is started again; see `RestartingVectorEnv`. If not, its death raises `PeerGone`.
+      max_episode_steps: Steps that truncate an episode, 0: none; None: the task's own number.
+      model: An MJCF file to simulate in place of a task.
+      timeout: Seconds that a step or reset may take.
+      start_timeout: Seconds that the engine may take to start.
+      wait: How to wait for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
+      server: The engine's program; see `launch_engine`.
+      render_mode: None: this version renders nothing.
+      task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1.
+
+    Returns:
+      The environments.
+
+    Raises:
+      EngineStartFailed: The engine did not start, as of an unknown task or option; the message has its words.
+      InvalidArgument: An argument that cannot be.
+      Unsupported: A render mode.
+    """
+    if render_mode is not None:
+        raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
+    launch = functools.partial(
+        launch_engine,
+        task,
+        num_envs=num_envs,
+        threads=threads,
+        model=model,
+        timeout=start_timeout,
+        server=server,
+        max_episode_steps=max_episode_steps,
+        task_options=task_options,
+    )
+    mode = _autoreset_mode(autoreset_mode)
+    engine = launch()
+    try:
+        client = SharedMemoryClient(engine.name, timeout=timeout, wait=wait, autoreset_mode=mode)
+        envs = (
+            RestartingVectorEnv(client, copy=copy, dtype=dtype, engine=engine, relaunch=lambda name: launch(name=name))
+            if restart
+            else SharedMemoryVectorEnv(client, copy=copy, dtype=dtype, engine=engine)
+        )
+    except BaseException:
+        engine.close()
+        raise
+    if (spec := gymnasium.registry.get(f"tandem/{task}")) is not None:
+        envs.spec = deepcopy(spec)
+        envs.spec.kwargs.update(num_envs=num_envs, **task_options)
+        if max_episode_steps is not None:
+            envs.spec.max_episode_steps = max_episode_steps or None
+    return envs
+
+
+def _autoreset_mode(asked: AutoresetMode | gymnasium.vector.AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(asked if isinstance(asked, str) else asked.value)
+    except (ValueError, AttributeError):
+        modes = [mode.value for mode in AutoresetMode]
+        raise InvalidArgument(f"autoreset_mode: expected one of {modes}, found {asked!r}") from None

@@ -1,0 +1,32 @@
+"""The tasks in Gymnasium's registry: `gymnasium.make_vec("tandem/Ant-v5", num_envs=64)` once tandem is imported."""
+
+import gymnasium
+
+# Name -> steps that truncate an episode. What `tandem-engine --list_tasks` prints.
+TASKS = {
+    "Ant-v5": 1000,
+    "CartPole-v1": 500,
+    "HalfCheetah-v5": 1000,
+    "Hopper-v5": 1000,
+    "Humanoid-v5": 1000,
+    "HumanoidStandup-v5": 1000,
+    "InvertedDoublePendulum-v5": 1000,
+    "InvertedPendulum-v5": 1000,
+    "Pendulum-v1": 200,
+    "Pusher-v5": 100,
+    "Reacher-v5": 50,
+    "Swimmer-v5": 1000,
+    "Walker2d-v5": 1000,
+}
+
+
+def register_tasks() -> None:
+    """Registers every task that is not registered yet."""
+    for task, max_episode_steps in TASKS.items():
+        if f"tandem/{task}" not in gymnasium.registry:
+            gymnasium.register(
+                f"tandem/{task}",
+                vector_entry_point="tandem.environments:make_vec",
+                max_episode_steps=max_episode_steps,
+                kwargs={"task": task},
+            )

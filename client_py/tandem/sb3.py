@@ -1,0 +1,151 @@
+"""`SharedMemoryVecEnv`: the environments as Stable-Baselines3 wants them. Importing this imports torch."""
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from tandem.errors import Unsupported
+
+if TYPE_CHECKING:
+    from tandem.vector import SharedMemoryVectorEnv
+
+
+class SharedMemoryVecEnv(VecEnv):
+    """A Stable-Baselines3 VecEnv; `SharedMemoryVectorEnv.as_sb3` makes one.
+
+    infos[i] has the task's own infos and, where an episode ended, "terminal_observation", "TimeLimit.truncated" and the
+    next episode's in `reset_infos`.
+    """
+
+    def __init__(self, envs: "SharedMemoryVectorEnv") -> None:
+        """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` sees to that.
+
+        Args:
+          envs: They are closed with this.
+        """
+        self._envs = envs
+        self.render_mode = None  # VecEnv's constructor asks
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+        self.metadata = envs.metadata
+
+    def reset(self) -> VecEnvObs:
+        """Starts a new episode in every environment, from the seeds that `seed` gave.
+
+        Returns:
+          Observations, [num_envs, obs_size].
+        """
+        # Those that `seed` did not set are None, which does not fall on anyone: random numbers go on.
+        obs, infos = self._envs.reset(seed=self._seeds)
+        self.reset_infos = _by_environment(infos, self.num_envs)
+        self._reset_seeds()
+        self._reset_options()
+        return obs
+
+    def step_async(self, actions: np.ndarray[Any, Any]) -> None:
+        """Starts a step.
+
+        Args:
+          actions: As for `SharedMemoryVectorEnv.step`.
+        """
+        self._envs.send(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Waits for its results.
+
+        Returns:
+          Observations [num_envs, obs_size], rewards float32[num_envs], dones bool[num_envs], infos of each environment.
+        """
+        obs, rewards, terminations, truncations, infos = self._envs.recv()
+        dones = terminations | truncations
+        final_obs = infos.pop("final_obs", None)
+        final_infos = infos.pop("final_info", {})
+        for name in ("_final_obs", "_final_info"):
+            infos.pop(name, None)
+        each = _by_environment(infos, self.num_envs)
+        if final_obs is not None:
+            of_ended = _by_environment(final_infos, self.num_envs)
+            for index in np.flatnonzero(dones):
+                self.reset_infos[index] = each[index]
+                each[index] = {
+                    **of_ended[index],
+                    "terminal_observation": final_obs[index],
+                    "TimeLimit.truncated": bool(truncations[index] and not terminations[index]),
+                }
+        for index in np.flatnonzero(~dones):
+            each[index]["TimeLimit.truncated"] = False
+        return obs, rewards.astype(np.float32), dones, each
+
+    def close(self) -> None:
+        """Closes the environments, and their engine. Safe twice."""
+        self._envs.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Reads an attribute of `SharedMemoryVectorEnv`, as the environments are not objects of their own.
+
+        Args:
+          attr_name: Such as "spec" or "render_mode".
+          indices: Whose; None: everyone's.
+
+        Returns:
+          The same value for each of them.
+        """
+        return [getattr(self._envs, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Refuses: an engine's environments have no attributes to set.
+
+        Args:
+          attr_name: Ignored.
+          value: Ignored.
+          indices: Ignored.
+
+        Raises:
+          Unsupported: Always.
+        """
+        raise Unsupported(
+            f"set_attr({attr_name!r}): expected options of the task at make_vec, found an attribute to set"
+        )
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Refuses: an engine's environments have no methods to call.
+
+        Args:
+          method_name: Ignored.
+          method_args: Ignored.
+          indices: Ignored.
+          method_kwargs: Ignored.
+
+        Raises:
+          Unsupported: Always.
+        """
+        raise Unsupported(f"env_method({method_name!r}): the environments are an engine's, not Python objects")
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        """Tells that no environment is wrapped.
+
+        Args:
+          wrapper_class: Whichever.
+          indices: Whose; None: everyone's.
+
+        Returns:
+          False for each of them.
+        """
+        return [False] * len(list(self._get_indices(indices)))
+
+
+def _by_environment(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
+    """Turns arrays under names into one dictionary for each environment."""
+    each: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+    for name, values in infos.items():
+        if f"_{name}" not in infos:
+            continue
+        for index in np.flatnonzero(infos[f"_{name}"]):
+            each[index][name] = values[index]
+    return each

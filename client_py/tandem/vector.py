@@ -1,0 +1,272 @@
+"""`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.description import describe
+from tandem.engine_process import EngineProcess
+from tandem.errors import EngineFailed, InvalidAction, InvalidArgument
+from tandem.infos import Mask, add_final, collect
+
+if TYPE_CHECKING:
+    from tandem.sb3 import SharedMemoryVecEnv
+
+Obs = NDArray[Any]
+StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
+
+
+class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]]):
+    """The environments of a `SharedMemoryClient`, as Gymnasium wants them; `make_vec` makes one with its engine.
+
+    Attributes:
+      num_envs: Number of environments.
+      single_observation_space: Box[obs_size] of the task.
+      observation_space: The same for all environments, Box[num_envs, obs_size].
+      single_action_space: Box[act_size] or Discrete of the task.
+      action_space: The same for all environments: Box[num_envs, act_size] or MultiDiscrete[num_envs].
+      metadata: Has "autoreset_mode".
+
+    >>> import tandem
+    >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
+    ...     envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name))
+    ...     envs.observation_space.shape, envs.action_space.shape
+    ...     envs.close()
+    ((2, 17), (2, 6))
+    """
+
+    def __init__(
+        self,
+        client: SharedMemoryClient,
+        *,
+        copy: bool = True,
+        dtype: DTypeLike | None = None,
+        engine: EngineProcess | None = None,
+    ) -> None:
+        """Takes over a client, and with it an engine if one is given: `close` closes both.
+
+        Args:
+          client: Idle; its `autoreset_mode` is the environments'.
+          copy: As for `make_vec`.
+          dtype: As for `make_vec`.
+          engine: The one that the client is attached to.
+
+        Raises:
+          InvalidArgument: A dtype that cannot be.
+          LayoutMismatch: The engine's description of its task makes no sense.
+        """
+        self._client = client
+        self._engine = engine
+        self._task = describe(client)
+        self._copy = copy
+        self._dtype = _obs_dtype(self._task.observation_space.dtype, dtype, copy)
+        self.num_envs = client.num_envs
+        single = self._task.observation_space
+        self.single_observation_space = spaces.Box(single.low, single.high, single.shape, self._dtype.type)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.single_action_space = self._task.action_space
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._attach(client)
+
+    def _attach(self, client: SharedMemoryClient) -> None:
+        self._client = client
+        mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
+        self.metadata = {"render_modes": [], "autoreset_mode": mode}
+        # Who was or is reset rather than stepped by the last exchange.
+        self._resetting: Mask = np.ones(self.num_envs, np.bool_)
+
+    @property
+    def client(self) -> SharedMemoryClient:
+        """What speaks to the engine: its `stats()`, its name, its region."""
+        return self._client
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Obs, dict[str, Any]]:
+        """Starts new episodes. What is pending after an interrupt or a time-out is received first, and dropped.
+
+        Args:
+          seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
+          options: None, or {"reset_mask": bool[num_envs]}: who is reset; the others keep their state.
+
+        Returns:
+          Observations, as `step` returns them, and infos of those that were reset.
+
+        Raises:
+          InvalidArgument: A seed, mask or option that cannot be.
+          TandemError: As `SharedMemoryClient.reset`.
+        """
+        mask = self._reset_mask(options)
+        if isinstance(seed, Sequence):
+            if len(seed) != self.num_envs:
+                raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
+            seed = [each for each, chosen in zip(seed, mask, strict=True) if chosen]
+        if self._client.pending:
+            try:
+                self._client.recv()
+            except EngineFailed:
+                pass  # of what is dropped
+        self._resetting = mask
+        self._client.reset(mask, seed=seed)
+        return self._observe(), collect(self._task.infos, self._client.infos, np.zeros_like(mask), mask)
+
+    def step(self, actions: ArrayLike) -> StepResults:
+        """Steps every environment once.
+
+        Args:
+          actions: float32[num_envs, act_size], or int[num_envs] for discrete ones. Other floats and integers are
+            rounded to float32; lists become arrays.
+
+        Returns:
+          Observations (dtype and lifetime: see `make_vec`), rewards float64[num_envs], terminations and truncations
+          bool[num_envs], infos.
+
+        Raises:
+          InvalidAction: Actions of another shape or kind, or not finite; nothing was sent.
+          InvalidArgument: With autoreset disabled: an episode has ended and was not reset; nothing was sent.
+          TandemError: As `SharedMemoryClient.step`.
+        """
+        self.send(actions)
+        return self.recv()
+
+    def send(self, actions: ArrayLike) -> None:
+        """Starts a step and returns at once; `recv` brings its results.
+
+        Args:
+          actions: As for `step`.
+
+        Raises:
+          TandemError: As `step`, but for what happens while waiting.
+        """
+        floats = self._as_floats(actions)
+        ended = self._ended()
+        mode = self._client.autoreset_mode
+        if mode is AutoresetMode.DISABLED and ended.any():
+            raise InvalidArgument(
+                "expected no ended episode at a step with autoreset disabled, found environments "
+                f"{np.flatnonzero(ended)[:10].tolist()}; reset(options={{'reset_mask': mask}}) starts their next"
+            )
+        self._client.send(floats)
+        self._resetting = ended if mode is AutoresetMode.NEXT_STEP else np.zeros_like(ended)
+
+    def recv(self) -> StepResults:
+        """Waits for the results of what was sent.
+
+        Returns:
+          As `step`.
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `SharedMemoryClient.recv`.
+        """
+        client = self._client
+        client.recv()
+        terminations = client.terminateds.astype(np.bool_)
+        truncations = client.truncateds.astype(np.bool_)
+        if client.autoreset_mode is not AutoresetMode.SAME_STEP:
+            infos = collect(self._task.infos, client.infos, ~self._resetting, self._resetting)
+        else:
+            ended = terminations | truncations
+            reset = ended | self._resetting
+            infos = collect(self._task.infos, client.infos, ~reset, reset)
+            if ended.any():
+                final_obs = client.final_obs.astype(self._dtype, copy=False)
+                add_final(infos, ended, final_obs, self._task.infos, client.final_infos)
+        return self._observe(), client.rewards.astype(np.float64), terminations, truncations, infos
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Leaves the engine, and ends it if it is ours; `close` calls this.
+
+        Args:
+          kwargs: Ignored, as by Gymnasium's own.
+        """
+        try:
+            self._client.close()
+        finally:
+            if self._engine is not None:
+                self._engine.close()
+
+    def as_sb3(self) -> "SharedMemoryVecEnv":
+        """Hands the environments to Stable-Baselines3; needs that package, which imports torch.
+
+        They change to SAME_STEP autoreset, which is how Stable-Baselines3 works, and are all reset.
+
+        Returns:
+          A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
+        """
+        from tandem.sb3 import SharedMemoryVecEnv
+
+        if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
+        return SharedMemoryVecEnv(self)
+
+    def _ended(self) -> Mask:
+        """Tells whose episode has ended and was not followed by another."""
+        ended: Mask = self._client.dones != 0
+        return ended
+
+    def _observe(self) -> Obs:
+        return self._client.obs.astype(self._dtype) if self._copy else self._client.obs
+
+    def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
+        if unknown := sorted(set(options or ()) - {"reset_mask"}):
+            raise InvalidArgument(f"options: expected nothing but 'reset_mask', found {unknown}; nothing was sent")
+        if not options:
+            return np.ones(self.num_envs, np.bool_)
+        mask: Any = options["reset_mask"]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise InvalidArgument(
+                f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {_shown(mask)}; nothing was sent"
+            )
+        if not mask.any():
+            raise InvalidArgument("reset_mask: expected at least one True, found none; nothing was sent")
+        return np.array(mask, dtype=np.bool_)
+
+    def _as_floats(self, actions: ArrayLike) -> NDArray[np.float32]:
+        space = self.single_action_space
+        try:
+            given = np.asarray(actions)
+        except ValueError as error:
+            raise InvalidAction(f"actions: expected {self.action_space}, found {error}; nothing was sent") from error
+        discrete = isinstance(space, spaces.Discrete)
+        if given.shape != self.action_space.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
+            raise InvalidAction(
+                f"actions: expected {self.action_space.dtype}{list(self.action_space.shape or ())}, found "
+                f"{_shown(given)}; nothing was sent"
+            )
+        if isinstance(space, spaces.Discrete):
+            wrong = (given < 0) | (given >= space.n)
+            if wrong.any():
+                index = int(np.argmax(wrong))
+                raise InvalidAction(
+                    f"actions: expected 0 .. {space.n - 1}, found {given[index]} for environment {index}; nothing was "
+                    "sent"
+                )
+            return given.reshape(-1, 1).astype(np.float32)
+        with np.errstate(over="ignore"):  # an infinity, which is refused
+            return np.ascontiguousarray(given, dtype=np.float32)
+
+
+def _shown(value: object) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:
+    float32 = np.dtype(np.float32)
+    if asked is None:
+        return of_task if copy else float32
+    dtype = np.dtype(asked)
+    if dtype not in (float32, np.dtype(np.float64)):
+        raise InvalidArgument(f"dtype: expected float32 or float64, found {dtype}")
+    if not copy and dtype != float32:
+        raise InvalidArgument(f"dtype: expected float32 with copy=False, as the region's own array is, found {dtype}")
+    return dtype

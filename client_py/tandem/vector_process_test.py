@@ -1,0 +1,326 @@
+"""Environments of make_vec whose engine, or trainer, is killed, stopped, forked or interrupted; real processes."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    EXIT,
+    HANG,
+    launch_trivial,
+    nothing_left_behind,
+    run_python,
+    start_python,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+_MODES = [mode.value for mode in tandem.AutoresetMode]
+
+
+def _regions() -> set[str]:
+    return {path.name for path in Path("/dev/shm").iterdir() if f"tandem-{os.getpid()}-" in path.name}
+
+
+@pytest.fixture(autouse=True)
+def no_region_left() -> Iterator[None]:
+    """Checks that what make_vec's engines had in /dev/shm is gone after each test."""
+    before = _regions()
+    yield
+    assert _regions() == before
+
+
+def _zeros(envs: tandem.SharedMemoryVectorEnv) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.zeros(envs.action_space.shape or (), np.float32)
+
+
+def _kill(envs: tandem.SharedMemoryVectorEnv) -> None:
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+
+
+def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
+    """Each call says so, and close works."""
+    for during in ("send", "recv", "reset", "stopped step"):
+        envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
+        envs.reset(seed=0)
+        if during == "recv":
+            envs.send(_zeros(envs))
+        if during == "stopped step":
+            os.kill(envs.client.engine_pid, signal.SIGSTOP)
+            threading.Timer(0.1, _kill, [envs]).start()
+        else:
+            _kill(envs)
+        with pytest.raises(tandem.PeerGone):
+            if during == "recv":
+                envs.recv()
+            elif during == "reset":
+                envs.reset()
+            else:
+                envs.step(_zeros(envs))
+        with pytest.raises(tandem.PeerGone):
+            envs.reset()
+        envs.close()
+
+
+def test_engine_killed_before_close() -> None:
+    """Close is clean, and so is forgetting the environments without it."""
+    envs = tandem.make_vec("HalfCheetah-v5")
+    _kill(envs)
+    envs.close()
+    envs = tandem.make_vec("HalfCheetah-v5")
+    os.kill(envs.client.engine_pid, signal.SIGSTOP)
+    envs.close()
+    envs = tandem.make_vec("HalfCheetah-v5")
+    del envs
+
+
+def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it served its region and before the client came; after the client came."""
+
+    def launch_and_kill(*arguments: Any, **options: Any) -> tandem.EngineProcess:
+        engine = tandem.launch_engine(*arguments, **options)
+        os.kill(engine.pid, signal.SIGKILL)
+        return engine
+
+    monkeypatch.setattr("tandem.environments.launch_engine", launch_and_kill)
+    with pytest.raises((tandem.NotReady, tandem.PeerGone, tandem.StepTimeout)):
+        tandem.make_vec("HalfCheetah-v5", timeout=1.0)
+
+
+_HELD = """
+import sys, time, tandem
+envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
+envs.reset(seed=0)
+print(envs.client.engine_pid, envs.client.name, flush=True)
+while True:
+    envs.step(envs.action_space.sample())
+"""
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_trainer_takes_its_engine_and_region_with_it(end: signal.Signals) -> None:
+    """However it ends, and soon."""
+    trainer = start_python(_HELD)
+    assert trainer.stdout is not None
+    pid, name = trainer.stdout.readline().split()
+    trainer.send_signal(end)
+    trainer.communicate()
+    assert trainer.returncode in (-end, 1)
+    while _is_running(int(pid)) or Path("/dev/shm", name).exists():
+        time.sleep(0.01)  # until the watchdog ends this
+
+
+def test_training_and_evaluation_side_by_side() -> None:
+    """Each has its own engine, and neither disturbs the other."""
+    train = tandem.make_vec("HalfCheetah-v5", num_envs=4)
+    evaluate = tandem.make_vec("HalfCheetah-v5", num_envs=4)
+    assert train.client.name != evaluate.client.name
+    first = train.reset(seed=0)[0]
+    np.testing.assert_array_equal(evaluate.reset(seed=0)[0], first)
+    _kill(train)
+    evaluate.step(_zeros(evaluate))
+    with pytest.raises(tandem.PeerGone):
+        train.step(_zeros(train))
+    train.close()
+    evaluate.step(_zeros(evaluate))
+    evaluate.close()
+
+
+_WORKERS = """
+import multiprocessing, sys
+import numpy as np, tandem
+
+def work(seed, results):
+    envs = tandem.make_vec("Hopper-v5", num_envs=2)
+    obs, _ = envs.reset(seed=seed)
+    for _ in range(50):
+        obs = envs.step(np.zeros((2, 3), np.float32))[0]
+    results.put((seed, float(obs.sum())))
+    envs.close()
+
+if __name__ == "__main__":
+    own = tandem.make_vec("Hopper-v5", num_envs=2)
+    own.reset(seed=1)
+    context = multiprocessing.get_context(sys.argv[1])
+    results = context.Queue()
+    workers = [context.Process(target=work, args=(seed, results)) for seed in (1, 2)]
+    for worker in workers:
+        worker.start()
+    sums = dict(results.get() for _ in workers)
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    for _ in range(50):
+        obs = own.step(np.zeros((2, 3), np.float32))[0]
+    assert abs(sums[1] - obs.sum()) < 1e-9 and sums[2] != sums[1]
+    own.close()
+    print("fine")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_make_environments_of_their_own(tmp_path: Path, method: str) -> None:
+    """While their parent has some, which go on."""
+    program = tmp_path / "trainer.py"
+    program.write_text(_WORKERS, encoding="utf-8")
+    assert run_python(program, method).strip() == "fine"
+
+
+def test_restart_shows_everyone_truncated_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """In each autoreset mode, wherever the death is found."""
+    for mode in _MODES:
+        for sent_before in (False, True):
+            with caplog.at_level(logging.WARNING, "tandem"):
+                _restart_once(mode, sent_before)
+    assert sum("starting the engine" in record.message for record in caplog.records) == 6
+
+
+def _restart_once(mode: str, sent_before: bool) -> None:
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True, autoreset_mode=mode)
+    envs.reset(seed=0)
+    seen = envs.step(_zeros(envs))[0]
+    old_pid = envs.client.engine_pid
+    if sent_before:
+        os.kill(old_pid, signal.SIGSTOP)
+        envs.send(_zeros(envs))
+        _kill(envs)
+    else:
+        _kill(envs)
+        envs.send(_zeros(envs))
+    obs, rewards, terminations, truncations, infos = envs.recv()
+    assert envs.client.engine_pid != old_pid
+    assert rewards.tolist() == [0, 0, 0] and not terminations.any() and truncations.all()
+    assert infos["engine_restarted"].all() and infos["_engine_restarted"].all()
+    if mode == "SameStep":
+        assert not np.array_equal(obs, seen)
+        np.testing.assert_array_equal(np.stack(infos["final_obs"]), seen)
+        assert infos["_final_obs"].all()
+        assert infos["_x_position"].all()
+    else:
+        np.testing.assert_array_equal(obs, seen)
+    if mode == "Disabled":
+        with pytest.raises(tandem.InvalidArgument, match="reset_mask"):
+            envs.step(_zeros(envs))
+        envs.reset(options={"reset_mask": np.array([True, True, False])})
+        with pytest.raises(tandem.InvalidArgument, match=r"\[2\]"):
+            envs.step(_zeros(envs))
+        envs.reset(options={"reset_mask": np.array([False, False, True])})
+    if mode == "NextStep":
+        obs, rewards, _, truncations, infos = envs.step(np.ones((3, 6), np.float32))
+        assert rewards.tolist() == [0, 0, 0] and not truncations.any()
+        assert np.abs(obs).max() < 1 and "x_velocity" not in infos  # it was a reset
+    _, _, terminations, truncations, infos = envs.step(_zeros(envs))
+    assert not terminations.any() and not truncations.any()
+    assert infos["_x_velocity"].all() and "engine_restarted" not in infos
+    envs.reset(seed=0)
+    np.testing.assert_array_equal(envs.step(_zeros(envs))[0], seen)
+    envs.close()
+
+
+def test_restart_in_a_reset_resets_everyone() -> None:
+    """From the seed that was given."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True)
+    first, _ = envs.reset(seed=5)
+    _kill(envs)
+    obs, infos = envs.reset(seed=5, options={"reset_mask": np.array([True, False, False])})
+    np.testing.assert_array_equal(obs, first)
+    assert infos["engine_restarted"].all() and infos["_x_position"].all()
+    envs.close()
+
+
+def test_an_engine_that_keeps_dying_is_not_started_for_ever() -> None:
+    """The error has its last words, and comes after a few tries."""
+    launches = []
+
+    def launch(name: str | None = None) -> tandem.EngineProcess:
+        launches.append(name)
+        return launch_trivial(name=name)
+
+    engine = launch()
+    client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.SAME_STEP)
+    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch)
+    actions = np.zeros((2, 6), np.float32)
+    actions[0, 0] = EXIT
+    with pytest.raises(tandem.PeerGone, match="times in a row"):
+        for _ in range(10):
+            envs.step(actions)
+    assert len(launches) == 4
+    envs.close()
+
+
+def test_without_restart_a_death_is_an_error_with_the_engines_last_words() -> None:
+    """As the client says it."""
+    engine = launch_trivial()
+    envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name), engine=engine)
+    actions = np.zeros((2, 6), np.float32)
+    actions[0, 0] = EXIT
+    with pytest.raises(tandem.PeerGone, match=str(engine.pid)):
+        envs.step(actions)
+    envs.close()
+
+
+def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
+    """It is not dead, and may still answer; whoever waits decides."""
+    engine = launch_trivial()
+    client = tandem.SharedMemoryClient(engine.name, timeout=0.05, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=lambda name: launch_trivial(name=name))
+    actions = np.zeros((2, 6), np.float32)
+    actions[0, 0] = HANG
+    with pytest.raises(tandem.StepTimeout):
+        envs.step(actions)
+    os.kill(engine.pid, signal.SIGKILL)
+    assert envs.recv()[3].all()
+    envs.close()
+
+
+def test_two_threads_are_kept_apart() -> None:
+    """The second one inside a call gets ConcurrentUse, and the first its results."""
+    engine = launch_trivial()
+    client = tandem.SharedMemoryClient(engine.name, timeout=1, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    envs = tandem.SharedMemoryVectorEnv(client, engine=engine)
+    actions = np.zeros((2, 6), np.float32)
+    actions[0, 0] = HANG
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            envs.step(actions)
+        except tandem.TandemError as error:
+            raised.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    while not client.pending:
+        time.sleep(0.001)
+    with pytest.raises((tandem.ConcurrentUse, tandem.StepPending)):
+        while True:
+            envs.step(np.zeros((2, 6), np.float32))
+    waiter.join()
+    assert [type(error) for error in raised] == [tandem.StepTimeout]
+    envs.close()
+
+
+def test_server_that_is_not_there_is_named() -> None:
+    """By whatever path it was asked for."""
+    with pytest.raises(tandem.EngineStartFailed, match="/no/such/server"):
+        tandem.make_vec("Hopper-v5", server="/no/such/server")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,410 @@
+"""The Gymnasium face: its contract, beside Gymnasium's own SyncVectorEnv, and what misuse gets."""
+
+import copy
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import vector as wrappers
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    FAIL,
+    HANG,
+    launch_trivial,
+    nothing_left_behind,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **options: Any) -> VectorEnv:
+    return gymnasium.make_vec(
+        task, num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **options
+    )
+
+
+@pytest.fixture
+def hoppers() -> Iterator[tandem.SharedMemoryVectorEnv]:
+    """Three of them: float64 observations, infos, episodes that end soon."""
+    envs = tandem.make_vec("Hopper-v5", num_envs=3)
+    yield envs
+    envs.close()
+
+
+@pytest.fixture
+def poles() -> Iterator[tandem.SharedMemoryVectorEnv]:
+    """Two of CartPole-v1: discrete actions."""
+    envs = tandem.make_vec("CartPole-v1", num_envs=2)
+    yield envs
+    envs.close()
+
+
+_WRAPPERS: dict[str, Callable[[Any], Any]] = {
+    "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
+    "NormalizeObservation": wrappers.NormalizeObservation,
+    "NormalizeReward": wrappers.NormalizeReward,
+    "ClipReward": lambda envs: wrappers.ClipReward(envs, -0.5, 0.5),
+    "ClipAction": wrappers.ClipAction,
+    "RescaleAction": lambda envs: wrappers.RescaleAction(envs, -2.0, 2.0),
+    "RescaleObservation": lambda envs: wrappers.RescaleObservation(
+        wrappers.TransformObservation(
+            envs,
+            lambda obs: np.clip(obs, -9, 9),
+            single_observation_space=gymnasium.spaces.Box(-9, 9, (11,), np.float64),
+        ),
+        -1,
+        1,
+    ),
+    "TransformReward": lambda envs: wrappers.TransformReward(envs, lambda reward: reward * 2),
+    "TransformAction": lambda envs: wrappers.TransformAction(envs, lambda action: -action),
+    "FlattenObservation": wrappers.FlattenObservation,
+    "DtypeObservation": lambda envs: wrappers.DtypeObservation(envs, np.float32),
+    "DictInfoToList": wrappers.DictInfoToList,
+    "all of CleanRL's": lambda envs: wrappers.NormalizeReward(
+        wrappers.TransformObservation(
+            wrappers.NormalizeObservation(wrappers.ClipAction(wrappers.RecordEpisodeStatistics(envs))),
+            lambda obs: np.clip(obs, -10, 10),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("wrapper", _WRAPPERS)
+def test_gymnasiums_wrapper_gives_what_it_gives_on_sync(wrapper: str, mode: AutoresetMode) -> None:
+    """Observations, rewards, flags and infos, through some episodes."""
+    results = []
+    for make in (_sync, lambda task, num_envs, mode: tandem.make_vec(task, num_envs, autoreset_mode=mode)):
+        try:
+            envs = _WRAPPERS[wrapper](make("Hopper-v5", 3, mode))
+        except (ValueError, AssertionError) as error:  # some wrappers refuse some modes
+            results.append([type(error)])
+            continue
+        envs.action_space.seed(5)
+        result: list[Any] = [envs.reset(seed=7)]
+        for _ in range(120):
+            step = envs.step(envs.action_space.sample())
+            result.append(step)
+            ended = np.logical_or(step[2], step[3])
+            if mode is AutoresetMode.DISABLED and ended.any():
+                result.append(envs.reset(options={"reset_mask": ended}))
+        results.append(result)
+        envs.close()
+    _assert_same(results[1], results[0])
+
+
+def _assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            _assert_same(one, other)
+    elif isinstance(expected, dict):
+        # How long an episode took is a matter of wall time.
+        assert found.keys() == expected.keys()
+        for key in expected.keys() - {"t", "_t"}:
+            _assert_same(found[key], expected[key])
+    elif isinstance(expected, np.ndarray) and expected.dtype == object:
+        _assert_same(list(found), list(expected))
+    elif isinstance(expected, (np.ndarray, np.number, float)):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    else:
+        assert found == expected
+
+
+def test_spaces_and_metadata_are_those_of_sync(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """Wrappers look at them."""
+    theirs = _sync("Hopper-v5", 3)
+    for name in ("observation_space", "action_space", "single_observation_space", "single_action_space", "num_envs"):
+        assert getattr(hoppers, name) == getattr(theirs, name)
+    assert hoppers.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert hoppers.unwrapped is hoppers and hoppers.render_mode is None and not hoppers.closed
+    assert hoppers.spec is not None and hoppers.spec.id == "tandem/Hopper-v5"
+    theirs.close()
+
+
+def test_gymnasiums_registry_makes_them() -> None:
+    """Also with options, and found in the registry after `import tandem` alone."""
+    envs = gymnasium.make_vec("tandem/Ant-v5", num_envs=2, ctrl_cost_weight=0.1, autoreset_mode="SameStep")
+    assert isinstance(envs.unwrapped, tandem.SharedMemoryVectorEnv)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert envs.spec is not None and envs.spec.kwargs["ctrl_cost_weight"] == 0.1
+    envs.reset(seed=0)
+    *_, infos = envs.step(np.ones((2, 8), np.float32))
+    np.testing.assert_allclose(infos["reward_ctrl"], [-0.8, -0.8])
+    envs.close()
+
+
+def test_observations_are_copies_unless_told_otherwise(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """Without copy they are the region's own float32."""
+    actions = np.zeros((3, 3), np.float32)
+    first, _ = hoppers.reset(seed=0)
+    kept = first.copy()
+    second = hoppers.step(actions)[0]
+    np.testing.assert_array_equal(first, kept)
+    assert first.dtype == second.dtype == np.float64 and first is not second
+
+    views = tandem.make_vec("Hopper-v5", 3, copy=False)
+    assert views.observation_space.dtype == np.float32
+    obs, _ = views.reset(seed=0)
+    assert obs is views.client.obs and views.step(actions)[0] is obs
+    np.testing.assert_array_equal(obs, second.astype(np.float32))
+    views.close()
+
+    narrow = tandem.make_vec("Hopper-v5", 3, dtype=np.float32)
+    obs, _ = narrow.reset(seed=0)
+    assert obs.dtype == narrow.observation_space.dtype == np.float32 and obs is not narrow.client.obs
+    narrow.close()
+
+
+def test_send_and_recv_are_the_halves_of_step(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """`recv` alone is refused."""
+    hoppers.reset(seed=0)
+    with pytest.raises(tandem.NoStepPending):
+        hoppers.recv()
+    hoppers.send(np.zeros((3, 3), np.float32))
+    with pytest.raises(tandem.StepPending):
+        hoppers.send(np.zeros((3, 3), np.float32))
+    halves = hoppers.recv()
+    hoppers.reset(seed=0)
+    whole = hoppers.step(np.zeros((3, 3), np.float32))
+    _assert_same(halves, whole)
+
+
+@pytest.mark.parametrize("seed", [7, [1, 2, 3], [5, None, 2**40], None])
+def test_reset_takes_gymnasiums_seeds(hoppers: tandem.SharedMemoryVectorEnv, seed: Any) -> None:
+    """None goes on where the stream is."""
+    theirs = _sync("Hopper-v5", 3)
+    _assert_same(hoppers.reset(seed=11), theirs.reset(seed=11))
+    _assert_same(hoppers.reset(seed=seed), theirs.reset(seed=seed))
+    theirs.close()
+
+
+_MASK = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ({"seed": -1}, "-1"),
+        ({"seed": 2**64}, str(2**64)),
+        ({"seed": [1, 2]}, "3 seeds, found 2"),
+        ({"options": {"reset_mask": [True, False, True]}}, "list"),
+        ({"options": {"reset_mask": _MASK.astype(int)}}, "int64"),
+        ({"options": {"reset_mask": _MASK[:2]}}, r"bool\[2\]"),
+        ({"options": {"reset_mask": np.zeros(3, bool)}}, "at least one"),
+        ({"options": {"low": -1}}, "low"),
+    ],
+)
+def test_reset_refuses_what_cannot_be(
+    hoppers: tandem.SharedMemoryVectorEnv, arguments: dict[str, Any], fact: str
+) -> None:
+    """It is InvalidArgument, a ValueError, and nothing was sent."""
+    with pytest.raises(tandem.InvalidArgument, match=fact):
+        hoppers.reset(**arguments)
+    assert not hoppers.client.pending
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        np.zeros((2, 3), np.float32),
+        np.zeros((3, 4)),
+        np.zeros(9, np.float32),
+        np.zeros((3, 3), bool),
+        np.full((3, 3), "a"),
+        [[0, 0, 0], [0, 0]],
+        None,
+        np.full((3, 3), np.nan),
+        np.full((3, 3), 1e300),
+    ],
+    ids=str,
+)
+def test_step_refuses_other_actions(hoppers: tandem.SharedMemoryVectorEnv, actions: Any) -> None:
+    """It is InvalidAction, a ValueError, and the next step is as good as ever."""
+    hoppers.reset(seed=0)
+    with pytest.raises(tandem.InvalidAction):
+        hoppers.step(actions)
+    hoppers.step(np.zeros((3, 3), np.float32))
+
+
+@pytest.mark.parametrize("actions", [[0, 2], [-1, 0], [0.0, 1.0], [[0], [1]], [0], [True, False]], ids=str)
+def test_step_refuses_other_discrete_actions(poles: tandem.SharedMemoryVectorEnv, actions: Any) -> None:
+    """Values, dtypes and shapes."""
+    poles.reset(seed=0)
+    with pytest.raises(tandem.InvalidAction):
+        poles.step(actions)
+    poles.step([0, 1])
+
+
+def test_step_takes_what_becomes_float32(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """Lists, integers, float64, other strides."""
+    results = []
+    for actions in (
+        np.ones((3, 3), np.float32),
+        np.ones((3, 3)),
+        [[1, 1, 1]] * 3,
+        np.ones((3, 6), np.float32)[:, ::2],
+        np.ones((3, 3), np.float32, order="F"),
+    ):
+        hoppers.reset(seed=0)
+        results.append(hoppers.step(actions))
+    for result in results[1:]:
+        _assert_same(result, results[0])
+
+
+def test_ended_episodes_must_be_reset_when_autoreset_is_disabled() -> None:
+    """The error names the environments."""
+    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=3)
+    envs.reset(seed=0)
+    actions = np.zeros((2, 3), np.float32)
+    for _ in range(3):
+        truncations = envs.step(actions)[3]
+    assert truncations.all()
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    with pytest.raises(tandem.InvalidArgument, match=r"\[1\].*reset_mask"):
+        envs.step(actions)
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    envs.step(actions)
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ({"autoreset_mode": "Sometimes"}, "NextStep"),
+        ({"autoreset_mode": 3}, "NextStep"),
+        ({"dtype": np.float16}, "float16"),
+        ({"dtype": np.float64, "copy": False}, "copy=False"),
+        ({"num_envs": 0}, "num_envs"),
+    ],
+)
+def test_make_vec_refuses_what_cannot_be(arguments: dict[str, Any], fact: str) -> None:
+    """And leaves no engine behind."""
+    with pytest.raises(tandem.InvalidArgument, match=fact):
+        tandem.make_vec("Hopper-v5", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "fact"),
+    [
+        ("Nope-v1", {}, "Hopper-v5"),
+        ("Hopper-v5", {"helthy_reward": 2}, "helthy_reward.*|healthy_reward"),
+        ("Hopper-v5", {"healthy_reward": "much"}, "much"),
+    ],
+)
+def test_an_engine_that_cannot_start_says_why(task: str, options: dict[str, Any], fact: str) -> None:
+    """Its own words are in the error."""
+    with pytest.raises(tandem.EngineStartFailed, match=fact):
+        tandem.make_vec(task, **options)
+
+
+def test_rendering_is_refused() -> None:
+    """In so many words."""
+    with pytest.raises(tandem.Unsupported, match="rgb_array"):
+        tandem.make_vec("Hopper-v5", render_mode="rgb_array")
+
+
+def test_close_is_safe_twice_and_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """Afterwards every call says so."""
+    name = hoppers.client.name
+    hoppers.close()
+    hoppers.close()
+    assert hoppers.closed
+    with pytest.raises(tandem.NotReady):
+        tandem.SharedMemoryClient(name, timeout=0)
+    for call in (hoppers.reset, lambda: hoppers.step(np.zeros((3, 3), np.float32)), hoppers.recv):
+        with pytest.raises(tandem.ClientClosed):
+            call()
+
+
+def test_is_neither_pickled_nor_copied(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """The TypeError says what to do."""
+    for action in (pickle.dumps, copy.deepcopy, copy.copy):
+        with pytest.raises(TypeError, match="SharedMemory"):
+            action(hoppers)
+
+
+def test_an_engine_without_a_description_has_unbounded_float32_spaces() -> None:
+    """Such as one of the user's own; and `SharedMemoryVectorEnv` is made of any client."""
+    with launch_trivial(num_envs=2, obs_size=5, act_size=3) as engine:
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name))
+        assert envs.single_observation_space == gymnasium.spaces.Box(-np.inf, np.inf, (5,), np.float32)
+        assert envs.single_action_space == gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+        assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        envs.reset()
+        assert envs.step(np.zeros((2, 3), np.float32))[4] == {}
+        envs.close()
+        assert engine.poll() is None
+
+
+def _of_trivial(timeout: float) -> tuple[tandem.EngineProcess, tandem.SharedMemoryVectorEnv]:
+    engine = launch_trivial()
+    client = tandem.SharedMemoryClient(engine.name, timeout=timeout, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    return engine, tandem.SharedMemoryVectorEnv(client, engine=engine)
+
+
+def _actions(first: float) -> NDArray[np.float32]:
+    actions = np.zeros((2, 6), np.float32)
+    actions[0, 0] = first
+    return actions
+
+
+def test_an_engines_failure_is_an_error_and_the_next_step_works() -> None:
+    """The exchange is over then."""
+    _, envs = _of_trivial(timeout=10)
+    with pytest.raises(tandem.EngineFailed):
+        envs.step(_actions(FAIL))
+    envs.step(_actions(0))
+    envs.close()
+
+
+def test_a_time_out_leaves_the_step_pending() -> None:
+    """`close` is legal, and does not wait for the stuck engine's answer."""
+    _, envs = _of_trivial(timeout=0.05)
+    with pytest.raises(tandem.StepTimeout, match="stepping"):
+        envs.step(_actions(HANG))
+    with pytest.raises(tandem.StepPending):
+        envs.step(_actions(0))
+    with pytest.raises(tandem.StepTimeout):
+        envs.reset()
+    envs.close()
+
+
+def test_after_an_interrupt_reset_begins_anew() -> None:
+    """As whoever runs a notebook's cell again would have it: what was pending is received and dropped."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
+    expected, _ = envs.reset(seed=3)
+    killer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            envs.send(np.zeros((2, 6), np.float32))
+            envs.recv()
+    killer.join()
+    obs, _ = envs.reset(seed=3)
+    np.testing.assert_array_equal(obs, expected)
+    envs.send(np.zeros((2, 6), np.float32))
+    obs, _ = envs.reset(seed=3)
+    np.testing.assert_array_equal(obs, expected)
+    envs.close()
+
+
+def test_importing_tandem_imports_neither_torch_nor_stable_baselines3() -> None:
+    """Only `as_sb3` does."""
+    program = "import sys, tandem; print(sorted({'torch', 'stable_baselines3', 'mujoco'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

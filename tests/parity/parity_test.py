@@ -1,0 +1,22 @@
+"""Every task equals Gymnasium's, in every autoreset mode; `tools/parity` does the same for more seeds."""
+
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from tandem.registration import TASKS
+from tests.parity.comparison import compare
+from tools.testing import pytest_main
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("task", TASKS)
+def test_equals_gymnasiums_vector_environment(task: str, mode: AutoresetMode, seed: int) -> None:
+    """1,000 steps with random actions and seeds: spaces, observations, rewards, flags, infos, dtypes."""
+    counts = compare(task, mode, seed)
+    assert counts["masked"] == 10
+    assert counts["terminated"] + counts["truncated"] > 0
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
