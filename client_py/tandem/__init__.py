@@ -4,38 +4,46 @@
 `SharedMemoryClient` steps its environments. Every error derives from `TandemError`.
 """
 
-from tandem.client import AutoresetMode, ClientStats, SharedMemoryClient
-from tandem.engine_process import EngineProcess, launch_engine
-from tandem.environments import make_vec
-from tandem.errors import (
-    AccessDenied,
-    AlreadyAttached,
-    BrokenPeer,
-    ClientClosed,
-    ConcurrentUse,
-    EngineFailed,
-    EngineStartFailed,
-    ForkedChild,
-    Interrupted,
-    InvalidAction,
-    InvalidArgument,
-    LayoutMismatch,
-    MessageTooLarge,
-    NoStepPending,
-    NotReady,
-    OutOfSharedMemory,
-    PeerGone,
-    RingEmpty,
-    RingFull,
-    StepPending,
-    StepTimeout,
-    SystemCallFailed,
-    TandemError,
-    Unsupported,
-)
-from tandem.registration import register_tasks
-from tandem.restart import RestartingVectorEnv
-from tandem.vector import SharedMemoryVectorEnv
+import sys
+
+from tandem._version import __version__
+
+# The doctor is there for what is broken in the rest: it imports none of it, and nor does this module for it.
+if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
+    from tandem.client import AutoresetMode, ClientStats, SharedMemoryClient
+    from tandem.engine_process import EngineProcess, launch_engine
+    from tandem.environments import make_vec
+    from tandem.errors import (
+        AccessDenied,
+        AlreadyAttached,
+        BrokenPeer,
+        ClientClosed,
+        ConcurrentUse,
+        EngineFailed,
+        EngineStartFailed,
+        ForkedChild,
+        Interrupted,
+        InvalidAction,
+        InvalidArgument,
+        LayoutMismatch,
+        MessageTooLarge,
+        NoStepPending,
+        NotReady,
+        OutOfSharedMemory,
+        PeerGone,
+        RingEmpty,
+        RingFull,
+        StepPending,
+        StepTimeout,
+        SystemCallFailed,
+        TandemError,
+        Unsupported,
+    )
+    from tandem.registration import register_tasks
+    from tandem.restart import RestartingVectorEnv
+    from tandem.vector import SharedMemoryVectorEnv
+
+    register_tasks()
 
 __all__ = [
     "AccessDenied",
@@ -68,8 +76,7 @@ __all__ = [
     "SystemCallFailed",
     "TandemError",
     "Unsupported",
+    "__version__",
     "launch_engine",
     "make_vec",
 ]
-
-register_tasks()

@@ -33,6 +33,12 @@ filegroup(
     srcs = glob(["gymnasium_mujoco_assets/**"]),
 )
 
+# Licences of the packages whose parts a wheel of ours contains.
+filegroup(
+    name = "notices",
+    srcs = glob(["notices/**"]),
+)
+
 py_runtime(
     name = "python3",
     interpreter_path = "{python}",
@@ -62,16 +68,28 @@ def _run(ctx, what, command):
         fail("%s failed:\n%s%s" % (what, result.stdout, result.stderr))
     return result.stdout.strip()
 
-def _pip_repository_impl(ctx):
-    interpreter = ctx.read(ctx.attr.interpreter).strip()
-    requirements = ctx.path(ctx.attr.requirements)
+# Packages whose licences go into a wheel.
+_NOTICES = ["gymnasium", "mujoco", "pybind11"]
 
-    ctx.report_progress("Making a virtual environment of " + interpreter)
-    _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", "venv"])
+def _pip_repository_impl(ctx):
+    requirements = ctx.path(ctx.attr.requirements)
+    wanted = ctx.os.environ.get("TANDEM_PYTHON") or ctx.read(ctx.attr.interpreter).strip()
+    interpreter = ctx.path(wanted) if wanted.startswith("/") else ctx.which(wanted)
+    if not interpreter or not interpreter.exists:
+        fail("A Python interpreter expected, but none found at %s. Next: set TANDEM_PYTHON, or unset it." % wanted)
+
+    # Named for the Python, so that nothing that ran with one is taken for cached with another.
+    venv = "venv-" + interpreter.realpath.basename
+    python = venv + "/bin/python"
+
+    ctx.report_progress("Making a virtual environment of %s" % interpreter)
+    _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", venv])
 
     ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
     _run(ctx, "pip install of " + str(ctx.attr.requirements), [
-        "venv/bin/pip",
+        python,
+        "-m",
+        "pip",
         "install",
         "--quiet",
         "--no-deps",
@@ -84,7 +102,7 @@ def _pip_repository_impl(ctx):
 
     ctx.report_progress("Reading where the packages lie")
     include, site = _run(ctx, "asking Python for its folders", [
-        "venv/bin/python",
+        python,
         "-c",
         "import sysconfig; paths = sysconfig.get_paths(); print(paths['include'], paths['purelib'], sep='\\n')",
     ]).split("\n")
@@ -95,6 +113,10 @@ def _pip_repository_impl(ctx):
     ]
     if len(libmujoco) != 1:
         fail("Expected one libmujoco.so.* in %s/mujoco, found %s." % (site, libmujoco))
+    for folder in ctx.path(site).readdir():
+        package = folder.basename.split("-")[0]
+        if folder.basename.endswith(".dist-info") and package in _NOTICES:
+            ctx.symlink(folder.get_child("licenses"), "notices/" + package)
 
     ctx.symlink(include, "python_include")
     ctx.symlink(site + "/pybind11/include", "pybind11_include")
@@ -103,11 +125,12 @@ def _pip_repository_impl(ctx):
     ctx.symlink(site + "/gymnasium/envs/mujoco/assets", "gymnasium_mujoco_assets")
     ctx.file("BUILD.bazel", _BUILD.format(
         libmujoco = libmujoco[0].basename,
-        python = ctx.path("venv/bin/python"),
+        python = ctx.path(python),
     ))
 
 pip_repository = repository_rule(
     implementation = _pip_repository_impl,
+    environ = ["TANDEM_PYTHON"],  # builds for another Python than the project's
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
         "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),

@@ -87,6 +87,12 @@ cc_library(
     linkopts = ["-lpthread"],
     visibility = ["//visibility:public"],
 )
+
+filegroup(
+    name = "notices",
+    srcs = ["notices/abseil/copyright"],
+    visibility = ["//visibility:public"],
+)
 """
 
 def _abseil_repository_impl(ctx):
@@ -102,6 +108,7 @@ def _abseil_repository_impl(ctx):
         fail("Abseil's libraries expected, but not found. Next: tools/setup, or apt-get install libabsl-dev.")
     ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
+    ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
     ctx.file("BUILD.bazel", _ABSEIL_LIBRARY)
     for package, targets in _ABSEIL_PACKAGES.items():
         ctx.file("absl/%s/BUILD.bazel" % package, "".join([

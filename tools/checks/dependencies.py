@@ -4,8 +4,9 @@
     within transport: session -> ring -> wait, memory -> base
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
-one depends on tests/ or tools/, except that test rules may use //tools/testing. A folder that is not in the table is a
-problem: its place among the layers has to be decided first.
+one depends on tests/ or tools/, except that test rules may use //tools/testing. The files of the root folder, such as
+the licence, are anyone's. A folder that is not in the table is a problem: its place among the layers has to be decided
+first.
 """
 
 import argparse
@@ -103,7 +104,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             continue
         for used in sorted(rule.inputs | rule.data):
             target = layer_of(used)
-            if not used.startswith("//") or target == layer or target in _BELOW[layer]:
+            if not used.startswith("//") or used.startswith("//:") or target == layer or target in _BELOW[layer]:
                 continue
             if used.startswith("//tools/testing:") and rule.kind.endswith("_test"):
                 continue

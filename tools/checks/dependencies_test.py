@@ -50,10 +50,11 @@ def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) ->
         ("//tests/faults:a", "//client_py/tandem:b"),
         ("//tools:a", "//engine_adapter/core:b"),
         ("//transport/base:a", "@com_google_absl//absl/status:status"),
+        ("//client_py:a", "//:LICENSE"),
     ],
 )
 def test_accepts_a_dependency_that_points_down(label: str, used: str) -> None:
-    """External libraries are below everything."""
+    """External libraries and the root folder's files are below everything."""
     assert not list(find_problems(read_graph(_graph(label, used))))
 
 

@@ -1,0 +1,65 @@
+"""The rule that packs the Python package `tandem` and the engine's server into a wheel."""
+
+_ASSETS = "../pip/gymnasium_mujoco_assets/"
+
+def _wheel_impl(ctx):
+    package = ctx.attr.package.label
+    files = {}  # path in the wheel -> file
+
+    # The package's own files: whatever its library has.
+    root = package.package + "/"
+    for file in ctx.attr.package[DefaultInfo].default_runfiles.files.to_list():
+        if not file.short_path.startswith(root):
+            fail("Expected the package's files below %s, found %s." % (root, file.short_path))
+        files[package.name + "/" + file.short_path[len(root):]] = file
+
+    # The server, its model files beside it. Its libraries are for auditwheel to find.
+    server = ctx.attr.data[DefaultInfo]
+    program = server.files_to_run.executable
+    files[package.name + "/engine_server"] = program
+    libraries = []
+    for file in server.default_runfiles.files.to_list():
+        if file.short_path.startswith(_ASSETS):
+            files[package.name + "/assets/" + file.short_path[len(_ASSETS):]] = file
+        elif ".so" in file.basename:
+            libraries.append(file)
+        elif file != program:
+            fail("Expected model files and shared libraries with the server, found %s." % file.short_path)
+
+    licences = {}  # path in the wheel's folder of licences -> file
+    for file in ctx.files.notices:
+        _, third_party, path = file.short_path.rpartition("/notices/")
+        licences["third_party/" + path if third_party else file.basename] = file
+
+    # A folder, as the file's name tells Python and platform, which only the audit knows.
+    folder = ctx.actions.declare_directory(ctx.label.name)
+    args = ctx.actions.args()
+    args.use_param_file("@%s", use_always = True)
+    args.set_param_file_format("multiline")
+    args.add(ctx.file.pyproject, format = "--pyproject=%s")
+    args.add(folder.path, format = "--out=%s")
+    args.add_all(["--file=%s=%s" % (path, file.path) for path, file in files.items()])
+    args.add_all(["--licence=%s=%s" % (path, file.path) for path, file in licences.items()])
+    args.add_all(["--library_folder=" + file.dirname for file in libraries])
+    ctx.actions.run(
+        arguments = [args],
+        executable = ctx.executable._build_wheel,
+        inputs = [ctx.file.pyproject, ctx.file.readme] + files.values() + licences.values() + libraries,
+        mnemonic = "Wheel",
+        outputs = [folder],
+        progress_message = "Packing and auditing the wheel",
+    )
+    return [DefaultInfo(files = depset([folder]), runfiles = ctx.runfiles([folder]))]
+
+wheel = rule(
+    doc = "A folder with one wheel in it, audited: its tags are true, and what it needs beside Python is inside.",
+    implementation = _wheel_impl,
+    attrs = {
+        "data": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the engine's server; it comes with its runfiles"),
+        "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
+        "package": attr.label(mandatory = True, doc = "py_library of the Python package, and of its name"),
+        "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),
+        "readme": attr.label(mandatory = True, allow_single_file = True, doc = "what pyproject.toml calls the readme"),
+        "_build_wheel": attr.label(default = "//client_py/distribution:build_wheel", executable = True, cfg = "exec"),
+    },
+)

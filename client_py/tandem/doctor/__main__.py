@@ -1,0 +1,72 @@
+"""The command line of `python -m tandem.doctor`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+from tandem.doctor import installation, machine, shared_memory
+from tandem.doctor.finding import Finding, Findings, Level, fail
+
+_CHECKS: tuple[Callable[[], Findings], ...] = (
+    installation.check_system,
+    installation.check_versions,
+    shared_memory.check_mount,
+    shared_memory.check_files,
+    shared_memory.check_regions,
+    machine.check_limits,
+    machine.check_memory,
+    machine.check_cores,
+    machine.check_huge_pages,
+    installation.check_engine,
+)
+
+
+def _findings() -> Iterator[Finding]:
+    for check in _CHECKS:
+        try:
+            yield from check()
+        except Exception as error:  # a check that cannot be made is a finding, too; the others go on
+            question = (check.__doc__ or "").strip()
+            yield fail(
+                question, f"cannot be told: {type(error).__name__}: {error}", "put that right, and run this again"
+            )
+
+
+def _print(finding: Finding) -> None:
+    found = finding.found.replace("\n", "\n      ")
+    print(f"{finding.level.value:<5} {finding.about}: {found}")
+    if finding.next_step:
+        print(f"      Next: {finding.next_step}")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Makes all checks and prints what they find.
+
+    Returns:
+      The exit code: 0 if nothing failed.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tandem.doctor",
+        description="Checks whether Tandem can run here and says what to do if not: /dev/shm, limits, memory, cores, "
+        "versions, and a real engine, started, stepped and stopped. Takes seconds, and changes nothing.",
+        epilog="Exit code 0: nothing failed; warnings are no failures. 1: something failed.",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array of findings instead of lines")
+    arguments = parser.parse_args()
+    findings = []
+    for finding in _findings():
+        findings.append(finding)
+        if not arguments.json:
+            _print(finding)
+    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    if arguments.json:
+        print(json.dumps([{**vars(finding), "level": finding.level.value} for finding in findings], indent=2))
+    else:
+        print(f"{counts[Level.OK]} OK, {counts[Level.WARN]} WARN, {counts[Level.FAIL]} FAIL")
+    return 1 if counts[Level.FAIL] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

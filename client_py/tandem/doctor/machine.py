@@ -1,0 +1,151 @@
+"""Checks of the machine: limits, memory, cores, huge pages."""
+
+import os
+import re
+import resource
+from pathlib import Path
+
+from tandem.doctor.finding import Findings, fail, ok, size, warn
+
+_MIB = 1 << 20
+_UNLIMITED_BYTES = 1 << 60  # cgroup v1 writes "no limit" as a number of this size
+_LEAST_FILES = 64
+_LEAST_FILE_BYTES = 2 * _MIB  # a small region
+_COMFORT_BYTES = 512 * _MIB
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+
+
+def check_limits() -> Findings:
+    """Do the process's own limits leave room?"""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
+        yield warn("open files", f"a limit of {files}", "ulimit -n 1024; in Docker: --ulimit nofile=1024")
+    else:
+        yield ok("open files", "no limit" if files == resource.RLIM_INFINITY else f"a limit of {files}")
+    largest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if largest == resource.RLIM_INFINITY:
+        yield ok("file size", "no limit")
+    else:
+        say = fail if largest < _LEAST_FILE_BYTES else warn
+        yield say("file size", f"a limit of {size(largest)}, and a region is a file", "ulimit -f unlimited")
+
+
+def check_memory() -> Findings:
+    """Is there memory, also under the control group's limit, against which /dev/shm counts?"""
+    found = memory_limit()
+    if found is None:
+        available = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
+        free = int(available[1]) * 1024 if available else 0
+        text = f"{size(free)} available, no limit by a control group"
+    else:
+        limit, used = found
+        free = max(0, limit - used)
+        text = f"a control group's limit of {size(limit)}, {size(used)} of it used; what lies in /dev/shm counts"
+    if free < _COMFORT_BYTES:
+        yield warn("memory", text, "fewer environments, or more memory; in Docker: --memory")
+    else:
+        yield ok("memory", text)
+
+
+def check_cores() -> Findings:
+    """May engine and trainer run at the same time?"""
+    cores = len(os.sched_getaffinity(0))
+    quota = cpu_quota()
+    text = f"{cores} of {os.cpu_count()} usable"
+    if quota is not None:
+        text += f", and a control group's quota of {quota:g}"
+    if min(cores, quota or cores) < 2:
+        yield warn(
+            "cores",
+            f"{text}: engine and trainer take turns",
+            'give it two or more (taskset, docker --cpus, --cpuset-cpus); until then never wait="spin", which would '
+            'take the core from the very engine that it waits for: "adaptive", the default, and "block" do not',
+        )
+    else:
+        yield ok("cores", text)
+
+
+def check_huge_pages() -> Findings:
+    """Can regions lie in huge pages?"""
+    try:
+        setting = re.search(r"\[(\w+)\]", _HUGE_PAGES.read_text("ascii"))
+    except OSError:
+        setting = None
+    word = setting[1] if setting else "unknown"
+    if word in ("advise", "always", "force", "within_size"):
+        yield ok("huge pages", f"{word}: large regions use them")
+    else:
+        yield ok("huge pages", f"{word}: regions use small pages; for large ones, as root: echo advise >{_HUGE_PAGES}")
+
+
+def memory_limit(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> tuple[int, int] | None:
+    """Finds the tightest memory limit of the control groups that this process is in.
+
+    Args:
+      proc: What lists them.
+      root: Where they are mounted, version 1 or 2.
+
+    Returns:
+      Limit and use of that group in bytes, or None if there is no limit.
+    """
+    tightest: tuple[int, int] | None = None
+    for group in _groups("memory", proc, root):
+        limit = _number(group / "memory.max") or _number(group / "memory.limit_in_bytes")
+        used = _number(group / "memory.current") or _number(group / "memory.usage_in_bytes") or 0
+        if limit and limit < _UNLIMITED_BYTES and (tightest is None or limit - used < tightest[0] - tightest[1]):
+            tightest = limit, used
+    return tightest
+
+
+def cpu_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Finds how many cores' worth of time the control groups of this process allow.
+
+    Args:
+      proc: What lists them.
+      root: Where they are mounted, version 1 or 2.
+
+    Returns:
+      Cores, or None if there is no quota.
+    """
+    quotas = []
+    for group in _groups("cpu", proc, root):
+        words = _words(group / "cpu.max") or [
+            *_words(group / "cpu.cfs_quota_us"),
+            *_words(group / "cpu.cfs_period_us"),
+        ]
+        if len(words) == 2 and words[0].isdigit() and int(words[1]) > 0:
+            quotas.append(int(words[0]) / int(words[1]))
+    return min(quotas, default=None)
+
+
+def _groups(controller: str, proc: Path, root: Path) -> list[Path]:
+    """Lists the folders of the control groups of this process, and those above them, in either version."""
+    try:
+        lines = proc.read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    folders = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            base = root  # version 2
+        elif controller in controllers.split(","):
+            base = root / controller
+        else:
+            continue
+        # In a container the path may be the host's: what is not there has no files, and says nothing.
+        below = base / path.lstrip("/")
+        folders += [below, *(parent for parent in below.parents if parent.is_relative_to(base))]
+    return folders
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text("ascii").split()
+    except OSError:
+        return []
+
+
+def _number(file: Path) -> int | None:
+    words = _words(file)
+    return int(words[0]) if words and words[0].isdigit() else None

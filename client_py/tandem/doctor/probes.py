@@ -1,0 +1,69 @@
+"""What the doctor tries with the package itself, in a child: `python -m tandem.doctor.probes NAME ARGUMENT ...`."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tandem import _native, client, engine_process
+from tandem.errors import NotReady, TandemError
+
+_TASK = "HalfCheetah-v5"
+_STEPS = 1000
+
+
+def extension() -> str:
+    """Tells where the extension was loaded from."""
+    return str(_native.__file__)
+
+
+def regions(*names: str) -> dict[str, int | str | None]:
+    """Tells who serves each region: a pid, None if its engine is dead, else why that cannot be told."""
+    found: dict[str, int | str | None] = {}
+    for name in names:
+        try:
+            found[name] = _native.engine_pid(name)
+        except NotReady:
+            found[name] = None
+        except TandemError as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def server() -> str:
+    """Tells which program `launch_engine` starts."""
+    return str(engine_process._find_server(None))
+
+
+def engine(name: str) -> dict[str, Any]:
+    """Launches a real engine under that name, and steps it."""
+    started = time.monotonic()
+    with engine_process.launch_engine(_TASK, name=name) as served:
+        start_secs = time.monotonic() - started
+        maps = Path(f"/proc/{served.pid}/maps").read_text("utf-8")
+        with client.SharedMemoryClient(name) as trainer:
+            trainer.reset(seed=0)
+            for _ in range(_STEPS):
+                trainer.step(trainer.actions)
+            stats = trainer.stats()
+    return {
+        "task": _TASK,
+        "steps": _STEPS,
+        "start_secs": start_secs,
+        "step_p50_us": stats.step_p50_us,
+        "step_p99_us": stats.step_p99_us,
+        "libraries": sorted({line.split(maxsplit=5)[5] for line in maps.splitlines() if "libmujoco" in line}),
+    }
+
+
+_PROBES: dict[str, Callable[..., Any]] = {
+    "engine": engine,
+    "extension": extension,
+    "regions": regions,
+    "server": server,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(_PROBES[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,142 @@
+"""Checks of /dev/shm: the file system, what regions need of it, and the regions that lie there."""
+
+import json
+import os
+import pwd
+import re
+import shlex
+import uuid
+from pathlib import Path
+
+from tandem.doctor.child import run_python
+from tandem.doctor.finding import Findings, fail, ok, size, warn
+
+_SHM = Path("/dev/shm")
+_SPARE_LINK = re.compile(r"\.(.+)\.tandem")
+_MIB = 1 << 20
+_LEAST_BYTES = 2 * _MIB  # a small region
+_COMFORT_BYTES = 128 * _MIB
+_MORE_ROOM = (
+    "in a container: docker run --shm-size=1g (its default is 64 MiB), or --ipc=host; elsewhere, as root: "
+    "mount -o remount,size=1g /dev/shm"
+)
+
+
+def check_mount() -> Findings:
+    """Is /dev/shm there, in memory, and large enough?"""
+    if not _SHM.is_dir():
+        yield fail("/dev/shm", "it does not exist", "as root: mkdir -p /dev/shm && mount -t tmpfs tmpfs /dev/shm")
+        return
+    kind = _file_system(_SHM)
+    if kind != "tmpfs":
+        yield warn(
+            "/dev/shm",
+            f"expected a tmpfs, found {kind}",
+            "as root: mount -t tmpfs tmpfs /dev/shm; disks make steps slow",
+        )
+    stat = os.statvfs(_SHM)
+    total, free = stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
+    found = f"{kind}, {size(total)}, {size(free)} of it free"
+    if total == 0 and kind == "tmpfs":
+        yield ok("/dev/shm", f"{kind}, of no limited size")
+    elif free < _LEAST_BYTES:
+        yield fail("/dev/shm", f"{found}; a small engine takes {size(_LEAST_BYTES)}", f"free some, or: {_MORE_ROOM}")
+    elif free < _COMFORT_BYTES:
+        yield warn("/dev/shm", f"{found}; enough for few environments", _MORE_ROOM)
+    else:
+        yield ok("/dev/shm", found)
+
+
+def check_files() -> Findings:
+    """Does /dev/shm do what the birth of a region takes: an unnamed file, reserved, then linked?"""
+    if not _SHM.is_dir():
+        return  # said above
+    about = "files in /dev/shm"
+    step, next_step = "making an unnamed file (O_TMPFILE)", "give this user leave to write there: chmod 1777 /dev/shm"
+    name = ""
+    try:
+        folder = os.open(_SHM, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            file = os.open(_SHM, os.O_TMPFILE | os.O_RDWR, 0o600)
+            try:
+                step, next_step = "reserving 1 MiB (posix_fallocate)", _MORE_ROOM
+                os.posix_fallocate(file, 0, _MIB)
+                step, next_step = "linking it (linkat)", "mount /proc, and a tmpfs on /dev/shm"
+                name = str(_SHM / f"tandem-doctor-{uuid.uuid4().hex}")
+                # The folder's descriptor is what makes Python call linkat, which follows the link in /proc.
+                os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, follow_symlinks=True)
+                os.unlink(name)
+            finally:
+                os.close(file)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        yield fail(about, f"{step} failed: {error.strerror}", next_step)
+    else:
+        yield ok(about, "O_TMPFILE, posix_fallocate and linkat work")
+
+
+def check_regions() -> Findings:
+    """Which regions lie there, and whose?"""
+    if not _SHM.is_dir():
+        return  # said above
+    about = "regions"
+    mine: dict[str, int] = {}
+    others: dict[str, int] = {}  # owner -> bytes
+    for entry in os.scandir(_SHM):
+        # A region is known by its spare link, which its engine keeps beside its name.
+        spare_link = _SPARE_LINK.fullmatch(entry.name)
+        if not spare_link:
+            continue
+        try:
+            stat = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat.st_uid == os.geteuid():
+            mine[spare_link[1]] = stat.st_size
+        else:
+            owner = _user(stat.st_uid)
+            others[owner] = others.get(owner, 0) + stat.st_size
+    for owner, taken in others.items():
+        yield ok(about, f"{owner} has some, of {size(taken)}; only they can attach to them or remove them")
+    served: dict[str, int | str | None] = {}
+    if mine:
+        outcome = run_python("-m", "tandem.doctor.probes", "regions", *mine)
+        if outcome.trouble:
+            yield warn(about, f"{len(mine)}, and no way to tell which are dead: {outcome.trouble}", "see below")
+            return
+        served = json.loads(outcome.output)
+    live = [f"{name} (engine {engine})" for name, engine in served.items() if isinstance(engine, int)]
+    dead = [f"{name} ({size(mine[name])})" for name, engine in served.items() if engine is None]
+    for name, engine in served.items():
+        if isinstance(engine, str):
+            yield warn(
+                about,
+                f"{name} cannot be judged: {engine}",
+                shlex.join(["rm", f"{_SHM}/{name}", f"{_SHM}/.{name}.tandem"]),
+            )
+    if dead:
+        yield warn(
+            about,
+            f"{len(dead)} whose engines are dead: {', '.join(dead)}",
+            "nothing: the next engine that starts removes them, such as the one that this doctor starts below",
+        )
+    yield ok(about, f"{len(live)} in use{': ' if live else ''}{', '.join(live)}")
+
+
+def _file_system(path: Path) -> str:
+    """Names the type of the file system that a path lies on, by the last mount that covers it."""
+    kind, longest = "unknown", -1
+    for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines():
+        where, _, what = line.partition(" - ")
+        point = where.split()[4]
+        if path.is_relative_to(point) and len(point) >= longest:
+            kind, longest = what.split()[0], len(point)
+    return kind
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"

@@ -1,0 +1,266 @@
+"""The doctor finds what is really wrong, and survives it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tandem
+from tandem.doctor.child import run_python
+from tandem.doctor.finding import size
+from tandem.doctor.machine import cpu_quota, memory_limit
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    TRIVIAL_ENGINE,
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+_DOCTOR = ("-m", "tandem.doctor")
+
+
+def _run(*command: str, path: list[Path] | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command that sees this process's packages, or those in the given folders."""
+    folders = [str(folder) for folder in path] if path is not None else list(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def _report(*command: str, code: int, path: list[Path] | None = None, **variables: str) -> dict[str, dict[str, Any]]:
+    """Runs `... tandem.doctor --json`, expecting an exit code; returns the worst finding about each thing."""
+    outcome = _run(*command, *_DOCTOR, "--json", path=path, **variables)
+    assert outcome.returncode == code, outcome.stdout + outcome.stderr
+    report: dict[str, dict[str, Any]] = {}
+    for finding in json.loads(outcome.stdout):
+        assert bool(finding["next_step"]) == (finding["level"] != "OK"), finding
+        known = report.setdefault(finding["about"], finding)
+        if ("OK", "WARN", "FAIL").index(finding["level"]) > ("OK", "WARN", "FAIL").index(known["level"]):
+            report[finding["about"]] = finding
+    return report
+
+
+def _levels(report: dict[str, dict[str, Any]], level: str) -> set[str]:
+    return {about for about, finding in report.items() if finding["level"] == level}
+
+
+def _package(tmp_path: Path) -> Path:
+    """Copies the package, without what tests it; returns the folder that it is imported from."""
+    folder = tmp_path / "copy"
+    shutil.copytree(
+        Path(tandem.__file__).parent, folder / "tandem", ignore=shutil.ignore_patterns("testing", "*_test.py")
+    )
+    return folder
+
+
+def test_nothing_fails_here_and_a_real_engine_steps() -> None:
+    """Lines for people: each says what was found; the engine ran, and is gone."""
+    outcome = _run(sys.executable, *_DOCTOR)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert "made 1000 steps" in outcome.stdout and "left nothing in /dev/shm" in outcome.stdout
+    assert f"OK    tandem: {tandem.__version__}" in outcome.stdout
+    assert outcome.stdout.splitlines()[-1].endswith(" 0 FAIL")
+    assert not list(Path("/dev/shm").glob("*tandem-doctor-*"))
+
+
+def test_help_says_what_it_does() -> None:
+    """And does nothing."""
+    outcome = _run(sys.executable, *_DOCTOR, "--help")
+    assert outcome.returncode == 0 and "--json" in outcome.stdout and "OK    " not in outcome.stdout
+
+
+def test_a_missing_server_fails_and_says_which_variable_to_unset() -> None:
+    """TANDEM_ENGINE_SERVER names nothing."""
+    report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/nonexistent")
+    assert _levels(report, "FAIL") == {"engine's program"}
+    assert "/nonexistent" in report["engine's program"]["found"]
+    assert "unset TANDEM_ENGINE_SERVER" in report["engine's program"]["next_step"]
+
+
+def test_a_server_that_is_no_engine_fails_with_its_exit_code() -> None:
+    """It ends at once."""
+    report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/bin/false")
+    assert _levels(report, "FAIL") == {"engine"}
+    assert "ended with exit code 1" in report["engine"]["found"]
+
+
+def test_one_core_is_a_warning_against_spinning() -> None:
+    """The engine runs all the same."""
+    core = min(os.sched_getaffinity(0))
+    report = _report("taskset", "--cpu-list", str(core), sys.executable, code=0)
+    assert report["cores"]["level"] == "WARN" and "1 of" in report["cores"]["found"]
+    assert "spin" in report["cores"]["next_step"]
+
+
+def test_a_file_size_limit_below_a_region_fails() -> None:
+    """It is told before the engine, which dies of it."""
+    report = _report("prlimit", "--fsize=1000000", sys.executable, code=1)
+    assert {"file size", "files in /dev/shm", "engine"} <= _levels(report, "FAIL")
+
+
+@pytest.mark.parametrize(
+    ("mount", "code", "level", "expected"),
+    [
+        ("-o size=64m", 0, "WARN", "--shm-size"),
+        ("-o size=1m", 1, "FAIL", "--shm-size"),
+    ],
+)
+def test_a_small_shared_memory_is_told_with_the_flag_that_mends_it(
+    mount: str, code: int, level: str, expected: str
+) -> None:
+    """A tmpfs of Docker's default size, and one in which no engine can live."""
+    report = _report(*_with_mount(mount), sys.executable, code=code)
+    assert report["/dev/shm"]["level"] == level
+    assert expected in report["/dev/shm"]["next_step"]
+    assert ("engine" in _levels(report, "FAIL")) == (code == 1)
+
+
+def test_a_shared_memory_that_nobody_may_write_fails() -> None:
+    """It is mounted read-only."""
+    report = _report(*_with_mount("-o ro"), sys.executable, code=1)
+    assert "O_TMPFILE" in report["files in /dev/shm"]["found"]
+
+
+def _with_mount(options: str) -> tuple[str, ...]:
+    """Makes the start of a command that has a /dev/shm of its own."""
+    script = f'mount -t tmpfs {options} none /dev/shm && exec "$@"'
+    command = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")
+    if subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let its user mount a tmpfs in a namespace of their own (unshare, mount)")
+    return command
+
+
+def test_a_broken_extension_fails_and_the_rest_is_told(tmp_path: Path) -> None:
+    """A file that is no shared object."""
+    folder = _package(tmp_path)
+    (folder / "tandem" / "_native.so").unlink()
+    (folder / "tandem" / "_native.so").write_bytes(b"no shared object")
+    others = [Path(entry) for entry in sys.path if entry]
+    report = _report(sys.executable, code=1, path=[folder, *others])
+    assert _levels(report, "FAIL") == {"extension"}
+    assert "ImportError" in report["extension"]["found"]
+    assert report["NumPy"]["level"] == "OK"
+
+
+def test_a_source_folder_is_told_from_a_broken_package(tmp_path: Path) -> None:
+    """There is no extension at all."""
+    folder = _package(tmp_path)
+    (folder / "tandem" / "_native.so").unlink()
+    others = [Path(entry) for entry in sys.path if entry]
+    report = _report(sys.executable, code=1, path=[folder, *others])
+    assert "source folder" in report["extension"]["next_step"]
+
+
+def test_a_python_without_packages_fails_and_names_them(tmp_path: Path) -> None:
+    """A virtual environment with nothing in it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    report = _report(str(tmp_path / "venv" / "bin" / "python"), code=1, path=[_package(tmp_path)])
+    assert _levels(report, "FAIL") == {"NumPy", "Gymnasium", "extension"}
+    assert "No module named 'numpy'" in report["NumPy"]["found"]
+    assert "No module named 'numpy'" in report["extension"]["found"]
+
+
+# In a /dev/shm of its own: any engine that another test starts would remove the dead region, too.
+_DEAD_AND_LIVE = """
+import os, signal, subprocess, sys, tandem
+server = sys.argv[1]
+with tandem.launch_engine(name="live", server=server), tandem.launch_engine(name="dead", server=server) as dead:
+    os.kill(dead.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+    print(os.listdir("/dev/shm"))
+    subprocess.run([sys.executable, "-m", "tandem.doctor"], check=True)
+    print(os.listdir("/dev/shm"))
+"""
+
+
+def test_dead_and_live_regions_are_told_apart() -> None:
+    """The dead one goes as the doctor's own engine starts."""
+    outcome = _run(*_with_mount("-o size=64m"), sys.executable, "-u", "-c", _DEAD_AND_LIVE, str(TRIVIAL_ENGINE))
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    before, *lines, after = outcome.stdout.splitlines()
+    assert "'dead'" in before and "'live'" in before
+    assert [line for line in lines if line.startswith("WARN  regions: 1 whose engines are dead: dead (")], lines
+    assert [line for line in lines if line.startswith("OK    regions: 1 in use: live (engine ")], lines
+    assert "dead" not in after and "'live'" in after
+
+
+def test_regions_of_others_are_told_with_their_owner() -> None:
+    """What is another's is neither opened nor removed."""
+    link = Path("/dev/shm", f".{unique_name()}.tandem")
+    link.touch()
+    try:
+        os.chown(link, 54321, -1)
+    except OSError:
+        pytest.skip("this user may not give files away (chown)")
+    else:
+        assert "uid 54321 has some" in _run(sys.executable, *_DOCTOR).stdout
+        assert link.exists()
+    finally:
+        link.unlink()
+
+
+def test_a_child_that_crashes_is_an_outcome() -> None:
+    """With the signal's name; and an exception with its text, however many lines."""
+    assert run_python("-c", "import os; os.kill(os.getpid(), 11)").trouble == "crashed by SIGSEGV"
+    assert run_python("-c", "raise RuntimeError('one\\ntwo')").trouble == "RuntimeError: one\ntwo"
+    assert run_python("-c", "raise SystemExit(3)").trouble == "ended with exit code 3"
+    assert run_python("-c", "print(1)").output == "1"
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "memory", "cores"),
+    [
+        ("0::/\n", {"memory.max": "4096\n", "memory.current": "96\n", "cpu.max": "150000 100000\n"}, (4096, 96), 1.5),
+        (
+            "0::/a/b\n",
+            {"a/memory.max": "4096\n", "a/b/memory.max": "max\n", "a/b/cpu.max": "max 100000\n"},
+            (4096, 0),
+            None,
+        ),
+        ("0::/gone\n", {}, None, None),
+        (
+            "4:memory:/x\n3:cpu,cpuacct:/x\n0::/\n",
+            {
+                "memory/memory.limit_in_bytes": "9223372036854771712\n",
+                "memory/x/memory.limit_in_bytes": "8192\n",
+                "memory/x/memory.usage_in_bytes": "192\n",
+                "cpu/x/cpu.cfs_quota_us": "-1\n",
+                "cpu/x/cpu.cfs_period_us": "100000\n",
+                "cpu/cpu.cfs_quota_us": "50000\n",
+                "cpu/cpu.cfs_period_us": "100000\n",
+            },
+            (8192, 192),
+            0.5,
+        ),
+    ],
+    ids=["version 2, in a container", "version 2, nested", "version 2, the host's path", "version 1"],
+)
+def test_control_groups_are_read(
+    tmp_path: Path, groups: str, files: dict[str, str], memory: tuple[int, int] | None, cores: float | None
+) -> None:
+    """The tightest limit on the way up counts."""
+    _write(tmp_path, {"proc": groups, **{f"cgroup/{name}": text for name, text in files.items()}})
+    assert memory_limit(tmp_path / "proc", tmp_path / "cgroup") == memory
+    assert cpu_quota(tmp_path / "proc", tmp_path / "cgroup") == cores
+
+
+def test_sizes_are_for_people() -> None:
+    """Each unit from its first multiple on."""
+    assert [size(count) for count in (0, 1023, 1024, 64 << 20, 3 << 39)] == [
+        "0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "1.5 TiB",
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

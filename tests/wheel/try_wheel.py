@@ -1,0 +1,84 @@
+"""Installs wheels into fresh virtual environments, from a package index, and uses them: what tools/wheel_test runs.
+
+For each Python: without the mujoco package, then with the newest, then with an older one; and, for the oldest Python,
+with the lowest versions that the wheel says it can do with.
+"""
+
+import argparse
+import tempfile
+import zipfile
+from email.parser import BytesParser
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, tags
+
+_OLDER_MUJOCO = "mujoco==3.3.*"
+
+
+def lowest_requirements(wheel: Path) -> list[str]:
+    """Reads the lowest versions that a wheel requires.
+
+    Args:
+      wheel: The wheel.
+
+    Returns:
+      Such as ["numpy==1.23.5"].
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = BytesParser().parsebytes(archive.read(path))
+    requirements = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
+    return [
+        f"{requirement.name}=={bound.version}"
+        for requirement in requirements
+        if requirement.marker is None
+        for bound in requirement.specifier
+        if bound.operator == ">="
+    ]
+
+
+def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
+    """Installs and uses one wheel.
+
+    Args:
+      python: The Python that it is for.
+      wheel: The wheel.
+      scratch: An empty folder.
+      lowest: Whether to try the lowest versions of what it requires, too.
+    """
+    version, _, _, platform = tags(wheel)
+    assert platform == audited_platform(wheel), wheel
+    environment = CleanEnvironment.create(scratch / "newest", python, pip=True)
+    environment.run("python", "-m", "pip", "install", "--quiet", str(wheel))
+    environment.run("python", "-m", "pip", "check")
+    alone = check_installed(environment, version)
+    print(f"ok {wheel.name}: without the mujoco package", flush=True)
+    for package in ("mujoco", _OLDER_MUJOCO):
+        environment.run("python", "-m", "pip", "install", "--quiet", package)
+        found = environment.run("python", "-c", "import mujoco; print(mujoco.__version__)").strip()
+        assert check_installed(environment, version, modules=("mujoco",)) == alone
+        print(f"ok {wheel.name}: beside mujoco {found}", flush=True)
+    if lowest:
+        requirements = lowest_requirements(wheel)
+        environment = CleanEnvironment.create(scratch / "lowest", python, pip=True)
+        environment.run("python", "-m", "pip", "install", "--quiet", str(wheel), *requirements)
+        assert check_installed(environment, version) == alone
+        print(f"ok {wheel.name}: with {', '.join(requirements)}", flush=True)
+
+
+def main() -> None:
+    """Reads the command line and tries each wheel."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "wheels", nargs="+", metavar="PYTHON=WHEEL", help="a Python, and the wheel for it; oldest first"
+    )
+    for number, pair in enumerate(parser.parse_args().wheels):
+        python, _, wheel = pair.partition("=")
+        with tempfile.TemporaryDirectory() as scratch:
+            try_wheel(python, Path(wheel), Path(scratch), lowest=number == 0)
+
+
+if __name__ == "__main__":
+    main()

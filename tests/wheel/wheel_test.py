@@ -1,0 +1,114 @@
+"""The wheel, installed into clean virtual environments: all that it needs is in it, and nothing of the build tree.
+
+There is no index here. NumPy and Gymnasium are the locked ones, linked into the environment one by one: exactly what
+the wheel's metadata requires, and mujoco only where a test asks for it. tools/wheel_test installs from an index.
+"""
+
+import importlib.metadata
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.tags import cpython_tags
+
+import tandem
+from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, tags
+from tools.testing import pytest_main
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    """The one wheel."""
+    (found,) = Path("client_py/wheel").glob("*.whl")
+    return found.absolute()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, wheel: Path) -> CleanEnvironment:
+    """A clean environment with the wheel, and with what it requires."""
+    made = CleanEnvironment.create(tmp_path / "venv", sys.executable, pip=False)
+    _pip(made, "install", "--no-index", "--no-deps", str(wheel))
+    (info,) = made.site_packages.glob("tandem_shm-*.dist-info")
+    _link(made, importlib.metadata.PathDistribution(info).requires or [])
+    return made
+
+
+def _pip(environment: CleanEnvironment, *arguments: str) -> None:
+    python = environment.folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "--quiet", *arguments], check=True)
+
+
+def _link(environment: CleanEnvironment, requirements: list[str]) -> None:
+    """Links the locked packages that meet requirements, and what those require, into an environment."""
+    for line in requirements:
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        distribution = importlib.metadata.distribution(requirement.name)
+        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            link = environment.site_packages / top
+            if not link.exists():
+                link.symlink_to(Path(str(distribution.locate_file(top))))
+        _link(environment, distribution.requires or [])
+
+
+def test_works_without_the_mujoco_package(environment: CleanEnvironment) -> None:
+    """And pip finds nothing missing."""
+    _pip(environment, "check")
+    assert not list(environment.site_packages.glob("mujoco*"))
+    check_installed(environment, tandem.__version__)
+
+
+def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
+    """The engine keeps to its own library, also while the trainer has the package's."""
+    alone = check_installed(environment, tandem.__version__)
+    _link(environment, ["mujoco"])
+    assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
+
+
+def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
+    """Neither files nor the command."""
+    _pip(environment, "uninstall", "--yes", "tandem-shm")
+    assert not list(environment.folder.rglob("*tandem*"))
+
+
+def test_tags_are_what_the_audit_and_the_interpreter_say(wheel: Path) -> None:
+    """Of the platform, the Python and its ABI."""
+    version, python, abi, platform = tags(wheel)
+    tag = next(cpython_tags())
+    assert (version, python, abi) == (tandem.__version__, tag.interpreter, tag.abi)
+    assert platform.startswith("manylinux_2_") and platform == audited_platform(wheel)
+
+
+def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> None:
+    """Nothing that only tests need is in it; programs may be run."""
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
+    info = f"tandem_shm-{tandem.__version__}.dist-info"
+    package = Path(tandem.__file__).parent
+    sources = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py*")}
+    sources = {path for path in sources if path.endswith((".py", ".pyi")) and "_test" not in path}
+    assert sources <= modes.keys()
+    assert {
+        "tandem/_native.so",
+        "tandem/engine_server",
+        "tandem/py.typed",
+        "tandem/assets/half_cheetah.xml",
+        f"{info}/licenses/LICENSE",
+        f"{info}/licenses/third_party/abseil/copyright",
+        f"{info}/licenses/third_party/gymnasium/LICENSE",
+        f"{info}/licenses/third_party/mujoco/LICENSE",
+        f"{info}/licenses/third_party/mujoco/LICENSES_THIRD_PARTY.md",
+        f"{info}/licenses/third_party/pybind11/LICENSE",
+    } <= modes.keys()
+    assert not [path for path in modes if "test" in path]
+    assert modes["tandem/engine_server"] & stat.S_IXOTH and not modes["tandem/client.py"] & stat.S_IXUSR
+    assert {path.split("/")[0] for path in modes} == {"tandem", "tandem_shm.libs", info}
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
