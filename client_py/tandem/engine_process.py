@@ -311,7 +311,7 @@ def _find_server(server: str | os.PathLike[str] | None) -> Path:
         candidates = [Path(asked)]
     else:
         root = _PACKAGE.parent.parent
-        built = Path("engine_adapter", "mujoco", "server")
+        built = Path("engine_adapter", "server", "server")
         candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
     for candidate in candidates:
         if candidate.is_file():
