@@ -8,6 +8,7 @@ import tempfile
 import time
 import uuid
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NoReturn, Self
@@ -21,6 +22,7 @@ from tandem.errors import (
     NotReady,
     TandemError,
 )
+from tandem.task_options import to_json
 
 _PACKAGE = Path(__file__).parent
 _SERVER_VARIABLE = "TANDEM_ENGINE_SERVER"
@@ -49,6 +51,8 @@ def launch_engine(
     threads: int = 0,
     name: str | None = None,
     model: str | os.PathLike[str] | None = None,
+    task_options: Mapping[str, object] | None = None,
+    max_episode_steps: int | None = None,
     seed: int | None = None,
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
@@ -65,6 +69,9 @@ def launch_engine(
       threads: Threads that step them; 0 lets the engine choose.
       name: The region's name; None makes one that nobody else has.
       model: A model file to simulate in place of the task's own.
+      task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Tuples,
+        paths, infinities, NumPy's numbers and arrays are fine.
+      max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
       seed: Environment i starts from seed + i.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
@@ -77,12 +84,14 @@ def launch_engine(
     Raises:
       EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
       AlreadyAttached: Another engine serves a region of that name.
-      InvalidArgument: A name or number that cannot be.
+      InvalidArgument: A name, number or option that cannot be. What the task does not take is EngineStartFailed.
     """
     if num_envs < 1 or threads < 0 or not timeout > 0:
         raise InvalidArgument(
             f"expected num_envs >= 1, threads >= 0 and timeout > 0, found {num_envs}, {threads} and {timeout}"
         )
+    if max_episode_steps is not None and max_episode_steps < 0:
+        raise InvalidArgument(f"expected max_episode_steps >= 0 (0: no limit) or None, found {max_episode_steps}")
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     _native.check_region_name(name)
@@ -93,6 +102,10 @@ def launch_engine(
         command.append(f"--task={task}")
     if model is not None:
         command.append(f"--model={os.fspath(model)}")
+    if task_options:
+        command.append(f"--task_options={to_json(task_options)}")
+    if max_episode_steps is not None:
+        command.append(f"--max_episode_steps={max_episode_steps}")
     if seed is not None:
         command.append(f"--seed={seed}")
     engine = EngineProcess(name, [*command, *flags])
@@ -311,7 +324,7 @@ def _find_server(server: str | os.PathLike[str] | None) -> Path:
         candidates = [Path(asked)]
     else:
         root = _PACKAGE.parent.parent
-        built = Path("engine_adapter", "mujoco", "server")
+        built = Path("engine_adapter", "server", "server")
         candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
     for candidate in candidates:
         if candidate.is_file():

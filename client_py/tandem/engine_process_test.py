@@ -124,6 +124,39 @@ def test_seed_reaches_the_engine() -> None:
         np.testing.assert_array_equal(client.obs[:, 1], [8, 9])
 
 
+def test_task_options_and_limit_reach_the_engine() -> None:
+    """Without its reward of 1 a step, and cut short where it is told; the server is the one that ships."""
+    with (
+        tandem.launch_engine(
+            "CartPole-v1", task_options={"sutton_barto_reward": np.True_}, max_episode_steps=2, name=unique_name()
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        actions = np.ones((1, 1), dtype=np.float32)
+        ends = [(float(rewards[0]), bool(dones[0])) for _, rewards, dones in (client.step(actions) for _ in range(2))]
+        assert ends == [(0, False), (0, True)]
+        assert client.truncateds[0] == 1
+
+
+def test_no_limit_is_told_from_the_tasks_own() -> None:
+    """0 goes to the engine, None does not; Pendulum-v1 itself ends after 200 steps."""
+    for limit, ends in ((None, 1), (0, 0)):
+        with (
+            tandem.launch_engine("Pendulum-v1", max_episode_steps=limit, name=unique_name()) as engine,
+            tandem.SharedMemoryClient(engine.name) as client,
+        ):
+            actions = np.zeros((1, 1), dtype=np.float32)
+            assert sum(int(client.step(actions)[2][0]) for _ in range(210)) == ends
+
+
+def test_options_that_the_task_lacks_are_quoted() -> None:
+    """With the ones that there are."""
+    with pytest.raises(tandem.EngineStartFailed, match="'gravity'") as caught:
+        tandem.launch_engine("Pendulum-v1", task_options={"gravity": 9.81}, name=unique_name())
+    assert caught.value.exit_code == 2
+    assert "(g)" in caught.value.log_tail
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"task": "NoSuch-v0"}, "NoSuch-v0"), ({"model": "/no/such.xml"}, "/no/such.xml"), ({"flags": ("--x",)}, "x")],
@@ -167,7 +200,16 @@ def test_name_in_use_is_refused() -> None:
         assert engine.poll() is None
 
 
-@pytest.mark.parametrize("options", [{"num_envs": 0}, {"threads": -1}, {"name": "a/b"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_envs": 0},
+        {"threads": -1},
+        {"name": "a/b"},
+        {"max_episode_steps": -1},
+        {"task_options": {"x": float("nan")}},
+    ],
+)
 def test_arguments_that_cannot_be_are_refused(options: dict[str, object]) -> None:
     """Before anything is started."""
     with pytest.raises(tandem.InvalidArgument):

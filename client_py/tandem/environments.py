@@ -58,7 +58,7 @@ def make_vec(
         with copy=False.
       threads: Threads that step the environments; 0: as many as cores and environments allow.
       restart: Whether a dead engine is started again; see `RestartingVectorEnv`. If not, its death raises `PeerGone`.
-      max_episode_steps: Steps that truncate an episode, 0: none; None: the task's own number.
+      max_episode_steps: Steps that truncate an episode, -1 or 0: none; None: the task's own number.
       model: An MJCF file to simulate in place of a task.
       timeout: Seconds that a step or reset may take.
       start_timeout: Seconds that the engine may take to start.
@@ -77,6 +77,8 @@ def make_vec(
     """
     if render_mode is not None:
         raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
+    if max_episode_steps == -1:  # as Gymnasium says it
+        max_episode_steps = 0
     launch = functools.partial(
         launch_engine,
         task,

@@ -1,8 +1,7 @@
 // What every engine server has to do, checked from outside through its region.
 //
-// Arguments: --limit_flag=FLAG, the name of the server's flag that truncates
-// episodes after a number of steps; then the server and its own flags. The
-// BUILD file instantiates the suite once for each server.
+// The BUILD file instantiates the suite once for each server, by arguments that
+// suite_arguments.h explains.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/conformance/foreign_client.h"
 #include "engine_adapter/conformance/server_process.h"
+#include "engine_adapter/conformance/suite_arguments.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
@@ -38,16 +38,6 @@
 namespace tandem {
 namespace {
 
-// From the command line.
-std::string& LimitFlag() {
-  static std::string& flag = *new std::string;
-  return flag;
-}
-std::vector<std::string>& ServerCommand() {
-  static auto& command = *new std::vector<std::string>;
-  return command;
-}
-
 constexpr uint32_t kEnvs = 3;
 constexpr double kAttachSecs = 60;
 
@@ -57,6 +47,11 @@ using Flags = std::vector<uint8_t>;
 template <typename T>
 std::vector<T> Copy(std::span<T> values) {
   return std::vector<T>(values.begin(), values.end());
+}
+
+float ActionOf(size_t step) {
+  const std::vector<float>& actions = SuiteArguments::Get().actions;
+  return actions[step % actions.size()];
 }
 
 class EngineConformance : public testing::Test {
@@ -69,7 +64,7 @@ class EngineConformance : public testing::Test {
   }
 
   std::vector<std::string> Command(const std::vector<std::string>& flags) {
-    std::vector<std::string> command = ServerCommand();
+    std::vector<std::string> command = SuiteArguments::Get().server;
     command.push_back(absl::StrCat("--name=", name_));
     command.push_back(absl::StrCat("--num_envs=", kEnvs));
     command.insert(command.end(), flags.begin(), flags.end());
@@ -87,7 +82,8 @@ class EngineConformance : public testing::Test {
   }
   // A server whose episodes are cut short after `steps`, with us attached.
   void ServeEpisodes(int steps, AutoresetMode autoreset) {
-    StartServer({absl::StrCat("--", LimitFlag(), "=", steps)});
+    StartServer(
+        {absl::StrCat("--", SuiteArguments::Get().limit_flag, "=", steps)});
     Attach(autoreset);
   }
 
@@ -105,8 +101,8 @@ class EngineConformance : public testing::Test {
     const ErrorCode code = client_->Recv(Deadline::Infinite());
     ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
   }
-  void Step(float action = 0.5F) {
-    const Floats actions(arrays().actions.size(), action);
+  void Step(size_t step = 0) {
+    const Floats actions(arrays().actions.size(), ActionOf(step));
     const ErrorCode code = client_->Send(actions);
     ASSERT_EQ(code, ErrorCode::kOk) << client_->Explain(code);
     Receive();
@@ -193,8 +189,8 @@ TEST_F(EngineConformance, TheSameSeedStartsTheSameTrajectory) {
     };
     Reset({1}, 17);
     add();
-    for (int step = 0; step < 10; ++step) {
-      Step(0.1F * static_cast<float>(step));
+    for (size_t step = 0; step < 10; ++step) {
+      Step(step);
       add();
     }
     return all;
@@ -299,14 +295,14 @@ TEST_F(EngineConformance, SurvivesActionsThatAreNoNumbers) {
 }
 
 TEST_F(EngineConformance, AForeignClientGetsStepsAndSameStep) {
-  StartServer({absl::StrCat("--", LimitFlag(), "=2")});
+  StartServer({absl::StrCat("--", SuiteArguments::Get().limit_flag, "=2")});
   Attach(AutoresetMode::kDisabled);
   client_.reset();
   ForeignClient foreign(name_);
   // Its first exchange may come before the engine has seen the client leave,
   // whose mode would then still hold.
   while (!absl::StrContains(server_->Stderr(), "client left")) usleep(1000);
-  for (float& action : foreign.arrays().actions) action = 0.5F;
+  for (float& action : foreign.arrays().actions) action = ActionOf(0);
   for (int episode = 0; episode < 3; ++episode) {
     foreign.Step();
     EXPECT_EQ(Copy(foreign.arrays().dones), Flags(kEnvs, 0));
@@ -316,7 +312,7 @@ TEST_F(EngineConformance, AForeignClientGetsStepsAndSameStep) {
 }
 
 TEST_F(EngineConformance, ServesTheNextClientAfreshWhenOneIsKilled) {
-  StartServer({absl::StrCat("--", LimitFlag(), "=4")});
+  StartServer({absl::StrCat("--", SuiteArguments::Get().limit_flag, "=4")});
   for (const bool mid_exchange : {false, true}) {
     std::array<int, 2> ready;
     ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
@@ -326,7 +322,7 @@ TEST_F(EngineConformance, ServesTheNextClientAfreshWhenOneIsKilled) {
       absl::StatusOr<ClientSide> client =
           ClientSide::Attach(name_, {.timeout_secs = kAttachSecs});
       if (!client.ok()) _exit(1);
-      const Floats actions(client->arrays().actions.size(), 0.5F);
+      const Floats actions(client->arrays().actions.size(), ActionOf(0));
       for (int step = 0; step < 3; ++step) {
         if (client->Send(actions) != ErrorCode::kOk) _exit(2);
         if (step == 2 && mid_exchange) break;
@@ -417,9 +413,15 @@ TEST_F(EngineConformance, RunsWithoutStandardStreams) {
   Step();
 }
 
+// With a limit, as an engine may be so small that memory has room for all.
 TEST_F(EngineConformance, SizesBeyondMemoryAreSaidInOneLine) {
   for (const char* envs : {"4294967295", "16777216"}) {
-    ServerProcess server(Command({absl::StrCat("--num_envs=", envs)}));
+    std::vector<std::string> command = {
+        "/bin/sh", "-c", "ulimit -v 1000000 && exec \"$@\"", "sh"};
+    for (std::string& word : Command({absl::StrCat("--num_envs=", envs)})) {
+      command.push_back(std::move(word));
+    }
+    ServerProcess server(command);
     EXPECT_GT(server.ExitCode(), 0) << envs;
     EXPECT_TRUE(absl::StrContains(server.Stderr(), "error: "))
         << server.Stderr();
@@ -469,13 +471,11 @@ TEST_F(EngineConformance, HelpExplainsItself) {
 
 int Main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const absl::string_view limit_flag = "--limit_flag=";
-  if (argc < 3 || !absl::StartsWith(argv[1], limit_flag)) {
-    ADD_FAILURE() << "expected --limit_flag=FLAG SERVER [FLAG ...]";
+  if (!SuiteArguments::Parse({argv + 1, argv + argc})) {
+    ADD_FAILURE() << "expected --limit_flag=FLAG [--actions=A,B,...] SERVER "
+                     "[FLAG ...]";
     return 2;
   }
-  LimitFlag() = argv[1] + limit_flag.size();
-  ServerCommand() = std::vector<std::string>(argv + 2, argv + argc);
   return RUN_ALL_TESTS();
 }
 

@@ -15,7 +15,7 @@ constexpr uint32_t kMaxEpisodeSteps = 1000;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Task>> HalfCheetah::Create(
-    const TaskOptions& options) {
+    const MujocoTaskOptions& options) {
   absl::StatusOr<std::string> path =
       FindAsset("half_cheetah.xml", options.assets_folder);
   if (!path.ok()) return path.status();
@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Task>> HalfCheetah::Create(
   return std::unique_ptr<Task>(new HalfCheetah(*std::move(model), options));
 }
 
-HalfCheetah::HalfCheetah(ModelPtr model, const TaskOptions& options)
+HalfCheetah::HalfCheetah(ModelPtr model, const MujocoTaskOptions& options)
     : model_(std::move(model)),
       reset_noise_scale_(options.reset_noise_scale.value_or(kResetNoiseScale)),
       max_episode_steps_(options.max_episode_steps.value_or(kMaxEpisodeSteps)) {

@@ -24,7 +24,7 @@ class HalfCheetah final : public Task {
  public:
   // Errors: those of FindAsset and LoadModel.
   static absl::StatusOr<std::unique_ptr<Task>> Create(
-      const TaskOptions& options);
+      const MujocoTaskOptions& options);
 
   const std::string& name() const override { return name_; }
   const mjModel& model() const override { return *model_; }
@@ -35,7 +35,7 @@ class HalfCheetah final : public Task {
   void Observe(const mjData& data, std::span<float> obs) const override;
 
  private:
-  HalfCheetah(ModelPtr model, const TaskOptions& options);
+  HalfCheetah(ModelPtr model, const MujocoTaskOptions& options);
 
   const std::string name_ = "HalfCheetah-v5";
   ModelPtr model_;

@@ -16,7 +16,7 @@ constexpr size_t kLongestName = 63;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Task>> MjcfModel::Create(
-    const TaskOptions& options) {
+    const MujocoTaskOptions& options) {
   absl::StatusOr<ModelPtr> model = LoadModel(options.model_path);
   if (!model.ok()) return model.status();
   if ((*model)->nu == 0 || (*model)->nv == 0) {
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Task>> MjcfModel::Create(
 }
 
 MjcfModel::MjcfModel(std::string name, ModelPtr model,
-                     const TaskOptions& options)
+                     const MujocoTaskOptions& options)
     : name_(std::move(name)),
       model_(std::move(model)),
       reset_noise_scale_(options.reset_noise_scale.value_or(0)),

@@ -25,7 +25,7 @@ class MjcfModel final : public Task {
   // Errors: those of LoadModel; kInvalidArgument for a model without actuators
   // or without joints. Its name is the file's without folder and ending.
   static absl::StatusOr<std::unique_ptr<Task>> Create(
-      const TaskOptions& options);
+      const MujocoTaskOptions& options);
 
   const std::string& name() const override { return name_; }
   const mjModel& model() const override { return *model_; }
@@ -36,7 +36,7 @@ class MjcfModel final : public Task {
   void Observe(const mjData& data, std::span<float> obs) const override;
 
  private:
-  MjcfModel(std::string name, ModelPtr model, const TaskOptions& options);
+  MjcfModel(std::string name, ModelPtr model, const MujocoTaskOptions& options);
 
   std::string name_;
   ModelPtr model_;

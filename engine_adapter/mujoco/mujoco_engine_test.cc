@@ -105,7 +105,7 @@ class Rig {
   std::vector<uint8_t> truncateds;
 };
 
-std::unique_ptr<Task> Cheetah(const TaskOptions& options = {}) {
+std::unique_ptr<Task> Cheetah(const MujocoTaskOptions& options = {}) {
   return HalfCheetah::Create(options).value();
 }
 

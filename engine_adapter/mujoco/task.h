@@ -19,20 +19,16 @@
 #include <string>
 
 #include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/environment.h"
 
 namespace tandem {
 
 // What a user may say about a task; each task documents its own defaults.
-struct TaskOptions {
+struct MujocoTaskOptions {
   std::string assets_folder = {};  // "": where they usually lie
   std::string model_path = {};     // of a task that has no model of its own
   std::optional<double> reset_noise_scale = {};
   std::optional<uint32_t> max_episode_steps = {};  // 0: no limit
-};
-
-struct StepOutcome {
-  float reward = 0;
-  bool terminated = false;
 };
 
 // Calls may throw MujocoError. None may allocate but the constructor.

@@ -12,7 +12,8 @@ namespace {
 
 struct Row {
   const char* name;
-  absl::StatusOr<std::unique_ptr<Task>> (*create)(const TaskOptions& options);
+  absl::StatusOr<std::unique_ptr<Task>> (*create)(
+      const MujocoTaskOptions& options);
 };
 
 constexpr std::array<Row, 1> kTasks = {{
@@ -28,8 +29,8 @@ std::vector<std::string> KnownTasks() {
   return names;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(absl::string_view name,
-                                               const TaskOptions& options) {
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    absl::string_view name, const MujocoTaskOptions& options) {
   for (const Row& row : kTasks) {
     if (name == row.name) return row.create(options);
   }

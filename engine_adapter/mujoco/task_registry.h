@@ -23,8 +23,8 @@ std::vector<std::string> KnownTasks();
 
 // Errors: the task's own; kInvalidArgument for an unknown name, listing the
 // known ones.
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(absl::string_view name,
-                                               const TaskOptions& options);
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    absl::string_view name, const MujocoTaskOptions& options);
 
 }  // namespace tandem
 

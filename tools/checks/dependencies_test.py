@@ -60,7 +60,7 @@ def test_accepts_a_dependency_that_points_down(label: str, used: str) -> None:
 
 def test_accepts_the_binary_of_another_component_as_data_only() -> None:
     """Neither its library as data, nor the binary as a source."""
-    label, used = "//client_py/tandem:a", "//engine_adapter/mujoco:server"
+    label, used = "//client_py/tandem:a", "//engine_adapter/server:server"
     assert not list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_binary"))))
     assert list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_library"))))
     assert list(find_problems(read_graph(_graph(label, used, attribute="srcs", used_kind="cc_binary"))))

@@ -1,4 +1,4 @@
-"""The MuJoCo server's own flags; what all servers share is in engine_adapter/conformance."""
+"""The server's own flags; what all servers share is in engine_adapter/conformance."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tools.testing import pytest_main
 
-_SERVER = Path("engine_adapter/mujoco/server")
+_SERVER = Path("engine_adapter/server/server")
 _PENDULUM = Path("engine_adapter/mujoco/testdata/pendulum.xml")
 _SECONDS = 60  # a watchdog
 
@@ -28,14 +28,28 @@ def _error(*flags: str) -> tuple[int, str]:
 def test_lists_its_tasks() -> None:
     """--list_tasks prints one name a line and leaves."""
     ended = _run("--list_tasks")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "HalfCheetah-v5\n", "")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    tasks = ended.stdout.splitlines()
+    assert {"CartPole-v1", "HalfCheetah-v5", "Pendulum-v1"} <= set(tasks)
+    assert tasks == sorted(set(tasks))
 
 
 def test_help_names_every_flag_with_its_default() -> None:
     """--help goes to stdout, flags that servers share included."""
     ended = _run("--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    for flag in ("task", "model", "assets", "num_envs", "threads", "seed", "wait", "group_access", "launcher_fd"):
+    for flag in (
+        "task",
+        "task_options",
+        "model",
+        "assets",
+        "num_envs",
+        "threads",
+        "seed",
+        "wait",
+        "group_access",
+        "launcher_fd",
+    ):
         assert f"\n  --{flag}\n" in ended.stdout
     assert "default: adaptive" in ended.stdout
 
@@ -45,11 +59,17 @@ def test_help_names_every_flag_with_its_default() -> None:
     [
         ((), "neither"),
         (("--task=HalfCheetah-v5", f"--model={_PENDULUM}"), "both"),
+        (("--task=Nope-v1",), "CartPole-v1"),
         (("--task=Nope-v1",), "HalfCheetah-v5"),
+        (("--task=Nope-v1",), "Pendulum-v1"),
         (("--model=no/such.xml",), "no/such.xml"),
         (("--task=HalfCheetah-v5", "--assets=/nowhere"), "/nowhere"),
-        (("--task=HalfCheetah-v5", "--reset_noise_scale=-1"), "-1"),
-        (("--task=HalfCheetah-v5", "--reset_noise_scale=nan"), "nan"),
+        (("--task=HalfCheetah-v5", '--task_options={"reset_noise_scale": -1}'), "-1"),
+        (("--task=HalfCheetah-v5", '--task_options={"reset_noise_scale": "inf"}'), "inf"),
+        (("--task=CartPole-v1", '--task_options={"g": 1}'), "sutton_barto_reward"),
+        (("--task=Pendulum-v1", "--task_options={g: 1}"), "{g: 1}"),
+        (("--task=Pendulum-v1", "--task_options="), "JSON object"),
+        (("--task=Pendulum-v1", "--max_episode_steps=-1"), "-1"),
     ],
 )
 def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:

@@ -1,0 +1,79 @@
+"""The keyword options of a task, as the text that an engine takes."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from tandem.errors import InvalidArgument
+
+
+def to_json(options: Mapping[str, object]) -> str:
+    """Writes options as JSON.
+
+    >>> to_json({"healthy_z_range": (0.2, float("inf"))})
+    '{"healthy_z_range": [0.2, "inf"]}'
+
+    Args:
+      options: By name. A value is None, a bool, a number, a text, a path, a NumPy scalar or array, or a list, tuple or
+        mapping of such.
+
+    Returns:
+      A JSON object, in which NumPy's values are plain and infinities the texts "inf" and "-inf".
+
+    Raises:
+      InvalidArgument: A name is no text, or a value is NaN or of another kind; the message has its name.
+    """
+    if not isinstance(options, Mapping):
+        _refuse("task_options", "a mapping from names to values", options)
+    return json.dumps(_plain(options, "task_options"), allow_nan=False)
+
+
+def _plain(value: object, where: str) -> object:
+    """Makes a value of the kinds that JSON has; `where` is what a message calls it."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return _number(float(value), where)
+    if isinstance(value, os.PathLike):
+        value = os.fsdecode(value)
+    if isinstance(value, str):
+        return _text(value, where)
+    if isinstance(value, Mapping):
+        return {_name(key, where): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    _refuse(where, "None, a bool, a number, a text, a path, an array, or a list, tuple or mapping of such", value)
+
+
+def _name(key: object, where: str) -> str:
+    if not isinstance(key, str):
+        _refuse(where, "names that are texts", key)
+    return _text(key, where)
+
+
+def _number(value: float, where: str) -> float | str:
+    if math.isnan(value):
+        _refuse(where, "a number", value)
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _text(value: str, where: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _refuse(where, "text that can be written in UTF-8", value)
+    return value
+
+
+def _refuse(where: str, expected: str, found: object) -> NoReturn:
+    raise InvalidArgument(f"{where}: expected {expected}, found {found!r} ({type(found).__name__})")

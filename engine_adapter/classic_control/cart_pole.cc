@@ -1,0 +1,134 @@
+#include "engine_adapter/classic_control/cart_pole.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/core/environment.h"
+#include "engine_adapter/core/environment_engine.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kGravity = 9.8;
+constexpr double kPoleMass = 0.1;
+constexpr double kTotalMass = kPoleMass + 1.0;
+constexpr double kHalfLength = 0.5;
+constexpr double kPoleMassLength = kPoleMass * kHalfLength;
+constexpr double kForce = 10.0;
+constexpr double kStepSecs = 0.02;
+constexpr double kLargestAngle = 12 * 2 * std::numbers::pi / 360;
+constexpr double kLargestPosition = 2.4;
+constexpr double kResetNoise = 0.05;
+constexpr uint32_t kMaxEpisodeSteps = 500;
+
+bool PushesRight(float action) {
+  if (action == 0) return false;
+  if (action == 1) return true;
+  throw std::invalid_argument(
+      absl::StrCat("action: expected 0 (left) or 1 (right), found ", action));
+}
+
+// Operations are in Gymnasium's order, in which they round alike.
+class CartPole final : public Environment {
+ public:
+  explicit CartPole(bool sutton_barto_reward)
+      : sutton_barto_reward_(sutton_barto_reward) {}
+
+  void Reset(EnvRandom& random, const EnvironmentRow& row) override {
+    x_ = random.Uniform(-kResetNoise, kResetNoise);
+    x_dot_ = random.Uniform(-kResetNoise, kResetNoise);
+    theta_ = random.Uniform(-kResetNoise, kResetNoise);
+    theta_dot_ = random.Uniform(-kResetNoise, kResetNoise);
+    has_terminated_ = false;
+    Observe(row.obs);
+  }
+
+  StepOutcome Step(std::span<const float> actions,
+                   const EnvironmentRow& row) override {
+    Move(PushesRight(actions[0]) ? kForce : -kForce);
+    Observe(row.obs);
+    const bool terminated = x_ < -kLargestPosition || x_ > kLargestPosition ||
+                            theta_ < -kLargestAngle || theta_ > kLargestAngle;
+    const float reward = Reward(terminated);
+    has_terminated_ |= terminated;
+    return {.reward = reward, .terminated = terminated};
+  }
+
+ private:
+  void Move(double force) {
+    const double cos = std::cos(theta_);
+    const double sin = std::sin(theta_);
+    const double push =
+        (force + kPoleMassLength * (theta_dot_ * theta_dot_) * sin) /
+        kTotalMass;
+    const double theta_acc =
+        (kGravity * sin - cos * push) /
+        (kHalfLength * (4.0 / 3.0 - kPoleMass * (cos * cos) / kTotalMass));
+    const double x_acc = push - kPoleMassLength * theta_acc * cos / kTotalMass;
+    x_ += kStepSecs * x_dot_;
+    x_dot_ += kStepSecs * x_acc;
+    theta_ += kStepSecs * theta_dot_;
+    theta_dot_ += kStepSecs * theta_acc;
+  }
+
+  float Reward(bool terminated) const {
+    if (sutton_barto_reward_) return terminated ? -1 : 0;
+    return terminated && has_terminated_ ? 0 : 1;
+  }
+
+  void Observe(std::span<float> obs) const {
+    obs[0] = static_cast<float>(x_);
+    obs[1] = static_cast<float>(x_dot_);
+    obs[2] = static_cast<float>(theta_);
+    obs[3] = static_cast<float>(theta_dot_);
+  }
+
+  const bool sutton_barto_reward_;
+  double x_ = 0;
+  double x_dot_ = 0;
+  double theta_ = 0;
+  double theta_dot_ = 0;
+  bool has_terminated_ = false;  // in this episode
+};
+
+// Twice as far as an episode goes, and as float32 has it.
+BoxSpace ObservationSpace() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr auto kPosition = static_cast<float>(2 * kLargestPosition);
+  constexpr auto kAngle = static_cast<float>(2 * kLargestAngle);
+  return {.low = {-kPosition, -kInfinity, -kAngle, -kInfinity},
+          .high = {kPosition, kInfinity, kAngle, kInfinity}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
+  const bool sutton_barto_reward =
+      request.options.Bool("sutton_barto_reward", false);
+  if (absl::Status status = request.options.Finish(); !status.ok()) {
+    return status;
+  }
+  std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
+  for (std::unique_ptr<Environment>& environment : environments) {
+    environment = std::make_unique<CartPole>(sutton_barto_reward);
+  }
+  return std::make_unique<EnvironmentEngine>(
+      EngineSchema{.task = "CartPole-v1",
+                   .obs_size = 4,
+                   .act_size = 1,
+                   .description = {.observation_space = ObservationSpace(),
+                                   .action_space = DiscreteSpace{.n = 2},
+                                   .max_episode_steps =
+                                       request.max_episode_steps.value_or(
+                                           kMaxEpisodeSteps)}},
+      std::move(environments), request.threads);
+}
+
+}  // namespace tandem

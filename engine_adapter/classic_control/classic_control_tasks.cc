@@ -1,0 +1,45 @@
+#include "engine_adapter/classic_control/classic_control_tasks.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/classic_control/cart_pole.h"
+#include "engine_adapter/classic_control/pendulum.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+struct Row {
+  const char* name;
+  absl::StatusOr<std::unique_ptr<Engine>> (*make)(TaskRequest request);
+};
+
+constexpr std::array<Row, 2> kTasks = {{
+    {"CartPole-v1", MakeCartPole},
+    {"Pendulum-v1", MakePendulum},
+}};
+
+}  // namespace
+
+std::vector<std::string> ClassicControlTasks() {
+  std::vector<std::string> names;
+  names.reserve(kTasks.size());
+  for (const Row& row : kTasks) names.emplace_back(row.name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
+    const std::string& task, TaskRequest request) {
+  for (const Row& row : kTasks) {
+    if (task == row.name) return row.make(std::move(request));
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("task: expected one of ",
+                                absl::StrJoin(ClassicControlTasks(), ", "),
+                                "; found '", task, "'"));
+}
+
+}  // namespace tandem

@@ -1,0 +1,74 @@
+// EngineRig: an engine with arrays of its own, as a region would hold them.
+//
+// Data flow: a test's actions -> the engine -> arrays that the test reads.
+//
+//   EngineRig rig(MakeClassicControlEngine("Pendulum-v1", {}).value());
+//   ASSERT_TRUE(rig.ResetAll(/*first_seed=*/0).ok());
+//   rig.actions = {0.5F};
+//   ASSERT_TRUE(rig.StepAll().ok());
+
+#ifndef TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
+#define TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine_adapter/core/engine.h"
+
+namespace tandem {
+
+class EngineRig {
+ public:
+  explicit EngineRig(std::unique_ptr<Engine> engine)
+      : engine_(std::move(engine)) {
+    const size_t envs = schema().num_envs;
+    actions.resize(envs * schema().act_size);
+    obs.resize(envs * schema().obs_size);
+    infos.resize(envs * schema().info_size);
+    rewards.resize(envs);
+    terminateds.resize(envs);
+    truncateds.resize(envs);
+    for (uint32_t i = 0; i < envs; ++i) all_.push_back(i);
+  }
+
+  const EngineSchema& schema() const { return engine_->schema(); }
+
+  // Environment i from first_seed + i; without one its stream goes on.
+  absl::Status ResetAll(std::optional<uint64_t> first_seed = {}) {
+    std::vector<ResetRequest> requests;
+    for (const uint32_t i : all_) {
+      requests.push_back({.env = i, .seed = {}});
+      if (first_seed) requests.back().seed = *first_seed + i;
+    }
+    return engine_->Reset(requests, {.obs = obs, .infos = infos});
+  }
+  absl::Status StepAll() {
+    return engine_->Step(all_, {.actions = actions,
+                                .obs = obs,
+                                .rewards = rewards,
+                                .terminateds = terminateds,
+                                .truncateds = truncateds,
+                                .infos = infos});
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::vector<uint32_t> all_;
+
+ public:
+  std::vector<float> actions;
+  std::vector<float> obs;
+  std::vector<double> infos;
+  std::vector<float> rewards;
+  std::vector<uint8_t> terminateds;
+  std::vector<uint8_t> truncateds;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
