@@ -13,12 +13,12 @@ RTOL = ATOL = 1e-6
 
 
 def compare(
-    task: str, mode: AutoresetMode, seed: int, *, steps: int = 1000, num_envs: int = 3, **options: Any
+    task: str, mode: AutoresetMode, seed: int, *, steps: int = 1010, num_envs: int = 3, **options: Any
 ) -> dict[str, int]:
     """Steps both by random actions and compares all that they return.
 
-    Resets come from a seed, from the autoreset mode (with DISABLED, by mask), now and then by a mask with and without
-    seeds, and once for all.
+    Resets come from a seed, from the autoreset mode (with DISABLED, by mask), once for all, and now and then by a mask
+    with and without seeds. Environment 0 is left alone by the latter, so that it comes to its time limit.
 
     Args:
       task: Such as "Ant-v5".
@@ -45,11 +45,12 @@ def compare(
             assert getattr(ours, space) == getattr(theirs, space), space
         _equal(ours.reset(seed=seed), theirs.reset(seed=seed), f"reset(seed={seed})")
         for step in range(steps):
-            if step == steps // 2:
+            if step == 3:
                 _equal(ours.reset(), theirs.reset(), f"step {step}: reset()")
             if step % 97 == 96:
                 mask = rng.random(num_envs) < 0.5
-                mask[rng.integers(num_envs)] = True
+                mask[0] = False
+                mask[rng.integers(1, num_envs)] = True
                 seeds = None if rng.random() < 0.5 else [int(each) for each in rng.integers(0, 2**40, num_envs)]
                 _equal(_masked(ours, mask, seeds), _masked(theirs, mask, seeds), f"step {step}: reset(mask={mask})")
                 counts["masked"] += 1

@@ -21,7 +21,7 @@ def main() -> int:
         "in each autoreset mode, and compares all that they return.",
     )
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="compare seeds 0 .. N - 1 (default: 20)")
-    parser.add_argument("--steps", type=int, default=1000, metavar="N", help="steps for each (default: 1000)")
+    parser.add_argument("--steps", type=int, default=1010, metavar="N", help="steps for each (default: 1010)")
     parser.add_argument("--task", choices=sorted(TASKS), action="append", metavar="TASK", help="only this one; repeat")
     options = parser.parse_args()
     if options.seeds < 1 or options.steps < 1:

@@ -12,7 +12,7 @@ from tools.testing import pytest_main
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("task", TASKS)
 def test_equals_gymnasiums_vector_environment(task: str, mode: AutoresetMode, seed: int) -> None:
-    """1,000 steps with random actions and seeds: spaces, observations, rewards, flags, infos, dtypes."""
+    """Over 1,000 steps with random actions and seeds: spaces, observations, rewards, flags, infos, dtypes."""
     counts = compare(task, mode, seed)
     assert counts["masked"] == 10
     assert counts["terminated"] + counts["truncated"] > 0
