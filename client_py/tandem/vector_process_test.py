@@ -44,7 +44,18 @@ def _zeros(envs: tandem.SharedMemoryVectorEnv) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _kill(envs: tandem.SharedMemoryVectorEnv) -> None:
-    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    """Kills the engine, and waits until it is dead: until then it may still answer."""
+    pid = envs.client.engine_pid
+    os.kill(pid, signal.SIGKILL)
+    while _is_running(pid):
+        time.sleep(0.001)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
@@ -104,13 +115,6 @@ print(envs.client.engine_pid, envs.client.name, flush=True)
 while True:
     envs.step(envs.action_space.sample())
 """
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
