@@ -1,7 +1,5 @@
 // Serves MuJoCo environments to one trainer.
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,11 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/server_main.h"
-#include "engine_adapter/mujoco/mjcf_model.h"
-#include "engine_adapter/mujoco/mujoco_engine.h"
+#include "engine_adapter/core/task_options.h"
+#include "engine_adapter/core/task_request.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
-#include "engine_adapter/mujoco/task.h"
-#include "engine_adapter/mujoco/task_registry.h"
+#include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "transport/base/error.h"
 
 ABSL_FLAG(std::string, task, "",
@@ -25,9 +22,9 @@ ABSL_FLAG(std::string, model, "",
           "actions ctrl, reward 0");
 ABSL_FLAG(std::string, assets, "",
           "folder of the tasks' model files; empty: the installed ones");
-ABSL_FLAG(std::optional<double>, reset_noise_scale, std::nullopt,
-          "number from 0: how far episodes start from the model's initial "
-          "state; empty: the task's own, 0 with --model");
+ABSL_FLAG(std::string, task_options, "{}",
+          "JSON object of the task's keyword options, such as "
+          "{\"reset_noise_scale\": 0}");
 ABSL_FLAG(std::optional<uint32_t>, max_episode_steps, std::nullopt,
           "number of steps that truncates an episode; 0: none; empty: the "
           "task's own, none with --model");
@@ -47,35 +44,29 @@ constexpr char kUsage[] =
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
     const ServerOptions& options) {
   if (absl::GetFlag(FLAGS_list_tasks)) {
-    for (const std::string& name : KnownTasks()) std::puts(name.c_str());
+    for (const std::string& name : MujocoTasks()) std::puts(name.c_str());
     return nullptr;
   }
   InstallMujocoLog(LogLine);
   const std::string task_name = absl::GetFlag(FLAGS_task);
-  const TaskOptions task_options = {
-      .assets_folder = absl::GetFlag(FLAGS_assets),
-      .model_path = absl::GetFlag(FLAGS_model),
-      .reset_noise_scale = absl::GetFlag(FLAGS_reset_noise_scale),
-      .max_episode_steps = absl::GetFlag(FLAGS_max_episode_steps)};
-  if (task_name.empty() == task_options.model_path.empty()) {
+  const std::string model = absl::GetFlag(FLAGS_model);
+  if (task_name.empty() == model.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected either --task or --model, found ",
                                   task_name.empty() ? "neither" : "both",
                                   "; --list_tasks prints the tasks"));
   }
-  const double noise = task_options.reset_noise_scale.value_or(0);
-  if (!std::isfinite(noise) || noise < 0) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("--reset_noise_scale: expected a number from 0, found ",
-                     noise));
-  }
-  absl::StatusOr<std::unique_ptr<Task>> task =
-      task_name.empty() ? MjcfModel::Create(task_options)
-                        : MakeTask(task_name, task_options);
-  if (!task.ok()) return task.status();
-  return MujocoEngine::Create(*std::move(task), options.num_envs,
-                              options.threads);
+  absl::StatusOr<TaskOptions> task_options =
+      TaskOptions::Parse(absl::GetFlag(FLAGS_task_options));
+  if (!task_options.ok()) return task_options.status();
+  TaskRequest request = {
+      .num_envs = options.num_envs,
+      .threads = options.threads,
+      .options = *std::move(task_options),
+      .assets_folder = absl::GetFlag(FLAGS_assets),
+      .max_episode_steps = absl::GetFlag(FLAGS_max_episode_steps)};
+  return task_name.empty() ? MakeModelEngine(model, std::move(request))
+                           : MakeMujocoEngine(task_name, std::move(request));
 }
 
 int Main(int argc, char** argv) {
