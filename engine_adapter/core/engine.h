@@ -31,7 +31,6 @@ struct EngineSchema {
   uint32_t num_envs = 0;  // at least 1, as the sizes
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
-  uint32_t info_size = 0;  // float64 values per environment
   TaskDescription description = {};
 };
 

@@ -1,16 +1,21 @@
 #include "engine_adapter/mujoco/model_file.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -41,28 +46,60 @@ std::vector<std::string> Folders(const std::string& assets_folder) {
   return folders;
 }
 
+// "~/x" or "~name/x", as a shell has it.
+absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
+  const size_t slash = std::min(xml_file.find('/'), xml_file.size());
+  const std::string name = xml_file.substr(1, slash - 1);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
+  const char* home = name.empty() ? std::getenv("HOME") : nullptr;
+  if (home == nullptr) {
+    // NOLINTBEGIN(concurrency-mt-unsafe): no other thread asks
+    const passwd* const user =
+        name.empty() ? getpwuid(getuid()) : getpwnam(name.c_str());
+    // NOLINTEND(concurrency-mt-unsafe)
+    if (user != nullptr) home = user->pw_dir;
+  }
+  if (home != nullptr) {
+    return ModelFile{.path = absl::StrCat(home, xml_file.substr(slash))};
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("xml_file: expected a path, found '", xml_file,
+                                "', which is in the home of nobody known; "
+                                "write it out"));
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> FindAsset(const std::string& file_name,
-                                      const std::string& assets_folder) {
+absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
+                                        const std::string& assets_folder) {
+  if (absl::StartsWith(xml_file, ".") || absl::StartsWith(xml_file, "/")) {
+    return ModelFile{.path = xml_file};
+  }
+  if (absl::StartsWith(xml_file, "~")) return InHome(xml_file);
   const std::vector<std::string> folders = Folders(assets_folder);
   for (const std::string& folder : folders) {
-    std::string path = absl::StrCat(folder, "/", file_name);
-    if (access(path.c_str(), R_OK) == 0) return path;
+    std::string path = absl::StrCat(folder, "/", xml_file);
+    if (access(path.c_str(), R_OK) == 0) {
+      return ModelFile{.path = std::move(path), .is_asset = true};
+    }
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("expected the model file ", file_name,
-                   ", found none; name its folder with --assets (looked in ",
+      absl::StrCat("expected the model file ", xml_file,
+                   ", found none; name its folder with --assets, or begin the "
+                   "path of a file of your own with ./ or / (looked in ",
                    absl::StrJoin(folders, ", "), ")"));
 }
 
-absl::StatusOr<ModelPtr> LoadModel(const std::string& path) {
+absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
+  const std::string& path = file.path;
   if (access(path.c_str(), R_OK) != 0) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected a readable model file, found: ",
                                   strerrordesc_np(errno), " (", path, ")"));
   }
+  std::optional<MutedMujocoWarnings> muted;
+  if (file.is_asset) muted.emplace();
   std::array<char, 1024> text = {};
   try {
     ModelPtr model(mj_loadXML(path.c_str(), nullptr, text.data(), text.size()));

@@ -1,51 +1,183 @@
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
 #include <utility>
 
-#include "engine_adapter/mujoco/mjcf_model.h"
-#include "engine_adapter/mujoco/mujoco_engine.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/environment.h"
+#include "engine_adapter/core/environment_engine.h"
+#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/core/task_options.h"
+#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/mujoco_environment.h"
+#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
-#include "engine_adapter/mujoco/task_registry.h"
+#include "engine_adapter/mujoco/task_setup.h"
+#include "engine_adapter/mujoco/tasks/all_tasks.h"
+#include "transport/base/available_memory.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
 
-absl::StatusOr<MujocoTaskOptions> Options(TaskRequest& request,
-                                          double default_noise) {
-  MujocoTaskOptions options = {.assets_folder = request.assets_folder,
-                               .reset_noise_scale = request.options.Number(
-                                   "reset_noise_scale", default_noise, 0),
-                               .max_episode_steps = request.max_episode_steps};
-  if (absl::Status status = request.options.Finish(); !status.ok()) {
-    return status;
+constexpr size_t kLongestName = 63;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(const TaskType& type,
+                                                        ModelPtr model,
+                                                        const std::string& path,
+                                                        TaskOptions& options) {
+  TaskSetup setup(std::move(model), path,
+                  options.Count("frame_skip", type.frame_skip), &options);
+  setup.NeedAtLeast(1, setup.model().nv, "velocities (nv)");
+  setup.NeedAtLeast(1, setup.model().nu, "actuators (nu)");
+  std::shared_ptr<const Task> task = type.make(setup);
+  if (absl::Status status = options.Finish(); !status.ok()) return status;
+  if (!setup.status().ok()) return setup.status();
+  return task;
+}
+
+// Rounded to float32, as the space's bounds are in Gymnasium.
+double Rounded(mjtNum value) {
+  return static_cast<double>(static_cast<float>(value));
+}
+
+// Bounds that MuJoCo holds a control to.
+BoxSpace ActionSpace(const mjModel& model) {
+  BoxSpace space = {.low = {}, .high = {}, .type = NumberType::kFloat32};
+  for (int i = 0; i < model.nu; ++i) {
+    const bool limited = model.actuator_ctrllimited[i] != 0;
+    const mjtNum* const range = model.actuator_ctrlrange + mjtSize{2} * i;
+    space.low.push_back(limited ? Rounded(range[0]) : -kInfinity);
+    space.high.push_back(limited ? Rounded(range[1]) : kInfinity);
   }
-  return options;
+  return space;
+}
+
+// A trial episode of one step shows how many observations there are, and which
+// infos.
+absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
+  const mjModel& model = task.model();
+  EngineSchema schema;
+  schema.act_size = static_cast<uint32_t>(model.nu);
+  TaskDescription& description = schema.description;
+  description.observation_space = BoxSpace{.type = NumberType::kFloat64};
+  description.action_space = ActionSpace(model);
+  try {
+    mj_resetData(&model, data);
+    EnvRandom random(0);
+    task.Reset(data, random);
+    mj_forward(&model, data);
+    InfoWriter reset_infos(&description.infos, /*at_reset=*/true);
+    task.PutResetInfos(*data, reset_infos);
+    const std::vector<float> action(schema.act_size);
+    InfoWriter step_infos(&description.infos, /*at_reset=*/false);
+    task.Step(action, data, step_infos);
+    ObsWriter obs({});
+    task.Observe(*data, obs);
+    schema.obs_size = static_cast<uint32_t>(obs.count());
+  } catch (const MujocoError& error) {
+    return MakeError(ErrorCode::kEngineFailed,
+                     absl::StrCat("expected a model that can be stepped, "
+                                  "found: ",
+                                  error.what()));
+  }
+  return schema;
+}
+
+uint32_t ResetInfos(const TaskDescription& description) {
+  uint32_t columns = 0;
+  for (const InfoField& field : description.infos) {
+    if (field.at_reset) columns += field.length.value_or(1);
+  }
+  return columns;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
-    absl::StatusOr<std::unique_ptr<Task>> task, const TaskRequest& request) {
-  if (!task.ok()) return task.status();
-  return MujocoEngine::Create(*std::move(task), request.num_envs,
-                              request.threads);
+    const std::shared_ptr<const Task>& task, std::string name,
+    uint32_t max_episode_steps, const TaskRequest& request) {
+  absl::StatusOr<DataPtr> data = MakeData(task->model());
+  if (!data.ok()) return data.status();
+  absl::StatusOr<EngineSchema> schema = TrySchema(*task, data->get());
+  if (!schema.ok()) return schema.status();
+  schema->task = std::move(name);
+  schema->description.max_episode_steps =
+      request.max_episode_steps.value_or(max_episode_steps);
+
+  // Before they are many, and the kernel has to kill somebody.
+  const uint64_t bytes = uint64_t{request.num_envs} * (*data)->nbuffer;
+  if (bytes > AvailableMemoryBytes()) {
+    return MakeError(
+        ErrorCode::kOutOfSharedMemory,
+        absl::StrCat(request.num_envs, " environments need ", bytes,
+                     " bytes of memory, ", AvailableMemoryBytes(),
+                     " are available; use fewer environments"));
+  }
+  const uint32_t reset_infos = ResetInfos(schema->description);
+  std::vector<std::unique_ptr<Environment>> environments;
+  environments.reserve(request.num_envs);
+  while (environments.size() < request.num_envs) {
+    environments.push_back(std::make_unique<MujocoEnvironment>(
+        task, *std::move(data), reset_infos));
+    if (environments.size() == request.num_envs) break;
+    data = MakeData(task->model());
+    if (!data.ok()) return data.status();
+  }
+  return std::make_unique<EnvironmentEngine>(
+      *std::move(schema), std::move(environments), request.threads);
 }
 
 }  // namespace
 
-std::vector<std::string> MujocoTasks() { return KnownTasks(); }
+std::vector<std::string> MujocoTasks() {
+  std::vector<std::string> names;
+  for (const TaskType* const type : kAllTasks) names.emplace_back(type->name);
+  return names;
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
     const std::string& task, TaskRequest request) {
-  const absl::StatusOr<MujocoTaskOptions> options = Options(request, 0.1);
-  if (!options.ok()) return options.status();
-  return MakeEngine(MakeTask(task, *options), request);
+  const auto* const found = std::ranges::find(
+      kAllTasks, task, [](const TaskType* type) { return type->name; });
+  if (found == std::end(kAllTasks)) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("task: expected one of ",
+                     absl::StrJoin(MujocoTasks(), ", "), "; found '", task,
+                     "'; for a model of your own use --model "
+                     "FILE"));
+  }
+  const TaskType& type = **found;
+  absl::StatusOr<ModelFile> file = FindModelFile(
+      request.options.Text("xml_file", type.xml_file), request.assets_folder);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<ModelPtr> model = LoadModel(*file);
+  if (!model.ok()) return model.status();
+  absl::StatusOr<std::shared_ptr<const Task>> made =
+      MakeTheTask(type, *std::move(model), file->path, request.options);
+  if (!made.ok()) return made.status();
+  return MakeEngine(*made, type.name, type.max_episode_steps, request);
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(const std::string& path,
-                                                        TaskRequest request) {
-  absl::StatusOr<MujocoTaskOptions> options = Options(request, 0);
-  if (!options.ok()) return options.status();
-  options->model_path = path;
-  return MakeEngine(MjcfModel::Create(*options), request);
+absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
+    const std::string& mjcf_path, TaskRequest request) {
+  absl::StatusOr<ModelPtr> model = LoadModel({.path = mjcf_path});
+  if (!model.ok()) return model.status();
+  absl::StatusOr<std::shared_ptr<const Task>> task =
+      MakeTheTask(kMjcfModel, *std::move(model), mjcf_path, request.options);
+  if (!task.ok()) return task.status();
+  std::string name = std::filesystem::path(mjcf_path).stem();
+  name.resize(std::min(name.size(), kLongestName));
+  return MakeEngine(*task, std::move(name), kMjcfModel.max_episode_steps,
+                    request);
 }
 
 }  // namespace tandem

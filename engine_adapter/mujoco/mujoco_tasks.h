@@ -1,10 +1,11 @@
 // The MuJoCo tasks, by Gymnasium's names, and any MJCF file as a task.
 //
-// Data flow: name or path, and request -> Engine. Call InstallMujocoLog first.
+// Data flow: name or file, and request -> model, Task -> Engine.
+// Ownership: the caller's. InstallMujocoLog comes first.
 //
 //   TaskRequest request = {.num_envs = 64, .threads = 2};
-//   request.options = *TaskOptions::Parse(R"({"reset_noise_scale": 0})");
-//   MakeMujocoEngine("HalfCheetah-v5", std::move(request));
+//   request.options = *TaskOptions::Parse(R"({"healthy_reward": 2})");
+//   MakeMujocoEngine("Ant-v5", std::move(request));
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_TASKS_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_TASKS_H_
@@ -22,14 +23,22 @@ namespace tandem {
 // In alphabetical order.
 std::vector<std::string> MujocoTasks();
 
-// kInvalidArgument for an unknown task or option, naming the known ones, and
-// where a model file is missing; else what MuJoCo says of the model.
+// All tasks take Gymnasium's keyword options, but for those of rendering. Where
+// the option xml_file starts with '.', '/' or '~' it is a path; else, and by
+// default, it is a file of the assets.
+//   kInvalidArgument     an unknown task or option (named with the known ones),
+//                        or a model that lacks what the task needs
+//   kEngineFailed        MuJoCo cannot load or step the model
+//   kOutOfSharedMemory   not enough memory for that many environments
 absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
     const std::string& task, TaskRequest request);
 
-// The same for the MJCF file at `path`, as MjcfModel describes it.
-absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(const std::string& path,
-                                                        TaskRequest request);
+// Serves a model as it is: observes qpos, then qvel, rewards 0, ends only by
+// max_episode_steps. Options: reset_noise_scale (0), frame_skip (1). The task
+// is named as the file, without folder and ending. Errors: the same;
+// kInvalidArgument for a model without joints.
+absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
+    const std::string& mjcf_path, TaskRequest request);
 
 }  // namespace tandem
 

@@ -2,20 +2,14 @@
 
 namespace tandem {
 
-void ResetWithNoise(const mjModel& model, double scale, mjData* data,
-                    EnvRandom& random) {
-  for (int i = 0; i < model.nq; ++i) {
-    data->qpos[i] += random.Uniform(-scale, scale);
-  }
-  for (int i = 0; i < model.nv; ++i) {
-    data->qvel[i] += scale * random.StandardNormal();
-  }
-  mj_forward(&model, data);
-}
+Task::Task(TaskSetup& setup)
+    : model_(setup.shared_model()),
+      frame_skip_(setup.frame_skip()),
+      step_secs_(model_->opt.timestep * frame_skip_) {}
 
-void Simulate(const mjModel& model, int frame_skip, mjData* data) {
-  for (int i = 0; i < frame_skip; ++i) mj_step(&model, data);
-  mj_rnePostConstraint(&model, data);
+void Task::Simulate(mjData* data) const {
+  for (uint32_t i = 0; i < frame_skip_; ++i) mj_step(model_.get(), data);
+  mj_rnePostConstraint(model_.get(), data);
 }
 
 }  // namespace tandem

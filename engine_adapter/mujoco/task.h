@@ -1,12 +1,18 @@
 // Task: what one task adds to a model: how an episode starts, what a step is,
 // what is observed, rewarded, and ends it.
 //
-// Data flow: model + state (mjData) + action -> state, reward, end -> obs.
-// Ownership: an engine shares one Task between all environments and threads, so
-// every call is const and works on the mjData it is given.
+// Data flow: model + state (mjData) + action -> state, reward, end, infos;
+// state
+// -> obs.
+// Ownership: all environments and threads share one Task, so every call is
+// const and works on the mjData it is given.
 //
-//   class Reacher final : public Task { ... };    // reacher.h, reacher.cc
-//   {"Reacher-v5", &Reacher::Create},             // task_registry.cc
+//   class Reacher final : public Task { ... };  // tasks/reacher.cc, with:
+//   const TaskType kReacher = {.name = "Reacher-v5",
+//                              .xml_file = "reacher.xml",
+//                              .frame_skip = 2,
+//                              .max_episode_steps = 50,
+//                              .make = MakeTask<Reacher>};
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_TASK_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_TASK_H_
@@ -14,49 +20,89 @@
 #include <mujoco/mujoco.h>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
-#include <string>
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
+#include "engine_adapter/mujoco/row_writer.h"
+#include "engine_adapter/mujoco/task_setup.h"
 
 namespace tandem {
-
-// What a user may say about a task; each task documents its own defaults.
-struct MujocoTaskOptions {
-  std::string assets_folder = {};  // "": where they usually lie
-  std::string model_path = {};     // of a task that has no model of its own
-  std::optional<double> reset_noise_scale = {};
-  std::optional<uint32_t> max_episode_steps = {};  // 0: no limit
-};
 
 // Calls may throw MujocoError. None may allocate but the constructor.
 class Task {
  public:
+  // Reads its options and says what it needs of the model. Where `setup` then
+  // has an error, the task is destroyed and nothing else is called.
+  explicit Task(TaskSetup& setup);
   virtual ~Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
 
-  virtual const std::string& name() const = 0;  // at most 63 bytes
-  virtual const mjModel& model() const = 0;
-  virtual uint32_t obs_size() const = 0;
-  // Steps after which an episode is truncated; 0: never.
-  virtual uint32_t max_episode_steps() const = 0;
+  const mjModel& model() const { return *model_; }
 
-  // Starts an episode in `data`, which mj_resetData has just reset.
+  // Starts an episode in `data`, which mj_resetData has just reset. mj_forward
+  // follows.
   virtual void Reset(mjData* data, EnvRandom& random) const = 0;
-  // Applies `data`->ctrl, which is finite, and steps.
-  virtual StepOutcome Step(mjData* data) const = 0;
-  virtual void Observe(const mjData& data, std::span<float> obs) const = 0;
+
+  // The same number of values each time.
+  virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
+
+  // The infos that Gymnasium's reset() gives; they are a step's first ones,
+  // too.
+  virtual void PutResetInfos(const mjData& /*data*/,
+                             InfoWriter& /*infos*/) const {}
+
+  // Steps; `data`->ctrl is `action` already. Puts the step's other infos.
+  virtual StepOutcome Step(std::span<const float> action, mjData* data,
+                           InfoWriter& infos) const = 0;
+
+ protected:
+  // As Gymnasium's do_simulation: frame_skip steps, then the forces that
+  // mj_step leaves out.
+  void Simulate(mjData* data) const;
+  // Of a step that led from one place to the other.
+  double Velocity(double before, double after) const {
+    return (after - before) / step_secs_;
+  }
+
+  // x, y, z of a body's frame.
+  static std::span<const mjtNum, 3> Place(const mjData& data, int body) {
+    return std::span<const mjtNum, 3>(data.xpos + mjtSize{3} * body, 3);
+  }
+  std::span<const mjtNum> Qpos(const mjData& data) const {
+    return {data.qpos, static_cast<size_t>(model_->nq)};
+  }
+  std::span<const mjtNum> Qvel(const mjData& data) const {
+    return {data.qvel, static_cast<size_t>(model_->nv)};
+  }
+  std::span<mjtNum> Qpos(mjData* data) const {
+    return {data->qpos, static_cast<size_t>(model_->nq)};
+  }
+  std::span<mjtNum> Qvel(mjData* data) const {
+    return {data->qvel, static_cast<size_t>(model_->nv)};
+  }
+
+ private:
+  std::shared_ptr<const mjModel> model_;
+  uint32_t frame_skip_;
+  double step_secs_;
 };
 
-// As Gymnasium's reset_model of most tasks: positions of the model plus
-// uniform noise, then velocities of zero plus normal noise.
-void ResetWithNoise(const mjModel& model, double scale, mjData* data,
-                    EnvRandom& random);
+// A row of the table of tasks: what Gymnasium registers, and its defaults.
+struct TaskType {
+  const char* name;  // at most 63 bytes
+  const char* xml_file;
+  uint32_t frame_skip;
+  uint32_t max_episode_steps;  // 0: no limit
+  std::unique_ptr<Task> (*make)(TaskSetup& setup);
+};
 
-// As Gymnasium's do_simulation: `frame_skip` steps, then the forces that
-// mj_step leaves out.
-void Simulate(const mjModel& model, int frame_skip, mjData* data);
+template <typename T>
+std::unique_ptr<Task> MakeTask(TaskSetup& setup) {
+  return std::make_unique<T>(setup);
+}
 
 }  // namespace tandem
 

@@ -26,7 +26,7 @@ def _error(*flags: str) -> tuple[int, str]:
 
 
 def test_lists_its_tasks() -> None:
-    """--list_tasks prints one name a line and leaves."""
+    """--list_tasks prints one name a line, in order, and leaves."""
     ended = _run("--list_tasks")
     assert (ended.returncode, ended.stderr) == (0, "")
     tasks = ended.stdout.splitlines()
@@ -70,6 +70,7 @@ def test_help_names_every_flag_with_its_default() -> None:
         (("--task=Pendulum-v1", "--task_options={g: 1}"), "{g: 1}"),
         (("--task=Pendulum-v1", "--task_options="), "JSON object"),
         (("--task=Pendulum-v1", "--max_episode_steps=-1"), "-1"),
+        ((f"--model={_PENDULUM}", '--task_options={"healthy_reward": 1}'), "healthy_reward"),
     ],
 )
 def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/task_description.h"
 
 namespace tandem {
 
@@ -29,7 +30,7 @@ class EngineRig {
     const size_t envs = schema().num_envs;
     actions.resize(envs * schema().act_size);
     obs.resize(envs * schema().obs_size);
-    infos.resize(envs * schema().info_size);
+    infos.resize(envs * InfoSize(schema().description));
     rewards.resize(envs);
     terminateds.resize(envs);
     truncateds.resize(envs);

@@ -1,0 +1,76 @@
+#include "engine_adapter/mujoco/mujoco_environment.h"
+
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine_adapter/mujoco/row_writer.h"
+
+namespace tandem {
+namespace {
+
+// After an error MuJoCo's work is half done: its stack, too, has to be put
+// right.
+template <typename Call>
+auto ResettingOnError(const mjModel& model, mjData* data, const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    mj_resetData(&model, data);
+    throw;
+  }
+}
+
+}  // namespace
+
+MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
+                                     DataPtr data, size_t reset_infos)
+    : task_(std::move(task)),
+      data_(std::move(data)),
+      reset_infos_(reset_infos),
+      action_(static_cast<size_t>(task_->model().nu)) {}
+
+void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
+  const mjModel& model = task_->model();
+  mj_resetData(&model, data_.get());
+  ResettingOnError(model, data_.get(), [&] {
+    task_->Reset(data_.get(), random);
+    mj_forward(&model, data_.get());
+    PutRow(row);
+  });
+}
+
+StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
+                                    const EnvironmentRow& row) {
+  return ResettingOnError(task_->model(), data_.get(), [&] {
+    TakeActions(actions);
+    InfoWriter step_infos(row.infos.subspan(reset_infos_));
+    const StepOutcome outcome = task_->Step(action_, data_.get(), step_infos);
+    PutRow(row);
+    return outcome;
+  });
+}
+
+void MujocoEnvironment::TakeActions(std::span<const float> actions) {
+  std::ranges::copy(actions, action_.begin());
+  const auto bad = std::ranges::find_if(action_, [](float value) {
+    return !(std::abs(static_cast<mjtNum>(value)) <= mjMAXVAL);
+  });
+  if (bad != action_.end()) {
+    mj_warning(data_.get(), mjWARN_BADCTRL,
+               static_cast<int>(bad - action_.begin()));
+    std::ranges::fill(action_, 0.0F);
+  }
+  std::ranges::copy(action_, data_->ctrl);
+}
+
+void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
+  InfoWriter infos(row.infos.first(reset_infos_));
+  task_->PutResetInfos(*data_, infos);
+  ObsWriter obs(row.obs);
+  task_->Observe(*data_, obs);
+}
+
+}  // namespace tandem

@@ -1,0 +1,45 @@
+// The tasks, each in the file of its name: ant.cc, half_cheetah.cc, ...
+// docs/tasks.md says how to add one.
+//
+//   for (const TaskType* type : kAllTasks) std::puts(type->name);
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
+
+#include "engine_adapter/mujoco/task.h"
+
+namespace tandem {
+
+extern const TaskType kAnt;
+extern const TaskType kHalfCheetah;
+extern const TaskType kHopper;
+extern const TaskType kHumanoid;
+extern const TaskType kHumanoidStandup;
+extern const TaskType kInvertedDoublePendulum;
+extern const TaskType kInvertedPendulum;
+extern const TaskType kPusher;
+extern const TaskType kReacher;
+extern const TaskType kSwimmer;
+extern const TaskType kWalker2d;
+
+// In alphabetical order.
+inline constexpr const TaskType* kAllTasks[] = {
+    &kAnt,
+    &kHalfCheetah,
+    &kHopper,
+    &kHumanoid,
+    &kHumanoidStandup,
+    &kInvertedDoublePendulum,
+    &kInvertedPendulum,
+    &kPusher,
+    &kReacher,
+    &kSwimmer,
+    &kWalker2d,
+};
+
+// Any model, as it is. It has no file of its own, so it is not in the table.
+extern const TaskType kMjcfModel;
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_

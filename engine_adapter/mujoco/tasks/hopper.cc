@@ -1,0 +1,103 @@
+// Hopper-v5: hop forward on one leg without falling.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine_adapter/mujoco/numpy_sum.h"
+#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/tasks/all_tasks.h"
+
+namespace tandem {
+namespace {
+
+class Hopper final : public Task {
+ public:
+  explicit Hopper(TaskSetup& setup) : Task(setup) {
+    TaskOptions& options = setup.options();
+    forward_reward_weight_ = options.Number("forward_reward_weight", 1);
+    ctrl_cost_weight_ =
+        static_cast<float>(options.Number("ctrl_cost_weight", 1e-3));
+    healthy_reward_ = options.Number("healthy_reward", 1);
+    terminate_when_unhealthy_ = options.Bool("terminate_when_unhealthy", true);
+    healthy_state_range_ = options.Range("healthy_state_range", {-100, 100});
+    healthy_z_range_ = options.Range(
+        "healthy_z_range", {0.7, std::numeric_limits<double>::infinity()});
+    healthy_angle_range_ = options.Range("healthy_angle_range", {-0.2, 0.2});
+    reset_noise_scale_ = options.Number("reset_noise_scale", 5e-3, 0);
+    if (options.Bool("exclude_current_positions_from_observation", true)) {
+      hidden_positions_ = 1;
+    }
+    setup.NeedPositions(3);
+  }
+
+  void Reset(mjData* data, EnvRandom& random) const override {
+    AddUniform(Qpos(data), reset_noise_scale_, random);
+    AddUniform(Qvel(data), reset_noise_scale_, random);
+  }
+
+  void Observe(const mjData& data, ObsWriter& obs) const override {
+    obs.Put(Qpos(data).subspan(hidden_positions_));
+    for (const mjtNum speed : Qvel(data)) {
+      obs.Put(std::clamp<mjtNum>(speed, -10, 10));
+    }
+  }
+
+  void PutResetInfos(const mjData& data, InfoWriter& infos) const override {
+    infos.Put("x_position", data.qpos[0]);
+    infos.Put("z_distance_from_origin", data.qpos[1] - model().qpos0[1]);
+  }
+
+  StepOutcome Step(std::span<const float> action, mjData* data,
+                   InfoWriter& infos) const override {
+    const double before = data->qpos[0];
+    Simulate(data);
+    const double x_velocity = Velocity(before, data->qpos[0]);
+    const bool healthy = IsHealthy(*data);
+    const double forward = forward_reward_weight_ * x_velocity;
+    const double survive = healthy ? healthy_reward_ : 0;
+    const float ctrl_cost = ctrl_cost_weight_ * SumOfSquares(action);
+    infos.Put("x_velocity", x_velocity);
+    infos.Put("reward_forward", forward);
+    infos.Put("reward_ctrl", -ctrl_cost);
+    infos.Put("reward_survive", survive);
+    return {.reward = static_cast<float>(forward + survive - double{ctrl_cost}),
+            .terminated = !healthy && terminate_when_unhealthy_};
+  }
+
+ private:
+  using Range = std::pair<double, double>;
+
+  static bool IsWithin(double value, const Range& range) {
+    return range.first < value && value < range.second;
+  }
+
+  bool IsHealthy(const mjData& data) const {
+    const auto is_healthy = [&](mjtNum value) {
+      return IsWithin(value, healthy_state_range_);
+    };
+    return std::ranges::all_of(Qpos(data).subspan(2), is_healthy) &&
+           std::ranges::all_of(Qvel(data), is_healthy) &&
+           IsWithin(data.qpos[1], healthy_z_range_) &&
+           IsWithin(data.qpos[2], healthy_angle_range_);
+  }
+
+  double forward_reward_weight_;
+  float ctrl_cost_weight_;
+  double healthy_reward_;
+  bool terminate_when_unhealthy_;
+  Range healthy_state_range_;
+  Range healthy_z_range_;
+  Range healthy_angle_range_;
+  double reset_noise_scale_;
+  size_t hidden_positions_ = 0;
+};
+
+}  // namespace
+
+const TaskType kHopper = {.name = "Hopper-v5",
+                          .xml_file = "hopper.xml",
+                          .frame_skip = 4,
+                          .max_episode_steps = 1000,
+                          .make = MakeTask<Hopper>};
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+// InvertedDoublePendulum-v5: balance a pole on a pole on a cart.
+#include <algorithm>
+#include <cmath>
+
+#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/tasks/all_tasks.h"
+
+namespace tandem {
+namespace {
+
+class InvertedDoublePendulum final : public Task {
+ public:
+  explicit InvertedDoublePendulum(TaskSetup& setup) : Task(setup) {
+    healthy_reward_ = setup.options().Number("healthy_reward", 10);
+    reset_noise_scale_ = setup.options().Number("reset_noise_scale", 0.1, 0);
+    setup.NeedExactly(3, setup.model().nq, "positions (nq)");
+    setup.NeedExactly(3, setup.model().nv, "velocities (nv)");
+    setup.NeedAtLeast(1, setup.model().nsite, "site, at the tip");
+  }
+
+  void Reset(mjData* data, EnvRandom& random) const override {
+    AddUniform(Qpos(data), reset_noise_scale_, random);
+    AddNormal(Qvel(data), reset_noise_scale_, random);
+  }
+
+  void Observe(const mjData& data, ObsWriter& obs) const override {
+    const std::span<const mjtNum> angles = Qpos(data).subspan(1);
+    obs.Put(data.qpos[0]);
+    for (const mjtNum angle : angles) obs.Put(std::sin(angle));
+    for (const mjtNum angle : angles) obs.Put(std::cos(angle));
+    for (const mjtNum speed : Qvel(data)) obs.Put(Clipped(speed));
+    obs.Put(Clipped(data.qfrc_constraint[0]));
+  }
+
+  StepOutcome Step(std::span<const float> /*action*/, mjData* data,
+                   InfoWriter& infos) const override {
+    Simulate(data);
+    const double x = data->site_xpos[0];
+    const double height = data->site_xpos[2];
+    const double v1 = data->qvel[1];
+    const double v2 = data->qvel[2];
+    const bool terminated = height <= 1;
+    const double distance_penalty =
+        0.01 * (x * x) + (height - 2) * (height - 2);
+    const double velocity_penalty = 1e-3 * (v1 * v1) + 5e-3 * (v2 * v2);
+    const double survive = terminated ? 0 : healthy_reward_;
+    infos.Put("reward_survive", survive);
+    infos.Put("distance_penalty", -distance_penalty);
+    infos.Put("velocity_penalty", -velocity_penalty);
+    return {.reward = static_cast<float>(survive - distance_penalty -
+                                         velocity_penalty),
+            .terminated = terminated};
+  }
+
+ private:
+  static mjtNum Clipped(mjtNum value) {
+    return std::clamp<mjtNum>(value, -10, 10);
+  }
+
+  double healthy_reward_;
+  double reset_noise_scale_;
+};
+
+}  // namespace
+
+const TaskType kInvertedDoublePendulum = {
+    .name = "InvertedDoublePendulum-v5",
+    .xml_file = "inverted_double_pendulum.xml",
+    .frame_skip = 5,
+    .max_episode_steps = 1000,
+    .make = MakeTask<InvertedDoublePendulum>};
+
+}  // namespace tandem

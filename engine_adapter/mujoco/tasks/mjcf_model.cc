@@ -1,0 +1,44 @@
+// Any MJCF file, for who brings their own model: observes qpos, then qvel;
+// rewards 0; never terminates. Starts without noise and steps the model once
+// for each action, unless options say otherwise.
+#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/tasks/all_tasks.h"
+
+namespace tandem {
+namespace {
+
+class MjcfModel final : public Task {
+ public:
+  explicit MjcfModel(TaskSetup& setup) : Task(setup) {
+    reset_noise_scale_ = setup.options().Number("reset_noise_scale", 0, 0);
+  }
+
+  void Reset(mjData* data, EnvRandom& random) const override {
+    AddUniform(Qpos(data), reset_noise_scale_, random);
+    AddNormal(Qvel(data), reset_noise_scale_, random);
+  }
+
+  void Observe(const mjData& data, ObsWriter& obs) const override {
+    obs.Put(Qpos(data));
+    obs.Put(Qvel(data));
+  }
+
+  StepOutcome Step(std::span<const float> /*action*/, mjData* data,
+                   InfoWriter& /*infos*/) const override {
+    Simulate(data);
+    return {};
+  }
+
+ private:
+  double reset_noise_scale_;
+};
+
+}  // namespace
+
+const TaskType kMjcfModel = {.name = "",
+                             .xml_file = "",
+                             .frame_skip = 1,
+                             .max_episode_steps = 0,
+                             .make = MakeTask<MjcfModel>};
+
+}  // namespace tandem
