@@ -1,7 +1,7 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -96,7 +96,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
-          options: None, or {"reset_mask": bool[num_envs]}: who is reset; the others keep their state.
+          options: None, or {"reset_mask": bool[num_envs]}: who is reset; the others keep their state. The mask is
+            taken out of a dict, as by Gymnasium's SyncVectorEnv.
 
         Returns:
           Observations, as `step` returns them, and infos of those that were reset.
@@ -106,6 +107,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TandemError: As `SharedMemoryClient.reset`.
         """
         mask = self._reset_mask(options)
+        if isinstance(options, dict):
+            # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
+            options.pop("reset_mask", None)
         if isinstance(seed, Sequence):
             if len(seed) != self.num_envs:
                 raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
@@ -194,6 +198,17 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         finally:
             if self._engine is not None:
                 self._engine.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses.
+
+        Raises:
+          TypeError: Always.
+        """
+        raise TypeError(
+            "a SharedMemoryVectorEnv can be neither pickled nor copied: it holds this process's place at the engine; "
+            "pass the arguments of make_vec and call it in the other process"
+        )
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
         """Hands the environments to Stable-Baselines3; needs that package, which imports torch.

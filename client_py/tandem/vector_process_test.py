@@ -27,16 +27,19 @@ from tools.testing import pytest_main
 _MODES = [mode.value for mode in tandem.AutoresetMode]
 
 
-def _regions() -> set[str]:
-    return {path.name for path in Path("/dev/shm").iterdir() if f"tandem-{os.getpid()}-" in path.name}
-
-
 @pytest.fixture(autouse=True)
-def no_region_left() -> Iterator[None]:
-    """Checks that what make_vec's engines had in /dev/shm is gone after each test."""
-    before = _regions()
+def no_region_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checks that what this process's engines had in /dev/shm is gone after each test."""
+    names = []
+    start = tandem.EngineProcess.__init__
+
+    def noted(engine: tandem.EngineProcess, name: str, command: list[str]) -> None:
+        names.append(name)
+        start(engine, name, command)
+
+    monkeypatch.setattr(tandem.EngineProcess, "__init__", noted)
     yield
-    assert _regions() == before
+    assert [path.name for path in Path("/dev/shm").iterdir() if any(name in path.name for name in names)] == []
 
 
 def _zeros(envs: tandem.SharedMemoryVectorEnv) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -63,10 +66,11 @@ def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
     for during in ("send", "recv", "reset", "stopped step"):
         envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
         envs.reset(seed=0)
+        if during in ("recv", "stopped step"):
+            os.kill(envs.client.engine_pid, signal.SIGSTOP)  # lest it answers before it is killed
         if during == "recv":
             envs.send(_zeros(envs))
         if during == "stopped step":
-            os.kill(envs.client.engine_pid, signal.SIGSTOP)
             threading.Timer(0.1, _kill, [envs]).start()
         else:
             _kill(envs)
