@@ -33,7 +33,7 @@ std::vector<float> Fall(EngineRig& rig) {
   rig.actions = {1};
   std::vector<float> rewards;
   do {
-    EXPECT_TRUE(rig.StepAll().ok());
+    EXPECT_TRUE(rig.Step().ok());
     rewards.push_back(rig.rewards[0]);
   } while (rig.terminateds[0] == 0 && rewards.size() < 100);
   return rewards;
@@ -67,7 +67,7 @@ TEST(CartPole, PaysOneForEachStepUntilItFallsAndNothingBeyond) {
   const std::vector<float> rewards = Fall(rig);
   EXPECT_EQ(rewards, std::vector<float>(rewards.size(), 1));
   EXPECT_EQ(rig.terminateds[0], 1);
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_EQ(rig.terminateds[0], 1);
   EXPECT_EQ(rig.rewards[0], 0);
   EXPECT_EQ(Fall(rig), rewards);
@@ -79,7 +79,7 @@ TEST(CartPole, PaysMinusOneForAFallIfSuttonAndBartoAreAsked) {
   EXPECT_EQ(rewards.back(), -1);
   rewards.pop_back();
   EXPECT_EQ(rewards, std::vector<float>(rewards.size(), 0));
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_EQ(rig.rewards[0], -1);
 }
 
@@ -92,7 +92,7 @@ TEST(CartPole, RefusesWhatIsNoActionAndStaysAsItWas) {
        {std::pair{0.5F, "0.5"}, std::pair{-1.0F, "-1"}, std::pair{2.0F, "2"},
         std::pair{std::numeric_limits<float>::quiet_NaN(), "nan"}}) {
     rig.actions = {action};
-    const absl::Status status = rig.StepAll();
+    const absl::Status status = rig.Step();
     EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
     for (const char* fact : {"environment 0", "expected 0", found}) {
       EXPECT_TRUE(absl::StrContains(status.message(), fact)) << status;
@@ -101,8 +101,8 @@ TEST(CartPole, RefusesWhatIsNoActionAndStaysAsItWas) {
   }
   for (const float action : {0.0F, 1.0F}) {
     rig.actions = twin.actions = {action};
-    ASSERT_TRUE(rig.StepAll().ok());
-    ASSERT_TRUE(twin.StepAll().ok());
+    ASSERT_TRUE(rig.Step().ok());
+    ASSERT_TRUE(twin.Step().ok());
     EXPECT_EQ(rig.obs, twin.obs);
   }
 }
@@ -110,9 +110,9 @@ TEST(CartPole, RefusesWhatIsNoActionAndStaysAsItWas) {
 TEST(CartPole, IsTruncatedWhereItsUserSays) {
   EngineRig rig = Rig({.max_episode_steps = 2});
   ASSERT_TRUE(rig.ResetAll(0).ok());
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_EQ(rig.truncateds[0], 0);
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_EQ(rig.truncateds[0], 1);
   EXPECT_EQ(
       Rig({.max_episode_steps = 0}).schema().description.max_episode_steps, 0);

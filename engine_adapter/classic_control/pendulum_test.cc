@@ -30,7 +30,7 @@ EngineRig SteppedBy(float torque, absl::string_view options = "{}") {
   EngineRig rig = Rig(options);
   EXPECT_TRUE(rig.ResetAll(0).ok());
   rig.actions = {torque};
-  EXPECT_TRUE(rig.StepAll().ok());
+  EXPECT_TRUE(rig.Step().ok());
   return rig;
 }
 
@@ -75,7 +75,7 @@ TEST(Pendulum, StaysWithinItsLargestSpeed) {
   EngineRig rig = SteppedBy(2, R"({"g": 0})");
   float fastest = 0;
   for (int step = 0; step < 100; ++step) {
-    ASSERT_TRUE(rig.StepAll().ok());
+    ASSERT_TRUE(rig.Step().ok());
     fastest = std::max(fastest, rig.obs[2]);
   }
   EXPECT_EQ(fastest, 8);
@@ -93,10 +93,10 @@ TEST(Pendulum, FallsAsItsGravityAsks) {
 TEST(Pendulum, IsNoNumberAfterAnActionThatIsNoneUntilAReset) {
   EngineRig rig = SteppedBy(std::nanf(""));
   rig.actions = {0};
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_TRUE(std::isnan(rig.obs[0]));
   ASSERT_TRUE(rig.ResetAll(0).ok());
-  ASSERT_TRUE(rig.StepAll().ok());
+  ASSERT_TRUE(rig.Step().ok());
   EXPECT_EQ(rig.obs, SteppedBy(0).obs);
 }
 

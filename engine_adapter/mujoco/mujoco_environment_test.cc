@@ -18,9 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/mujoco/engine_rig.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"
 
 namespace {

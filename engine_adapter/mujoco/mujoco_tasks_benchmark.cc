@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "engine_adapter/mujoco/engine_rig.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/testing/engine_rig.h"
 
 namespace tandem {
 namespace {

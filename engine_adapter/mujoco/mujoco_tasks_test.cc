@@ -21,8 +21,8 @@
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/core/task_options.h"
 #include "engine_adapter/core/task_request.h"
-#include "engine_adapter/mujoco/engine_rig.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"
 
 namespace tandem {

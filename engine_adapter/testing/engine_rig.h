@@ -5,7 +5,7 @@
 //   EngineRig rig(MakeClassicControlEngine("Pendulum-v1", {}).value());
 //   ASSERT_TRUE(rig.ResetAll(/*first_seed=*/0).ok());
 //   rig.actions = {0.5F};
-//   ASSERT_TRUE(rig.StepAll().ok());
+//   ASSERT_TRUE(rig.Step().ok());
 
 #ifndef TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
 #define TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,21 +35,23 @@ class EngineRig {
     rewards.resize(envs);
     terminateds.resize(envs);
     truncateds.resize(envs);
-    for (uint32_t i = 0; i < envs; ++i) all_.push_back(i);
+    for (uint32_t i = 0; i < envs; ++i) {
+      all_.push_back(i);
+      requests_.push_back({.env = i, .seed = {}});
+    }
   }
 
   const EngineSchema& schema() const { return engine_->schema(); }
 
   // Environment i from first_seed + i; without one its stream goes on.
   absl::Status ResetAll(std::optional<uint64_t> first_seed = {}) {
-    std::vector<ResetRequest> requests;
-    for (const uint32_t i : all_) {
-      requests.push_back({.env = i, .seed = {}});
-      if (first_seed) requests.back().seed = *first_seed + i;
+    for (ResetRequest& request : requests_) {
+      request.seed.reset();
+      if (first_seed) request.seed = *first_seed + request.env;
     }
-    return engine_->Reset(requests, {.obs = obs, .infos = infos});
+    return engine_->Reset(requests_, {.obs = obs, .infos = infos});
   }
-  absl::Status StepAll() {
+  absl::Status Step() {
     return engine_->Step(all_, {.actions = actions,
                                 .obs = obs,
                                 .rewards = rewards,
@@ -57,17 +60,28 @@ class EngineRig {
                                 .infos = infos});
   }
 
- private:
-  std::unique_ptr<Engine> engine_;
-  std::vector<uint32_t> all_;
+  // Where an info's columns begin in a row; the row's length for an unknown
+  // one.
+  size_t Column(const std::string& info) const {
+    size_t column = 0;
+    for (const InfoField& field : schema().description.infos) {
+      if (field.name == info) break;
+      column += field.length.value_or(1);
+    }
+    return column;
+  }
 
- public:
   std::vector<float> actions;
   std::vector<float> obs;
   std::vector<double> infos;
   std::vector<float> rewards;
   std::vector<uint8_t> terminateds;
   std::vector<uint8_t> truncateds;
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::vector<uint32_t> all_;
+  std::vector<ResetRequest> requests_;
 };
 
 }  // namespace tandem
