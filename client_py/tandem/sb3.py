@@ -64,6 +64,7 @@ class SharedMemoryVecEnv(VecEnv):
         final_infos = infos.pop("final_info", {})
         for name in ("_final_obs", "_final_info"):
             infos.pop(name, None)
+        restarted = infos.pop("engine_restarted", None)
         each = _by_environment(infos, self.num_envs)
         if final_obs is not None:
             of_ended = _by_environment(final_infos, self.num_envs)
@@ -76,6 +77,9 @@ class SharedMemoryVecEnv(VecEnv):
                 }
         for index in np.flatnonzero(~dones):
             each[index]["TimeLimit.truncated"] = False
+        if restarted is not None:
+            for of_one in each:
+                of_one["engine_restarted"] = True
         return obs, rewards.astype(np.float32), dones, each
 
     def close(self) -> None:

@@ -1,6 +1,10 @@
 """The server's own flags; what all servers share is in engine_adapter/conformance."""
 
 import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +27,26 @@ def _error(*flags: str) -> tuple[int, str]:
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1, ended.stderr
     return ended.returncode, ended.stderr
+
+
+@contextmanager
+def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs a server, and sees it leave cleanly on SIGTERM."""
+    name = f"server_test_{uuid.uuid4().hex}"
+    server = subprocess.Popen([*launcher, _SERVER, f"--name={name}", *flags])
+    try:
+        deadline = time.monotonic() + _SECONDS
+        while not Path("/dev/shm", name).exists():
+            assert server.poll() is None and time.monotonic() < deadline, "it did not serve"
+            time.sleep(0.001)
+        yield server
+    finally:
+        # To what the launcher started, if it did not become the server.
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()
+        for pid in children or [str(server.pid)]:
+            subprocess.run(["kill", "-TERM", pid], check=True)
+        assert server.wait(_SECONDS) == 0
+    assert not Path("/dev/shm", name).exists()
 
 
 def test_lists_its_tasks() -> None:
@@ -87,6 +111,32 @@ def test_a_broken_model_fails_with_mujocos_words(tmp_path: Path) -> None:
     code, text = _error(f"--model={model}")
     assert code == 1
     assert "invalid keyword" in text and str(model) in text
+
+
+def test_models_come_from_the_assets_folder_and_nowhere_else(tmp_path: Path) -> None:
+    """A file that is there is taken, and one that is not is missed, though the package has it."""
+    (tmp_path / "half_cheetah.xml").write_text("<mujoco><nonsense/></mujoco>")
+    code, text = _error("--task=HalfCheetah-v5", f"--assets={tmp_path}")
+    assert code == 1 and f"{tmp_path}/half_cheetah.xml" in text and "nonsense" in text
+    code, text = _error("--task=Hopper-v5", f"--assets={tmp_path}")
+    assert code == 2 and "hopper.xml" in text and f"looked in {tmp_path})" in text
+
+
+def test_no_graphics_library_is_loaded() -> None:
+    """Nobody has asked for frames; a machine without a display must do."""
+    with _serving("--task=HalfCheetah-v5") as server:
+        mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
+    assert "libmujoco" in mapped
+    assert not any(library in mapped for library in ("libEGL", "libGL", "libOSMesa", "libX11"))
+
+
+def test_process_1_leaves_on_sigterm() -> None:
+    """As in a container, where a signal that nobody handles is not delivered."""
+    launcher = ("unshare", "--user", "--map-root-user", "--pid", "--fork")
+    if subprocess.run([*launcher, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine forbids user namespaces")
+    with _serving("--task=CartPole-v1", launcher=launcher):
+        pass
 
 
 if __name__ == "__main__":

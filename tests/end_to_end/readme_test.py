@@ -1,4 +1,4 @@
-"""The README's example, run as it stands."""
+"""The examples of the README and of the page on Gymnasium, run as they stand."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,22 @@ import pytest
 
 from tools.testing import pytest_main
 
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
+_EXAMPLES = [
+    (page, example)
+    for page in ("README.md", "docs/gymnasium.md")
+    for example in re.findall(r"```python\n(.*?)```", Path(page).read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
-def test_example_runs_and_prints_its_statistics(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("page", "example"), _EXAMPLES)
+def test_example_runs(page: str, example: str) -> None:
     """What a new user pastes first has to work."""
-    exec(compile(EXAMPLE, "README.md", "exec"), {})
-    printed = capfd.readouterr().out
-    assert "ClientStats(exchanges=1001" in printed
+    exec(compile(example, page, "exec"), {})
+
+
+def test_there_are_examples() -> None:
+    """In both pages; else the test above tries nothing."""
+    assert [page for page, _ in _EXAMPLES] == ["README.md", "docs/gymnasium.md", "docs/gymnasium.md"]
 
 
 if __name__ == "__main__":

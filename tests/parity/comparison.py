@@ -3,6 +3,7 @@
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ def compare(
     Raises:
       AssertionError: They differ; the message says where.
     """
+    # Gymnasium's MuJoCo would print its warnings, and write them to a MUJOCO_LOG.TXT in the current folder.
+    mujoco.set_mju_user_warning(lambda message: None)
     rng = np.random.default_rng(seed)
     counts = {"terminated": 0, "truncated": 0, "masked": 0}
     theirs = gymnasium.make_vec(

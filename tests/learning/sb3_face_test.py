@@ -1,0 +1,131 @@
+"""`as_sb3` against Stable-Baselines3's own DummyVecEnv; run by `tools/torch_test`, as it needs torch."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3 import DQN, PPO, SAC
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecEnv, VecFrameStack, VecMonitor, VecNormalize
+
+import tandem
+
+_ENVS = 3
+_TASKS = ["CartPole-v1", "Hopper-v5", "Reacher-v5"]
+_WRAPPERS = {
+    "none": lambda envs: envs,
+    "VecMonitor": VecMonitor,
+    "VecNormalize": VecNormalize,
+    "VecFrameStack": lambda envs: VecFrameStack(envs, 3),
+    "VecCheckNan": VecCheckNan,
+}
+
+
+def _dummy(task: str, **options: Any) -> VecEnv:
+    return DummyVecEnv([lambda: gymnasium.make(task, **options)] * _ENVS)
+
+
+def _ours(task: str, **options: Any) -> VecEnv:
+    return tandem.make_vec(task, _ENVS, **options).as_sb3()
+
+
+@pytest.mark.parametrize("wrapper", _WRAPPERS)
+@pytest.mark.parametrize("task", _TASKS)
+def test_gives_what_dummy_vec_env_gives(task: str, wrapper: str) -> None:
+    """Spaces, observations, rewards, dones, terminal observations, truncations, infos of steps and of resets."""
+    results = []
+    for make in (_dummy, _ours):
+        envs = _WRAPPERS[wrapper](make(task, max_episode_steps=40))
+        envs.seed(3)
+        envs.action_space.seed(4)
+        result: list[Any] = [envs.observation_space, envs.action_space, envs.num_envs, envs.reset()]
+        result.append([dict(infos) for infos in envs.reset_infos])
+        for _ in range(120):
+            result.append(envs.step(np.stack([envs.action_space.sample() for _ in range(_ENVS)])))
+            result.append([dict(infos) for infos in envs.reset_infos])
+        result.append(envs.reset())
+        results.append(result)
+        envs.close()
+    _assert_same(results[1], results[0])
+
+
+def _assert_same(found: Any, expected: Any) -> None:
+    assert isinstance(found, type(expected))
+    if isinstance(expected, (tuple, list)):
+        for one, other in zip(found, expected, strict=True):
+            _assert_same(one, other)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected.keys() - {"t"}:  # an episode's wall time
+            _assert_same(found[key], expected[key])
+    elif isinstance(expected, np.ndarray):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    elif isinstance(expected, (float, np.floating)):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(("algorithm", "task"), [(PPO, "Hopper-v5"), (SAC, "Pendulum-v1"), (DQN, "CartPole-v1")])
+def test_algorithms_train_evaluate_save_and_load(algorithm: Any, task: str, tmp_path: Path) -> None:
+    """On-policy and off-policy, continuous and discrete, with an evaluation beside the training."""
+    train, evaluate = VecMonitor(_ours(task)), VecMonitor(_ours(task))
+    short = {"n_steps": 64} if algorithm is PPO else {"learning_starts": 50}
+    agent = algorithm("MlpPolicy", train, seed=0, device="cpu", **short)
+    agent.learn(600, callback=EvalCallback(evaluate, eval_freq=100, n_eval_episodes=3, verbose=0))
+    agent.save(tmp_path / "agent")
+    again = algorithm.load(tmp_path / "agent", env=train, device="cpu")
+    mean, _ = evaluate_policy(again, evaluate, n_eval_episodes=3)
+    assert np.isfinite(mean)
+    train.close()
+    evaluate.close()
+
+
+def test_any_autoreset_mode_becomes_same_step() -> None:
+    """The engine stays the same."""
+    for mode in tandem.AutoresetMode:
+        envs = tandem.make_vec("Hopper-v5", _ENVS, autoreset_mode=mode, restart=True)
+        pid = envs.client.engine_pid
+        sb3 = envs.as_sb3()
+        sb3.seed(0)
+        sb3.reset()
+        ended = 0
+        for _ in range(100):
+            infos = sb3.step(np.ones((_ENVS, 3), np.float32))[3]
+            ended += sum("terminal_observation" in each for each in infos)
+        assert ended > 0 and envs.client.engine_pid == pid
+        sb3.close()
+
+
+def test_a_restarted_engine_truncates_everyone() -> None:
+    """So that Stable-Baselines3 takes up the episodes' values from their last observations."""
+    envs = tandem.make_vec("Hopper-v5", _ENVS, restart=True)
+    sb3 = envs.as_sb3()
+    sb3.reset()
+    obs = sb3.step(np.zeros((_ENVS, 3), np.float32))[0]
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    os.waitid(os.P_PID, envs.client.engine_pid, os.WEXITED | os.WNOWAIT)
+    _, _, dones, infos = sb3.step(np.zeros((_ENVS, 3), np.float32))
+    assert dones.all()
+    for each, last in zip(infos, obs, strict=True):
+        assert each["TimeLimit.truncated"] and each["engine_restarted"]
+        np.testing.assert_array_equal(each["terminal_observation"], last)
+    sb3.close()
+
+
+def test_what_an_engines_environments_cannot_do_says_so() -> None:
+    """Python methods and attributes of single environments."""
+    sb3 = _ours("CartPole-v1")
+    with pytest.raises(tandem.Unsupported, match="make_vec"):
+        sb3.set_attr("gravity", 1)
+    with pytest.raises(tandem.Unsupported, match="not Python objects"):
+        sb3.env_method("render")
+    assert sb3.get_attr("render_mode") == [None] * _ENVS
+    assert sb3.env_is_wrapped(gymnasium.Wrapper) == [False] * _ENVS
+    sb3.close()
