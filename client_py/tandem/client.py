@@ -1,16 +1,16 @@
 """`SharedMemoryClient`: a trainer's end of a region that it shares with a simulation engine."""
 
 import enum
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem import _native
+from tandem.arguments import integer, seconds
 from tandem.errors import ForkedChild, InvalidArgument
 
 Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
@@ -21,15 +21,15 @@ def _seeds(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indice
     if seed is None:
         return []
     if isinstance(seed, Sequence | np.ndarray):
-        seeds = [None if each is None else operator.index(each) for each in seed]
-        if len(seeds) != len(indices):
-            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seeds)}; nothing was sent")
-    else:
-        first = operator.index(seed)
-        seeds = [first + index for index in indices]
-    if wrong := [each for each in seeds if each is not None and not 0 <= each < 2**64]:
-        raise InvalidArgument(f"seed: expected 0 .. 2**64 - 1, found {wrong[0]}; nothing was sent")
-    return seeds
+        if len(seed) != len(indices):
+            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seed)}; nothing was sent")
+        return [None if each is None else _seed(each) for each in seed]
+    first = _seed(seed)
+    return [_seed(first + index) for index in indices]
+
+
+def _seed(value: SupportsIndex) -> int:
+    return integer("seed", value, 0, 2**64 - 1, "; nothing was sent")
 
 
 class AutoresetMode(enum.Enum):
@@ -124,6 +124,7 @@ class SharedMemoryClient:
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = _native.default_region_name() if name is None else name
+        timeout = seconds("timeout", timeout)
         self._native = _native.NativeClient(self._name, timeout, wait, mode)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._wait = timeout, wait

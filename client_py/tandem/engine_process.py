@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import IO, NoReturn, Self
 
 from tandem import _native, errors
+from tandem.arguments import integer, seconds
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
     ForkedChild,
-    InvalidArgument,
     NotReady,
     TandemError,
 )
@@ -86,12 +86,13 @@ def launch_engine(
       AlreadyAttached: Another engine serves a region of that name.
       InvalidArgument: A name, number or option that cannot be. What the task does not take is EngineStartFailed.
     """
-    if num_envs < 1 or threads < 0 or not timeout > 0:
-        raise InvalidArgument(
-            f"expected num_envs >= 1, threads >= 0 and timeout > 0, found {num_envs}, {threads} and {timeout}"
-        )
-    if max_episode_steps is not None and max_episode_steps < 0:
-        raise InvalidArgument(f"expected max_episode_steps >= 0 (0: no limit) or None, found {max_episode_steps}")
+    num_envs = integer("num_envs", num_envs, 1)
+    threads = integer("threads", threads, 0)
+    timeout = seconds("timeout", timeout)
+    if max_episode_steps is not None:  # 0: no limit
+        max_episode_steps = integer("max_episode_steps", max_episode_steps, 0)
+    if seed is not None:
+        seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     _native.check_region_name(name)

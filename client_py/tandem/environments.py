@@ -7,6 +7,7 @@ from copy import deepcopy
 import gymnasium
 from numpy.typing import DTypeLike
 
+from tandem.arguments import seconds
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import launch_engine
 from tandem.errors import InvalidArgument, Unsupported
@@ -79,13 +80,14 @@ def make_vec(
         raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
     if max_episode_steps == -1:  # as Gymnasium says it
         max_episode_steps = 0
+    timeout = seconds("timeout", timeout)
     launch = functools.partial(
         launch_engine,
         task,
         num_envs=num_envs,
         threads=threads,
         model=model,
-        timeout=start_timeout,
+        timeout=seconds("start_timeout", start_timeout),
         server=server,
         max_episode_steps=max_episode_steps,
         task_options=task_options,

@@ -110,7 +110,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         if isinstance(options, dict):
             # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
             options.pop("reset_mask", None)
-        if isinstance(seed, Sequence):
+        if isinstance(seed, Sequence | np.ndarray):
             if len(seed) != self.num_envs:
                 raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
             seed = [each for each, chosen in zip(seed, mask, strict=True) if chosen]
@@ -233,7 +233,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return self._client.obs.astype(self._dtype) if self._copy else self._client.obs
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
-        if unknown := sorted(set(options or ()) - {"reset_mask"}):
+        if not isinstance(options, Mapping | None):
+            raise InvalidArgument(f"options: expected None or a dict, found {options!r}; nothing was sent")
+        if unknown := sorted(set(options or ()) - {"reset_mask"}, key=str):
             raise InvalidArgument(f"options: expected nothing but 'reset_mask', found {unknown}; nothing was sent")
         if not options:
             return np.ones(self.num_envs, np.bool_)
@@ -279,9 +281,12 @@ def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> n
     float32 = np.dtype(np.float32)
     if asked is None:
         return of_task if copy else float32
-    dtype = np.dtype(asked)
+    try:
+        dtype = np.dtype(asked)
+    except TypeError:
+        dtype = np.dtype(object)
     if dtype not in (float32, np.dtype(np.float64)):
-        raise InvalidArgument(f"dtype: expected float32 or float64, found {dtype}")
+        raise InvalidArgument(f"dtype: expected float32 or float64, found {asked!r}")
     if not copy and dtype != float32:
         raise InvalidArgument(f"dtype: expected float32 with copy=False, as the region's own array is, found {dtype}")
     return dtype

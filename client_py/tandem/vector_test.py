@@ -198,6 +198,8 @@ _MASK = np.array([True, False, True])
         ({"seed": -1}, "-1"),
         ({"seed": 2**64}, str(2**64)),
         ({"seed": [1, 2]}, "3 seeds, found 2"),
+        ({"seed": 1.5}, "seed.*1.5"),
+        ({"options": 3}, "dict, found 3"),
         ({"options": {"reset_mask": [True, False, True]}}, "list"),
         ({"options": {"reset_mask": _MASK.astype(int)}}, "int64"),
         ({"options": {"reset_mask": _MASK[:2]}}, r"bool\[2\]"),
@@ -285,7 +287,14 @@ def test_ended_episodes_must_be_reset_when_autoreset_is_disabled() -> None:
         ({"autoreset_mode": 3}, "NextStep"),
         ({"dtype": np.float16}, "float16"),
         ({"dtype": np.float64, "copy": False}, "copy=False"),
+        ({"dtype": "nonsense"}, "nonsense"),
         ({"num_envs": 0}, "num_envs"),
+        ({"num_envs": "4"}, "num_envs.*'4'"),
+        ({"num_envs": 2.5}, "num_envs.*2.5"),
+        ({"threads": -1}, "threads"),
+        ({"max_episode_steps": 1.5}, "max_episode_steps"),
+        ({"timeout": "soon"}, "timeout.*'soon'"),
+        ({"start_timeout": -1}, "start_timeout"),
     ],
 )
 def test_make_vec_refuses_what_cannot_be(arguments: dict[str, Any], fact: str) -> None:

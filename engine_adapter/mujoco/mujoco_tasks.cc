@@ -112,8 +112,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
   schema->description.max_episode_steps =
       request.max_episode_steps.value_or(max_episode_steps);
 
-  // Before they are many, and the kernel has to kill somebody.
-  const uint64_t bytes = uint64_t{request.num_envs} * (*data)->nbuffer;
+  // Before they are many, and the kernel has to kill somebody. Of the arena's
+  // megabytes only what is used takes memory.
+  const mjData& tried = **data;
+  const uint64_t each =
+      sizeof(mjData) + tried.nbuffer + tried.maxuse_arena + tried.maxuse_stack;
+  const uint64_t bytes = request.num_envs * each;
   if (bytes > AvailableMemoryBytes()) {
     return MakeError(
         ErrorCode::kOutOfSharedMemory,
