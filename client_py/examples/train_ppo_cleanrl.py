@@ -1,4 +1,4 @@
-"""PPO with torch in one file, after CleanRL's manner: teaches HalfCheetah-v5 to run in about a minute.
+"""PPO with torch in one file, after CleanRL's manner: teaches HalfCheetah-v5 to run in half a minute.
 
 Proximal policy optimisation (Schulman and others, 2017) for continuous actions, over Gymnasium's vector environments
 and wrappers as they are: `make_envs` has the only line that names Tandem. Run it by tools/torch_python.
@@ -29,10 +29,10 @@ from torch.distributions import Normal
 
 import tandem
 
-ROLLOUT = 128  # steps of each environment between two updates
+ROLLOUT = 32  # steps of each environment between two updates
 EPOCHS = 10  # passes over a rollout
-MINIBATCH = 128
-LEARNING_RATE = 3e-4  # at first; falls linearly to 0
+MINIBATCH = 512
+LEARNING_RATE = 1e-3  # at first; falls linearly to 0
 GAMMA = 0.99
 LAMBDA = 0.95  # of the advantages (GAE)
 CLIP = 0.2  # of the policy's ratio
@@ -281,7 +281,7 @@ def main() -> None:
     parser.add_argument("--task", default="HalfCheetah-v5", help="one with continuous actions")
     parser.add_argument("--vector", choices=("tandem", "sync"), default="tandem", help="what steps the environments")
     parser.add_argument("--steps", type=int, default=300_000, help="of all environments together; whole rollouts")
-    parser.add_argument("--num_envs", type=int, default=16)
+    parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0, help="of the networks, the actions and the environments")
     parser.add_argument("--float64", action="store_true", help="leave observations and rewards unrounded")
     parser.add_argument("--out", type=Path, default=Path("ppo_cleanrl.json"), help="file for the curve")

@@ -59,7 +59,7 @@ def parse_arguments(arguments: Sequence[str] | None, scripts: Sequence[str]) -> 
         prog="tools/learning", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--task", default="HalfCheetah-v5")
-    parser.add_argument("--steps", type=int, default=300_000, help="of a training; 40000 for a short try")
+    parser.add_argument("--steps", type=int, default=300_000, help="of a training; 100000 for a short try")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], metavar="N")
     parser.add_argument("--scripts", nargs="+", choices=scripts, default=scripts)
     parser.add_argument("--float64", action="store_true", help="don't round what Gymnasium's own environments give")
