@@ -85,6 +85,7 @@ PYBIND11_MODULE(_native, module) {
            py::arg("timeout") = py::none())
       .def("close", &NativeClient::Close)
       .def("stats", &NativeClient::Stats)
+      .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
   Property(client, "obs", &RegionViews::obs);

@@ -145,6 +145,10 @@ void NativeClient::SendReset(
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
+void NativeClient::SetTimeout(double timeout_secs) {
+  timeout_secs_ = CheckedTimeout(timeout_secs, name_);
+}
+
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs =

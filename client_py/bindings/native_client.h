@@ -47,6 +47,9 @@ class NativeClient {
   // Legal while another thread is inside a call, but for Reconnect.
   ClientStats Stats() const;
 
+  // Of the calls that wait and are given no other; at first the constructor's.
+  void SetTimeout(double timeout_secs);
+
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }

@@ -100,6 +100,7 @@ class SharedMemoryClient:
         name: str | None = None,
         *,
         timeout: float = 10.0,
+        attach_timeout: float | None = None,
         wait: str = "adaptive",
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
     ) -> None:
@@ -107,7 +108,8 @@ class SharedMemoryClient:
 
         Args:
           name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
-          timeout: Seconds to wait, here and, unless told otherwise, in every later call that waits.
+          timeout: Seconds to wait in every call that waits, unless told otherwise.
+          attach_timeout: Seconds to wait here; None: `timeout`.
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own), "block" sleeps at once
             (leaves cores free), "adaptive" spins for as long as that has paid lately, then sleeps.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum does as well.
@@ -125,9 +127,11 @@ class SharedMemoryClient:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = _native.default_region_name() if name is None else name
         timeout = seconds("timeout", timeout)
-        self._native = _native.NativeClient(self._name, timeout, wait, mode)
+        attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
+        self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)
+        self._native.set_timeout(timeout)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
-        self._timeout, self._wait = timeout, wait
+        self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
         self._adopt_views()
 
     def _adopt_views(self) -> None:
@@ -260,7 +264,13 @@ class SharedMemoryClient:
           TandemError: As `close` and the constructor.
         """
         self.close()
-        return SharedMemoryClient(self._name, timeout=self._timeout, wait=self._wait, autoreset_mode=autoreset_mode)
+        return SharedMemoryClient(
+            self._name,
+            timeout=self._timeout,
+            attach_timeout=self._attach_timeout,
+            wait=self._wait,
+            autoreset_mode=autoreset_mode,
+        )
 
     def close(self) -> None:
         """Leaves the engine to the next client. Safe twice; views stay readable.

@@ -1,6 +1,7 @@
 """`make_vec`: Gymnasium's environments in an engine of their own."""
 
 import functools
+import inspect
 import os
 from copy import deepcopy
 
@@ -80,33 +81,60 @@ def make_vec(
         raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
     if max_episode_steps == -1:  # as Gymnasium says it
         max_episode_steps = 0
-    timeout = seconds("timeout", timeout)
+    timeout, start_timeout = seconds("timeout", timeout), seconds("start_timeout", start_timeout)
     launch = functools.partial(
         launch_engine,
         task,
         num_envs=num_envs,
         threads=threads,
         model=model,
-        timeout=seconds("start_timeout", start_timeout),
+        timeout=start_timeout,
         server=server,
         max_episode_steps=max_episode_steps,
         task_options=task_options,
     )
     mode = _autoreset_mode(autoreset_mode)
     engine = launch()
+    client = None
     try:
-        client = SharedMemoryClient(engine.name, timeout=timeout, wait=wait, autoreset_mode=mode)
+        client = SharedMemoryClient(
+            engine.name, timeout=timeout, attach_timeout=start_timeout, wait=wait, autoreset_mode=mode
+        )
         envs = (
-            RestartingVectorEnv(client, copy=copy, dtype=dtype, engine=engine, relaunch=lambda name: launch(name=name))
+            RestartingVectorEnv(
+                client,
+                engine=engine,
+                relaunch=lambda name: launch(name=name),
+                start_timeout=start_timeout,
+                copy=copy,
+                dtype=dtype,
+            )
             if restart
             else SharedMemoryVectorEnv(client, copy=copy, dtype=dtype, engine=engine)
         )
     except BaseException:
+        if client is not None:
+            client.close()
         engine.close()
         raise
     if (spec := gymnasium.registry.get(f"tandem/{task}")) is not None:
+        # What makes the same environments again.
+        given = {
+            "autoreset_mode": mode.value,
+            "copy": copy,
+            "dtype": dtype,
+            "threads": threads,
+            "restart": restart,
+            "timeout": timeout,
+            "start_timeout": start_timeout,
+            "wait": wait,
+            "server": server,
+        }
+        defaults = {name: parameter.default for name, parameter in inspect.signature(make_vec).parameters.items()}
+        defaults["autoreset_mode"] = AutoresetMode.NEXT_STEP.value
+        others = {name: value for name, value in given.items() if value != defaults[name]}
         envs.spec = deepcopy(spec)
-        envs.spec.kwargs.update(num_envs=num_envs, **task_options)
+        envs.spec.kwargs.update(num_envs=num_envs, **others, **task_options)
         if max_episode_steps is not None:
             envs.spec.max_episode_steps = max_episode_steps or None
     return envs

@@ -1,6 +1,7 @@
 """`RestartingVectorEnv`: environments that outlive their engine."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
-from tandem.errors import LayoutMismatch, PeerGone
-from tandem.infos import add_final, collect
+from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.infos import Mask, add_final, collect
 from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
 
 _log = logging.getLogger("tandem")
@@ -25,6 +26,14 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     The step that finds the engine dead shows every environment truncated, with reward 0 and the observation that was
     seen last, and has `infos["engine_restarted"]`. The next episodes begin as the autoreset mode says, from fresh
     random numbers. A reset that finds it dead resets every environment, whatever its mask.
+
+    From finding a death to telling it, every call goes on where an interrupt or an error stopped the last one:
+
+    | `_death` | `_untold` | means |
+    |---|---|---|
+    | None | False | the engine lives |
+    | set | True | it was found dead; whoever is called next starts it again |
+    | None | True | it was started again; the next results tell that, and nothing is sent until then |
     """
 
     def __init__(
@@ -33,6 +42,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         *,
         engine: EngineProcess,
         relaunch: Callable[[str], EngineProcess],
+        start_timeout: float = 30.0,
         copy: bool = True,
         dtype: DTypeLike | None = None,
     ) -> None:
@@ -42,6 +52,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
           client: As for `SharedMemoryVectorEnv`.
           engine: The one that the client is attached to.
           relaunch: Starts an equal engine that serves the region of the given name.
+          start_timeout: Seconds that a restarted engine may take to answer.
           copy: As for `make_vec`.
           dtype: As for `make_vec`.
 
@@ -50,12 +61,17 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         """
         super().__init__(client, copy=copy, dtype=dtype, engine=engine)
         self._relaunch = relaunch
-        self._seen: Obs = client.obs.astype(self._dtype)
-        # Found by `send`, to be told by `recv`.
-        self._death: PeerGone | None = None
+        self._start_timeout = start_timeout
+        self._described = client.description
         self._deaths_in_a_row = 0
+
+    def _attach(self, client: SharedMemoryClient) -> None:
+        super()._attach(client)
+        self._seen: Obs = client.obs.astype(self._dtype)
+        self._death: PeerGone | None = None
+        self._untold = False
         # Whose episode was cut short by a death and not yet followed by another.
-        self._cut_short = np.zeros(self.num_envs, np.bool_)
+        self._cut_short: Mask = np.zeros(self.num_envs, np.bool_)
 
     def reset(
         self,
@@ -75,14 +91,18 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
-        try:
-            obs, infos = super().reset(seed=seed, options=options)
-        except PeerGone as death:
-            self._revive(death)
-            obs, infos = super().reset(seed=seed)
-            self._tell(infos)
+        while True:
+            self._revive()
+            try:
+                obs, infos = super().reset(seed=seed, options=None if self._untold else options)
+                break
+            except PeerGone as death:
+                self._found_dead(death)
         self._answered(obs)
         self._cut_short &= ~self._resetting
+        if self._untold:
+            _tell(infos, self.num_envs)
+            self._untold = False
         return obs, infos
 
     def send(self, actions: ArrayLike) -> None:
@@ -94,12 +114,19 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
-        if self._cut_short.any() and not self._client.pending:
-            self._client.resets[self._cut_short] = 1
+        if self._untold:
+            self._as_floats(actions)  # refuses what cannot be
+            return
+        flags = self._flags()
+        flags[self._cut_short[: len(flags)]] = 1
         try:
             super().send(actions)
         except PeerGone as death:
-            self._death = death
+            self._found_dead(death)
+        except BaseException:
+            if not self._client.pending:
+                flags[:] = 0
+            raise
 
     def recv(self) -> StepResults:
         """As `SharedMemoryVectorEnv.recv`.
@@ -110,43 +137,66 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
-        try:
-            if self._death is not None:
-                raise self._death
-            results = super().recv()
-        except PeerGone as death:
-            self._revive(death)
-            return self._all_truncated()
-        self._answered(results[0])
-        self._cut_short[:] = False
-        return results
+        if not self._untold:
+            try:
+                results = super().recv()
+                self._answered(results[0])
+                self._cut_short &= ~self._resetting
+                return results
+            except PeerGone as death:
+                self._found_dead(death)
+        self._revive()
+        return self._all_truncated()
 
-    def _ended(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _flags(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The region's reset flags where the next step is to reset who was cut short; else nothing to write to."""
+        client = self._client
+        usable = not client.pending and not client.closed and os.getpid() == self._pid
+        if usable and client.autoreset_mode is AutoresetMode.NEXT_STEP and self._cut_short.any():
+            return client.resets
+        return np.zeros(0, np.uint8)
+
+    def _ended(self) -> Mask:
         return super()._ended() | self._cut_short
 
     def _answered(self, obs: Obs) -> None:
         self._deaths_in_a_row = 0
         np.copyto(self._seen, obs)
 
-    def _revive(self, death: PeerGone) -> None:
-        assert self._engine is not None
+    def _found_dead(self, death: PeerGone) -> None:
+        self._death = death
+        self._untold = True
         self._deaths_in_a_row += 1
-        if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:
-            raise PeerGone(
-                f"the engine died {self._deaths_in_a_row} times in a row without one answer in between; it is not "
-                f"started again. The last death: {death}"
-            ) from death
-        _log.warning("starting the engine of region %r again: %s", self._client.name, death)
-        described = self._client.description
-        self._engine.close()
-        self._engine = self._relaunch(self._client.name)
-        self._client.reconnect()
-        if self._client.description != described:
-            raise LayoutMismatch(
-                f"region {self._client.name!r}: expected the restarted engine's task to be as before, found another "
-                "description; was the program or a model file replaced? Make the environments anew"
-            )
-        self._death = None
+
+    def _revive(self) -> None:
+        """Starts the engine again if it was found dead. Stopped at any point, it begins anew when called again."""
+        assert self._engine is not None
+        while self._death is not None:
+            if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:
+                raise PeerGone(
+                    f"the engine died {self._deaths_in_a_row} times in a row without one answer in between; it is not "
+                    f"started again. The last death: {self._death}"
+                ) from self._death
+            _log.warning("starting the engine of region %r again: %s", self._client.name, self._death)
+            self._engine.close()
+            self._engine = self._relaunch(self._client.name)
+            try:
+                self._client.reconnect(self._start_timeout)
+            except (PeerGone, NotReady, StepTimeout) as error:
+                if self._engine.poll() is None:
+                    raise
+                self._found_dead(PeerGone(f"the engine died before it took its client: {error}"))
+                continue
+            except LayoutMismatch:
+                self._engine.close()
+                raise
+            if self._client.description != self._described:
+                self._engine.close()
+                raise LayoutMismatch(
+                    f"region {self._client.name!r}: expected the restarted engine's task to be as before, found "
+                    "another description; was the program or a model file replaced? Make the environments anew"
+                )
+            self._death = None
 
     def _all_truncated(self) -> StepResults:
         everybody = np.ones(self.num_envs, np.bool_)
@@ -158,9 +208,11 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         else:
             obs = self._seen.copy()
             self._cut_short[:] = True
-        self._tell(infos)
+        _tell(infos, self.num_envs)
+        self._untold = False
         return obs, np.zeros(self.num_envs), ~everybody, everybody, infos
 
-    def _tell(self, infos: dict[str, Any]) -> None:
-        infos["engine_restarted"] = np.ones(self.num_envs, np.bool_)
-        infos["_engine_restarted"] = np.ones(self.num_envs, np.bool_)
+
+def _tell(infos: dict[str, Any], num_envs: int) -> None:
+    infos["engine_restarted"] = np.ones(num_envs, np.bool_)
+    infos["_engine_restarted"] = np.ones(num_envs, np.bool_)

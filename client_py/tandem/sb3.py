@@ -27,7 +27,6 @@ class SharedMemoryVecEnv(VecEnv):
           envs: They are closed with this.
         """
         self._envs = envs
-        self.render_mode = None  # VecEnv's constructor asks
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata
 
@@ -37,11 +36,15 @@ class SharedMemoryVecEnv(VecEnv):
         Returns:
           Observations, [num_envs, obs_size].
         """
+        if any(self._options):
+            self._reset_options()
+            raise Unsupported(
+                "set_options: expected none, as an engine's environments take none at a reset, found some"
+            )
         # Those that `seed` did not set are None, which does not fall on anyone: random numbers go on.
         obs, infos = self._envs.reset(seed=self._seeds)
         self.reset_infos = _by_environment(infos, self.num_envs)
         self._reset_seeds()
-        self._reset_options()
         return obs
 
     def step_async(self, actions: np.ndarray[Any, Any]) -> None:

@@ -1,5 +1,6 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -68,7 +69,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self._dtype = _obs_dtype(self._task.observation_space.dtype, dtype, copy)
         self.num_envs = client.num_envs
         single = self._task.observation_space
-        self.single_observation_space = spaces.Box(single.low, single.high, single.shape, self._dtype.type)
+        low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
+        self.single_observation_space = spaces.Box(low, high, single.shape, self._dtype.type)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -78,8 +80,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self._client = client
         mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
-        # Who was or is reset rather than stepped by the last exchange.
+        self._pid = os.getpid()
+        # Of the last exchange, also while it is pending: who is reset rather than stepped; whether nobody is stepped.
         self._resetting: Mask = np.ones(self.num_envs, np.bool_)
+        self._resets_only = True
 
     @property
     def client(self) -> SharedMemoryClient:
@@ -107,19 +111,19 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TandemError: As `SharedMemoryClient.reset`.
         """
         mask = self._reset_mask(options)
-        if isinstance(options, dict):
-            # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
-            options.pop("reset_mask", None)
         if isinstance(seed, Sequence | np.ndarray):
             if len(seed) != self.num_envs:
                 raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
             seed = [each for each, chosen in zip(seed, mask, strict=True) if chosen]
+        if isinstance(options, dict):
+            # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
+            options.pop("reset_mask", None)
         if self._client.pending:
             try:
                 self._client.recv()
             except EngineFailed:
                 pass  # of what is dropped
-        self._resetting = mask
+        self._resetting, self._resets_only = mask, True
         self._client.reset(mask, seed=seed)
         return self._observe(), collect(self._task.infos, self._client.infos, np.zeros_like(mask), mask)
 
@@ -152,21 +156,24 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TandemError: As `step`, but for what happens while waiting.
         """
         floats = self._as_floats(actions)
-        ended = self._ended()
-        mode = self._client.autoreset_mode
-        if mode is AutoresetMode.DISABLED and ended.any():
-            raise InvalidArgument(
-                "expected no ended episode at a step with autoreset disabled, found environments "
-                f"{np.flatnonzero(ended)[:10].tolist()}; reset(options={{'reset_mask': mask}}) starts their next"
-            )
-        self._client.send(floats)
-        self._resetting = ended if mode is AutoresetMode.NEXT_STEP else np.zeros_like(ended)
+        client = self._client
+        if not client.pending and not client.closed:
+            ended = self._ended()
+            if client.autoreset_mode is AutoresetMode.DISABLED and ended.any():
+                raise InvalidArgument(
+                    "expected no ended episode at a step with autoreset disabled, found environments "
+                    f"{np.flatnonzero(ended)[:10].tolist()}; reset(options={{'reset_mask': mask}}) starts their next"
+                )
+            # Before it is sent: an interrupt may come at any time.
+            next_step = client.autoreset_mode is AutoresetMode.NEXT_STEP
+            self._resetting, self._resets_only = (ended if next_step else np.zeros_like(ended)), False
+        client.send(floats)
 
     def recv(self) -> StepResults:
         """Waits for the results of what was sent.
 
         Returns:
-          As `step`.
+          As `step`; of a reset that was interrupted, with rewards 0 and no flags.
 
         Raises:
           NoStepPending: Nothing was sent.
@@ -174,6 +181,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         client = self._client
         client.recv()
+        if self._resets_only:
+            nobody = np.zeros(self.num_envs, np.bool_)
+            infos = collect(self._task.infos, client.infos, nobody, self._resetting)
+            return self._observe(), np.zeros(self.num_envs), nobody, nobody.copy(), infos
         terminations = client.terminateds.astype(np.bool_)
         truncations = client.truncateds.astype(np.bool_)
         if client.autoreset_mode is not AutoresetMode.SAME_STEP:
@@ -217,7 +228,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Returns:
           A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
+
+        Raises:
+          InvalidArgument: They were made with copy=False: Stable-Baselines3 keeps observations across steps.
         """
+        if not self._copy:
+            raise InvalidArgument(
+                "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "
+                "keeps observations across steps. Leave copy=False out"
+            )
         from tandem.sb3 import SharedMemoryVecEnv
 
         if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:

@@ -63,21 +63,21 @@ def _is_running(pid: int) -> bool:
 
 def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
     """Each call says so, and close works."""
-    for during in ("send", "recv", "reset", "stopped step"):
+    for during in ("send", "recv", "reset", "stopped step", "stopped reset"):
         envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
         envs.reset(seed=0)
-        if during in ("recv", "stopped step"):
+        if during == "recv" or "stopped" in during:
             os.kill(envs.client.engine_pid, signal.SIGSTOP)  # lest it answers before it is killed
         if during == "recv":
             envs.send(_zeros(envs))
-        if during == "stopped step":
+        if "stopped" in during:
             threading.Timer(0.1, _kill, [envs]).start()
         else:
             _kill(envs)
         with pytest.raises(tandem.PeerGone):
             if during == "recv":
                 envs.recv()
-            elif during == "reset":
+            elif "reset" in during:
                 envs.reset()
             else:
                 envs.step(_zeros(envs))
@@ -99,7 +99,7 @@ def test_engine_killed_before_close() -> None:
 
 
 def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it served its region and before the client came; after the client came."""
+    """After it served its region and before the client came, or just then."""
 
     def launch_and_kill(*arguments: Any, **options: Any) -> tandem.EngineProcess:
         engine = tandem.launch_engine(*arguments, **options)
@@ -225,7 +225,9 @@ def _restart_once(mode: str, sent_before: bool) -> None:
     if mode == "Disabled":
         with pytest.raises(tandem.InvalidArgument, match="reset_mask"):
             envs.step(_zeros(envs))
-        envs.reset(options={"reset_mask": np.array([True, True, False])})
+        reset, _ = envs.reset(options={"reset_mask": np.array([True, True, False])})
+        assert not np.array_equal(reset[0], seen[0])
+        np.testing.assert_array_equal(reset[2], envs.client.obs[2])
         with pytest.raises(tandem.InvalidArgument, match=r"\[2\]"):
             envs.step(_zeros(envs))
         envs.reset(options={"reset_mask": np.array([False, False, True])})
@@ -238,6 +240,125 @@ def _restart_once(mode: str, sent_before: bool) -> None:
     assert infos["_x_velocity"].all() and "engine_restarted" not in infos
     envs.reset(seed=0)
     np.testing.assert_array_equal(envs.step(_zeros(envs))[0], seen)
+    envs.close()
+
+
+class _Interrupts:
+    """Raises KeyboardInterrupt once, before or after what is called."""
+
+    def __init__(self, call: Any, after: bool) -> None:
+        self._call, self._after = call, after
+        self.left = 1
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.left and not self._after:
+            self.left -= 1
+            raise KeyboardInterrupt
+        result = self._call(*arguments)
+        if self.left:
+            self.left -= 1
+            raise KeyboardInterrupt
+        return result
+
+
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("what", ["launch", "reconnect"])
+@pytest.mark.parametrize("then", ["step", "reset", "recv"])
+def test_an_interrupted_restart_goes_on_at_the_next_call(
+    monkeypatch: pytest.MonkeyPatch, then: str, what: str, after: bool, mode: str
+) -> None:
+    """The news is told once, and the new engine is not taken for dead."""
+    launches = []
+
+    def launch(name: str | None = None) -> tandem.EngineProcess:
+        launches.append(name)
+        return launch_trivial(name=name)
+
+    engine = launch()
+    client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode(mode))
+    relaunch = _Interrupts(launch, after) if what == "launch" else launch
+    if what == "reconnect":
+        monkeypatch.setattr(client, "reconnect", _Interrupts(client.reconnect, after))
+    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=relaunch)
+    zeros = np.zeros((2, 6), np.float32)
+    envs.step(zeros)
+    _kill(envs)
+    with pytest.raises(KeyboardInterrupt):
+        envs.step(zeros)
+    if then == "reset":
+        infos = envs.reset()[1]
+    else:
+        _, rewards, _, truncations, infos = envs.recv() if then == "recv" else envs.step(zeros)
+        assert truncations.all() and not rewards.any()
+    assert infos["engine_restarted"].all()
+    pid, started = client.engine_pid, len(launches)
+    if mode == "Disabled" and then != "reset":
+        envs.reset()
+    for _ in range(3):
+        _, _, _, truncations, infos = envs.step(zeros)
+        assert not truncations.any() and "engine_restarted" not in infos
+    assert (client.engine_pid, len(launches)) == (pid, started)
+    envs.close()
+
+
+def test_reset_outlives_several_deaths() -> None:
+    """As a step does; and gives up after as many."""
+    dying = 2
+
+    def launch(name: str | None = None) -> tandem.EngineProcess:
+        nonlocal dying
+        engine = launch_trivial(name=name)
+        if dying:
+            dying -= 1
+            os.kill(engine.pid, signal.SIGKILL)
+        return engine
+
+    engine = launch_trivial()
+    client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch, start_timeout=1)
+    _kill(envs)
+    assert envs.reset()[1]["engine_restarted"].all()
+    assert dying == 0
+    envs.step(np.zeros((2, 6), np.float32))
+    envs.close()
+
+
+def test_an_engine_of_another_task_is_refused() -> None:
+    """Again and again, and none is left running."""
+    engine = launch_trivial(obs_size=4)
+    client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    launched = []
+
+    def launch(name: str) -> tandem.EngineProcess:
+        launched.append(launch_trivial(name=name, obs_size=5))
+        return launched[-1]
+
+    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch)
+    _kill(envs)
+    for call in (envs.reset, lambda: envs.step(np.zeros((2, 6), np.float32))):
+        with pytest.raises(tandem.LayoutMismatch):
+            call()
+        assert launched[-1].poll() is not None
+    envs.close()
+
+
+def test_a_forked_child_writes_nothing_into_the_region() -> None:
+    """Not even a flag, on the way to its error."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, restart=True)
+    envs.reset()
+    _kill(envs)
+    envs.step(_zeros(envs))  # all are to be reset by the next step
+    child = os.fork()
+    if child == 0:
+        try:
+            envs.step(_zeros(envs))
+        except tandem.ForkedChild:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not envs.client.resets.any()
+    envs.step(_zeros(envs))
     envs.close()
 
 
@@ -286,13 +407,15 @@ def test_without_restart_a_death_is_an_error_with_the_engines_last_words() -> No
 def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
     """It is not dead, and may still answer; whoever waits decides."""
     engine = launch_trivial()
-    client = tandem.SharedMemoryClient(engine.name, timeout=0.05, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
+    client = tandem.SharedMemoryClient(
+        engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
+    )
     envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=lambda name: launch_trivial(name=name))
     actions = np.zeros((2, 6), np.float32)
     actions[0, 0] = HANG
     with pytest.raises(tandem.StepTimeout):
         envs.step(actions)
-    os.kill(engine.pid, signal.SIGKILL)
+    _kill(envs)
     assert envs.recv()[3].all()
     envs.close()
 

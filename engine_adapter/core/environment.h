@@ -33,7 +33,7 @@ struct StepOutcome {
 };
 
 // A call may throw what derives from std::exception; the environment has to be
-// fit for Reset then. Neither call may allocate.
+// fit for either call then. Neither may allocate.
 class Environment {
  public:
   virtual ~Environment() = default;

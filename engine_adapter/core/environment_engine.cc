@@ -74,16 +74,20 @@ void EnvironmentEngine::Guarded(uint32_t env, Call call) {
     call();
   } catch (const std::exception& error) {
     const std::lock_guard<std::mutex> lock(failure_mutex_);
-    if (failure_.empty()) {
-      failure_ = absl::StrCat("environment ", env, ": ", error.what());
+    if (failures_++ == 0 || env < failed_env_) {
+      failed_env_ = env;
+      failure_ = error.what();
     }
   }
 }
 
 absl::Status EnvironmentEngine::TakeFailure() {
   const std::lock_guard<std::mutex> lock(failure_mutex_);
-  if (failure_.empty()) return absl::OkStatus();
-  return MakeError(ErrorCode::kEngineFailed, std::exchange(failure_, ""));
+  const uint32_t failures = std::exchange(failures_, 0);
+  if (failures == 0) return absl::OkStatus();
+  std::string text = absl::StrCat("environment ", failed_env_, ": ", failure_);
+  if (failures > 1) absl::StrAppend(&text, " (and ", failures - 1, " more)");
+  return MakeError(ErrorCode::kEngineFailed, text);
 }
 
 }  // namespace tandem

@@ -28,7 +28,8 @@ namespace tandem {
 
 // An environment is truncated by the step that reaches max_episode_steps of the
 // schema's description, and by every later one until it is reset. What an
-// environment throws fails the exchange with kEngineFailed and its index.
+// environment throws fails the exchange with kEngineFailed; the text names the
+// first one by index, and how many more threw.
 class EnvironmentEngine final : public Engine {
  public:
   // `schema.num_envs` is taken from the number of environments.
@@ -59,8 +60,11 @@ class EnvironmentEngine final : public Engine {
   size_t info_size_;
   std::vector<Env> envs_;
   std::mutex failure_mutex_;
-  std::string failure_;  // guarded by failure_mutex_; "": none
-  ThreadPool pool_;      // last: its threads use all of the above
+  // Guarded by failure_mutex_, of this exchange.
+  uint32_t failures_ = 0;
+  uint32_t failed_env_ = 0;  // the lowest index
+  std::string failure_;      // its
+  ThreadPool pool_;          // last: its threads use all of the above
 };
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -119,11 +120,16 @@ TEST_P(EnvironmentEngineTest,
        WhatAnEnvironmentThrowsNamesItAndIsRecoveredFrom) {
   ASSERT_TRUE(Reset().ok());
   actions_[3] = kThrow;
-  const absl::Status status = Step();
+  absl::Status status = Step();
   EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
   EXPECT_TRUE(absl::StrContains(status.message(), "environment 3: fell over"))
       << status;
-  actions_[3] = 1;
+  actions_[1] = actions_[4] = kThrow;
+  status = Step();
+  EXPECT_TRUE(absl::StrContains(status.message(),
+                                "environment 1: fell over (and 2 more)"))
+      << status;
+  std::ranges::fill(actions_, 1.0F);
   EXPECT_TRUE(Reset().ok());
   EXPECT_TRUE(Step().ok());
 }

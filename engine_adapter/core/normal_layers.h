@@ -1,8 +1,8 @@
 // NormalLayers: 256 layers of equal area under the normal curve, with the very
 // numbers that NumPy's ziggurat uses.
 //
-// Data flow: the edge of the lowest layer -> the edges above it -> tables.
-// Ownership: one immutable table for the process, made at first use.
+// Data flow: constants -> EnvRandom::Normal.
+// Ownership: constants of the program.
 //
 //   const NormalLayers& layers = NormalLayers::Get();
 //   double x = static_cast<double>(bits) * layers.unit[i];
@@ -25,8 +25,6 @@ struct NormalLayers {
   static constexpr size_t kCount = 256;
   static constexpr double kTailStart = 3.6541528853610088;  // the lowest edge
 
-  // Thread-safe; neither allocates nor blocks but while another thread's first
-  // call makes the table.
   static const NormalLayers& Get();
 
   std::array<uint64_t, kCount> sure;   // integers below it: under the curve

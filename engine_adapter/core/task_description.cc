@@ -1,5 +1,6 @@
 #include "engine_adapter/core/task_description.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -39,11 +40,15 @@ json BoundsToJson(const std::vector<double>& bounds) {
 
 bool Fits(const Space& space, uint32_t size) {
   if (const auto* discrete = std::get_if<DiscreteSpace>(&space)) {
-    return discrete->n > 0 && size == 1;
+    // A float32 carries the action, and holds no larger integer for sure.
+    constexpr int64_t kMost = int64_t{1} << 24;
+    return discrete->n > 0 && discrete->n <= kMost && size == 1;
   }
   const auto& box = std::get<BoxSpace>(space);
   const auto fits = [&](const std::vector<double>& bounds) {
-    return bounds.size() == 1 || bounds.size() == size;
+    const auto is_nan = [](double bound) { return std::isnan(bound); };
+    return (bounds.size() == 1 || bounds.size() == size) &&
+           std::ranges::none_of(bounds, is_nan);
   };
   return fits(box.low) && fits(box.high);
 }
@@ -79,7 +84,8 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
         absl::StrCat("task description: expected spaces of ", obs_size,
                      " observations and ", act_size,
                      " actions, found others; a box has one bound or one for "
-                     "each element, a discrete space has one element"));
+                     "each element, none of them NaN, a discrete space has one "
+                     "element and at most 2^24 values"));
   }
   json infos = json::array();
   std::set<std::string> names;
@@ -101,7 +107,14 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
       {"action_space", SpaceToJson(description.action_space, act_size)},
       {"max_episode_steps", description.max_episode_steps},
       {"infos", infos}};
-  return all.dump();
+  try {
+    return all.dump();
+  } catch (const json::exception& error) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("task description: expected names in UTF-8, "
+                                  "found: ",
+                                  error.what()));
+  }
 }
 
 }  // namespace tandem

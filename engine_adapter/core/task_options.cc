@@ -1,5 +1,6 @@
 #include "engine_adapter/core/task_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,7 +21,12 @@ std::optional<double> NumberIn(const json& value) {
   return std::nullopt;
 }
 
+// Nested values are not written out: that would take a stack as deep as they.
 std::string Shortened(const json& value) {
+  const auto is_plain = [](const json& each) { return each.is_primitive(); };
+  if (value.is_object() || !std::ranges::all_of(value, is_plain)) {
+    return absl::StrCat("an ", value.type_name(), " of ", value.size());
+  }
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   constexpr size_t kLongest = 80;
   if (text.size() > kLongest) text = text.substr(0, kLongest) + " ...";
@@ -35,14 +41,19 @@ TaskOptions& TaskOptions::operator=(TaskOptions&&) noexcept = default;
 TaskOptions::~TaskOptions() = default;
 
 absl::StatusOr<TaskOptions> TaskOptions::Parse(absl::string_view text) {
-  json parsed =
-      json::parse(text, /*callback=*/nullptr, /*allow_exceptions=*/false);
+  json parsed;
+  std::string wrong = "no object";
+  try {
+    parsed = json::parse(text);
+  } catch (const json::exception& error) {
+    wrong = error.what();
+  }
   if (!parsed.is_object()) {
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("task options: expected a JSON object such as "
                      "{\"reset_noise_scale\": 0.1}, found '",
-                     text.substr(0, 80), "'"));
+                     text.substr(0, 80), "' (", wrong, ")"));
   }
   TaskOptions options;
   *options.given_ = std::move(parsed);
@@ -98,8 +109,11 @@ std::string TaskOptions::Text(const std::string& name,
                               const std::string& default_value) {
   const json* const value = Find(name);
   if (value == nullptr) return default_value;
-  if (value->is_string()) return value->get<std::string>();
-  Refuse(name, "a text");
+  if (value->is_string()) {
+    std::string text = value->get<std::string>();
+    if (text.find('\0') == std::string::npos) return text;
+  }
+  Refuse(name, "a text without NUL");
   return default_value;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -74,12 +75,30 @@ TEST(TaskOptions, NamesTheOptionTheExpectedAndTheFound) {
       {R"({"z_range": [2, 1]})", "lower one first"},
       {R"({"main_body": -1})", "index"},
       {R"({"main_body": null})", "null"},
+      {R"({"xml_file": "ant.xml\u0000x"})", "NUL"},
+      {R"({"z_range": [[1], 2]})", "array of 2"},
+      {R"({"z_range": {"low": 1}})", "object of 1"},
   };
   for (const auto& [text, fact] : kWrong) {
     const absl::Status status = AskAll(TaskOptions::Parse(text).value());
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
     EXPECT_TRUE(absl::StrContains(status.message(), fact)) << status;
   }
+}
+
+TEST(TaskOptions, NestingIsNoMatterOfTheStack) {
+  constexpr size_t kDepth = 1'000'000;
+  const std::string text = absl::StrCat(
+      "{\"weight\": ", std::string(kDepth, '['), std::string(kDepth, ']'), "}");
+  EXPECT_TRUE(absl::StrContains(
+      AskAll(TaskOptions::Parse(text).value()).message(), "an array of 1"));
+}
+
+TEST(TaskOptions, WhatIsNoJsonNamesThePlace) {
+  EXPECT_TRUE(absl::StrContains(
+      TaskOptions::Parse("{\"weight\": }").status().message(), "column 12"));
+  EXPECT_TRUE(absl::StrContains(
+      TaskOptions::Parse("{\"weight\": 1e400}").status().message(), "1e400"));
 }
 
 TEST(TaskOptions, AnUnknownOptionNamesTheKnownOnes) {

@@ -80,7 +80,8 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
   for (const std::string& folder : folders) {
     std::string path = absl::StrCat(folder, "/", xml_file);
     if (access(path.c_str(), R_OK) == 0) {
-      return ModelFile{.path = std::move(path), .is_asset = true};
+      return ModelFile{.path = std::move(path),
+                       .is_asset = assets_folder.empty()};
     }
   }
   return MakeError(
@@ -97,6 +98,12 @@ absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected a readable model file, found: ",
                                   strerrordesc_np(errno), " (", path, ")"));
+  }
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("expected a model file, found a folder (",
+                                  path, "); name a file in it"));
   }
   std::optional<MutedMujocoWarnings> muted;
   if (file.is_asset) muted.emplace();

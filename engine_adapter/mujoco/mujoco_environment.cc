@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/row_writer.h"
 
 namespace tandem {
@@ -21,6 +23,14 @@ auto ResettingOnError(const mjModel& model, mjData* data, const Call& call) {
     mj_resetData(&model, data);
     throw;
   }
+}
+
+// What follows would lie in columns of other names.
+void CheckCount(size_t found, size_t expected, const char* what) {
+  if (found == expected) return;
+  throw std::logic_error(absl::StrCat("expected a task that puts the same ",
+                                      expected, " ", what, " each time, found ",
+                                      found, "; mend the task"));
 }
 
 }  // namespace
@@ -48,6 +58,8 @@ StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
     TakeActions(actions);
     InfoWriter step_infos(row.infos.subspan(reset_infos_));
     const StepOutcome outcome = task_->Step(action_, data_.get(), step_infos);
+    CheckCount(step_infos.count(), row.infos.size() - reset_infos_,
+               "infos of a step");
     PutRow(row);
     return outcome;
   });
@@ -69,8 +81,10 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
 void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
   InfoWriter infos(row.infos.first(reset_infos_));
   task_->PutResetInfos(*data_, infos);
+  CheckCount(infos.count(), reset_infos_, "infos of a reset");
   ObsWriter obs(row.obs);
   task_->Observe(*data_, obs);
+  CheckCount(obs.count(), row.obs.size(), "observations");
 }
 
 }  // namespace tandem

@@ -25,9 +25,10 @@ namespace tandem {
 
 // Values that cannot be, as MuJoCo handles them: an action row with a NaN, an
 // infinity or a magnitude above 1e10 counts as a row of zeros; a state that
-// becomes such is reset to the model's initial state and the episode goes on.
-// Each is warned about once. An error of MuJoCo's is thrown on as MujocoError;
-// the environment is reset to the model's initial state.
+// becomes such is reset to the model's initial state, unless the model disables
+// that, and the episode goes on. Each is warned about once. An error of
+// MuJoCo's is thrown on as MujocoError; the environment is reset to the model's
+// initial state.
 class MujocoEnvironment final : public Environment {
  public:
   // `reset_infos` is how many of the infos' columns, the first, reset writes.

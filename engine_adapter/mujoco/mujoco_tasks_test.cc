@@ -229,7 +229,7 @@ TEST_F(MujocoTasksTest, RefusesAModelThatLacksWhatTheTaskNeeds) {
       {"a body named 'fingertip'", "arm"});
 }
 
-// Tasks read only what they have made sure of; an address sanitizer would see.
+// Tasks read only what they have made sure of.
 TEST_F(MujocoTasksTest, RunsOrRefusesAnyModel) {
   int ran = 0;
   for (const std::string joints :

@@ -12,6 +12,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -67,6 +68,7 @@ class InfoWriter {
     }
     for (const mjtNum value : values) Column(value);
   }
+  size_t count() const { return at_; }
 
  private:
   void Field(const char* name, NumberType type) {

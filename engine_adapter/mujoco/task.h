@@ -1,9 +1,8 @@
 // Task: what one task adds to a model: how an episode starts, what a step is,
 // what is observed, rewarded, and ends it.
 //
-// Data flow: model + state (mjData) + action -> state, reward, end, infos;
-// state
-// -> obs.
+// Data flow: model + state (mjData) + action -> state, reward, end, infos; and
+// state -> obs.
 // Ownership: all environments and threads share one Task, so every call is
 // const and works on the mjData it is given.
 //
@@ -22,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
@@ -65,6 +65,12 @@ class Task {
   // Of a step that led from one place to the other.
   double Velocity(double before, double after) const {
     return (after - before) / step_secs_;
+  }
+
+  // From the lower to the higher; neither is within.
+  using Range = std::pair<double, double>;
+  static bool IsWithin(double value, const Range& range) {
+    return range.first < value && value < range.second;
   }
 
   // x, y, z of a body's frame.

@@ -55,10 +55,10 @@ int TaskSetup::BodyOrIndex(const std::string& name_or_index) {
 
 void TaskSetup::Refuse(absl::string_view expected, absl::string_view found) {
   if (!status_.ok()) return;
-  status_ =
-      MakeError(ErrorCode::kInvalidArgument,
-                absl::StrCat("expected a model with ", expected, ", found ",
-                             found, "; change the model (", path_, ")"));
+  status_ = MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("expected a model with ", expected, ", found ", found,
+                   "; take another model, or another option (", path_, ")"));
 }
 
 }  // namespace tandem

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,15 +61,14 @@ class EngineRig {
                                 .infos = infos});
   }
 
-  // Where an info's columns begin in a row; the row's length for an unknown
-  // one.
+  // Where an info's columns begin in a row. Throws if there is no such info.
   size_t Column(const std::string& info) const {
     size_t column = 0;
     for (const InfoField& field : schema().description.infos) {
-      if (field.name == info) break;
+      if (field.name == info) return column;
       column += field.length.value_or(1);
     }
-    return column;
+    throw std::out_of_range("expected an info of the task, found " + info);
   }
 
   std::vector<float> actions;

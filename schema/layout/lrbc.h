@@ -145,8 +145,8 @@ struct LrbcHeader {
   uint64_t final_obs_offset;    // float32[num_envs, obs_size]
   uint64_t reset_seeds_offset;  // uint64[num_envs]
   // float64[num_envs, info_size] infos, the same again final_infos, and the
-  // task's description as JSON text, padded with NUL to the end; each on a
-  // kSectionAlignment from the first. 0: none.
+  // task's description as JSON text, to the end; each on a kSectionAlignment
+  // from the first. 0: none.
   uint64_t infos_offset;
   uint64_t infos_size;   // bytes of all three
   uint64_t flan_offset;  // 0: none

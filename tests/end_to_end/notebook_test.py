@@ -85,7 +85,7 @@ def test_an_interrupted_cell_leaves_engine_and_environments_usable(manager: Kern
     again = "print(np.array_equal(envs.reset(seed=0)[0], obs), envs.client.engine_pid == pid)"
     assert notebook.run(again) == ("True True\n", "")
 
-    stuck = 'os.kill(pid, signal.SIGSTOP)\nprint("stopped")\nenvs.step(actions)'
+    stuck = 'os.kill(pid, signal.SIGSTOP)\nenvs.send(actions)\nprint("stopped")\nenvs.recv()'
     assert notebook.run(stuck, interrupt_after="stopped")[1] == "KeyboardInterrupt"
     assert notebook.run("envs.step(actions)")[1] == "StepPending"
     assert notebook.run("os.kill(pid, signal.SIGCONT)\n" + again) == ("True True\n", "")

@@ -1,4 +1,4 @@
-"""The examples of the README and of the page on Gymnasium, run as they stand."""
+"""The examples of the READMEs and of the page on Gymnasium, run as they stand."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from tools.testing import pytest_main
 
 _EXAMPLES = [
     (page, example)
-    for page in ("README.md", "docs/gymnasium.md")
+    for page in ("README.md", "client_py/README.md", "docs/gymnasium.md")
     for example in re.findall(r"```python\n(.*?)```", Path(page).read_text(encoding="utf-8"), re.DOTALL)
 ]
 
@@ -21,8 +21,8 @@ def test_example_runs(page: str, example: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    """In both pages; else the test above tries nothing."""
-    assert [page for page, _ in _EXAMPLES] == ["README.md", "docs/gymnasium.md", "docs/gymnasium.md"]
+    """In each page; else the test above tries nothing."""
+    assert {page for page, _ in _EXAMPLES} == {"README.md", "client_py/README.md", "docs/gymnasium.md"}
 
 
 if __name__ == "__main__":

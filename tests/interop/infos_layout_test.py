@@ -41,6 +41,10 @@ def region() -> Iterator[SharedMemory]:
     assert server.wait(DEADLINE_SECS) == 0
 
 
+def _length(info: dict[str, Any]) -> int:
+    return 1 if info["length"] is None else info["length"]
+
+
 def test_infos_of_whole_episodes_are_gymnasiums(region: SharedMemory) -> None:
     """Of steps, of the last step of an episode, and of the reset that follows it in the same exchange."""
     assert region.buf is not None
@@ -55,16 +59,16 @@ def test_infos_of_whole_episodes_are_gymnasiums(region: SharedMemory) -> None:
 
     info_size, begin, size = field("<I", 668), field("<Q", 704), field("<Q", 712)
     part = -(-NUM_ENVS * info_size * 8 // ALIGNMENT) * ALIGNMENT
-    description = json.loads(bytes(data[begin + 2 * part : begin + size]).rstrip(b"\0"))
-    assert info_size == sum(info["length"] or 1 for info in description["infos"])
+    description = json.loads(bytes(data[begin + 2 * part : begin + size]))
+    assert info_size == sum(_length(info) for info in description["infos"])
 
     def check(part_offset: int, env: int, expected: dict[str, Any], at_reset: bool) -> None:
         row = list(array(part_offset, np.float64, NUM_ENVS, info_size)[env])
         found = {}
         for info in description["infos"]:
-            values = [row.pop(0) for _ in range(info["length"] or 1)]
+            values = [row.pop(0) for _ in range(_length(info))]
             if info["at_reset"] or not at_reset:
-                found[info["name"]] = values if info["length"] else values[0]
+                found[info["name"]] = values[0] if info["length"] is None else values
         assert found == pytest.approx(expected, rel=1e-9)
 
     envs = [gymnasium.make("Hopper-v5") for _ in range(NUM_ENVS)]

@@ -119,6 +119,20 @@ def test_a_restarted_engine_truncates_everyone() -> None:
     sb3.close()
 
 
+def test_views_and_options_are_refused() -> None:
+    """SB3 keeps observations across steps; and an engine takes no options at a reset."""
+    envs = tandem.make_vec("Hopper-v5", _ENVS, copy=False)
+    with pytest.raises(tandem.InvalidArgument, match="copy"):
+        envs.as_sb3()
+    envs.close()
+    sb3 = _ours("Hopper-v5")
+    sb3.set_options({"low": -1})
+    with pytest.raises(tandem.Unsupported, match="set_options"):
+        sb3.reset()
+    sb3.reset()
+    sb3.close()
+
+
 def test_what_an_engines_environments_cannot_do_says_so() -> None:
     """Python methods and attributes of single environments."""
     sb3 = _ours("CartPole-v1")

@@ -103,6 +103,7 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
         f"{info}/licenses/third_party/gymnasium/LICENSE",
         f"{info}/licenses/third_party/mujoco/LICENSE",
         f"{info}/licenses/third_party/mujoco/LICENSES_THIRD_PARTY.md",
+        f"{info}/licenses/third_party/nlohmann_json/copyright",
         f"{info}/licenses/third_party/pybind11/LICENSE",
     } <= modes.keys()
     assert not [path for path in modes if "test" in path]

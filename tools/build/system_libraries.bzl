@@ -56,7 +56,9 @@ def _link_options(ctx, files, package):
 
 def _system_library_repository_impl(ctx):
     _link_headers(ctx, ctx.attr.headers, ctx.attr.package)
-    ctx.file("BUILD.bazel", "".join([
+    notice = "notices/%s/copyright" % ctx.name
+    ctx.symlink("/usr/share/doc/%s/copyright" % ctx.attr.package, notice)
+    ctx.file("BUILD.bazel", _NOTICES % notice + "".join([
         _LIBRARY.format(name = name, linkopts = _link_options(ctx, files, ctx.attr.package))
         for name, files in ctx.attr.archives.items()
     ]))
@@ -72,6 +74,14 @@ system_library_repository = repository_rule(
     },
 )
 
+_NOTICES = """
+filegroup(
+    name = "notices",
+    srcs = ["%s"],
+    visibility = ["//visibility:public"],
+)
+"""
+
 _ABSEIL_LIBRARY = """
 # Debian's archives fit into executables only: they are not position-independent. What is linked into a shared object
 # (a Python module) takes the shared libraries, which Bazel sees as the position-independent archive. Both files are
@@ -85,12 +95,6 @@ cc_library(
     hdrs = glob(["include/**"]),
     includes = ["include"],
     linkopts = ["-lpthread"],
-    visibility = ["//visibility:public"],
-)
-
-filegroup(
-    name = "notices",
-    srcs = ["notices/abseil/copyright"],
     visibility = ["//visibility:public"],
 )
 """
@@ -109,7 +113,7 @@ def _abseil_repository_impl(ctx):
     ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
-    ctx.file("BUILD.bazel", _ABSEIL_LIBRARY)
+    ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
     for package, targets in _ABSEIL_PACKAGES.items():
         ctx.file("absl/%s/BUILD.bazel" % package, "".join([
             'alias(name = "%s", actual = "//:absl", visibility = ["//visibility:public"])\n' % target

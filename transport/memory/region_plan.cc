@@ -230,10 +230,11 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   if (end > kMaxRegionBytes) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrFormat("%d environments of %d + %d floats: expected a region "
-                        "of at most %d bytes, found %d; use fewer environments",
+        absl::StrFormat("%d environments of %d + %d floats and %d infos: "
+                        "expected a region of at most %d bytes, found %d; use "
+                        "fewer environments",
                         spec.num_envs, spec.obs_size, spec.act_size,
-                        kMaxRegionBytes, end));
+                        header.info_size, kMaxRegionBytes, end));
   }
   header.layout_crc32 = LayoutCrc(header);
   return header;

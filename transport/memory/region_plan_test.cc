@@ -117,14 +117,29 @@ TEST(RegionPlan, RefusesAForeignOrNewerRegionByItsFirstDifference) {
             absl::string_view::npos);
 }
 
+TEST(RegionPlan, RefusesADescriptionThatIsTooLong) {
+  RegionSpec spec = Spec(1, 1, 1);
+  spec.description.assign((size_t{64} << 20) + 1, ' ');
+  EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
+}
+
+RegionSpec WithInfos(uint32_t info_size, std::string description) {
+  RegionSpec spec = Spec(3, 17, 6);
+  spec.info_size = info_size;
+  spec.description = std::move(description);
+  return spec;
+}
+
 TEST(RegionPlan, NamesTheFieldInWhichARestartedEngineDiffers) {
-  const LrbcHeader before = Plan(Spec(3, 17, 6));
+  const LrbcHeader before = Plan(WithInfos(2, "{}"));
   EXPECT_TRUE(CheckSameSchema(before, before).ok());
   for (const auto& [spec, field] :
        std::vector<std::pair<RegionSpec, std::string>>{
            {Spec(4, 17, 6), "num_envs"},
            {Spec(3, 18, 6), "obs_size"},
-           {Spec(3, 17, 7), "act_size"}}) {
+           {Spec(3, 17, 7), "act_size"},
+           {WithInfos(3, "{}"), "info_size"},
+           {WithInfos(2, "{} "), "infos_size"}}) {
     const absl::Status status = CheckSameSchema(before, Plan(spec));
     EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch);
     EXPECT_NE(status.message().find(field), absl::string_view::npos) << status;
@@ -135,7 +150,14 @@ TEST(RegionPlan, NamesTheFieldInWhichARestartedEngineDiffers) {
 // the file, behind the header, and in no other section.
 void ExpectSectionsApart(const LrbcHeader& header) {
   const uint64_t envs = header.num_envs;
-  const std::vector<std::pair<uint64_t, uint64_t>> sections = {
+  // Two arrays, each from a multiple of 128 on, then the text.
+  const uint64_t infos = envs * header.info_size * 8;
+  const uint64_t final_infos_offset =
+      header.infos_offset + (infos + 127) / 128 * 128;
+  const uint64_t description_offset =
+      final_infos_offset + (infos + 127) / 128 * 128;
+  const uint64_t infos_end = header.infos_offset + header.infos_size;
+  std::vector<std::pair<uint64_t, uint64_t>> sections = {
       {header.obs_offset, envs * header.obs_size * 4},
       {header.act_offset, envs * header.act_size * 4},
       {header.rewards_offset, envs * 4},
@@ -147,6 +169,12 @@ void ExpectSectionsApart(const LrbcHeader& header) {
       {header.reset_seeds_offset, envs * 8},
       {header.cmd_s2c_offset, 128 + header.cmd_ring_size},
       {header.cmd_c2s_offset, 128 + header.cmd_ring_size}};
+  if (header.infos_offset != 0) {
+    ASSERT_GE(infos_end, description_offset);
+    sections.push_back({header.infos_offset, infos});
+    sections.push_back({final_infos_offset, infos});
+    sections.push_back({description_offset, infos_end - description_offset});
+  }
   std::vector<bool> taken(header.region_size, false);
   for (const auto& [offset, bytes] : sections) {
     ASSERT_GE(offset, 4096u);
@@ -163,6 +191,8 @@ void ExpectSectionsApart(const LrbcHeader& header) {
 TEST(RegionPlan, WhateverPassesTheCheckIsSafeToUse) {
   RegionSpec spec = Spec(5, 3, 2);
   spec.ring_bytes = 64;
+  spec.info_size = 3;
+  spec.description = "{}";
   const LrbcHeader good = Plan(spec);
   ExpectSectionsApart(good);
   std::mt19937 random(11);

@@ -32,14 +32,14 @@ def check_limits() -> Findings:
 
 def check_memory() -> Findings:
     """Is there memory, also under the control group's limit, against which /dev/shm counts?"""
+    available = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
+    free = int(available[1]) * 1024 if available else 0
     found = memory_limit()
     if found is None:
-        available = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
-        free = int(available[1]) * 1024 if available else 0
         text = f"{size(free)} available, no limit by a control group"
     else:
         limit, used = found
-        free = max(0, limit - used)
+        free = min(free, max(0, limit - used))
         text = f"a control group's limit of {size(limit)}, {size(used)} of it used; what lies in /dev/shm counts"
     if free < _COMFORT_BYTES:
         yield warn("memory", text, "fewer environments, or more memory; in Docker: --memory")

@@ -113,7 +113,7 @@ def check_regions() -> Findings:
             yield warn(
                 about,
                 f"{name} cannot be judged: {engine}",
-                shlex.join(["rm", f"{_SHM}/{name}", f"{_SHM}/.{name}.tandem"]),
+                "if no engine of yours serves it: " + shlex.join(["rm", f"{_SHM}/{name}", f"{_SHM}/.{name}.tandem"]),
             )
     if dead:
         yield warn(

@@ -65,12 +65,6 @@ class Hopper final : public Task {
   }
 
  private:
-  using Range = std::pair<double, double>;
-
-  static bool IsWithin(double value, const Range& range) {
-    return range.first < value && value < range.second;
-  }
-
   bool IsHealthy(const mjData& data) const {
     const auto is_healthy = [&](mjtNum value) {
       return IsWithin(value, healthy_state_range_);

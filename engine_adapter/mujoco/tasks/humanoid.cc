@@ -55,8 +55,7 @@ class Humanoid final : public Task {
     const double x_velocity = Velocity(x_before, MassCenter(*data, 0));
     const double y_velocity = Velocity(y_before, MassCenter(*data, 1));
 
-    const bool healthy = healthy_z_range_.first < data->qpos[2] &&
-                         data->qpos[2] < healthy_z_range_.second;
+    const bool healthy = IsWithin(data->qpos[2], healthy_z_range_);
     const double forward = forward_reward_weight_ * x_velocity;
     const double survive = healthy ? healthy_reward_ : 0;
     const double ctrl_cost =
@@ -95,7 +94,7 @@ class Humanoid final : public Task {
   std::pair<double, double> contact_cost_range_;
   double healthy_reward_;
   bool terminate_when_unhealthy_;
-  std::pair<double, double> healthy_z_range_;
+  Range healthy_z_range_;
   double reset_noise_scale_;
   double total_mass_;
 };

@@ -63,12 +63,6 @@ class Walker2d final : public Task {
   }
 
  private:
-  using Range = std::pair<double, double>;
-
-  static bool IsWithin(double value, const Range& range) {
-    return range.first < value && value < range.second;
-  }
-
   double forward_reward_weight_;
   float ctrl_cost_weight_;
   double healthy_reward_;
