@@ -126,6 +126,8 @@ class SharedMemoryClient:
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = _native.default_region_name() if name is None else name
+        if not isinstance(self._name, str) or not isinstance(wait, str):
+            raise InvalidArgument(f"expected name and wait to be texts, found {self._name!r} and {wait!r}")
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)

@@ -1,17 +1,18 @@
 """`launch_engine`: an engine in a process of its own, which leaves when its launcher does."""
 
+import contextlib
+import errno
 import fcntl
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NoReturn, Self
+from typing import NoReturn, Self
 
 from tandem import _native, errors
 from tandem.arguments import integer, seconds
@@ -142,10 +143,17 @@ class EngineProcess:
         self._name = name
         self._command = command
         self._launcher_pid = os.getpid()
-        # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has no
-        # name, and goes with its last user.
-        self._log = tempfile.TemporaryFile()
-        engine_end, launcher_end = _pipe()
+        try:
+            # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has
+            # no name, and goes with its last user.
+            self._log = os.memfd_create("tandem-engine-log")
+            # Before `_stop` is: they are called the other way round.
+            close_log = weakref.finalize(self, os.close, self._log)
+            engine_end, launcher_end = _pipe()
+        except OSError as error:
+            raise EngineStartFailed(
+                f"expected room for an engine's log and pipe, found none: {error.strerror}; raise `ulimit -n`"
+            ) from error
         _launcher_pipes.add(launcher_end)
         try:
             self._process = subprocess.Popen(
@@ -160,12 +168,13 @@ class EngineProcess:
         except BaseException as error:
             # Also an interrupt: whatever was started by then leaves as the pipe closes.
             _close_pipe(launcher_end)
-            self._log.close()
+            close_log()
             if not isinstance(error, OSError):
                 raise
+            limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
-                f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; build "
-                f"it, or set {_SERVER_VARIABLE}"
+                f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
+                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {_SERVER_VARIABLE}")
             ) from error
         finally:
             os.close(engine_end)
@@ -284,11 +293,15 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, owner:
 
 def _pipe() -> tuple[int, int]:
     """Makes a pipe whose ends are no standard streams, which Popen would replace; returns its two ends."""
-    ends = []
-    for end in os.pipe():
-        ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
-        os.close(end)
-    return ends[0], ends[1]
+    with contextlib.ExitStack() as low, contextlib.ExitStack() as made:
+        pipe, ends = os.pipe(), []
+        for end in pipe:
+            low.callback(os.close, end)
+        for end in pipe:
+            ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
+            made.callback(os.close, ends[-1])
+        made.pop_all()
+        return ends[0], ends[1]
 
 
 def _close_pipe(pipe: int) -> None:
@@ -303,11 +316,11 @@ def _engine_pid(name: str) -> int | None:
         return None
 
 
-def _tail(log: IO[bytes]) -> str:
+def _tail(log: int) -> str:
     """Reads the end of a log by its own offset: the engine shares the file's."""
-    size = os.fstat(log.fileno()).st_size
+    size = os.fstat(log).st_size
     start = max(0, size - _LOG_TAIL_BYTES)
-    lines = os.pread(log.fileno(), size - start, start).decode("utf-8", "backslashreplace").splitlines()
+    lines = os.pread(log, size - start, start).decode("utf-8", "backslashreplace").splitlines()
     return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
 
 

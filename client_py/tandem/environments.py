@@ -81,6 +81,10 @@ def make_vec(
         raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
     if max_episode_steps == -1:  # as Gymnasium says it
         max_episode_steps = 0
+    if (task is None) == (model is None):
+        raise InvalidArgument(f"expected either a task, such as 'Ant-v5', or a model, found {task!r} and {model!r}")
+    if isinstance(task, str):
+        task = task.removeprefix("tandem/")  # as Gymnasium's registry has it
     timeout, start_timeout = seconds("timeout", timeout), seconds("start_timeout", start_timeout)
     launch = functools.partial(
         launch_engine,

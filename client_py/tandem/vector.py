@@ -111,6 +111,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TandemError: As `SharedMemoryClient.reset`.
         """
         mask = self._reset_mask(options)
+        if isinstance(seed, np.ndarray) and seed.ndim == 0:
+            seed = seed.item()
         if isinstance(seed, Sequence | np.ndarray):
             if len(seed) != self.num_envs:
                 raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
@@ -230,6 +232,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
 
         Raises:
+          ModuleNotFoundError: There is no Stable-Baselines3.
           InvalidArgument: They were made with copy=False: Stable-Baselines3 keeps observations across steps.
         """
         if not self._copy:
@@ -237,7 +240,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
                 "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "
                 "keeps observations across steps. Leave copy=False out"
             )
-        from tandem.sb3 import SharedMemoryVecEnv
+        try:
+            from tandem.sb3 import SharedMemoryVecEnv
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3", name=error.name
+            ) from error
 
         if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:
             self._attach(self._client.replaced(AutoresetMode.SAME_STEP))

@@ -70,6 +70,10 @@ class EngineHost {
   // Thread-safe and async-signal-safe.
   void RequestStop() { side_.RequestStop(); }
 
+  // Takes the region's name away, for a process that is about to end without
+  // destroying its host. From any thread; does not wait for a step.
+  void RemoveName() const { side_.RemoveName(); }
+
   const EngineSide& side() const { return side_; }
 
  private:

@@ -12,10 +12,12 @@
 
 namespace tandem {
 
-LauncherWatch::LauncherWatch(int pipe_fd, std::function<void()> on_left)
+LauncherWatch::LauncherWatch(int pipe_fd, std::function<void()> on_left,
+                             std::function<void()> on_stuck)
     : pipe_(pipe_fd),
       stop_(eventfd(0, EFD_CLOEXEC)),
-      on_left_(std::move(on_left)) {
+      on_left_(std::move(on_left)),
+      on_stuck_(std::move(on_stuck)) {
   const BlockedSignals blocked;
   thread_ = std::thread([this] { Watch(); });
 }
@@ -47,6 +49,8 @@ void LauncherWatch::Watch() {
     // relaxed: a flag for people.
     left_.store(true, std::memory_order_relaxed);
     on_left_();
+    // No signal comes to this thread, so nothing cuts the time short.
+    if (poll(&fds[1], 1, kGraceMs) == 0) on_stuck_();
     return;
   }
 }

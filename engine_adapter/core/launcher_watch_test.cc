@@ -29,7 +29,8 @@ class LauncherWatchTest : public testing::Test {
 };
 
 TEST_F(LauncherWatchTest, TellsWhenTheOtherEndIsClosed) {
-  LauncherWatch watch(read_end_, [this] { left_.set_value(); });
+  LauncherWatch watch(
+      read_end_, [this] { left_.set_value(); }, [] {});
   EXPECT_FALSE(watch.HasLeft());
   write_end_.reset();
   left_.get_future().wait();
@@ -37,7 +38,8 @@ TEST_F(LauncherWatchTest, TellsWhenTheOtherEndIsClosed) {
 }
 
 TEST_F(LauncherWatchTest, ThrowsAwayWhatIsWritten) {
-  LauncherWatch watch(read_end_, [this] { left_.set_value(); });
+  LauncherWatch watch(
+      read_end_, [this] { left_.set_value(); }, [] {});
   ASSERT_EQ(write(write_end_.get(), "x", 1), 1);
   write_end_.reset();
   left_.get_future().wait();
@@ -45,10 +47,20 @@ TEST_F(LauncherWatchTest, ThrowsAwayWhatIsWritten) {
 
 TEST_F(LauncherWatchTest, EndsWhileTheLauncherLives) {
   {
-    const LauncherWatch watch(read_end_, [this] { left_.set_value(); });
+    const LauncherWatch watch(
+        read_end_, [this] { left_.set_value(); }, [] {});
   }
   EXPECT_EQ(left_.get_future().wait_for(std::chrono::seconds(0)),
             std::future_status::timeout);
+}
+
+TEST_F(LauncherWatchTest, TellsWhenNobodyStopped) {
+  std::promise<void> stuck;
+  LauncherWatch watch(
+      read_end_, [this] { left_.set_value(); }, [&] { stuck.set_value(); });
+  write_end_.reset();
+  left_.get_future().wait();
+  stuck.get_future().wait();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -140,6 +141,42 @@ std::string Describe(const EngineSchema& schema, const ServerOptions& options,
       side.mapping()->HugePageBytes() / 1024, getpid(), side.name());
 }
 
+// What the launcher's death does, whatever the main thread is at: loading
+// models, serving, or stuck in a step.
+class LauncherGuard {
+ public:
+  explicit LauncherGuard(int launcher_fd) {
+    if (launcher_fd >= 0) {
+      watch_.emplace(
+          launcher_fd, [this] { OnLeft(); }, [this] { OnStuck(); });
+    }
+  }
+  // Null: there is nothing to stop; the process may just end.
+  void Serving(EngineHost* host) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    host_ = host;
+  }
+  bool HasLeft() const { return watch_ && watch_->HasLeft(); }
+
+ private:
+  void OnLeft() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (host_ != nullptr) return host_->RequestStop();
+    LogLine("stopped: the launcher has left");
+    _exit(kExitStopped);
+  }
+  void OnStuck() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (host_ != nullptr) host_->RemoveName();
+    LogLine("stopped in the middle of a step: the launcher has left");
+    _exit(kExitFailed);
+  }
+
+  std::mutex mutex_;
+  EngineHost* host_ = nullptr;  // guarded by mutex_
+  std::optional<LauncherWatch> watch_;
+};
+
 // From engine to exit code, signals being handled already.
 int Serve(const EngineFactory& make_engine) {
   ServerOptions options;
@@ -165,6 +202,7 @@ int Serve(const EngineFactory& make_engine) {
                      "descriptor, found ",
                      launcher_fd, " (", strerrordesc_np(errno), ")")));
   }
+  LauncherGuard launcher(launcher_fd);
 
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
   if (!engine.ok()) return Report(engine.status());
@@ -181,23 +219,18 @@ int Serve(const EngineFactory& make_engine) {
        .log = LogLine});
   if (!host.ok()) return Report(host.status());
 
+  launcher.Serving(host->get());
   LogLine(Describe((*engine)->schema(), options, (*host)->side()));
-  bool launcher_left = false;
-  {
-    std::optional<LauncherWatch> launcher;
-    if (launcher_fd >= 0) {
-      launcher.emplace(launcher_fd, [&] { (*host)->RequestStop(); });
-    }
-    // relaxed: for the handler in this thread; see serving_host.
-    serving_host.store(host->get(), std::memory_order_relaxed);
-    if (stop_signal.load(std::memory_order_relaxed) != 0) {
-      (*host)->RequestStop();
-    }
-    (*host)->Run();
-    // relaxed: as above.
-    serving_host.store(nullptr, std::memory_order_relaxed);
-    launcher_left = launcher && launcher->HasLeft();
+  // relaxed: for the handler in this thread; see serving_host.
+  serving_host.store(host->get(), std::memory_order_relaxed);
+  if (stop_signal.load(std::memory_order_relaxed) != 0) {
+    (*host)->RequestStop();
   }
+  (*host)->Run();
+  // relaxed: as above.
+  serving_host.store(nullptr, std::memory_order_relaxed);
+  const bool launcher_left = launcher.HasLeft();
+  launcher.Serving(nullptr);
   host->reset();
   // relaxed: this thread's handler wrote it.
   const int signal_number = stop_signal.load(std::memory_order_relaxed);

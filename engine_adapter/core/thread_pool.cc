@@ -1,7 +1,9 @@
 #include "engine_adapter/core/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/wait/relax.h"
@@ -47,10 +49,21 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
 
 ThreadPool::ThreadPool(int threads) {
   const BlockedSignals blocked;
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  } catch (const std::system_error& error) {
+    const size_t made = workers_.size() + 1;
+    Stop();
+    throw std::system_error(
+        error.code(),
+        absl::StrCat("expected room for ", threads, " threads, found it for ",
+                     made, "; use fewer, or raise `ulimit -u`"));
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   // relaxed: published_ carries it.
   stopping_.store(true, std::memory_order_relaxed);
   // SYNC(pool.published): release; stopping_ before the number. seq_cst as in

@@ -36,7 +36,8 @@ namespace tandem {
 // undone, and from nothing nobody can claim.
 class ThreadPool {
  public:
-  // `threads` counts the caller; 1 or less: no other thread is made.
+  // `threads` counts the caller; 1 or less: no other thread is made. Throws
+  // std::system_error where the system has no more threads to give.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -59,6 +60,7 @@ class ThreadPool {
   using Call = void (*)(void* context, uint32_t index);
 
   void Run(uint32_t count, Call call, void* context);
+  void Stop();
   void Work();
   bool ClaimAndCall(uint32_t job);
 

@@ -1,5 +1,9 @@
 """The server's own flags; what all servers share is in engine_adapter/conformance."""
 
+import json
+import mmap
+import os
+import struct
 import subprocess
 import time
 import uuid
@@ -128,6 +132,45 @@ def test_no_graphics_library_is_loaded() -> None:
         mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
     assert "libmujoco" in mapped
     assert not any(library in mapped for library in ("libEGL", "libGL", "libOSMesa", "libX11"))
+
+
+def _launched(frame_skip: int) -> tuple["subprocess.Popen[str]", Path, int]:
+    """A server whose steps take their time, its region, and the pipe that keeps it."""
+    name = f"server_test_{uuid.uuid4().hex}"
+    engine_end, launcher_end = os.pipe()
+    options = json.dumps({"frame_skip": frame_skip})
+    server = subprocess.Popen(
+        [_SERVER, "--task=Hopper-v5", f"--name={name}", f"--task_options={options}", f"--launcher_fd={engine_end}"],
+        pass_fds=[engine_end],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(engine_end)
+    return server, Path("/dev/shm", name), launcher_end
+
+
+def test_leaves_with_its_launcher_while_it_loads() -> None:
+    """A model may take minutes."""
+    server, region, launcher_end = _launched(frame_skip=2_000_000_000)
+    os.close(launcher_end)
+    assert "launcher has left" in server.communicate(timeout=_SECONDS)[1]
+    assert server.returncode == 0 and not region.exists()
+
+
+def test_leaves_with_its_launcher_in_the_middle_of_a_step() -> None:
+    """Which goes on for longer than it is given to stop; the region goes, too."""
+    server, region, launcher_end = _launched(frame_skip=300_000)
+    deadline = time.monotonic() + _SECONDS
+    while not region.exists():
+        assert server.poll() is None and time.monotonic() < deadline, "it did not serve"
+        time.sleep(0.01)
+    with region.open("r+b") as file, mmap.mmap(file.fileno(), 4096) as header:
+        struct.pack_into("<Q", header, 256, 1)
+    time.sleep(0.1)  # so that it has begun; else it stops cleanly, which the code below tells
+    os.close(launcher_end)
+    assert "in the middle of a step" in server.communicate(timeout=_SECONDS)[1]
+    assert server.returncode == 1 and not region.exists()
+    assert not region.with_name(f".{region.name}.tandem").exists()
 
 
 def test_process_1_leaves_on_sigterm() -> None:

@@ -167,7 +167,11 @@ void OwnedRegion::RestoreName() const {
 }
 
 void OwnedRegion::Unlink() {
-  if (!std::exchange(linked_, false) || !IsOurs()) return;
+  if (std::exchange(linked_, false)) RemoveName();
+}
+
+void OwnedRegion::RemoveName() const {
+  if (!IsOurs()) return;
   struct stat file;
   if (fstat(file_.get(), &file) != 0) return;
   for (const std::string& link : {path_, spare_path_}) {

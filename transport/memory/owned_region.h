@@ -59,6 +59,10 @@ class OwnedRegion {
   // allocates nothing.
   void RestoreName() const;
 
+  // Takes its names away, as destruction does; nothing else is changed, and the
+  // client goes on. From any thread. Does nothing in a forked child.
+  void RemoveName() const;
+
   // False in a forked child, and once moved from.
   bool IsOurs() const;
   bool ClientAlive() const { return lock_.HeldByOther(kClientLockByte); }

@@ -108,6 +108,10 @@ class EngineSide {
   const StepArrays& arrays() const { return arrays_; }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
+  // Takes the region's name away, for a process that is about to end without
+  // destroying its side. From any thread.
+  void RemoveName() const { region_.RemoveName(); }
+
   const std::string& name() const { return region_.name(); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return region_.mapping();
