@@ -225,7 +225,9 @@ class EngineProcess:
         deadline = time.monotonic() + timeout
         while _engine_pid(self._name) != self.pid:
             if self.poll() is not None:
-                self._raise_start_failed(f"ended with exit code {self.poll()}", self.poll())
+                code = self.poll() or 0
+                ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
+                self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
                 self._raise_start_failed(f"did not serve region {self._name!r} within {timeout:g} s", None)
             time.sleep(_POLL_SECS)
