@@ -205,7 +205,9 @@ TEST(SessionThreads, SecondThreadInACallIsRefused) {
     }
   });
   uint64_t sent = 0;
-  for (int i = 0; i < 3000; ++i) {
+  // However long it takes: where cores are few, the other thread may be off its
+  // own while it is inside a call.
+  while (sent < 300) {
     const ErrorCode code = client.Send(std::vector<float>(kEnvs, 1));
     if (code == ErrorCode::kOk) ++sent;
   }
@@ -214,7 +216,6 @@ TEST(SessionThreads, SecondThreadInACallIsRefused) {
   if (client.pending()) {
     EXPECT_EQ(client.Recv(Deadline::After(60)), ErrorCode::kOk);
   }
-  EXPECT_GT(sent, 0);
   EXPECT_EQ(client.Stats().exchanges, sent);
   RecordProperty("refused", static_cast<int>(refused));
 }
