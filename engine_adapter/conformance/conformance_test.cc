@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/region_plan.h"
 #include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
 
@@ -136,6 +138,56 @@ TEST_F(EngineConformance, AClientFindsSizesAndAFirstObservation) {
   EXPECT_TRUE(AllFinite());
   EXPECT_EQ(Copy(arrays().rewards), Floats(kEnvs, 0));
   EXPECT_EQ(Copy(arrays().dones), Flags(kEnvs, 0));
+}
+
+TEST_F(EngineConformance, TheDescriptionFitsTheArrays) {
+  StartServer();
+  Attach();
+  const InfosPlan infos = InfosOf(client_->plan());
+  const std::string text(client_->mapping()->At<char>(infos.description),
+                         infos.description_bytes);
+  if (text.empty()) {
+    EXPECT_EQ(arrays().info_size, 0);
+    return;
+  }
+  const auto description = nlohmann::json::parse(text);
+  EXPECT_EQ(description.at("observation_space").at("shape").at(0),
+            arrays().obs_size);
+  uint32_t columns = 0;
+  for (const auto& info : description.at("infos")) {
+    const auto& length = info.at("length");
+    columns += length.is_null() ? 1 : length.get<uint32_t>();
+  }
+  EXPECT_EQ(columns, arrays().info_size);
+}
+
+// What an episode's last step told is final_infos with the one mode and infos
+// with the other.
+TEST_F(EngineConformance, SameStepKeepsTheLastInfos) {
+  std::vector<double> last[2];
+  for (const AutoresetMode mode :
+       {AutoresetMode::kSameStep, AutoresetMode::kNextStep}) {
+    ServeEpisodes(2, mode);
+    Reset({0, 1, 2}, 7);
+    Step(0);
+    Step(1);
+    const bool same_step = mode == AutoresetMode::kSameStep;
+    last[same_step] = Copy(same_step ? arrays().final_infos : arrays().infos);
+    TearDown();
+  }
+  EXPECT_EQ(last[0], last[1]);
+}
+
+TEST_F(EngineConformance, AResetLeavesTheInfosOfTheOthersAlone) {
+  StartServer();
+  Attach();
+  Step();
+  const std::vector<double> before = Copy(arrays().infos);
+  Reset({0}, 7);
+  const std::vector<double> after = Copy(arrays().infos);
+  const auto others = static_cast<ptrdiff_t>(arrays().info_size);
+  EXPECT_TRUE(std::equal(before.begin() + others, before.end(),
+                         after.begin() + others));
 }
 
 TEST_F(EngineConformance, AStepStepsEveryEnvironment) {
