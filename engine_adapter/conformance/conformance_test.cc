@@ -2,6 +2,9 @@
 //
 // The BUILD file instantiates the suite once for each server, by arguments that
 // suite_arguments.h explains.
+//
+// Length: one fixture and one short test for each rule; they are read one by
+// one.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
