@@ -106,8 +106,9 @@ Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes) {
   const long own_cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const auto cache =
       static_cast<uint64_t>(std::max({shared_cache, own_cache, 1L << 20}));
-  return frame_bytes > kSmallFrame && ring_bytes > cache ? Cache::kPast
-                                                         : Cache::kInto;
+  // Half of it: others use it as well.
+  return frame_bytes > kSmallFrame && ring_bytes > cache / 2 ? Cache::kPast
+                                                             : Cache::kInto;
 }
 
 }  // namespace tandem
