@@ -6,11 +6,15 @@ import types
 import pytest
 
 from tandem import client, engine_process, environments, task_options, vector
+from tandem.fastlane import tiling, worker_environment, writer
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
 
-@pytest.mark.parametrize("module", [client, engine_process, environments, task_options, vector])
+_MODULES = [client, engine_process, environments, task_options, tiling, vector, worker_environment, writer]
+
+
+@pytest.mark.parametrize("module", _MODULES)
 def test_examples_work_as_shown(module: types.ModuleType) -> None:
     """And there are some."""
     results = doctest.testmod(module)
