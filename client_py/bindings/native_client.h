@@ -40,6 +40,10 @@ class NativeClient {
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
+  // A picture of what the engine draws, as things are: waits until it is drawn.
+  // (uint8[height, width, channels], the caller's own; its metadata as bytes).
+  // Unsupported if the engine draws nothing.
+  pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
   // On success views() are others.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();
@@ -47,6 +51,7 @@ class NativeClient {
   // Legal while another thread is inside a call, but for Reconnect.
   ClientStats Stats() const;
 
+  bool has_frames() const { return client_.has_frames(); }
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }

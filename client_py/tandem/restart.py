@@ -35,6 +35,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         relaunch: Callable[[str], EngineProcess],
         copy: bool = True,
         dtype: DTypeLike | None = None,
+        render_mode: str | None = None,
     ) -> None:
         """Takes over a client and its engine.
 
@@ -44,11 +45,12 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
           relaunch: Starts an equal engine that serves the region of the given name.
           copy: As for `make_vec`.
           dtype: As for `make_vec`.
+          render_mode: As for `make_vec`.
 
         Raises:
           TandemError: As `SharedMemoryVectorEnv`.
         """
-        super().__init__(client, copy=copy, dtype=dtype, engine=engine)
+        super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         self._relaunch = relaunch
         self._seen: Obs = client.obs.astype(self._dtype)
         # Found by `send`, to be told by `recv`.
