@@ -13,9 +13,9 @@ import mujoco
 import mujoco.egl
 import numpy as np
 import pytest
-import tandem
 from numpy.typing import NDArray
 
+import tandem
 from tools.testing import pytest_main
 
 _TASKS = sorted(task for task in tandem.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tandem
 from numpy.typing import NDArray
 
+import tandem
 from tests.frames.frame_watcher import FrameWatcher
 from tools.testing import pytest_main
 
