@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "schema/goldens/samples.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/ring/frame_reader.h"
@@ -317,25 +318,27 @@ TEST(FrameRing, CreateRefusesWhatCannotBe) {
   }
 }
 
-TEST(FrameRing, HoldsWhatDesignsExampleSays) {
-  const FrameGeometry geometry = {.width = 2, .height = 2, .capacity = 2};
-  FrameTestRing ring(geometry);
-  ASSERT_EQ(ring.bytes().size(), 136u);
+TEST(FrameRing, HoldsTheGoldensBytesAfterItsThreeFrames) {
+  FrameTestRing ring({.width = 2, .height = 2, .capacity = kSampleFlanSlots});
   FrameWriter writer = ring.Writer();
-  const auto seq_at = [&](size_t offset) {
-    uint64_t seq = 0;
-    std::memcpy(&seq, &ring.bytes()[offset], sizeof(seq));
-    return seq;
-  };
-  writer.Publish(MakeFrame(1, 12), {}, "");
-  EXPECT_EQ(seq_at(80), 4u);
-  writer.Publish(MakeFrame(2, 12), {}, "");
-  EXPECT_EQ(seq_at(108), 6u);
+  std::vector<std::byte> frame(kSampleFlanFrameBytes);
+  for (int number = 1; number <= 3; ++number) {
+    for (size_t i = 0; i < frame.size(); ++i) {
+      frame[i] = static_cast<std::byte>(16 * number + static_cast<int>(i));
+    }
+    writer.Publish(
+        frame,
+        {.last_reward = 1.5, .rolling_return = -20.25, .step_rate_hz = 1000},
+        "");
+  }
+  const std::vector<uint8_t> golden = SampleFlan();
+  ASSERT_EQ(ring.bytes().size(), golden.size());
+  EXPECT_EQ(std::memcmp(ring.bytes().data(), golden.data(), golden.size()), 0);
+  // And while a frame is written.
   writer.Loan();
-  EXPECT_EQ(seq_at(80), 7u);
-  writer.Publish(MakeFrame(3, 12), {}, "");
-  EXPECT_EQ(seq_at(80), 8u);
-  EXPECT_EQ(seq_at(108), 6u);
+  uint64_t seq = 0;
+  std::memcpy(&seq, &ring.bytes()[108], sizeof(seq));
+  EXPECT_EQ(seq, FlanSeqWriting(4));
 }
 
 }  // namespace
