@@ -100,7 +100,7 @@ def test_a_frame_says_what_it_shows() -> None:
             seen += 1
             if seen > 200 and frame.step_rate_hz > 0 and episodes > 0:
                 break
-        assert seen > 200
+        assert seen > 200 and frame is not None
         assert not frame.pixels[30:, 40:].any()  # the fourth place
         assert frame.pixels[:30].any()
 

@@ -89,6 +89,7 @@ void Sizes(benchmark::internal::Benchmark* row) {
       ->Args({480, 480})
       ->Args({640, 480})
       ->UseRealTime()
+      ->MeasureProcessCPUTime()
       ->Unit(benchmark::kMillisecond);
 }
 
@@ -96,6 +97,7 @@ void OneSize(benchmark::internal::Benchmark* row) {
   row->ArgNames({"width", "height"})
       ->Args({320, 240})
       ->UseRealTime()
+      ->MeasureProcessCPUTime()
       ->Unit(benchmark::kMillisecond);
 }
 
