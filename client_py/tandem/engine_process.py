@@ -19,6 +19,7 @@ from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
     ForkedChild,
+    InvalidArgument,
     NotReady,
     TandemError,
 )
@@ -123,6 +124,8 @@ def launch_engine(
         command.append(f"--max_episode_steps={max_episode_steps}")
     if seed is not None:
         command.append(f"--seed={seed}")
+    if frames is None and frame_envs is not None:
+        raise InvalidArgument(f"frame_envs: expected None without frames, found {frame_envs!r}; pass frames=(320, 240)")
     if frames is not None:
         command += _frame_flags(frames, frame_envs, frame_hz, frame_slots, frame_effects, frame_camera)
     engine = EngineProcess(name, [*command, *flags])

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/flags/flag.h"
+#include "transport/base/error.h"
 
 ABSL_FLAG(std::string, frames, "",
           "WIDTHxHEIGHT such as 320x240: draw environments in this size while "
@@ -26,7 +27,12 @@ namespace tandem {
 
 absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   const std::string size = absl::GetFlag(FLAGS_frames);
-  if (size.empty()) return std::nullopt;
+  if (size.empty()) {
+    if (absl::GetFlag(FLAGS_frame_envs).empty()) return std::nullopt;
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--frame_envs: expected --frames WIDTHxHEIGHT with it, "
+                     "found none");
+  }
   FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
                           .slots = absl::GetFlag(FLAGS_frame_slots)};
   absl::Status status = ParseFrameSize(size, &options);

@@ -1,13 +1,15 @@
 #include "engine_adapter/frames/run_statistics.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace tandem {
 namespace {
 
 bool AnySet(std::span<const uint8_t> flags) {
-  return std::ranges::any_of(flags, [](uint8_t flag) { return flag != 0; });
+  return flags[0] != 0 ||
+         std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) != 0;
 }
 
 }  // namespace

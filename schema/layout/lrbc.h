@@ -64,8 +64,9 @@ inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
 inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
 inline constexpr uint64_t kFeatureStepTimes = 4;
 inline constexpr uint64_t kFeatureInfos = 8;    // info_size, the infos section
-inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset, flan_size; only
-                                                // regions with frames have it
+inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
+                                                // frame_request and _answer;
+                                                // only regions with frames
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 

@@ -202,6 +202,8 @@ def test_render_refuses_what_cannot_be() -> None:
         tandem.make_vec("Hopper-v5", render_mode="rgb_array", frame_envs=[0])
     with pytest.raises(tandem.InvalidArgument, match="frames"):
         tandem.launch_engine("Hopper-v5", frames=(0, 10))
+    with pytest.raises(tandem.InvalidArgument, match="frame_envs"):
+        tandem.launch_engine("Hopper-v5", frame_envs="all")
 
 
 def test_render_belongs_between_steps() -> None:
