@@ -120,11 +120,14 @@ PYBIND11_MODULE(_native, module) {
       .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
            py::arg("seeds"))
+      .def("drawn_frame", &NativeClient::DrawnFrame,
+           py::arg("timeout") = py::none())
       .def("reconnect", &NativeClient::Reconnect,
            py::arg("timeout") = py::none())
       .def("close", &NativeClient::Close)
       .def("stats", &NativeClient::Stats)
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
+      .def_property_readonly("has_frames", &NativeClient::has_frames)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
   Property(client, "obs", &RegionViews::obs);

@@ -1,13 +1,17 @@
 #include "client_py/bindings/native_client.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/ring/frame_reader.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {
@@ -147,6 +151,38 @@ void NativeClient::SendReset(
 
 void NativeClient::SetTimeout(double timeout_secs) {
   timeout_secs_ = CheckedTimeout(timeout_secs, name_);
+}
+
+py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
+  const InCall in_call(this);
+  const double secs =
+      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
+  if (!client_.has_frames()) {
+    Raise(MakeError(ErrorCode::kUnsupported,
+                    absl::StrCat("region '", name_,
+                                 "': expected an engine that draws, found one "
+                                 "started without frames; start it with "
+                                 "--frames WIDTHxHEIGHT")),
+          name_);
+  }
+  const ErrorCode code =
+      WithoutGil([&] { return client_.AwaitFrame(Deadline::After(secs)); });
+  if (code != ErrorCode::kOk) RaiseCode(code);
+  RaiseWhatPythonRaised();
+  const LrbcHeader& plan = client_.plan();
+  absl::StatusOr<FrameReader> reader = FrameReader::Attach(
+      {client_.mapping()->At<std::byte>(plan.flan_offset), plan.flan_size});
+  if (!reader.ok()) Raise(reader.status(), name_);
+  const FrameGeometry& geometry = reader->geometry();
+  py::array_t<uint8_t> pixels(
+      {geometry.height, geometry.width, geometry.channels});
+  const std::span<std::byte> room = std::as_writable_bytes(
+      std::span(pixels.mutable_data(), static_cast<size_t>(pixels.size())));
+  Frame frame;
+  const FrameReader::Found found =
+      WithoutGil([&] { return reader->NewestTo(room, &frame); });
+  if (found != FrameReader::Found::kFrame) RaiseCode(ErrorCode::kBrokenPeer);
+  return py::make_tuple(std::move(pixels), py::bytes(frame.metadata));
 }
 
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {

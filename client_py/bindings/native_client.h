@@ -40,6 +40,10 @@ class NativeClient {
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
+  // A picture of what the engine draws, as things are: waits until it is drawn.
+  // (uint8[height, width, channels], the caller's own; its metadata as bytes).
+  // Unsupported if the engine draws nothing.
+  pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
   // On success views() are others.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();
@@ -50,6 +54,7 @@ class NativeClient {
   // Of the calls that wait and are given no other; at first the constructor's.
   void SetTimeout(double timeout_secs);
 
+  bool has_frames() const { return client_.has_frames(); }
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }

@@ -236,6 +236,24 @@ class SharedMemoryClient:
             )
         return indices
 
+    def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
+        """Has the engine draw its environments as they are now, and waits for the frame.
+
+        Args:
+          timeout: Seconds; None takes the client's own.
+
+        Returns:
+          uint8[height, width, 3], the caller's to keep, and the frame's metadata: JSON with "step", "envs", "rows",
+          "columns", "episodes" and, where drawing failed, "error" and "error_text".
+
+        Raises:
+          Unsupported: The engine was started without frames.
+          StepPending: An exchange was not received.
+          StepTimeout: No frame in time; the session goes on.
+          TandemError: As `step`.
+        """
+        return self._native.drawn_frame(timeout)
+
     def reconnect(self, timeout: float | None = None) -> None:
         """Leaves the session and attaches to the engine that now has the name, such as one started again.
 
@@ -356,6 +374,11 @@ class SharedMemoryClient:
     def final_infos(self) -> NDArray[np.float64]:
         """As `infos`, of the last step of ended episodes: where and when `final_obs` holds something."""
         return self._final_infos
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether the engine was started to draw: `drawn_frame` works, and viewers see something."""
+        return self._native.has_frames
 
     @property
     def num_envs(self) -> int:

@@ -9,10 +9,10 @@ import subprocess
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Literal, NoReturn, Self
 
 from tandem import _native, errors
 from tandem.arguments import integer, seconds
@@ -20,6 +20,7 @@ from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
     ForkedChild,
+    InvalidArgument,
     NotReady,
     TandemError,
 )
@@ -55,6 +56,12 @@ def launch_engine(
     task_options: Mapping[str, object] | None = None,
     max_episode_steps: int | None = None,
     seed: int | None = None,
+    frames: tuple[int, int] | str | None = None,
+    frame_envs: Sequence[int] | Literal["all"] | None = None,
+    frame_hz: float = 60.0,
+    frame_slots: int = 8,
+    frame_effects: Sequence[str] | Literal["all"] = (),
+    frame_camera: Literal["follow", "gymnasium"] = "follow",
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
     flags: tuple[str, ...] = (),
@@ -74,6 +81,14 @@ def launch_engine(
         paths, infinities, NumPy's numbers and arrays are fine.
       max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
       seed: Environment i starts from seed + i.
+      frames: (width, height) of an environment's picture, in pixels, or a text such as "320x240": MuJoCo environments
+        are drawn, side by side, while somebody looks; None: never.
+      frame_envs: Which environments are drawn, or "all"; None: the first four.
+      frame_hz: Frames a second at most; 0: only those that `render` asks for.
+      frame_slots: Frames that the region has room for.
+      frame_effects: Some of "shadows", "reflections" and "multisampling", or "all". Without a graphics card each costs
+        time: docs/frames.md.
+      frame_camera: "follow" goes along with what moves away, "gymnasium" stays, where Gymnasium's `render` has it.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
         package, else the one that was built beside it.
@@ -110,6 +125,10 @@ def launch_engine(
         command.append(f"--max_episode_steps={max_episode_steps}")
     if seed is not None:
         command.append(f"--seed={seed}")
+    if frames is None and frame_envs is not None:
+        raise InvalidArgument(f"frame_envs: expected None without frames, found {frame_envs!r}; pass frames=(320, 240)")
+    if frames is not None:
+        command += _frame_flags(frames, frame_envs, frame_hz, frame_slots, frame_effects, frame_camera)
     engine = EngineProcess(name, [*command, *flags])
     try:
         engine._wait_until_served(timeout)
@@ -117,6 +136,30 @@ def launch_engine(
         engine.close()
         raise
     return engine
+
+
+def _frame_flags(
+    frames: tuple[int, int] | str,
+    envs: Sequence[int] | str | None,
+    hz: float,
+    slots: int,
+    effects: Sequence[str] | str,
+    camera: str,
+) -> list[str]:
+    """Puts the frames' options into the program's words, which judges the values."""
+    if not isinstance(frames, str):
+        width, height = (integer("frames", side, 1) for side in frames)
+        frames = f"{width}x{height}"
+    if not isinstance(envs, str | None):
+        envs = ",".join(str(integer("frame_envs", env, 0)) for env in envs)
+    return [
+        f"--frames={frames}",
+        f"--frame_envs={envs or ''}",
+        f"--frame_hz={seconds('frame_hz', hz)}",
+        f"--frame_slots={integer('frame_slots', slots, 1)}",
+        f"--frame_effects={effects if isinstance(effects, str) else ','.join(effects)}",
+        f"--frame_camera={camera}",
+    ]
 
 
 class EngineProcess:

@@ -3,12 +3,14 @@
 import functools
 import inspect
 import os
+from collections.abc import Sequence
 from copy import deepcopy
+from typing import Literal
 
 import gymnasium
 from numpy.typing import DTypeLike
 
-from tandem.arguments import seconds
+from tandem.arguments import integer, seconds
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import launch_engine
 from tandem.errors import InvalidArgument, Unsupported
@@ -32,6 +34,11 @@ def make_vec(
     wait: str = "adaptive",
     server: str | os.PathLike[str] | None = None,
     render_mode: str | None = None,
+    width: int = 480,
+    height: int = 480,
+    frames: tuple[int, int] | str | None = None,
+    frame_envs: Sequence[int] | Literal["all"] | None = None,
+    frame_hz: float = 60.0,
     **task_options: object,
 ) -> SharedMemoryVectorEnv:
     """Starts an engine and returns its environments; `close`, or the end of this process, ends it.
@@ -66,7 +73,12 @@ def make_vec(
       start_timeout: Seconds that the engine may take to start.
       wait: How to wait for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
       server: The engine's program; see `launch_engine`.
-      render_mode: None: this version renders nothing.
+      render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it; needs a MuJoCo task.
+      width: Of what `render` returns, in pixels.
+      height: Likewise.
+      frames: Without a render mode: who looks at the run sees environments drawn in this size; see `launch_engine`.
+      frame_envs: Which ones; see `launch_engine`.
+      frame_hz: How often at most; see `launch_engine`.
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1.
 
     Returns:
@@ -75,10 +87,13 @@ def make_vec(
     Raises:
       EngineStartFailed: The engine did not start, as of an unknown task or option; the message has its words.
       InvalidArgument: An argument that cannot be.
-      Unsupported: A render mode.
+      Unsupported: A render mode that there is not.
     """
-    if render_mode is not None:
-        raise Unsupported(f"render_mode: expected None, as this version renders nothing, found {render_mode!r}")
+    if render_mode not in (None, "rgb_array"):
+        raise Unsupported(f"render_mode: expected None or 'rgb_array', found {render_mode!r}")
+    renders = render_mode is not None
+    if renders and (frames is not None or frame_envs is not None):
+        raise InvalidArgument("frames, frame_envs: expected None with a render mode, which draws every environment")
     if max_episode_steps == -1:  # as Gymnasium says it
         max_episode_steps = 0
     if (task is None) == (model is None):
@@ -96,6 +111,13 @@ def make_vec(
         server=server,
         max_episode_steps=max_episode_steps,
         task_options=task_options,
+        frames=(integer("width", width, 1), integer("height", height, 1)) if renders else frames,
+        frame_envs="all" if renders else frame_envs,
+        frame_hz=frame_hz,
+        # As Gymnasium's, to the pixel. `render` takes its frame at once, so that two are plenty.
+        frame_slots=2 if renders else 8,
+        frame_effects="all" if renders else (),
+        frame_camera="gymnasium" if renders else "follow",
     )
     mode = _autoreset_mode(autoreset_mode)
     engine = launch()
@@ -112,9 +134,10 @@ def make_vec(
                 start_timeout=start_timeout,
                 copy=copy,
                 dtype=dtype,
+                render_mode=render_mode,
             )
             if restart
-            else SharedMemoryVectorEnv(client, copy=copy, dtype=dtype, engine=engine)
+            else SharedMemoryVectorEnv(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         )
     except BaseException:
         if client is not None:
@@ -139,6 +162,8 @@ def make_vec(
         others = {name: value for name, value in given.items() if value != defaults[name]}
         envs.spec = deepcopy(spec)
         envs.spec.kwargs.update(num_envs=num_envs, **others, **task_options)
+        if renders:
+            envs.spec.kwargs.update(render_mode=render_mode, width=width, height=height)
         if max_episode_steps is not None:
             envs.spec.max_episode_steps = max_episode_steps or None
     return envs

@@ -45,6 +45,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         start_timeout: float = 30.0,
         copy: bool = True,
         dtype: DTypeLike | None = None,
+        render_mode: str | None = None,
     ) -> None:
         """Takes over a client and its engine.
 
@@ -55,11 +56,12 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
           start_timeout: Seconds that a restarted engine may take to answer.
           copy: As for `make_vec`.
           dtype: As for `make_vec`.
+          render_mode: As for `make_vec`.
 
         Raises:
           TandemError: As `SharedMemoryVectorEnv`.
         """
-        super().__init__(client, copy=copy, dtype=dtype, engine=engine)
+        super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         self._relaunch = relaunch
         self._start_timeout = start_timeout
         self._described = client.description

@@ -1,5 +1,6 @@
 """`SharedMemoryVecEnv`: the environments as Stable-Baselines3 wants them. Importing this imports torch."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -84,6 +85,14 @@ class SharedMemoryVecEnv(VecEnv):
             for of_one in each:
                 of_one["engine_restarted"] = True
         return obs, rewards.astype(np.float32), dones, each
+
+    def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
+        """Draws every environment.
+
+        Returns:
+          uint8[height, width, 3] for each; None for each without a render mode.
+        """
+        return self._envs.render() or [None] * self.num_envs
 
     def close(self) -> None:
         """Closes the environments, and their engine. Safe twice."""

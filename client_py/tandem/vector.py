@@ -15,6 +15,7 @@ from tandem.description import describe
 from tandem.engine_process import EngineProcess
 from tandem.errors import EngineFailed, InvalidAction, InvalidArgument
 from tandem.infos import Mask, add_final, collect
+from tandem.pictures import separate
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
@@ -48,6 +49,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         *,
         copy: bool = True,
         dtype: DTypeLike | None = None,
+        render_mode: str | None = None,
         engine: EngineProcess | None = None,
     ) -> None:
         """Takes over a client, and with it an engine if one is given: `close` closes both.
@@ -56,6 +58,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           client: Idle; its `autoreset_mode` is the environments'.
           copy: As for `make_vec`.
           dtype: As for `make_vec`.
+          render_mode: None, or "rgb_array" for an engine that draws all environments.
           engine: The one that the client is attached to.
 
         Raises:
@@ -74,12 +77,14 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.render_mode = render_mode
         self._attach(client)
 
     def _attach(self, client: SharedMemoryClient) -> None:
         self._client = client
         mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
-        self.metadata = {"render_modes": [], "autoreset_mode": mode}
+        render_modes = ["rgb_array"] if client.has_frames else []
+        self.metadata = {"render_modes": render_modes, "autoreset_mode": mode}
         self._pid = os.getpid()
         # Of the last exchange, also while it is pending: who is reset rather than stepped; whether nobody is stepped.
         self._resetting: Mask = np.ones(self.num_envs, np.bool_)
@@ -199,6 +204,26 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
                 final_obs = client.final_obs.astype(self._dtype, copy=False)
                 add_final(infos, ended, final_obs, self._task.infos, client.final_infos)
         return self._observe(), client.rewards.astype(np.float64), terminations, truncations, infos
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """Draws every environment as it is after the last step or reset, which takes milliseconds each.
+
+        Returns:
+          uint8[height, width, 3] for each environment, the caller's to keep: R, G, B, the top row first. Without a
+          render mode: None, with a warning, as by Gymnasium's own environments.
+
+        Raises:
+          Unsupported: The machine lacks what draws; the message names the packages.
+          StepPending: The last step was not received.
+          StepTimeout: No picture in time; nothing was lost.
+          TandemError: As `SharedMemoryClient.drawn_frame`.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                'render() was called without a render mode; make the environments with render_mode="rgb_array"'
+            )
+            return None
+        return separate(*self._client.drawn_frame(), self.num_envs)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Leaves the engine, and ends it if it is ours; `close` calls this.

@@ -331,10 +331,10 @@ def test_an_engine_that_cannot_start_says_why(task: str, options: dict[str, Any]
         tandem.make_vec(task, **options)
 
 
-def test_rendering_is_refused() -> None:
-    """In so many words."""
+def test_other_render_modes_are_refused() -> None:
+    """In so many words; what `render` returns is in tests/frames."""
     with pytest.raises(tandem.Unsupported, match="rgb_array"):
-        tandem.make_vec("Hopper-v5", render_mode="rgb_array")
+        tandem.make_vec("Hopper-v5", render_mode="human")
 
 
 def test_close_is_safe_twice_and_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "engine_adapter/core/task_description.h"
+#include "engine_adapter/frames/frame_source.h"
 
 namespace tandem {
 
@@ -79,6 +80,10 @@ class Engine {
   // Ended episodes go on until they are reset: the host decides when.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
+
+  // What draws the environments, or nullptr: this engine draws none. The
+  // engine's own, and the same each time.
+  virtual FrameSource* frames() { return nullptr; }
 };
 
 }  // namespace tandem

@@ -3,9 +3,38 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/frame_grid.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/error.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/ring/frame_writer.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
+namespace {
+
+absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
+                           FrameGeometry* geometry) {
+  FrameSource* const source = engine->frames();
+  if (source == nullptr) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--frames: expected a task that can be "
+                                  "drawn, found '",
+                                  engine->schema().task,
+                                  "', which cannot; leave the flag out"));
+  }
+  absl::Status status = CheckFrameOptions(options, engine->schema().num_envs);
+  if (!status.ok()) return status;
+  const FrameGrid grid = FrameGrid::Of(options);
+  *geometry = {.width = grid.FrameWidth(),
+               .height = grid.FrameHeight(),
+               .channels = FrameGrid::kChannels,
+               .capacity = options.slots,
+               .metadata_bytes = FrameThread::MetadataBytes(options)};
+  return source->Prepare(options);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
@@ -13,6 +42,11 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   absl::StatusOr<std::string> description =
       ToJson(schema.description, schema.obs_size, schema.act_size);
   if (!description.ok()) return description.status();
+  FrameGeometry frames = {.capacity = 0};
+  if (options.frames) {
+    absl::Status status = PrepareFrames(engine, *options.frames, &frames);
+    if (!status.ok()) return status;
+  }
   absl::StatusOr<EngineSide> side =
       EngineSide::Create(options.name,
                          {.num_envs = schema.num_envs,
@@ -20,13 +54,18 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                           .act_size = schema.act_size,
                           .task = schema.task,
                           .info_size = InfoSize(schema.description),
-                          .description = *std::move(description)},
+                          .description = *std::move(description),
+                          .frames = frames},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
   absl::Status status = host->runner_.ResetAll(host->options_.seed);
   if (!status.ok()) return status;
+  if (host->options_.frames) {
+    status = host->StartFrames(schema.num_envs);
+    if (!status.ok()) return status;
+  }
   status = host->side_.Open();
   if (!status.ok()) return status;
   return host;
@@ -35,9 +74,27 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
 EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
     : options_(std::move(options)),
       side_(std::move(side)),
-      runner_(engine, &side_.arrays()) {}
+      runner_(engine, &side_.arrays()),
+      frame_source_(engine->frames()) {}
 
-EngineHost::~EngineHost() { Stop(); }
+EngineHost::~EngineHost() {
+  Stop();
+  frames_.reset();
+}
+
+absl::Status EngineHost::StartFrames(uint32_t num_envs) {
+  absl::StatusOr<FrameWriter> writer =
+      FrameWriter::Create(side_.frame_ring(), side_.frame_geometry());
+  if (!writer.ok()) return writer.status();
+  frames_ = std::make_unique<FrameThread>(
+      frame_source_, *options_.frames, num_envs, *std::move(writer),
+      FrameThread::Links{
+          .watched = [this] { return side_.FramesWatched(); },
+          .call_stepper = [this] { side_.CallStepper(); },
+          .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
+          .log = [this](absl::string_view line) { Log(line); }});
+  return absl::OkStatus();
+}
 
 void EngineHost::Run() {
   // relaxed: a flag for people; nothing is read on the strength of it.
@@ -76,22 +133,12 @@ bool EngineHost::Poll() {
 
 void EngineHost::Serve(EngineEvent event) {
   switch (event) {
-    case EngineEvent::kExchange: {
-      fresh_ = false;
-      const absl::Status status =
-          runner_.Run(side_.kind(), side_.autoreset_mode());
-      if (status.ok()) {
-        side_.Publish();
-        if (!last_failure_.ok()) last_failure_ = absl::OkStatus();
-      } else {
-        side_.Fail(ErrorCode::kEngineFailed, status.message());
-        if (status != last_failure_) {
-          Log(absl::StrCat("step failed: ", status.message()));
-        }
-        last_failure_ = status;
-      }
+    case EngineEvent::kExchange:
+      Exchange();
       return;
-    }
+    case EngineEvent::kFrameWanted:
+      ServeFrames();
+      return;
     case EngineEvent::kClientArrived: {
       const absl::Status status =
           fresh_ ? absl::OkStatus() : runner_.ResetAll(std::nullopt);
@@ -101,6 +148,8 @@ void EngineHost::Serve(EngineEvent event) {
                       : MakeError(ErrorCode::kEngineFailed, status.message()));
       Log(status.ok() ? "client attached"
                       : absl::StrCat("client refused: ", status.message()));
+      if (frames_ != nullptr) frames_->Forget();
+      ServeFrames();
       return;
     }
     case EngineEvent::kClientLeft: {
@@ -109,6 +158,7 @@ void EngineHost::Serve(EngineEvent event) {
       Log(status.ok()
               ? "client left; environments reset"
               : absl::StrCat("client left; reset failed: ", status.message()));
+      ServeFrames();
       return;
     }
     case EngineEvent::kBrokenClient:
@@ -119,6 +169,37 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kStopRequested:
       return;
   }
+}
+
+void EngineHost::Exchange() {
+  fresh_ = false;
+  const absl::Status status = runner_.Run(side_.kind(), side_.autoreset_mode());
+  if (frames_ != nullptr) {
+    const StepArrays& arrays = side_.arrays();
+    frames_->Count(
+        {.stepped = side_.kind() == ExchangeKind::kStep,
+         .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
+         .resets = arrays.resets,
+         .rewards = arrays.rewards,
+         .dones = arrays.dones});
+  }
+  if (status.ok()) {
+    side_.Publish();
+    if (!last_failure_.ok()) last_failure_ = absl::OkStatus();
+  } else {
+    side_.Fail(ErrorCode::kEngineFailed, status.message());
+    if (status != last_failure_) {
+      Log(absl::StrCat("step failed: ", status.message()));
+    }
+    last_failure_ = status;
+  }
+  // Beside the client's own work, which has its results.
+  ServeFrames();
+}
+
+void EngineHost::ServeFrames() {
+  if (frames_ == nullptr) return;
+  frames_->Serve(side_.frame_seq(), side_.frame_request());
 }
 
 void EngineHost::Log(absl::string_view line) const {

@@ -26,6 +26,9 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/exchange_runner.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frames/frame_thread.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -41,13 +44,17 @@ class EngineHost {
     // chooses.
     std::optional<uint64_t> seed = {};
     EngineSide::Options side = {};
+    // Draws environments while somebody looks, on a thread of its own.
+    std::optional<FrameOptions> frames = {};
     // Told what happens, a line at a time: clients that come, leave, break.
+    // By the thread that serves, and by the one that draws.
     std::function<void(absl::string_view)> log = {};
   };
 
   // Resets every environment into a region of the name, then opens it to
   // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
-  // and the engine's own.
+  // and the engine's own; kInvalidArgument for frames that cannot be, or of an
+  // engine that draws none.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
   // Stops, then removes the region.
@@ -78,7 +85,10 @@ class EngineHost {
 
  private:
   EngineHost(Engine* engine, Options options, EngineSide side);
+  absl::Status StartFrames(uint32_t num_envs);
   void Serve(EngineEvent event);
+  void Exchange();
+  void ServeFrames();
   void Log(absl::string_view line) const;
 
   Options options_;
@@ -87,6 +97,8 @@ class EngineHost {
   bool fresh_ = true;  // nothing was stepped since the last reset of all
   // Of the last exchange; logged once for any number of equal ones in a row.
   absl::Status last_failure_;
+  FrameSource* frame_source_;
+  std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.
   std::atomic<bool> running_{false};

@@ -11,9 +11,10 @@ namespace tandem {
 
 EnvironmentEngine::EnvironmentEngine(
     EngineSchema schema, std::vector<std::unique_ptr<Environment>> environments,
-    int threads)
+    int threads, std::unique_ptr<FrameSource> frames)
     : schema_(std::move(schema)),
       info_size_(InfoSize(schema_.description)),
+      frames_(std::move(frames)),
       pool_(threads) {
   schema_.num_envs = static_cast<uint32_t>(environments.size());
   std::random_device entropy;

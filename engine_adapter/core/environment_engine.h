@@ -23,6 +23,7 @@
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/thread_pool.h"
+#include "engine_adapter/frames/frame_source.h"
 
 namespace tandem {
 
@@ -32,15 +33,17 @@ namespace tandem {
 // first one by index, and how many more threw.
 class EnvironmentEngine final : public Engine {
  public:
-  // `schema.num_envs` is taken from the number of environments.
+  // `schema.num_envs` is taken from the number of environments. `frames` draws
+  // them, and may point into them; nullptr: nothing does.
   EnvironmentEngine(EngineSchema schema,
                     std::vector<std::unique_ptr<Environment>> environments,
-                    int threads);
+                    int threads, std::unique_ptr<FrameSource> frames = nullptr);
 
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest> requests,
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
+  FrameSource* frames() override { return frames_.get(); }
 
  private:
   struct Env {
@@ -59,6 +62,7 @@ class EnvironmentEngine final : public Engine {
   EngineSchema schema_;
   size_t info_size_;
   std::vector<Env> envs_;
+  std::unique_ptr<FrameSource> frames_;
   std::mutex failure_mutex_;
   // Guarded by failure_mutex_, of this exchange.
   uint32_t failures_ = 0;

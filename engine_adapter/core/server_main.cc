@@ -25,6 +25,8 @@
 #include "engine_adapter/core/cpu_count.h"
 #include "engine_adapter/core/engine_host.h"
 #include "engine_adapter/core/launcher_watch.h"
+#include "engine_adapter/frames/frame_flags.h"
+#include "engine_adapter/frames/frame_options.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
@@ -204,6 +206,10 @@ int Serve(const EngineFactory& make_engine) {
   }
   LauncherGuard launcher(launcher_fd);
 
+  absl::StatusOr<std::optional<FrameOptions>> frames =
+      FramesFromFlags(options.num_envs);
+  if (!frames.ok()) return Report(frames.status());
+
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
   if (!engine.ok()) return Report(engine.status());
   if (*engine == nullptr) return kExitStopped;
@@ -216,6 +222,7 @@ int Serve(const EngineFactory& make_engine) {
        .seed = absl::GetFlag(FLAGS_seed),
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},
+       .frames = *std::move(frames),
        .log = LogLine});
   if (!host.ok()) return Report(host.status());
 

@@ -18,6 +18,7 @@
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
 #include "engine_adapter/mujoco/task_setup.h"
@@ -102,15 +103,15 @@ uint32_t ResetInfos(const TaskDescription& description) {
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
-    const std::shared_ptr<const Task>& task, std::string name,
-    uint32_t max_episode_steps, const TaskRequest& request) {
+    const std::shared_ptr<const Task>& task, const TaskType& type,
+    std::string name, const TaskRequest& request) {
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
   absl::StatusOr<EngineSchema> schema = TrySchema(*task, data->get());
   if (!schema.ok()) return schema.status();
   schema->task = std::move(name);
   schema->description.max_episode_steps =
-      request.max_episode_steps.value_or(max_episode_steps);
+      request.max_episode_steps.value_or(type.max_episode_steps);
 
   // Before they are many, and the kernel has to kill somebody. Of the arena's
   // megabytes only what is used takes memory.
@@ -128,7 +129,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
   const uint32_t reset_infos = ResetInfos(schema->description);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
+  std::vector<const mjData*> datas;
   while (environments.size() < request.num_envs) {
+    datas.push_back(data->get());
     environments.push_back(std::make_unique<MujocoEnvironment>(
         task, *std::move(data), reset_infos));
     if (environments.size() == request.num_envs) break;
@@ -136,7 +139,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
     if (!data.ok()) return data.status();
   }
   return std::make_unique<EnvironmentEngine>(
-      *std::move(schema), std::move(environments), request.threads);
+      *std::move(schema), std::move(environments), request.threads,
+      std::make_unique<MujocoFrames>(task->shared_model(), std::move(datas),
+                                     type.camera));
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
   absl::StatusOr<std::shared_ptr<const Task>> made =
       MakeTheTask(type, *std::move(model), file->path, request.options);
   if (!made.ok()) return made.status();
-  return MakeEngine(*made, type.name, type.max_episode_steps, request);
+  return MakeEngine(*made, type, type.name, request);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
@@ -180,8 +185,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
   if (!task.ok()) return task.status();
   std::string name = std::filesystem::path(mjcf_path).stem();
   name.resize(std::min(name.size(), kLongestName));
-  return MakeEngine(*task, std::move(name), kMjcfModel.max_episode_steps,
-                    request);
+  return MakeEngine(*task, kMjcfModel, std::move(name), request);
 }
 
 }  // namespace tandem

@@ -20,11 +20,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
+#include "engine_adapter/mujoco/render/camera_view.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task_setup.h"
 
@@ -41,6 +43,7 @@ class Task {
   Task& operator=(const Task&) = delete;
 
   const mjModel& model() const { return *model_; }
+  const std::shared_ptr<const mjModel>& shared_model() const { return model_; }
 
   // Starts an episode in `data`, which mj_resetData has just reset. mj_forward
   // follows.
@@ -103,6 +106,7 @@ struct TaskType {
   uint32_t frame_skip;
   uint32_t max_episode_steps;  // 0: no limit
   std::unique_ptr<Task> (*make)(TaskSetup& setup);
+  std::optional<CameraView> camera = {};  // none: as the model's file has it
 };
 
 template <typename T>

@@ -17,6 +17,7 @@ from tools.testing import pytest_main
 
 _SERVER = Path("engine_adapter/server/server")
 _PENDULUM = Path("engine_adapter/mujoco/testdata/pendulum.xml")
+_CHEETAH = ("--task=HalfCheetah-v5",)
 _SECONDS = 60  # a watchdog
 
 
@@ -77,6 +78,12 @@ def test_help_names_every_flag_with_its_default() -> None:
         "wait",
         "group_access",
         "launcher_fd",
+        "frames",
+        "frame_envs",
+        "frame_hz",
+        "frame_slots",
+        "frame_effects",
+        "frame_camera",
     ):
         assert f"\n  --{flag}\n" in ended.stdout
     assert "default: adaptive" in ended.stdout
@@ -99,6 +106,18 @@ def test_help_names_every_flag_with_its_default() -> None:
         (("--task=Pendulum-v1", "--task_options="), "JSON object"),
         (("--task=Pendulum-v1", "--max_episode_steps=-1"), "-1"),
         ((f"--model={_PENDULUM}", '--task_options={"healthy_reward": 1}'), "healthy_reward"),
+        ((*_CHEETAH, "--frames=320"), "'320'"),
+        ((*_CHEETAH, "--frames=0x240"), "0x240"),
+        ((*_CHEETAH, "--frames=9000x1"), "9000x1"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_envs=0,1"), "found 1"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_envs=first"), "'first'"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_hz=-1"), "-1"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_slots=0"), "found 0"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_effects=fog"), "'fog'"),
+        ((*_CHEETAH, "--frames=8x8", "--frame_camera=mine"), "'mine'"),
+        ((*_CHEETAH, "--num_envs=9", "--frames=8000x8000", "--frame_envs=all"), "24000x24000"),
+        ((*_CHEETAH, "--frame_envs=0"), "--frames"),
+        (("--task=CartPole-v1", "--frames=8x8"), "'CartPole-v1'"),
     ],
 )
 def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:
@@ -126,9 +145,10 @@ def test_models_come_from_the_assets_folder_and_nowhere_else(tmp_path: Path) -> 
     assert code == 2 and "hopper.xml" in text and f"looked in {tmp_path})" in text
 
 
-def test_no_graphics_library_is_loaded() -> None:
-    """Nobody has asked for frames; a machine without a display must do."""
-    with _serving("--task=HalfCheetah-v5") as server:
+@pytest.mark.parametrize("frames", [(), ("--frames=320x240",)])
+def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
+    """Nobody has asked for frames, or nobody looks at them; a machine without a display must do."""
+    with _serving(*_CHEETAH, *frames) as server:
         mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
     assert "libmujoco" in mapped
     assert not any(library in mapped for library in ("libEGL", "libGL", "libOSMesa", "libX11"))

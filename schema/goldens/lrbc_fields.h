@@ -106,13 +106,17 @@
         "0 same step, 1 next step, 2 disabled; published by attach_request")   \
   FIELD(attach_request, "client",                                              \
         "a new client's hello; compared for equality only")                    \
-  RESERVED(reserved_1036)                                                      \
+  FIELD(frame_request, "client",                                               \
+        "asks for a frame of the state as it is; compared for equality only")  \
+  RESERVED(reserved_1040)                                                      \
   FIELD(attach_ack, "engine", "the hello that the engine welcomed")            \
   FIELD(exchange_status, "engine",                                             \
         "error code of the exchange; published by frame_seq")                  \
   FIELD(error_text, "engine",                                                  \
         "of exchange_status, NUL-terminated; published by frame_seq")          \
-  RESERVED(reserved_1400)                                                      \
+  FIELD(frame_answer, "engine",                                                \
+        "the frame_request whose frame is in the frame ring")                  \
+  RESERVED(reserved_1404)                                                      \
   FIELD(engine_doorbell, "client",                                             \
         "rings so far; the futex that the engine sleeps on")                   \
   RESERVED(reserved_1412)                                                      \

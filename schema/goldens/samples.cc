@@ -113,10 +113,12 @@ LrbcHeader SampleHeader() {
   header.autoreset_mode.store(static_cast<uint32_t>(AutoresetMode::kDisabled),
                               kRelaxed);
   header.attach_request.store(1002, kRelaxed);
+  header.frame_request.store(1004, kRelaxed);
   header.attach_ack.store(1001, kRelaxed);
   header.exchange_status.store(static_cast<uint32_t>(ErrorCode::kEngineFailed),
                                kRelaxed);
   SetText(header.error_text, "environment 2: the state is not finite");
+  header.frame_answer.store(1003, kRelaxed);
 
   header.engine_doorbell.store(70'001, kRelaxed);
   header.engine_sleepers.store(8, kRelaxed);

@@ -64,8 +64,9 @@ inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
 inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
 inline constexpr uint64_t kFeatureStepTimes = 4;
 inline constexpr uint64_t kFeatureInfos = 8;    // info_size, the infos section
-inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset, flan_size; only
-                                                // regions with frames have it
+inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
+                                                // frame_request and _answer;
+                                                // only regions with frames
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -169,13 +170,18 @@ struct LrbcHeader {
   SharedWord<uint32_t> autoreset_mode;  // published by attach_request
   SharedWord<uint32_t> attach_request;  // a new client's hello; wraps, compared
                                         // for equality only; 0 at birth
-  uint8_t reserved_1036[116];
+  SharedWord<uint32_t> frame_request;   // a frame of the state as it is, asked
+                                        // for; wraps, compared for equality
+                                        // only; 0 at birth
+  uint8_t reserved_1040[112];
 
   // Writer engine; reader client.
   SharedWord<uint32_t> attach_ack;       // the hello that the engine welcomed
   SharedWord<uint32_t> exchange_status;  // ErrorCode, published by frame_seq
   char error_text[240];  // of exchange_status, published by frame_seq
-  uint8_t reserved_1400[8];
+  SharedWord<uint32_t> frame_answer;  // the frame_request whose frame is in
+                                      // the frame ring; 0 at birth
+  uint8_t reserved_1404[4];
 
   // Doorbells: see docs/protocol.md, "Waiting". Writer of a bell: the peer of
   // the side it wakes; it counts rings, wraps, and is compared for equality
@@ -250,9 +256,11 @@ static_assert(offsetof(LrbcHeader, layout_crc32) == 896);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);
+static_assert(offsetof(LrbcHeader, frame_request) == 1036);
 static_assert(offsetof(LrbcHeader, attach_ack) == 1152);
 static_assert(offsetof(LrbcHeader, exchange_status) == 1156);
 static_assert(offsetof(LrbcHeader, error_text) == 1160);
+static_assert(offsetof(LrbcHeader, frame_answer) == 1400);
 static_assert(offsetof(LrbcHeader, engine_doorbell) == 1408);
 static_assert(offsetof(LrbcHeader, engine_sleepers) == 1536);
 static_assert(offsetof(LrbcHeader, client_doorbell) == 1664);

@@ -54,6 +54,7 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kBrokenClient:
       case EngineEvent::kTimedOut:
       case EngineEvent::kInterrupted:
+      case EngineEvent::kFrameWanted:
         break;
     }
   }

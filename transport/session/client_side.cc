@@ -333,6 +333,32 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
   return status == ErrorCode::kBrokenPeer ? Lost(status) : EngineCode(status);
 }
 
+ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
+  const InUse in_use(this);
+  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  if (!has_frames()) return ErrorCode::kUnsupported;
+  LrbcHeader* const shared = header();
+  frame_asked_at_ns_ = MonotonicNanos();
+  // Another number than the last one, and than the last answer.
+  // relaxed: our own word, and one that is only compared.
+  uint32_t request = shared->frame_request.load(std::memory_order_relaxed) + 1;
+  if (request == shared->frame_answer.load(std::memory_order_relaxed)) {
+    ++request;
+  }
+  // relaxed: it publishes nothing; what it asks for is the engine's own state.
+  shared->frame_request.store(request, std::memory_order_relaxed);
+  engine_bell_.RingIfAwaited();
+  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/false);
+  const ErrorCode code = waiter_.Until(
+      [&] {
+        // SYNC(frames.answer): acquire; the number, then the frame.
+        return shared->frame_answer.load(std::memory_order_acquire) == request;
+      },
+      deadline, watch);
+  return code == ErrorCode::kPeerGone ? Lost(code) : code;
+}
+
 ErrorCode ClientSide::Lost(ErrorCode code) {
   Become(State::kLost);
   lost_to_ = code;

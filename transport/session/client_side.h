@@ -102,6 +102,15 @@ class ClientSide {
   // nothing.
   ErrorCode Recv(Deadline deadline);
 
+  // Whether the engine has a frame ring.
+  bool has_frames() const { return plan().flan_offset != 0; }
+
+  // Asks for a frame of the state as it is, and waits until the frame ring's
+  // newest is one. Legal while idle and has_frames(); idle afterwards, too,
+  // unless lost. kOk; kStepTimeout, kInterrupted: ask again; kPeerGone;
+  // otherwise as Send, and kUnsupported without frames. Allocates nothing.
+  ErrorCode AwaitFrame(Deadline deadline);
+
   // Leaves the session, if there is one, and attaches to the engine that now
   // has the name. On success the arrays are others (the old mapping lives on
   // with whoever shares it). Errors: as Attach; kLayoutMismatch also if task,
@@ -177,8 +186,9 @@ class ClientSide {
   SharedWord<uint64_t> exchanges_{};
   SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
-  uint64_t seq_ = 0;    // exchanges completed, as the region counts
-  uint32_t hello_ = 0;  // our attach_request
+  uint64_t seq_ = 0;               // exchanges completed, as the region counts
+  uint32_t hello_ = 0;             // our attach_request
+  int64_t frame_asked_at_ns_ = 0;  // 0: never
   int64_t bad_action_ = -1;
 
   int64_t sent_at_ns_ = 0;

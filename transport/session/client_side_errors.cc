@@ -64,6 +64,16 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                    "; start it again and call reconnect(), "
                                    "or close()"));
     case ErrorCode::kStepTimeout:
+      if (state() == State::kIdle && frame_asked_at_ns_ != 0) {
+        return MakeError(
+            code,
+            absl::StrFormat(
+                "%s drew no frame for %.2f s; it has been %s; drawing without "
+                "a graphics card takes up to 0.1 s for each environment: ask "
+                "again, with a longer timeout, or for smaller pictures",
+                engine, static_cast<double>(now - frame_asked_at_ns_) / 1e9,
+                Describe(phase, now)));
+      }
       if (state() != State::kPending) {
         return MakeError(
             code, absl::StrFormat(

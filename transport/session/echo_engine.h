@@ -51,6 +51,8 @@ class EchoEngine {
   int arrivals() const { return arrivals_; }
   int departures() const { return departures_; }
   int broken() const { return broken_; }
+  int frames_wanted() const { return frames_wanted_; }
+  void IgnoreFrames() { ignore_frames_ = true; }
   void FailNext() { fail_next_ = true; }
   void RefuseNext() { refuse_next_ = true; }
 
@@ -87,6 +89,13 @@ class EchoEngine {
         case EngineEvent::kClientLeft:
           ++departures_;
           break;
+        case EngineEvent::kFrameWanted:
+          ++frames_wanted_;
+          // relaxed: set before the client attached.
+          if (!ignore_frames_.load(std::memory_order_relaxed)) {
+            side_.AnswerFrame(side_.frame_request());
+          }
+          break;
         case EngineEvent::kBrokenClient:
           ++broken_;
           break;
@@ -106,8 +115,9 @@ class EchoEngine {
   }
 
   std::atomic<int> steps_{0}, resets_{0}, arrivals_{0}, departures_{0},
-      broken_{0};
-  std::atomic<bool> fail_next_{false}, refuse_next_{false};
+      broken_{0}, frames_wanted_{0};
+  std::atomic<bool> fail_next_{false}, refuse_next_{false},
+      ignore_frames_{false};
   EngineSide side_;
   std::thread thread_;
 };

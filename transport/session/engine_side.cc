@@ -13,6 +13,12 @@
 #include "transport/session/store_if_other.h"
 
 namespace tandem {
+namespace {
+
+constexpr uint32_t kAskedToStop = 1;
+constexpr uint32_t kAskedForFrame = 2;
+
+}  // namespace
 
 // Ends a long wait for what the condition does not show: a client that died, or
 // one that counts wrongly.
@@ -55,7 +61,8 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
       ring_offsets_{header_->cmd_s2c_offset, header_->cmd_c2s_offset},
-      stop_requested_(std::make_unique<std::atomic<bool>>(false)) {
+      has_frames_(!region_.frame_ring().empty()),
+      asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
   SetPhase(Phase::kResetting, MonotonicNanos());
 }
 
@@ -76,14 +83,19 @@ absl::Status EngineSide::Open() {
 }
 
 bool EngineSide::Ready() const {
-  // relaxed: the flag alone is what is asked.
-  if (stop_requested_->load(std::memory_order_relaxed)) return true;
+  // relaxed: the flags alone are what is asked.
+  if (asked_->load(std::memory_order_relaxed) != 0) return true;
   // SYNC(lockstep.action): acquire; the number, then what it publishes.
   if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
     return true;
   }
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
-  return header_->attach_request.load(std::memory_order_acquire) != welcomed_;
+  if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
+    return true;
+  }
+  // relaxed: a number that is only compared; beside attach_request.
+  return has_frames_ && header_->frame_request.load(
+                            std::memory_order_relaxed) != frame_request_;
 }
 
 EngineEvent EngineSide::Next(Deadline deadline) {
@@ -118,7 +130,7 @@ EngineEvent EngineSide::Poll() {
 
 EngineEvent EngineSide::Take() {
   // relaxed: the flag alone is what is asked.
-  if (stop_requested_->load(std::memory_order_relaxed)) {
+  if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
     return EngineEvent::kStopRequested;
   }
   // An exchange comes before a new client: it is the old one's last. The hello
@@ -143,7 +155,7 @@ EngineEvent EngineSide::Take() {
         taken_at_ns_);
     return EngineEvent::kExchange;
   }
-  if (arriving_ == welcomed_) return EngineEvent::kTimedOut;
+  if (arriving_ == welcomed_) return TakeFrameRequest();
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
       header_->autoreset_mode.load(std::memory_order_relaxed));
@@ -155,6 +167,22 @@ EngineEvent EngineSide::Take() {
   }
   SetPhase(Phase::kResetting, MonotonicNanos());
   return EngineEvent::kClientArrived;
+}
+
+// What both kinds of peers may ask for beside steps; kTimedOut if nothing.
+EngineEvent EngineSide::TakeFrameRequest() {
+  // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
+  const bool called =
+      (asked_->fetch_and(~kAskedForFrame, std::memory_order_relaxed) &
+       kAskedForFrame) != 0;
+  // relaxed: a number that is only compared.
+  const uint32_t request =
+      header_->frame_request.load(std::memory_order_relaxed);
+  if (!called && (!has_frames_ || request == frame_request_)) {
+    return EngineEvent::kTimedOut;
+  }
+  frame_request_ = request;
+  return EngineEvent::kFrameWanted;
 }
 
 // What may have happened without a word; kTimedOut if nothing. Changes nothing
@@ -271,8 +299,20 @@ void EngineSide::Welcome(const absl::Status& status) {
 
 void EngineSide::RequestStop() {
   // relaxed: the flag alone is what is said.
-  stop_requested_->store(true, std::memory_order_relaxed);
+  asked_->fetch_or(kAskedToStop, std::memory_order_relaxed);
   own_bell_.Ring();
+}
+
+void EngineSide::CallStepper() {
+  // relaxed: the flag alone is what is said.
+  asked_->fetch_or(kAskedForFrame, std::memory_order_relaxed);
+  own_bell_.RingIfAwaited();
+}
+
+void EngineSide::AnswerFrame(uint32_t request) {
+  // SYNC(frames.answer): release; the frame in its ring before the number.
+  header_->frame_answer.store(request, std::memory_order_release);
+  client_bell_.RingIfAwaited();
 }
 
 void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {

@@ -21,8 +21,10 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +33,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/base/frame_geometry.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
@@ -45,6 +48,7 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kExchange,       // act on kind(), arrays(), then Publish
     kClientArrived,  // reset everything, then Welcome
     kClientLeft,     // reset everything
+    kFrameWanted,    // a client or CallStepper asks: look at frame_request()
     kBrokenClient,   // action_seq made no sense; it was resynchronised, and the
                      // client will be told. BrokenClientText() says what it was
     kTimedOut,       // the deadline passed
@@ -101,11 +105,31 @@ class EngineSide {
   // async-signal-safe.
   void RequestStop();
 
+  // Makes Next return kFrameWanted, soon also one that waits. Thread-safe; a
+  // system call only if Next sleeps.
+  void CallStepper();
+
+  // The client's request of that number is met: the frame that it asked for is
+  // in the ring. For one thread, whichever; a system call only if the client
+  // sleeps.
+  void AnswerFrame(uint32_t request);
+
   // Of the exchange: what is asked for.
   ExchangeKind kind() const { return kind_; }
   // Of the client that arrived last; kSameStep when none has.
   AutoresetMode autoreset_mode() const { return autoreset_mode_; }
   const StepArrays& arrays() const { return arrays_; }
+  // Which frame the client asked for last; wraps, compared for equality only.
+  uint32_t frame_request() const { return frame_request_; }
+  // Where frames go, for a FrameWriter of frame_geometry(): empty unless the
+  // spec asked for frames.
+  std::span<std::byte> frame_ring() const { return region_.frame_ring(); }
+  const FrameGeometry& frame_geometry() const {
+    return region_.frame_geometry();
+  }
+  // Whether somebody has the frames open. Thread-safe; a system call of 1 to
+  // 2 us.
+  bool FramesWatched() const { return region_.FramesWatched(); }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
   // Takes the region's name away, for a process that is about to end without
@@ -124,6 +148,7 @@ class EngineSide {
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
   EngineEvent Take();
+  EngineEvent TakeFrameRequest();
   EngineEvent LookAfter(int64_t now_ns);
   EngineEvent Deliver(EngineEvent event);
   void Complete(ErrorCode code, absl::string_view text);
@@ -147,6 +172,7 @@ class EngineSide {
   Doorbell client_bell_;
 
   const std::array<uint64_t, 2> ring_offsets_;
+  const bool has_frames_;
 
   // Private truth: the region's copies can be scribbled over by the peer.
   uint64_t frame_seq_ = 0;
@@ -154,6 +180,7 @@ class EngineSide {
   uint32_t arriving_ = 0;  // the one being answered
   ExchangeKind kind_ = ExchangeKind::kStep;
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
+  uint32_t frame_request_ = 0;
   bool has_client_ = false;
   std::string broken_text_;
 
@@ -162,9 +189,10 @@ class EngineSide {
   int64_t name_checked_ns_ = 0;
   int64_t nonsense_since_ns_ = 0;  // 0: action_seq makes sense
 
-  // Writer: any thread or signal handler; reader: the engine's thread. On the
+  // Of kAsked*. Writers: any thread or signal handler set bits, the engine's
+  // thread clears that of CallStepper; reader: the engine's thread. On the
   // heap, so that a handler's pointer outlives a move.
-  std::unique_ptr<std::atomic<bool>> stop_requested_;
+  std::unique_ptr<std::atomic<uint32_t>> asked_;
 };
 
 }  // namespace tandem

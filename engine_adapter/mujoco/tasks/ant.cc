@@ -121,6 +121,7 @@ const TaskType kAnt = {.name = "Ant-v5",
                        .xml_file = "ant.xml",
                        .frame_skip = 5,
                        .max_episode_steps = 1000,
-                       .make = MakeTask<Ant>};
+                       .make = MakeTask<Ant>,
+                       .camera = CameraView{.distance = 4, .follow_body = 1}};
 
 }  // namespace tandem

@@ -57,10 +57,12 @@ class HalfCheetah final : public Task {
 
 }  // namespace
 
-const TaskType kHalfCheetah = {.name = "HalfCheetah-v5",
-                               .xml_file = "half_cheetah.xml",
-                               .frame_skip = 5,
-                               .max_episode_steps = 1000,
-                               .make = MakeTask<HalfCheetah>};
+const TaskType kHalfCheetah = {
+    .name = "HalfCheetah-v5",
+    .xml_file = "half_cheetah.xml",
+    .frame_skip = 5,
+    .max_episode_steps = 1000,
+    .make = MakeTask<HalfCheetah>,
+    .camera = CameraView{.distance = 4, .follow_body = 1}};
 
 }  // namespace tandem

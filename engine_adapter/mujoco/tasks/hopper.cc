@@ -92,6 +92,10 @@ const TaskType kHopper = {.name = "Hopper-v5",
                           .xml_file = "hopper.xml",
                           .frame_skip = 4,
                           .max_episode_steps = 1000,
-                          .make = MakeTask<Hopper>};
+                          .make = MakeTask<Hopper>,
+                          .camera = CameraView{.distance = 3,
+                                               .lookat = {{0, 0, 1.15}},
+                                               .elevation = -20,
+                                               .follow_body = 2}};
 
 }  // namespace tandem

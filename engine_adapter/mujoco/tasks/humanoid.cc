@@ -105,6 +105,10 @@ const TaskType kHumanoid = {.name = "Humanoid-v5",
                             .xml_file = "humanoid.xml",
                             .frame_skip = 5,
                             .max_episode_steps = 1000,
-                            .make = MakeTask<Humanoid>};
+                            .make = MakeTask<Humanoid>,
+                            .camera = CameraView{.distance = 4,
+                                                 .lookat = {{0, 0, 2}},
+                                                 .elevation = -20,
+                                                 .follow_body = 1}};
 
 }  // namespace tandem

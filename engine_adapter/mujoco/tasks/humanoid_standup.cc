@@ -72,10 +72,15 @@ class HumanoidStandup final : public Task {
 
 }  // namespace
 
-const TaskType kHumanoidStandup = {.name = "HumanoidStandup-v5",
-                                   .xml_file = "humanoidstandup.xml",
-                                   .frame_skip = 5,
-                                   .max_episode_steps = 1000,
-                                   .make = MakeTask<HumanoidStandup>};
+const TaskType kHumanoidStandup = {
+    .name = "HumanoidStandup-v5",
+    .xml_file = "humanoidstandup.xml",
+    .frame_skip = 5,
+    .max_episode_steps = 1000,
+    .make = MakeTask<HumanoidStandup>,
+    .camera = CameraView{.distance = 4,
+                         .lookat = {{0, 0, 0.8925}},
+                         .elevation = -20,
+                         .follow_body = 1}};
 
 }  // namespace tandem

@@ -68,6 +68,7 @@ const TaskType kInvertedDoublePendulum = {
     .xml_file = "inverted_double_pendulum.xml",
     .frame_skip = 5,
     .max_episode_steps = 1000,
-    .make = MakeTask<InvertedDoublePendulum>};
+    .make = MakeTask<InvertedDoublePendulum>,
+    .camera = CameraView{}};
 
 }  // namespace tandem

@@ -48,6 +48,7 @@ const TaskType kInvertedPendulum = {.name = "InvertedPendulum-v5",
                                     .xml_file = "inverted_pendulum.xml",
                                     .frame_skip = 2,
                                     .max_episode_steps = 1000,
-                                    .make = MakeTask<InvertedPendulum>};
+                                    .make = MakeTask<InvertedPendulum>,
+                                    .camera = CameraView{.distance = 2.04}};
 
 }  // namespace tandem

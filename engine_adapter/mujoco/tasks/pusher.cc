@@ -76,6 +76,7 @@ const TaskType kPusher = {.name = "Pusher-v5",
                           .xml_file = "pusher_v5.xml",
                           .frame_skip = 5,
                           .max_episode_steps = 100,
-                          .make = MakeTask<Pusher>};
+                          .make = MakeTask<Pusher>,
+                          .camera = CameraView{.distance = 4}};
 
 }  // namespace tandem

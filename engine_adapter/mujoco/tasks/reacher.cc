@@ -72,6 +72,7 @@ const TaskType kReacher = {.name = "Reacher-v5",
                            .xml_file = "reacher.xml",
                            .frame_skip = 2,
                            .max_episode_steps = 50,
-                           .make = MakeTask<Reacher>};
+                           .make = MakeTask<Reacher>,
+                           .camera = CameraView{}};
 
 }  // namespace tandem

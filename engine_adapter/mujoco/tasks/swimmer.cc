@@ -65,6 +65,7 @@ const TaskType kSwimmer = {.name = "Swimmer-v5",
                            .xml_file = "swimmer.xml",
                            .frame_skip = 4,
                            .max_episode_steps = 1000,
-                           .make = MakeTask<Swimmer>};
+                           .make = MakeTask<Swimmer>,
+                           .camera = CameraView{.follow_body = 1}};
 
 }  // namespace tandem

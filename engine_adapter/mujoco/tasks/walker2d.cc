@@ -79,6 +79,10 @@ const TaskType kWalker2d = {.name = "Walker2d-v5",
                             .xml_file = "walker2d_v5.xml",
                             .frame_skip = 4,
                             .max_episode_steps = 1000,
-                            .make = MakeTask<Walker2d>};
+                            .make = MakeTask<Walker2d>,
+                            .camera = CameraView{.distance = 4,
+                                                 .lookat = {{0, 0, 1.15}},
+                                                 .elevation = -20,
+                                                 .follow_body = 2}};
 
 }  // namespace tandem

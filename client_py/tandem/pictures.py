@@ -1,0 +1,47 @@
+"""What an engine draws: one frame, and each environment's picture in it."""
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem import errors
+from tandem.errors import EngineFailed, LayoutMismatch, Unsupported
+
+
+def separate(frame: NDArray[np.uint8], metadata: bytes, num_envs: int) -> tuple[NDArray[np.uint8], ...]:
+    """Cuts a frame of all environments into one picture for each.
+
+    Args:
+      frame: uint8[rows * height, columns * width, 3].
+      metadata: JSON, of which "envs", "rows", "columns" and, where drawing failed, "error" are read.
+      num_envs: Number of environments.
+
+    Returns:
+      uint8[height, width, 3] for each environment.
+
+    Raises:
+      Unsupported: The engine's machine lacks what draws.
+      EngineFailed: Drawing failed.
+      LayoutMismatch: The metadata makes no sense, or the frame does not show every environment.
+    """
+    try:
+        told = json.loads(metadata)
+        error, text = told.get("error"), told.get("error_text")
+        envs, rows, columns = told["envs"], int(told["rows"]), int(told["columns"])
+    except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+        raise LayoutMismatch(f"frame: expected metadata of an engine's, found {metadata[:100]!r} ({wrong})") from wrong
+    if error is not None:
+        kind = getattr(errors, str(error), None)
+        raise (Unsupported if kind is Unsupported else EngineFailed)(str(text))
+    if envs != list(range(num_envs)) or rows < 1 or columns < 1 or rows * columns < num_envs:
+        raise LayoutMismatch(
+            f"frame: expected pictures of environments 0 .. {num_envs - 1}, found {str(envs)[:100]}; start the engine "
+            "with frame_envs='all'"
+        )
+    height, width = frame.shape[0] // rows, frame.shape[1] // columns
+    corners = (divmod(place, columns) for place in range(num_envs))
+    return tuple(
+        np.ascontiguousarray(frame[row * height : (row + 1) * height, column * width : (column + 1) * width])
+        for row, column in corners
+    )

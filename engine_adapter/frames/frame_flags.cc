@@ -1,0 +1,49 @@
+#include "engine_adapter/frames/frame_flags.h"
+
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "transport/base/error.h"
+
+ABSL_FLAG(std::string, frames, "",
+          "WIDTHxHEIGHT such as 320x240: draw environments in this size while "
+          "somebody looks, or a client asks; empty: never");
+ABSL_FLAG(std::string, frame_envs, "",
+          "indices of the environments to draw, such as 0,1,2,3, or all; "
+          "empty: the first four");
+ABSL_FLAG(double, frame_hz, 60,
+          "frames per second at most, 0 to 1000; 0: only those that the client "
+          "asks for");
+ABSL_FLAG(uint32_t, frame_slots, 8,
+          "number of frames that the ring holds, 1 to 1024");
+ABSL_FLAG(std::string, frame_effects, "",
+          "some of shadows, reflections, multisampling, or all: prettier, and "
+          "without a graphics card several times slower");
+ABSL_FLAG(std::string, frame_camera, "follow",
+          "follow (goes along with what moves away) or gymnasium (stays, where "
+          "Gymnasium's render has it)");
+
+namespace tandem {
+
+absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
+  const std::string size = absl::GetFlag(FLAGS_frames);
+  if (size.empty()) {
+    if (absl::GetFlag(FLAGS_frame_envs).empty()) return std::nullopt;
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--frame_envs: expected --frames WIDTHxHEIGHT with it, "
+                     "found none");
+  }
+  FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
+                          .slots = absl::GetFlag(FLAGS_frame_slots)};
+  absl::Status status = ParseFrameSize(size, &options);
+  status.Update(
+      ParseFrameEnvs(absl::GetFlag(FLAGS_frame_envs), num_envs, &options));
+  status.Update(
+      ParseFrameEffects(absl::GetFlag(FLAGS_frame_effects), &options));
+  status.Update(ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
+  status.Update(CheckFrameOptions(options, num_envs));
+  if (!status.ok()) return status;
+  return options;
+}
+
+}  // namespace tandem

@@ -1,0 +1,78 @@
+// FrameGrid: where each environment's picture lies in the frame.
+//
+// Data flow: FrameOptions -> FrameGrid -> a FrameTile for each environment.
+// Places without an environment are black.
+//
+//   const FrameGrid grid = FrameGrid::Of(options);
+//   source->Draw(place, grid.Tile(frame, place));
+
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_source.h"
+
+namespace tandem {
+
+class FrameGrid {
+ public:
+  static constexpr uint32_t kChannels = 3;  // RGB
+
+  static FrameGrid Of(const FrameOptions& options) {
+    FrameGrid grid;
+    grid.width_ = options.width;
+    grid.height_ = options.height;
+    grid.rows_ = GridOf(options).rows;
+    grid.columns_ = GridOf(options).columns;
+    grid.count_ = static_cast<uint32_t>(options.envs.size());
+    return grid;
+  }
+
+  uint32_t rows() const { return rows_; }
+  uint32_t columns() const { return columns_; }
+  uint32_t FrameWidth() const { return columns_ * width_; }  // pixels
+  uint32_t FrameHeight() const { return rows_ * height_; }
+  uint64_t FrameBytes() const {
+    return uint64_t{FrameWidth()} * FrameHeight() * kChannels;
+  }
+
+  // `frame` has FrameBytes().
+  FrameTile Tile(std::span<std::byte> frame, uint32_t place) const {
+    const size_t stride = size_t{FrameWidth()} * kChannels;
+    const size_t top = size_t{place / columns_} * height_;
+    const size_t left = size_t{place % columns_} * width_;
+    return {.first = frame.data() + top * stride + left * kChannels,
+            .stride = stride,
+            .row_bytes = size_t{width_} * kChannels,
+            .rows = height_};
+  }
+
+  // Blackens the places behind the last environment's.
+  void BlackenRest(std::span<std::byte> frame) const {
+    for (uint32_t place = count_; place < rows_ * columns_; ++place) {
+      Blacken(Tile(frame, place));
+    }
+  }
+
+  static void Blacken(const FrameTile& tile) {
+    for (size_t row = 0; row < tile.rows; ++row) {
+      std::memset(tile.first + row * tile.stride, 0, tile.row_bytes);
+    }
+  }
+
+ private:
+  uint32_t width_ = 0;  // of one picture
+  uint32_t height_ = 0;
+  uint32_t rows_ = 1;
+  uint32_t columns_ = 1;
+  uint32_t count_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_

@@ -1,0 +1,150 @@
+#include "engine_adapter/frames/frame_options.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "transport/base/error.h"
+#include "transport/base/frame_geometry.h"
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kShownByDefault = 4;
+constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // a frame ring's limit
+constexpr uint64_t kChannels = 3;
+
+absl::Status Refuse(absl::string_view flag, absl::string_view expected,
+                    absl::string_view found) {
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(flag, ": expected ", expected, ", found ", found));
+}
+
+absl::string_view Quoted(absl::string_view text, std::string* room) {
+  constexpr size_t kShown = 60;
+  *room = absl::StrCat("'", text.substr(0, kShown),
+                       text.size() > kShown ? "...'" : "'");
+  return *room;
+}
+
+}  // namespace
+
+absl::Status ParseFrameSize(absl::string_view text, FrameOptions* options) {
+  const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
+  std::string room;
+  if (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &options->width) ||
+      !absl::SimpleAtoi(sides[1], &options->height)) {
+    return Refuse("--frames", "WIDTHxHEIGHT such as 320x240",
+                  Quoted(text, &room));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
+                            FrameOptions* options) {
+  options->envs.clear();
+  if (text.empty() || text == "all") {
+    options->envs.resize(text.empty() ? std::min(kShownByDefault, num_envs)
+                                      : num_envs);
+    std::iota(options->envs.begin(), options->envs.end(), 0U);
+    return absl::OkStatus();
+  }
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    uint32_t env;
+    std::string room;
+    if (!absl::SimpleAtoi(word, &env)) {
+      return Refuse("--frame_envs", "indices such as 0,1,2 or all",
+                    Quoted(text, &room));
+    }
+    options->envs.push_back(env);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFrameEffects(absl::string_view text, FrameOptions* options) {
+  options->effects = {};
+  if (text == "all") text = "shadows,reflections,multisampling";
+  for (const absl::string_view word :
+       absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    std::string room;
+    if (word == "shadows") {
+      options->effects.shadows = true;
+    } else if (word == "reflections") {
+      options->effects.reflections = true;
+    } else if (word == "multisampling") {
+      options->effects.multisampling = true;
+    } else {
+      return Refuse("--frame_effects",
+                    "some of shadows, reflections, multisampling, or all",
+                    Quoted(word, &room));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
+  std::string room;
+  if (text == "follow") {
+    options->camera = FrameCamera::kFollow;
+  } else if (text == "gymnasium") {
+    options->camera = FrameCamera::kGymnasium;
+  } else {
+    return Refuse("--frame_camera", "follow or gymnasium", Quoted(text, &room));
+  }
+  return absl::OkStatus();
+}
+
+PictureGrid GridOf(const FrameOptions& options) {
+  const auto count = static_cast<uint32_t>(options.envs.size());
+  PictureGrid grid;
+  while (grid.rows * grid.rows < count) ++grid.rows;
+  grid.columns = (count + grid.rows - 1) / grid.rows;
+  return grid;
+}
+
+absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
+  if (options.width < 1 || options.width > kMaxPictureSide ||
+      options.height < 1 || options.height > kMaxPictureSide) {
+    return Refuse("--frames", absl::StrCat("sides of 1 to ", kMaxPictureSide),
+                  absl::StrCat(options.width, "x", options.height));
+  }
+  if (options.envs.empty() || options.envs.size() > kMaxPictures) {
+    return Refuse("--frame_envs",
+                  absl::StrCat("1 to ", kMaxPictures, " environments"),
+                  absl::StrCat(options.envs.size()));
+  }
+  for (const uint32_t env : options.envs) {
+    if (env >= num_envs) {
+      return Refuse("--frame_envs",
+                    absl::StrCat("indices in 0 .. ", num_envs - 1),
+                    absl::StrCat(env));
+    }
+  }
+  if (!(options.hz >= 0 && options.hz <= kMaxFrameHz)) {
+    return Refuse("--frame_hz", absl::StrCat("0 to ", kMaxFrameHz),
+                  absl::StrCat(options.hz));
+  }
+  if (options.slots < 1 || options.slots > 1024) {
+    return Refuse("--frame_slots", "1 to 1024", absl::StrCat(options.slots));
+  }
+  const PictureGrid grid = GridOf(options);
+  const uint64_t width = uint64_t{grid.columns} * options.width;
+  const uint64_t height = uint64_t{grid.rows} * options.height;
+  const uint64_t bytes = width * height * kChannels;
+  if (width > kMaxFrameSide || height > kMaxFrameSide ||
+      bytes > kMaxFrameBytes) {
+    return Refuse("--frames",
+                  absl::StrCat("a frame of at most ", kMaxFrameBytes,
+                               " bytes and sides of at most ", kMaxFrameSide),
+                  absl::StrCat(width, "x", height, " for ", options.envs.size(),
+                               " environments of ", options.width, "x",
+                               options.height, "; show fewer or smaller ones"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tandem

@@ -1,0 +1,75 @@
+// FrameOptions: which environments are drawn, how large, how often.
+//
+// Data flow: a server's flags -> FrameOptions -> FrameSource and FrameThread.
+//
+//   FrameOptions options = {.width = 320, .height = 240, .envs = {0, 1, 2, 3}};
+//   absl::Status status = CheckFrameOptions(options, num_envs);
+
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_OPTIONS_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_OPTIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+inline constexpr uint32_t kMaxPictureSide = 8192;  // pixels
+inline constexpr uint32_t kMaxPictures = 1024;     // in a frame
+inline constexpr double kMaxFrameHz = 1000;
+
+// Where each environment's camera is.
+enum class FrameCamera : uint8_t {
+  kFollow,     // goes along with what moves away
+  kGymnasium,  // where Gymnasium's render has it, to the pixel
+};
+
+// What makes a picture prettier, and slower.
+struct FrameEffects {
+  bool shadows = false;
+  bool reflections = false;
+  bool multisampling = false;  // smooth edges
+};
+
+struct FrameOptions {
+  uint32_t width = 0;  // of one environment's picture
+  uint32_t height = 0;
+  std::vector<uint32_t> envs = {};
+  double hz = 60;      // at most, while somebody looks; 0: only on demand
+  uint32_t slots = 8;  // of the ring
+  FrameEffects effects = {};
+  FrameCamera camera = FrameCamera::kFollow;
+};
+
+// How many pictures stand beside and below one another in a frame: rows =
+// ceil(sqrt(n)), columns = ceil(n / rows), filled row by row, as Tandem's
+// tile_frames has them.
+struct PictureGrid {
+  uint32_t rows = 1;
+  uint32_t columns = 1;
+};
+PictureGrid GridOf(const FrameOptions& options);
+
+// "320x240" into width and height.
+absl::Status ParseFrameSize(absl::string_view text, FrameOptions* options);
+
+// "0,3,5", "all", or "" for the first four.
+absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
+                            FrameOptions* options);
+
+// "shadows,reflections,multisampling", any of them, "all" or "".
+absl::Status ParseFrameEffects(absl::string_view text, FrameOptions* options);
+
+// "follow" or "gymnasium".
+absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
+
+// kInvalidArgument for a size, number or environment that cannot be, or a frame
+// of more pixels than a ring can hold.
+absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_OPTIONS_H_

@@ -1,0 +1,229 @@
+#include "engine_adapter/frames/frame_thread.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/core/blocked_signals.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kProbeNs = 200'000'000;
+// A picture that shows nothing new is drawn now and then all the same, so that
+// who looks sees that the engine lives, and at what rate it steps: 0.
+constexpr int64_t kRefreshNs = kSecondNs;
+// Over which the step rate is measured.
+constexpr int64_t kRateNs = kSecondNs / 2;
+// The steps' threads come first.
+constexpr int kNiceness = 10;
+constexpr size_t kErrorBytes = 400;
+
+}  // namespace
+
+uint32_t FrameThread::MetadataBytes(const FrameOptions& options) {
+  constexpr size_t kFixed = 256;
+  constexpr size_t kEachEnv = 11;  // digits of a uint32_t, and a comma
+  return static_cast<uint32_t>(kFixed + 2 * kErrorBytes +
+                               kEachEnv * options.envs.size());
+}
+
+FrameThread::FrameThread(FrameSource* source, const FrameOptions& options,
+                         uint32_t num_envs, FrameWriter writer, Links links)
+    : source_(source),
+      options_(options),
+      grid_(FrameGrid::Of(options)),
+      links_(std::move(links)),
+      statistics_(num_envs),
+      writer_(std::move(writer)) {
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+FrameThread::~FrameThread() {
+  // relaxed: the flag alone is what is said.
+  stop_.store(1, std::memory_order_relaxed);
+  bell_.Ring();
+  thread_.join();
+}
+
+void FrameThread::Count(const CountedExchange& exchange) {
+  statistics_.Count(exchange);
+  ++counted_by_steps_;
+}
+
+void FrameThread::Forget() {
+  statistics_.Clear();
+  ++counted_by_steps_;
+}
+
+void FrameThread::Serve(uint64_t step, uint32_t request) {
+  // relaxed: here and below; numbers that are only compared, and whose reader
+  // then waits for the copies.
+  counted_.store(counted_by_steps_, std::memory_order_relaxed);
+  env_steps_.store(statistics_.env_steps(), std::memory_order_relaxed);
+  const bool asked = wanted_.load(std::memory_order_relaxed) != request;
+  if (asked) wanted_.store(request, std::memory_order_relaxed);
+  // SYNC(frames.turn): acquire; the render thread is done with the copies.
+  if (turn_.load(std::memory_order_acquire) == kSteps) {
+    for (uint32_t place = 0; place < options_.envs.size(); ++place) {
+      source_->Capture(place);
+    }
+    copied_ = {.step = step,
+               .request = request,
+               .counted = counted_by_steps_,
+               .run = statistics_.Now(options_.envs)};
+    // SYNC(frames.turn): release; the copies before the word.
+    turn_.store(kRender, std::memory_order_release);
+    bell_.RingIfAwaited();
+  } else if (asked) {
+    bell_.RingIfAwaited();
+  }
+}
+
+bool FrameThread::Stopping() const {
+  // relaxed: the flag alone is what is asked.
+  return stop_.load(std::memory_order_relaxed) != 0;
+}
+
+void FrameThread::Run() {
+  // By which people, and tests/frames/cost.py, find it.
+  pthread_setname_np(pthread_self(), "tandem-frames");
+  // Of this thread only, and of those that a driver makes in it. Refused or
+  // not, frames are drawn.
+  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  const int64_t period_ns = options_.hz > 0
+                                ? static_cast<int64_t>(1e9 / options_.hz)
+                                : std::numeric_limits<int64_t>::max() / 2;
+  int64_t next_probe_ns = 0;
+  int64_t next_frame_ns = 0;
+  bool watched = false;
+  while (!Stopping()) {
+    const int64_t now = MonotonicNanos();
+    if (options_.hz > 0 && now >= next_probe_ns) {
+      watched = links_.watched();
+      next_probe_ns = now + kProbeNs;
+    }
+    UpdateRate(now);
+    // relaxed: see Serve.
+    const bool asked = wanted_.load(std::memory_order_relaxed) != answered_;
+    const bool news =
+        counted_.load(std::memory_order_relaxed) != drawn_count_ ||
+        now - drawn_at_ns_ >= kRefreshNs;
+    if (asked || (watched && news && now >= next_frame_ns)) {
+      // Late frames are not made up for.
+      next_frame_ns = std::max(next_frame_ns + period_ns, now);
+      if (AwaitCopies()) DrawFrame();
+      continue;
+    }
+    int64_t wake_ns = options_.hz > 0 ? next_probe_ns : now + kSecondNs;
+    if (watched) {
+      wake_ns = std::min(wake_ns,
+                         std::max(next_frame_ns, news ? now : now + period_ns));
+    }
+    SleepUntil(wake_ns);
+  }
+  if (started_) source_->Stop();
+  writer_.Invalidate();
+}
+
+void FrameThread::SleepUntil(int64_t at_ns) {
+  const int64_t slice_ns = at_ns - MonotonicNanos();
+  if (slice_ns <= 0) return;
+  (void)bell_.SleepUnless(
+      [this] {
+        // relaxed: see Serve.
+        return Stopping() ||
+               wanted_.load(std::memory_order_relaxed) != answered_;
+      },
+      slice_ns);
+}
+
+// Asks the thread that steps for copies; false if this thread is to end.
+bool FrameThread::AwaitCopies() {
+  // SYNC(frames.turn): release; our last look at the copies before the word.
+  turn_.store(kSteps, std::memory_order_release);
+  links_.call_stepper();
+  const auto copied = [this] {
+    // SYNC(frames.turn): acquire; the word, then the copies.
+    return turn_.load(std::memory_order_acquire) == kRender || Stopping();
+  };
+  while (!copied()) (void)bell_.SleepUnless(copied, kSecondNs);
+  return !Stopping();
+}
+
+void FrameThread::DrawFrame() {
+  if (!started_) {
+    started_ = true;
+    start_ = source_->Start();
+  }
+  const int64_t now = MonotonicNanos();
+  const std::span<std::byte> frame = writer_.Loan();
+  absl::Status drawn = start_.ok() ? DrawTiles(frame) : start_;
+  if (Stopping()) return;  // the loan stays uncommitted: nobody sees it
+  if (!drawn.ok()) {
+    std::fill(frame.begin(), frame.end(), std::byte{0});
+    if (last_error_ != drawn.message()) links_.log(drawn.message());
+  }
+  last_error_ = std::string(drawn.message());
+  writer_.Commit({.last_reward = copied_.run.last_reward,
+                  .rolling_return = copied_.run.rolling_return,
+                  .step_rate_hz = step_rate_hz_},
+                 Metadata(drawn));
+  drawn_count_ = copied_.counted;
+  drawn_at_ns_ = now;
+  if (copied_.request != answered_) {
+    answered_ = copied_.request;
+    links_.answer(answered_);
+  }
+}
+
+absl::Status FrameThread::DrawTiles(std::span<std::byte> frame) {
+  for (uint32_t place = 0; place < options_.envs.size(); ++place) {
+    if (Stopping()) return absl::OkStatus();
+    absl::Status drawn = source_->Draw(place, grid_.Tile(frame, place));
+    if (!drawn.ok()) return drawn;
+  }
+  grid_.BlackenRest(frame);
+  return absl::OkStatus();
+}
+
+std::string FrameThread::Metadata(const absl::Status& drawn) const {
+  std::string json = absl::StrCat("{\"step\": ", copied_.step, ", \"envs\": [",
+                                  absl::StrJoin(options_.envs, ","),
+                                  "], \"rows\": ", grid_.rows(),
+                                  ", \"columns\": ", grid_.columns(),
+                                  ", \"episodes\": ", copied_.run.episodes);
+  if (!drawn.ok()) {
+    // Plain text of our own and of libraries: quotes and the like go.
+    std::string text(drawn.message().substr(0, kErrorBytes));
+    for (char& c : text) {
+      if (c < ' ' || c > '~' || c == '"' || c == '\\') c = ' ';
+    }
+    absl::StrAppend(&json, ", \"error\": \"", NameOf(CodeOf(drawn)), "\", ",
+                    "\"error_text\": \"", text, "\"");
+  }
+  absl::StrAppend(&json, "}");
+  return json;
+}
+
+// Also while nobody looks, so that the first frame has the rate of now.
+void FrameThread::UpdateRate(int64_t now_ns) {
+  if (now_ns - rate_since_ns_ < kRateNs) return;
+  // relaxed: a statistic.
+  const uint64_t steps = env_steps_.load(std::memory_order_relaxed);
+  step_rate_hz_ = static_cast<double>(steps - rate_from_steps_) * 1e9 /
+                  static_cast<double>(now_ns - rate_since_ns_);
+  rate_since_ns_ = now_ns;
+  rate_from_steps_ = steps;
+}
+
+}  // namespace tandem

@@ -1,0 +1,87 @@
+#include "engine_adapter/frames/run_statistics.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+bool AnySet(std::span<const uint8_t> flags) {
+  return flags[0] != 0 ||
+         std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) != 0;
+}
+
+}  // namespace
+
+void RunStatistics::Count(const CountedExchange& exchange) {
+  const size_t envs = returns_.size();
+  if (exchange.stepped) {
+    for (size_t env = 0; env < envs; ++env) {
+      rewards_[env] = exchange.rewards[env];
+      returns_[env] += static_cast<double>(exchange.rewards[env]);
+    }
+    env_steps_ += envs;
+  }
+  if (any_over_ || AnySet(exchange.dones) || AnySet(exchange.resets)) {
+    CountEnds(exchange);
+  }
+}
+
+void RunStatistics::CountEnds(const CountedExchange& exchange) {
+  any_over_ = false;
+  for (size_t env = 0; env < returns_.size(); ++env) {
+    if (exchange.resets[env] != 0) {
+      returns_[env] = 0;
+      rewards_[env] = 0;
+      over_[env] = 0;
+    } else if (exchange.stepped) {
+      if (exchange.dones[env] == 0) {
+        // Of an episode that went on past its end, this began the next.
+        if (over_[env] != 0) returns_[env] = rewards_[env];
+        over_[env] = 0;
+        continue;
+      }
+      if (over_[env] == 0) {
+        ended_[episodes_ % kEpisodes] = returns_[env];
+        ++episodes_;
+      }
+      returns_[env] = 0;
+      over_[env] = exchange.ended_are_reset ? 0 : 1;
+      any_over_ = any_over_ || over_[env] != 0;
+    } else {
+      any_over_ = any_over_ || over_[env] != 0;
+    }
+  }
+}
+
+void RunStatistics::Clear() {
+  std::ranges::fill(returns_, 0.0);
+  std::ranges::fill(rewards_, 0.0F);
+  std::ranges::fill(over_, uint8_t{0});
+  any_over_ = false;
+  episodes_ = 0;
+}
+
+RunSnapshot RunStatistics::Now(std::span<const uint32_t> shown) const {
+  RunSnapshot now = {.episodes = episodes_};
+  double so_far = 0;
+  for (const uint32_t env : shown) {
+    now.last_reward += static_cast<double>(rewards_[env]);
+    so_far += returns_[env];
+  }
+  const auto count = static_cast<double>(shown.size());
+  now.last_reward /= count;
+  const size_t ended =
+      static_cast<size_t>(std::min<uint64_t>(episodes_, kEpisodes));
+  now.rolling_return =
+      ended == 0
+          ? so_far / count
+          : std::accumulate(ended_.begin(),
+                            ended_.begin() + static_cast<std::ptrdiff_t>(ended),
+                            0.0) /
+                static_cast<double>(ended);
+  return now;
+}
+
+}  // namespace tandem

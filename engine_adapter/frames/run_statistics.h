@@ -1,0 +1,63 @@
+// RunStatistics: a run's numbers for people: reward, return, episodes, steps.
+//
+// Data flow: an exchange's rewards and flags -> Count -> Now.
+// Ownership: the thread that steps.
+//
+//   statistics.Count(exchange);  // before its results are published
+//   snapshot = statistics.Now(shown_envs);
+
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tandem {
+
+// What RunStatistics reads of an exchange: [num_envs] each.
+struct CountedExchange {
+  bool stepped = true;              // false: a reset of the flagged only
+  bool ended_are_reset = true;      // SAME_STEP: dones began a new episode
+  std::span<const uint8_t> resets;  // not 0: was reset, not stepped
+  std::span<const float> rewards;
+  std::span<const uint8_t> dones;
+};
+
+struct RunSnapshot {
+  double last_reward = 0;     // mean of the shown environments
+  double rolling_return = 0;  // mean of the last 100 episodes of all; until one
+                              // has ended: of the shown ones' so far
+  uint64_t episodes = 0;      // ended, of all environments
+};
+
+// Count allocates nothing, and takes about a nanosecond an environment.
+class RunStatistics {
+ public:
+  explicit RunStatistics(uint32_t num_envs)
+      : returns_(num_envs), rewards_(num_envs), over_(num_envs) {}
+
+  void Count(const CountedExchange& exchange);
+  // Every environment was reset, and what was counted was another client's.
+  void Clear();
+  RunSnapshot Now(std::span<const uint32_t> shown) const;
+  uint64_t env_steps() const { return env_steps_; }
+
+ private:
+  static constexpr size_t kEpisodes = 100;
+
+  void CountEnds(const CountedExchange& exchange);
+
+  std::vector<double> returns_;  // of the episodes under way
+  std::vector<float> rewards_;   // of the last exchange
+  std::vector<uint8_t> over_;    // 1: the episode was counted, and goes on
+  bool any_over_ = false;
+  std::array<double, kEpisodes> ended_{};  // returns; a ring
+  uint64_t episodes_ = 0;
+  uint64_t env_steps_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_

@@ -1,0 +1,99 @@
+#include "engine_adapter/frames/run_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+// Two environments, of which the second is shown.
+class Rig {
+ public:
+  RunSnapshot Step(std::vector<float> rewards, std::vector<uint8_t> dones = {},
+                   bool ended_are_reset = true) {
+    dones.resize(2);
+    const std::vector<uint8_t> resets(2);
+    statistics_.Count({.stepped = true,
+                       .ended_are_reset = ended_are_reset,
+                       .resets = resets,
+                       .rewards = rewards,
+                       .dones = dones});
+    return Now();
+  }
+  RunSnapshot Reset(std::vector<uint8_t> resets) {
+    const std::vector<uint8_t> dones(2);
+    const std::vector<float> rewards(2);
+    statistics_.Count({.stepped = false,
+                       .ended_are_reset = true,
+                       .resets = resets,
+                       .rewards = rewards,
+                       .dones = dones});
+    return Now();
+  }
+  RunSnapshot Now() const { return statistics_.Now(shown_); }
+  RunStatistics& statistics() { return statistics_; }
+
+ private:
+  RunStatistics statistics_{2};
+  std::vector<uint32_t> shown_ = {1};
+};
+
+TEST(RunStatistics, ShowsTheReturnSoFarUntilAnEpisodeHasEnded) {
+  Rig rig;
+  rig.Step({10, 1});
+  const RunSnapshot now = rig.Step({10, 2});
+  EXPECT_EQ(now.last_reward, 2);
+  EXPECT_EQ(now.rolling_return, 3);
+  EXPECT_EQ(now.episodes, 0U);
+  EXPECT_EQ(rig.statistics().env_steps(), 4U);
+}
+
+TEST(RunStatistics, CountsTheEpisodesOfAllEnvironments) {
+  Rig rig;
+  rig.Step({10, 1});
+  EXPECT_EQ(rig.Step({10, 1}, {1, 0}).rolling_return, 20);
+  const RunSnapshot now = rig.Step({5, 4}, {1, 1});
+  EXPECT_EQ(now.episodes, 3U);
+  EXPECT_DOUBLE_EQ(now.rolling_return, (20.0 + 5 + 6) / 3);
+}
+
+TEST(RunStatistics, ForgetsOldEpisodes) {
+  Rig rig;
+  for (int i = 0; i < 50; ++i) rig.Step({1, 1}, {1, 1});
+  for (int i = 0; i < 50; ++i) rig.Step({3, 3}, {1, 1});
+  EXPECT_EQ(rig.Now().rolling_return, 3);
+  EXPECT_EQ(rig.Now().episodes, 200U);
+}
+
+TEST(RunStatistics, AResetBeginsAnotherEpisode) {
+  Rig rig;
+  rig.Step({10, 10});
+  EXPECT_EQ(rig.Reset({0, 1}).rolling_return, 0);
+  rig.Step({1, 1});
+  EXPECT_EQ(rig.Step({1, 1}, {1, 1}).rolling_return, (12.0 + 2) / 2);
+}
+
+TEST(RunStatistics, AnEpisodeThatGoesOnPastItsEndCountsOnce) {
+  Rig rig;
+  rig.Step({1, 1}, {0, 1}, /*ended_are_reset=*/false);
+  rig.Step({1, 1}, {0, 1}, /*ended_are_reset=*/false);
+  EXPECT_EQ(rig.Now().episodes, 1U);
+  rig.Reset({0, 1});
+  rig.Step({1, 5}, {0, 1}, /*ended_are_reset=*/false);
+  EXPECT_EQ(rig.Now().episodes, 2U);
+  EXPECT_EQ(rig.Now().rolling_return, 3);
+}
+
+TEST(RunStatistics, ANewClientBeginsAnew) {
+  Rig rig;
+  rig.Step({7, 7}, {1, 1});
+  rig.statistics().Clear();
+  EXPECT_EQ(rig.Now().episodes, 0U);
+  EXPECT_EQ(rig.Now().last_reward, 0);
+  EXPECT_EQ(rig.Step({2, 3}).rolling_return, 3);
+}
+
+}  // namespace
+}  // namespace tandem

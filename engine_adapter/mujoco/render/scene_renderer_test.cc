@@ -1,0 +1,128 @@
+#include "engine_adapter/mujoco/render/scene_renderer.h"
+
+#include <gtest/gtest.h>
+#include <mujoco/mujoco.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine_adapter/frames/frame_grid.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/mujoco/model_file.h"
+
+namespace tandem {
+namespace {
+
+// A red ball at the upper right and a blue one at the lower left, as the
+// model's free camera sees them, over a floor that shines.
+constexpr char kScene[] = R"(<mujoco>
+  <asset><material name="mirror" reflectance="0.8"/></asset>
+  <worldbody>
+    <light pos="0 0 3" castshadow="true"/>
+    <geom type="plane" size="3 3 .1" pos="0 0 -1" material="mirror"/>
+    <geom type="sphere" size="0.3" pos="1 0 1" rgba="1 0 0 1"/>
+    <geom type="sphere" size="0.3" pos="-1 0 -0.6" rgba="0 0 1 1"/>
+  </worldbody>
+</mujoco>)";
+
+ModelPtr Scene() {
+  std::array<char, 500> error = {};
+  mjSpec* const spec =
+      mj_parseXMLString(kScene, nullptr, error.data(), error.size());
+  EXPECT_NE(spec, nullptr) << error.data();
+  ModelPtr model(mj_compile(spec, nullptr));
+  mj_deleteSpec(spec);
+  return model;
+}
+
+// The scene in the second of four places of a frame, which was all 77.
+class Drawn {
+ public:
+  Drawn(uint32_t width, uint32_t height, const FrameEffects& effects = {})
+      : options_({.width = width, .height = height, .envs = {0, 0, 0, 0}}) {
+    const ModelPtr model = Scene();
+    const DataPtr data = MakeData(*model).value();
+    mj_forward(model.get(), data.get());
+    mjvCamera camera;
+    mjv_defaultFreeCamera(model.get(), &camera);
+    camera.elevation = -10;
+    const FrameGrid grid = FrameGrid::Of(options_);
+    pixels.assign(grid.FrameBytes(), std::byte{77});
+    absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
+        SceneRenderer::Create(
+            *model, {.width = width, .height = height, .effects = effects});
+    EXPECT_TRUE(renderer.ok()) << renderer.status();
+    if (!renderer.ok()) return;
+    const absl::Status status =
+        (*renderer)->Draw(data.get(), camera, grid.Tile(pixels, 1));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  // The middle of the pixels of the picture that are of one colour alone.
+  std::pair<double, double> MiddleOf(size_t channel) const {
+    double x_sum = 0;
+    double y_sum = 0;
+    double count = 0;
+    for (uint32_t y = 0; y < options_.height; ++y) {
+      for (uint32_t x = 0; x < options_.width; ++x) {
+        const size_t at =
+            (size_t{y} * 2 * options_.width + options_.width + x) *
+            FrameGrid::kChannels;
+        const auto value = [&](size_t c) {
+          return std::to_integer<int>(pixels[at + c]);
+        };
+        if (value(channel) < 100 || value(1) > 20 || value(2 - channel) > 20) {
+          continue;
+        }
+        x_sum += x;
+        y_sum += y;
+        ++count;
+      }
+    }
+    EXPECT_GT(count, 0);
+    return {x_sum / count / options_.width, y_sum / count / options_.height};
+  }
+
+  std::vector<std::byte> pixels;
+
+ private:
+  FrameOptions options_;
+};
+
+TEST(SceneRenderer, UpIsUpAndLeftIsLeft) {
+  const Drawn drawn(200, 100);
+  const auto [red_x, red_y] = drawn.MiddleOf(0);
+  const auto [blue_x, blue_y] = drawn.MiddleOf(2);
+  EXPECT_GT(red_x, 0.5);
+  EXPECT_LT(red_y, 0.5);
+  EXPECT_LT(blue_x, 0.5);
+  EXPECT_GT(blue_y, 0.5);
+}
+
+TEST(SceneRenderer, WritesItsTileAndNothingBeyond) {
+  const Drawn drawn(33, 21);
+  const size_t row_bytes = size_t{2} * 33 * 3;
+  size_t written = 0;
+  for (size_t at = 0; at < drawn.pixels.size(); ++at) {
+    const bool inside = at / row_bytes < 21 && at % row_bytes >= 33 * 3;
+    if (!inside) {
+      ASSERT_EQ(drawn.pixels[at], std::byte{77}) << at;
+    } else if (drawn.pixels[at] != std::byte{77}) {
+      ++written;
+    }
+  }
+  EXPECT_GT(written, 33U * 21 * 3 / 2);
+}
+
+TEST(SceneRenderer, EachEffectChangesThePicture) {
+  const std::vector<std::byte> plain = Drawn(64, 64).pixels;
+  EXPECT_EQ(Drawn(64, 64).pixels, plain);
+  EXPECT_NE(Drawn(64, 64, {.shadows = true}).pixels, plain);
+  EXPECT_NE(Drawn(64, 64, {.reflections = true}).pixels, plain);
+  EXPECT_NE(Drawn(64, 64, {.multisampling = true}).pixels, plain);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,273 @@
+"""What engines draw, against MuJoCo's and Gymnasium's own renderers."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+# Before anything imports MuJoCo.
+os.environ["MUJOCO_GL"] = "egl"
+
+import gymnasium
+import mujoco
+import mujoco.egl
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tools.testing import pytest_main
+
+_TASKS = sorted(task for task in tandem.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
+
+# Four balls of which each is elsewhere and of another colour, off all axes, on a slide whose place the action sets.
+_SCENE = """
+<mujoco>
+  <visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
+  <worldbody>
+    <body>
+      <joint name="slide" type="slide" axis="1 0 0" damping="1"/>
+      <geom type="sphere" size="0.1" pos="0.7 0 0.5" rgba="1 0 0 1"/>
+      <geom type="sphere" size="0.2" pos="-0.7 0 0.5" rgba="0 1 0 1"/>
+      <geom type="box" size="0.1 0.2 0.3" pos="-0.7 0 -0.5" rgba="0 0 1 1"/>
+      <geom type="capsule" size="0.1 0.3" pos="0.6 0 -0.4" rgba="1 1 0 1"/>
+    </body>
+  </worldbody>
+  <actuator><motor joint="slide"/></actuator>
+</mujoco>
+"""
+
+_BALL = """
+<mujoco>
+  <option gravity="0 0 0"/>
+  <visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
+  <worldbody>
+    <body><freejoint/><geom type="sphere" size="0.5" mass="1" rgba="1 0 0 1"/><site name="middle"/></body>
+  </worldbody>
+  <actuator><motor site="middle" gear="1 0 0 0 0 0"/></actuator>
+</mujoco>
+"""
+
+
+def _drawn_by_mujoco(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int) -> NDArray[np.uint8]:
+    """As an engine without effects draws it: MuJoCo's free camera, and no shadow, reflection or multisampling."""
+    model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+    model.vis.quality.offsamples = model.vis.quality.shadowsize = 0
+    gl = mujoco.egl.GLContext(width, height)
+    gl.make_current()
+    context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150)
+    mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+    scene = mujoco.MjvScene(model, 1000)
+    scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
+    camera = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, camera)
+    everything = mujoco.mjtCatBit.mjCAT_ALL
+    mujoco.mjv_updateScene(model, data, mujoco.MjvOption(), None, camera, everything, scene)
+    viewport = mujoco.MjrRect(0, 0, width, height)
+    mujoco.mjr_render(viewport, scene, context)
+    pixels = np.zeros((height, width, 3), np.uint8)
+    mujoco.mjr_readPixels(pixels, None, viewport, context)
+    context.free()
+    gl.free()
+    return pixels[::-1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 240), (1, 1), (7, 5), (321, 239), (64, 200)])
+def test_a_known_scene_is_drawn_as_mujoco_draws_it(width: int, height: int, tmp_path: Path) -> None:
+    """Three environments of odd sizes in a grid of four, each with its own state; nothing beyond its own place."""
+    path = tmp_path / "scene.xml"
+    path.write_text(_SCENE)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    with (
+        tandem.launch_engine(
+            model=path, num_envs=3, frames=(width, height), frame_envs=[0, 1, 2], frame_hz=0
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        client.reset(seed=0)
+        actions = np.array([[0.0], [3.0], [-5.0]], np.float32)
+        for _ in range(200):
+            client.step(actions)
+        frame, _ = client.drawn_frame()
+    assert frame.shape == (2 * height, 2 * width, 3)
+    for place, action in enumerate(actions[:, 0]):
+        data = mujoco.MjData(model)
+        data.ctrl = action
+        mujoco.mj_step(model, data, 200)
+        row, column = divmod(place, 2)
+        picture = frame[row * height :, column * width :][:height, :width]
+        np.testing.assert_array_equal(picture, _drawn_by_mujoco(model, data, width, height))
+    assert not frame[height:, width:].any()
+    if width == 320:  # up is up and left is left: the red ball is at the upper right, the green one at the upper left
+        red, green = (np.argwhere(frame[:height, :width, i] > frame[:height, :width].sum(2) * 0.9) for i in (0, 1))
+        assert red.size and green.size
+        assert red[:, 0].mean() < height / 2 < red[:, 1].mean()
+        assert green[:, 0].mean() < height / 2 and green[:, 1].mean() < width / 2
+
+
+@pytest.mark.parametrize("task", _TASKS)
+def test_render_draws_what_gymnasium_draws(task: str) -> None:
+    """The same pictures of the same run, byte by byte, after a reset and on the way."""
+    with_engine = tandem.make_vec(task, num_envs=2, render_mode="rgb_array", width=120, height=90)
+    of_gymnasium = gymnasium.make_vec(
+        task, num_envs=2, vectorization_mode="sync", render_mode="rgb_array", width=120, height=90
+    )
+    of_gymnasium.action_space.seed(0)
+    for envs in (with_engine, of_gymnasium):
+        envs.reset(seed=11)
+    for _ in range(4):
+        ours, theirs = with_engine.render(), of_gymnasium.render()
+        assert isinstance(ours, tuple) and theirs is not None
+        assert [picture.shape for picture in ours] == [(90, 120, 3)] * 2
+        for picture, expected in zip(ours, theirs, strict=True):
+            assert picture.dtype == np.uint8 and picture.std() > 1
+            np.testing.assert_array_equal(picture, expected)
+        for _ in range(5):
+            actions = of_gymnasium.action_space.sample()
+            for envs in (with_engine, of_gymnasium):
+                envs.step(actions)
+    with_engine.close()
+    of_gymnasium.close()
+
+
+def test_pictures_are_of_gymnasiums_size_and_the_callers_own() -> None:
+    """480 x 480 by default; later ones don't change what was returned."""
+    with_engine = gymnasium.make_vec("tandem/InvertedPendulum-v5", num_envs=3, render_mode="rgb_array")
+    assert with_engine.render_mode == "rgb_array"
+    assert with_engine.metadata["render_modes"] == ["rgb_array"]
+    with_engine.reset(seed=0)
+    first = with_engine.render()
+    assert first is not None
+    kept = [np.array(picture) for picture in first]
+    assert [picture.shape for picture in kept] == [(480, 480, 3)] * 3
+    for _ in range(20):
+        with_engine.step(np.ones((3, 1), np.float32))
+    second = with_engine.render()
+    assert second is not None
+    for before, then, now in zip(kept, first, second, strict=True):
+        np.testing.assert_array_equal(before, then)
+        assert (before != now).any()
+    with_engine.close()
+
+
+def test_a_camera_that_follows_keeps_what_moves_in_the_picture(tmp_path: Path) -> None:
+    """Gymnasium's stays where it was."""
+    path = tmp_path / "ball.xml"
+    path.write_text(_BALL)
+
+    def red_pixels(camera: str) -> int:
+        with (
+            tandem.launch_engine(
+                model=path,
+                frames=(64, 64),
+                frame_hz=0,
+                frame_camera=camera,  # type: ignore[arg-type]
+            ) as engine,
+            tandem.SharedMemoryClient(engine.name) as client,
+        ):
+            client.reset(seed=0)
+            for _ in range(1000):
+                client.step(np.full((1, 1), 10, np.float32))
+            assert client.obs[0, 0] > 5  # metres from the start
+            frame, _ = client.drawn_frame()
+        return int((frame[..., 0] > frame.sum(2) * 0.9).sum())
+
+    assert red_pixels("follow") > 100
+    assert red_pixels("gymnasium") == 0
+
+
+def test_without_a_render_mode_nothing_is_drawn() -> None:
+    """As by Gymnasium's own: a warning, and None."""
+    envs = tandem.make_vec("Hopper-v5")
+    envs.reset(seed=0)
+    with pytest.warns(UserWarning, match="rgb_array"):
+        assert envs.render() is None
+    assert envs.metadata["render_modes"] == []
+    with pytest.raises(tandem.Unsupported, match="--frames"):
+        envs.client.drawn_frame()
+    envs.close()
+
+
+def test_render_refuses_what_cannot_be() -> None:
+    """Other modes, other engines, sizes that cannot be, and both kinds of frames at once."""
+    with pytest.raises(tandem.Unsupported, match="depth_array"):
+        tandem.make_vec("Hopper-v5", render_mode="depth_array")
+    with pytest.raises(tandem.EngineStartFailed, match="can be drawn"):
+        tandem.make_vec("CartPole-v1", render_mode="rgb_array")
+    with pytest.raises(tandem.InvalidArgument, match="width"):
+        tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=0)
+    with pytest.raises(tandem.EngineStartFailed, match="8192"):
+        tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=100_000)
+    with pytest.raises(tandem.InvalidArgument, match="frame_envs"):
+        tandem.make_vec("Hopper-v5", render_mode="rgb_array", frame_envs=[0])
+    with pytest.raises(tandem.InvalidArgument, match="frames"):
+        tandem.launch_engine("Hopper-v5", frames=(0, 10))
+    with pytest.raises(tandem.InvalidArgument, match="frame_envs"):
+        tandem.launch_engine("Hopper-v5", frame_envs="all")
+
+
+def test_render_belongs_between_steps() -> None:
+    """While a step is pending it is refused, and harms nothing."""
+    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16)
+    envs.reset(seed=0)
+    envs.send(np.zeros((1, 3), np.float32))
+    with pytest.raises(tandem.StepPending):
+        envs.render()
+    envs.recv()
+    assert envs.render() is not None
+    envs.close()
+
+
+def test_an_engine_that_is_stopped_is_waited_for_until_the_deadline() -> None:
+    """Afterwards the session goes on."""
+    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16, timeout=30)
+    envs.reset(seed=0)
+    pid = envs.client.engine_pid
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(tandem.StepTimeout, match="no frame"):
+        envs.client.drawn_frame(timeout=0.05)
+    os.kill(pid, signal.SIGCONT)
+    envs.step(np.zeros((1, 3), np.float32))
+    assert envs.render() is not None
+    waits = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
+    os.kill(pid, signal.SIGSTOP)
+    waits.start()
+    with pytest.raises(tandem.PeerGone):
+        envs.render()
+    envs.close()
+
+
+def test_an_engine_started_again_draws_again() -> None:
+    """What restarts it gives it the same flags."""
+    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16, restart=True)
+    envs.reset(seed=0)
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    envs.step(np.zeros((1, 3), np.float32))
+    pictures = envs.render()
+    assert pictures is not None and pictures[0].any()
+    envs.close()
+
+
+@pytest.mark.parametrize("lacking", ["library", "driver"])
+def test_a_machine_that_cannot_draw_says_what_it_lacks(
+    lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the packages; steps go on; the log has it once."""
+    if lacking == "library":
+        (tmp_path / "libEGL.so.1").write_text("no library")
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    else:
+        monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
+    with tandem.launch_engine("Hopper-v5", frames=(16, 16), frame_envs="all") as engine:
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name), render_mode="rgb_array")
+        envs.reset(seed=0)
+        for _ in range(3):
+            with pytest.raises(tandem.Unsupported, match=r"libegl1.*libgl1-mesa-dri"):
+                envs.render()
+            envs.step(np.zeros((1, 3), np.float32))
+        assert engine.log_tail().count("libgl1-mesa-dri") == 1
+        envs.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,165 @@
+"""A run that somebody looks at, and the same run that nobody looks at."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tests.frames.frame_watcher import FrameWatcher
+from tools.testing import pytest_main
+
+_WATCHDOG_SECS = 60
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Checks that this process's engines leave no region."""
+    yield
+    assert [path.name for path in Path("/dev/shm").iterdir() if f"tandem-{os.getpid()}-" in path.name] == []
+
+
+def _actions(client: tandem.SharedMemoryClient, rng: np.random.Generator) -> NDArray[np.float32]:
+    return rng.uniform(-1, 1, (client.num_envs, client.act_size)).astype(np.float32)
+
+
+def _step_until(client: tandem.SharedMemoryClient, done: Callable[[], bool]) -> None:
+    """Steps, with random actions, until it is done."""
+    rng = np.random.default_rng(0)
+    deadline = time.monotonic() + _WATCHDOG_SECS
+    while not done():
+        assert time.monotonic() < deadline
+        client.step(_actions(client, rng))
+
+
+def _mapped(engine: tandem.EngineProcess) -> str:
+    return Path(f"/proc/{engine.pid}/maps").read_text(encoding="utf-8")
+
+
+def test_frames_are_drawn_only_while_somebody_looks() -> None:
+    """Before the first look no graphics library is loaded; after the last no frame comes."""
+    with (
+        tandem.launch_engine("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+        FrameWatcher(engine.name, looks=False) as witness,
+    ):
+        until = time.monotonic() + 1  # five times as long as between two looks for lookers
+        _step_until(client, lambda: time.monotonic() > until)
+        assert witness.head == 0
+        assert "libEGL" not in _mapped(engine)
+        with FrameWatcher(engine.name) as watcher:
+            _step_until(client, lambda: watcher.head > 10)
+        assert "libEGL" in _mapped(engine)
+        until = time.monotonic() + 0.5  # noticed by then
+        _step_until(client, lambda: time.monotonic() > until)
+        head = witness.head
+        until = time.monotonic() + 0.5
+        _step_until(client, lambda: time.monotonic() > until)
+        assert witness.head == head
+
+
+def test_a_frame_says_what_it_shows() -> None:
+    """Step, environments, grid, reward, return and episodes are those of the step that it names."""
+    with (
+        tandem.launch_engine("Hopper-v5", num_envs=8, frames="40x30", frame_envs=[5, 0, 3], frame_hz=500) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+        FrameWatcher(engine.name) as watcher,
+    ):
+        client.reset(seed=0)
+        rng = np.random.default_rng(0)
+        expected = {1: (0.0, 0.0, 0)}  # of each step: reward, return, episodes
+        returns, ended = np.zeros(8), []
+        seen = 0
+        shown = [5, 0, 3]
+        for step in range(2, 20_000):
+            _, rewards, dones = client.step(_actions(client, rng))
+            returns += rewards
+            for env in np.flatnonzero(dones):
+                ended.append(returns[env])
+                returns[env] = 0
+            so_far = float(np.mean(ended[-100:])) if ended else float(returns[shown].mean())
+            expected[step] = (float(rewards[shown].astype(float).mean()), so_far, len(ended))
+            frame = watcher.latest()
+            # Metrics are of this frame, or of the next: only a frame that stays the newest can be compared.
+            if frame is None or frame.told["step"] not in expected or watcher.head != frame.number:
+                continue
+            again = watcher.latest()
+            if again is None or again.number != frame.number:
+                continue
+            assert frame.pixels.shape == (60, 80, 3)
+            assert (frame.told["envs"], frame.told["rows"], frame.told["columns"]) == (shown, 2, 2)
+            reward, rolling, episodes = expected[frame.told["step"]]
+            assert frame.last_reward == pytest.approx(reward, abs=1e-6)
+            assert frame.rolling_return == pytest.approx(rolling, abs=1e-6)
+            assert frame.told["episodes"] == episodes
+            seen += 1
+            if seen > 200 and frame.step_rate_hz > 0 and episodes > 0:
+                break
+        assert seen > 200 and frame is not None
+        assert not frame.pixels[30:, 40:].any()  # the fourth place
+        assert frame.pixels[:30].any()
+
+
+@pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5"])
+def test_looking_changes_nothing(task: str) -> None:
+    """The same run, bit by bit, with and without frames and somebody who looks."""
+
+    def run(watched: bool) -> tuple[bytes, int]:
+        rng = np.random.default_rng(1)
+        with (
+            tandem.launch_engine(task, num_envs=4, frames=(48, 48) if watched else None, frame_hz=1000) as engine,
+            tandem.SharedMemoryClient(engine.name) as client,
+        ):
+            watcher = FrameWatcher(engine.name) if watched else None
+            said = [client.reset(seed=7).tobytes()]
+            for step in range(400):
+                obs, rewards, dones = client.step(_actions(client, rng))
+                said.append(obs.tobytes() + rewards.tobytes() + dones.tobytes() + client.infos.tobytes())
+                if watcher is not None and step % 20 == 0:
+                    watcher.wait(after=watcher.head)
+            frames = watcher.head if watcher is not None else 0
+            if watcher is not None:
+                watcher.close()
+            return b"".join(said), frames
+
+    with_frames, frames = run(watched=True)
+    assert frames > 20
+    assert run(watched=False) == (with_frames, 0)
+
+
+def test_a_paused_run_is_shown_as_one() -> None:
+    """Frames go on, slowly, of the same step, and the step rate goes to 0."""
+    with (
+        tandem.launch_engine("Hopper-v5", frames=(16, 16)) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+        FrameWatcher(engine.name) as watcher,
+    ):
+        client.reset(seed=0)
+        frame = watcher.wait()
+        deadline = time.monotonic() + _WATCHDOG_SECS
+        while frame.told["step"] != 1 or frame.step_rate_hz != 0 or frame.number < 4:
+            assert time.monotonic() < deadline
+            frame = watcher.wait(after=frame.number)
+
+
+def test_an_engine_that_is_looked_at_can_be_stopped_and_killed() -> None:
+    """A stop is said in the ring; after both nothing is left (see the fixture), and the viewer reads on."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        engine = tandem.launch_engine("HalfCheetah-v5", num_envs=4, frames=(320, 240), frame_hz=1000)
+        with tandem.SharedMemoryClient(engine.name) as client, FrameWatcher(engine.name) as watcher:
+            _step_until(client, lambda watcher=watcher: watcher.head > 3)  # type: ignore[misc]
+            os.kill(engine.pid, how)
+            while engine.poll() is None:
+                time.sleep(0.001)
+            assert engine.poll() == (0 if how == signal.SIGTERM else -how)
+            assert watcher.invalidated == (how == signal.SIGTERM)
+        engine.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
