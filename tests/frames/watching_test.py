@@ -3,8 +3,10 @@
 import os
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +18,19 @@ from tools.testing import pytest_main
 
 _WATCHDOG_SECS = 60
 
+# Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
+_PREFIX = f"watching-{uuid.uuid4().hex[:12]}"
+
+
+def _launch(task: str, **options: Any) -> tandem.EngineProcess:
+    return tandem.launch_engine(task, name=f"{_PREFIX}-{uuid.uuid4().hex[:8]}", **options)
+
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """Checks that this process's engines leave no region."""
     yield
-    assert [path.name for path in Path("/dev/shm").iterdir() if f"tandem-{os.getpid()}-" in path.name] == []
+    assert [path.name for path in Path("/dev/shm").iterdir() if _PREFIX in path.name] == []
 
 
 def _actions(client: tandem.SharedMemoryClient, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -44,7 +53,7 @@ def _mapped(engine: tandem.EngineProcess) -> str:
 def test_frames_are_drawn_only_while_somebody_looks() -> None:
     """Before the first look no graphics library is loaded; after the last no frame comes."""
     with (
-        tandem.launch_engine("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
+        _launch("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
         FrameWatcher(engine.name, looks=False) as witness,
     ):
@@ -66,7 +75,7 @@ def test_frames_are_drawn_only_while_somebody_looks() -> None:
 def test_a_frame_says_what_it_shows() -> None:
     """Step, environments, grid, reward, return and episodes are those of the step that it names."""
     with (
-        tandem.launch_engine("Hopper-v5", num_envs=8, frames="40x30", frame_envs=[5, 0, 3], frame_hz=500) as engine,
+        _launch("Hopper-v5", num_envs=8, frames="40x30", frame_envs=[5, 0, 3], frame_hz=500) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
         FrameWatcher(engine.name) as watcher,
     ):
@@ -112,7 +121,7 @@ def test_looking_changes_nothing(task: str) -> None:
     def run(watched: bool) -> tuple[bytes, int]:
         rng = np.random.default_rng(1)
         with (
-            tandem.launch_engine(task, num_envs=4, frames=(48, 48) if watched else None, frame_hz=1000) as engine,
+            _launch(task, num_envs=4, frames=(48, 48) if watched else None, frame_hz=1000) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
         ):
             watcher = FrameWatcher(engine.name) if watched else None
@@ -135,7 +144,7 @@ def test_looking_changes_nothing(task: str) -> None:
 def test_a_paused_run_is_shown_as_one() -> None:
     """Frames go on, slowly, of the same step, and the step rate goes to 0."""
     with (
-        tandem.launch_engine("Hopper-v5", frames=(16, 16)) as engine,
+        _launch("Hopper-v5", frames=(16, 16)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
         FrameWatcher(engine.name) as watcher,
     ):
@@ -150,7 +159,7 @@ def test_a_paused_run_is_shown_as_one() -> None:
 def test_an_engine_that_is_looked_at_can_be_stopped_and_killed() -> None:
     """A stop is said in the ring; after both nothing is left (see the fixture), and the viewer reads on."""
     for how in (signal.SIGTERM, signal.SIGKILL):
-        engine = tandem.launch_engine("HalfCheetah-v5", num_envs=4, frames=(320, 240), frame_hz=1000)
+        engine = _launch("HalfCheetah-v5", num_envs=4, frames=(320, 240), frame_hz=1000)
         with tandem.SharedMemoryClient(engine.name) as client, FrameWatcher(engine.name) as watcher:
             _step_until(client, lambda watcher=watcher: watcher.head > 3)  # type: ignore[misc]
             os.kill(engine.pid, how)
