@@ -63,6 +63,44 @@ class Buffer {
   std::span<const std::byte> bytes_;
 };
 
+// The elements of an array of T; another array or a list is converted first.
+template <typename T>
+class Elements {
+ public:
+  Elements(py::handle object, size_t count) {
+    if (IsSuch(object)) {
+      array_ = py::reinterpret_borrow<py::object>(object);
+    } else {
+      array_ =
+          py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(
+              object);
+      if (!array_) PyErr_Clear();
+    }
+    if (!array_ || static_cast<size_t>(Array().size()) != count) {
+      RaiseInvalid(absl::StrCat("expected an array of ", count,
+                                " numbers or flags, one for each environment, "
+                                "found ",
+                                std::string(py::repr(object))),
+                   "");
+    }
+  }
+  const T* data() const { return static_cast<const T*>(Array().data()); }
+
+ private:
+  // By number: array_t's own check compares dtypes, which takes longer than all
+  // else that is done for a step.
+  static bool IsSuch(py::handle object) {
+    if (!py::isinstance<py::array>(object)) return false;
+    const auto array = py::reinterpret_borrow<py::array>(object);
+    return array.dtype().num() == py::dtype::num_of<T>() &&
+           (array.flags() & py::array::c_style) != 0;
+  }
+
+  py::array Array() const { return py::reinterpret_borrow<py::array>(array_); }
+
+  py::object array_;  // a py::array that is empty would be made first
+};
+
 }  // namespace
 
 NativeFrameWriter::NativeFrameWriter(const std::string& run_id, uint32_t width,
@@ -232,21 +270,14 @@ EpisodeReturns::EpisodeReturns(size_t num_envs, int64_t only, size_t window)
   }
 }
 
-void EpisodeReturns::Add(const Numbers& rewards, const Flags& terminations,
-                         const Flags& truncations) {
-  const auto count = static_cast<py::ssize_t>(running_.size());
-  if (rewards.size() != count || terminations.size() != count ||
-      truncations.size() != count) {
-    RaiseInvalid(absl::StrCat("expected ", count,
-                              " rewards, terminations and "
-                              "truncations, found ",
-                              rewards.size(), ", ", terminations.size(), ", ",
-                              truncations.size()),
-                 "");
-  }
-  const double* const reward = rewards.data();
-  const bool* const terminated = terminations.data();
-  const bool* const truncated = truncations.data();
+void EpisodeReturns::Add(py::handle rewards, py::handle terminations,
+                         py::handle truncations) {
+  const Elements<double> reward_of(rewards, running_.size());
+  const Elements<bool> terminated_of(terminations, running_.size());
+  const Elements<bool> truncated_of(truncations, running_.size());
+  const double* const reward = reward_of.data();
+  const bool* const terminated = terminated_of.data();
+  const bool* const truncated = truncated_of.data();
   double sum = 0;
   for (size_t i = first_; i < end_; ++i) {
     sum += reward[i];
@@ -259,12 +290,14 @@ void EpisodeReturns::Add(const Numbers& rewards, const Flags& terminations,
   last_reward_ = sum / static_cast<double>(end_ - first_);
 }
 
-void EpisodeReturns::Reset(const std::optional<Flags>& mask) {
+void EpisodeReturns::Reset(py::handle mask) {
+  if (mask.is_none()) {
+    running_.assign(running_.size(), 0);
+    return;
+  }
+  const Elements<bool> ended(mask, running_.size());
   for (size_t i = 0; i < running_.size(); ++i) {
-    if (!mask.has_value() ||
-        (i < static_cast<size_t>(mask->size()) && mask->data()[i])) {
-      running_[i] = 0;
-    }
+    if (ended.data()[i]) running_[i] = 0;
   }
 }
 

@@ -90,16 +90,13 @@ class EpisodeReturns {
   // `only`: that environment's alone; -1: all.
   EpisodeReturns(size_t num_envs, int64_t only, size_t window);
 
-  using Numbers = pybind11::array_t<double, pybind11::array::c_style |
-                                                pybind11::array::forcecast>;
-  using Flags = pybind11::array_t<bool, pybind11::array::c_style |
-                                            pybind11::array::forcecast>;
-
-  // A step's results, an element for each environment. InvalidArgument: fewer.
-  void Add(const Numbers& rewards, const Flags& terminations,
-           const Flags& truncations);
-  // All episodes were cut short, or those of the mask.
-  void Reset(const std::optional<Flags>& mask);
+  // A step's results: arrays of numbers and flags, an element for each
+  // environment. InvalidArgument: no such arrays. Copies none that is float64
+  // or bool already.
+  void Add(pybind11::handle rewards, pybind11::handle terminations,
+           pybind11::handle truncations);
+  // All episodes were cut short, or those of the mask (flags, or None).
+  void Reset(pybind11::handle mask);
   // Of the last step: the environment's reward, or the mean of all.
   double last_reward() const { return last_reward_; }
   double RollingReturn() const;

@@ -146,9 +146,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if parsed.frames:
         cases = frames.measure_frames(parsed.rounds, parsed.seconds)
-        print("\n" + frames.table(cases, parsed.rounds))
+        unseen = frames.measure_unseen(parsed.seconds)
+        print("\n" + frames.table(cases, parsed.rounds, unseen))
         if parsed.json:
-            found_frames = {**about, "frames": [dataclasses.asdict(case) for case in cases]}
+            found_frames = {**about, "frames": [dataclasses.asdict(case) for case in cases], "unseen_ns": unseen}
             Path(parsed.json).write_text(json.dumps(found_frames, indent=1) + "\n", encoding="utf-8")
         return 0
     found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)

@@ -60,7 +60,9 @@ def test_frames_are_measured_in_every_ring(tmp_path: Path, capsys: pytest.Captur
     """Each row gives a rate; the table has them all, and no segment is left."""
     found = tmp_path / "found.json"
     assert benchmark.main(["--frames", "--rounds=1", "--seconds=0.01", f"--json={found}"]) == 0
-    cases = json.loads(found.read_text(encoding="utf-8"))["frames"]
+    results = json.loads(found.read_text(encoding="utf-8"))
+    assert list(results["unseen_ns"]) == ["an environment", "64 environments"]
+    cases = results["frames"]
     assert len(cases) == len(frames.SIZES) * len(frames.CAPACITIES)
     for case in cases:
         assert list(case["rates"]) == list(frames.ROWS)
