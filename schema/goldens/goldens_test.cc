@@ -13,6 +13,7 @@
 
 #include "schema/goldens/listing.h"
 #include "schema/goldens/samples.h"
+#include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 
@@ -71,7 +72,29 @@ TEST(Goldens, RingIsByteForByteTheSame) {
       << kNext;
 }
 
+TEST(Goldens, FrameRingIsByteForByteTheSame) {
+  const std::vector<uint8_t> flan = SampleFlan();
+  EXPECT_EQ(Golden("flan_v1.bin"), std::string(flan.begin(), flan.end()))
+      << kNext;
+}
+
+TEST(Goldens, FrameRingReadThroughTheStructsHasTheSampleValues) {
+  const std::string golden = Golden("flan_v1.bin");
+  FlanHeader header;
+  FlanSlot slot;
+  ASSERT_GT(golden.size(), sizeof(header) + sizeof(slot));
+  std::memcpy(static_cast<void*>(&header), golden.data(), sizeof(header));
+  std::memcpy(&slot, &golden[sizeof(header)], sizeof(slot));
+  EXPECT_EQ(std::string(header.magic, 4), "FLAN");
+  EXPECT_EQ(header.head.load(std::memory_order_relaxed), 3U);
+  EXPECT_EQ(header.rolling_return.load(std::memory_order_relaxed), -20.25);
+  EXPECT_EQ(slot.seq, FlanSeqWhole(3));
+  EXPECT_EQ(slot.frame_len, 12U);
+}
+
 TEST(Goldens, ListingIsUpToDate) {
+  EXPECT_EQ(Golden("flan_v1.txt"), FlanListing())
+      << "Next: bazel run //schema/goldens:generate";
   EXPECT_EQ(Golden("lrbc_v1.txt"), Listing())
       << "Next: bazel run //schema/goldens:generate";
 }
@@ -80,6 +103,8 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(HeaderRows(), 0, kLrbcHeaderBytes);
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
+  ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));
+  ExpectCovers(FlanSlotRows(), sizeof(FlanHeader), SampleFlan().size());
 }
 
 TEST(Listing, NamesEachFieldOnceAndSaysWhatItMeans) {

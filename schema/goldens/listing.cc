@@ -9,8 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "schema/goldens/flan_fields.h"
 #include "schema/goldens/lrbc_fields.h"
 #include "schema/goldens/samples.h"
+#include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
@@ -30,6 +32,10 @@ struct TypeName {
       return absl::StrCat("u", 8 * sizeof(T));
     }
   }
+};
+template <>
+struct TypeName<SharedDouble> {
+  static std::string Get() { return "f64 atomic"; }
 };
 template <typename T>
 struct TypeName<SharedWord<T>> {
@@ -78,8 +84,14 @@ std::string BytesOf(std::span<const uint8_t> bytes) {
 
 std::string ValueOf(const FieldRow& row, std::span<const uint8_t> sample) {
   if (row.type.starts_with("char")) {
-    return absl::StrCat(
-        "\"", reinterpret_cast<const char*>(&sample[row.offset]), "\"");
+    const auto* text = reinterpret_cast<const char*>(&sample[row.offset]);
+    return absl::StrCat("\"", std::string(text, strnlen(text, row.bytes)),
+                        "\"");
+  }
+  if (row.type.starts_with("f64")) {
+    double value = 0;
+    std::memcpy(&value, &sample[row.offset], sizeof(value));
+    return absl::StrCat(value);
   }
   const auto at = [&](size_t index) {
     return absl::StrCat(IntegerAt(
@@ -133,6 +145,34 @@ std::vector<FieldRow> HeaderRows() {
 std::vector<FieldRow> RingHeaderRows() {
   using Struct = RingHeader;
   return {TANDEM_RING_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
+std::vector<FieldRow> FlanHeaderRows() {
+  using Struct = FlanHeader;
+  return {TANDEM_FLAN_FIELDS(TANDEM_FIELD)};
+}
+
+std::vector<FieldRow> FlanSlotRows() {
+  using Struct = FlanSlot;
+  std::vector<FieldRow> rows;
+  size_t offset = sizeof(FlanHeader);
+  for (uint32_t slot = 0; slot < kSampleFlanSlots; ++slot) {
+    for (FieldRow row : {TANDEM_FLAN_SLOT_FIELDS(TANDEM_FIELD)}) {
+      row.offset += offset;
+      rows.push_back(std::move(row));
+    }
+    offset += sizeof(FlanSlot);
+    rows.push_back({.name = "pixels",
+                    .offset = offset,
+                    .bytes = kSampleFlanFrameBytes,
+                    .element_bytes = 1,
+                    .type = absl::StrCat("u8[", kSampleFlanFrameBytes, "]"),
+                    .writer = "writer",
+                    .meaning = "rows from the top, R, G, B",
+                    .reserved = false});
+    offset += kSampleFlanFrameBytes;
+  }
+  return rows;
 #undef TANDEM_RESERVED
 #undef TANDEM_FIELD
 }
@@ -162,6 +202,20 @@ std::vector<FieldRow> RingDataRows() {
   add("length", 4, "skip: what follows would not fit before the end", true);
   add("skipped", 36, "anything, up to the end of the data", false);
   return rows;
+}
+
+std::string FlanListing() {
+  const std::vector<uint8_t> ring = SampleFlan();
+  std::vector<FieldRow> rows = FlanHeaderRows();
+  for (FieldRow& row : FlanSlotRows()) rows.push_back(std::move(row));
+  return absl::StrCat(
+      "The FLAN layout, version 1. Generated; README.md says how.\n"
+      "Numbers are little-endian. Offsets and sizes are bytes. Of more than 8 "
+      "bytes, the first four and the last are shown.\n\n"
+      "flan_v1.bin: a ring of two slots for frames of 2x2 RGB pixels and no "
+      "metadata, after three frames: the third has overwritten the first, and "
+      "the second slot is misaligned\n\n",
+      Table(rows, ring));
 }
 
 std::string Listing() {

@@ -1,7 +1,7 @@
 // The annotated listing of the goldens.
 //
-// Data flow: lrbc_fields.h + the structs' offsets and types + sample bytes ->
-// text, one row for each field.
+// Data flow: lrbc_fields.h, flan_fields.h + the structs' offsets and types +
+// sample bytes -> text, one row for each field.
 //
 //   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
 //   std::string text = Listing();  // what lrbc_v1.txt holds
@@ -30,9 +30,12 @@ struct FieldRow {
 std::vector<FieldRow> HeaderRows();      // of LrbcHeader
 std::vector<FieldRow> RingHeaderRows();  // of RingHeader
 std::vector<FieldRow> RingDataRows();    // of the sample's entries
+std::vector<FieldRow> FlanHeaderRows();  // of FlanHeader
+std::vector<FieldRow> FlanSlotRows();    // of the sample's slots
 
 // All of them, with the samples' values.
-std::string Listing();
+std::string Listing();      // LrbcHeader and RingHeader
+std::string FlanListing();  // FlanHeader and its slots
 
 }  // namespace tandem
 

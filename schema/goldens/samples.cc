@@ -5,6 +5,7 @@
 #include <span>
 
 #include "schema/layout/error_codes.h"
+#include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
 
@@ -146,6 +147,38 @@ std::vector<uint8_t> SampleRing() {
   set_entry(80, 0, 0);
   set_word(sizeof(RingHeader) + 88, kRingSkip);
   set_entry(0, 44, 101);
+  return bytes;
+}
+
+std::vector<uint8_t> SampleFlan() {
+  FlanHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  std::memcpy(header.magic, kFlanMagic, sizeof(kFlanMagic));
+  header.version = kFlanVersion;
+  header.capacity = kSampleFlanSlots;
+  header.payload_size = kSampleFlanFrameBytes;
+  header.slot_size = sizeof(FlanSlot) + kSampleFlanFrameBytes;
+  header.width = 2;
+  header.height = 2;
+  header.channels = 3;
+  header.format = kFlanRgb;
+  header.head.store(3, kRelaxed);
+  header.last_reward.store(1.5, kRelaxed);
+  header.rolling_return.store(-20.25, kRelaxed);
+  header.step_rate_hz.store(1000, kRelaxed);
+  std::vector<uint8_t> bytes(sizeof(header) +
+                             kSampleFlanSlots * header.slot_size);
+  std::memcpy(bytes.data(), static_cast<const void*>(&header), sizeof(header));
+  for (const uint32_t number : {1u, 2u, 3u}) {
+    const size_t at =
+        sizeof(header) + (number - 1) % kSampleFlanSlots * header.slot_size;
+    const FlanSlot slot = {.seq = FlanSeqWhole(number),
+                           .frame_len = kSampleFlanFrameBytes,
+                           .metadata_len = 0};
+    std::memcpy(&bytes[at], &slot, sizeof(slot));
+    Count(std::span(bytes).subspan(at + sizeof(slot), kSampleFlanFrameBytes),
+          static_cast<uint8_t>(16 * number));
+  }
   return bytes;
 }
 

@@ -1,7 +1,8 @@
-// The samples that the goldens hold: a header with every field set, and a ring
-// with three entries and a skip.
+// The samples that the goldens hold: a header with every field set, a ring
+// with three entries and a skip, and a frame ring.
 //
-// Data flow: samples -> :generate -> lrbc_v1.bin, ring_v1.bin, lrbc_v1.txt;
+// Data flow: samples -> :generate -> lrbc_v1.bin, ring_v1.bin, flan_v1.bin and
+// the listings;
 // goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
@@ -34,6 +35,13 @@ inline constexpr uint32_t kSampleWritePos = 0x30;
 
 // Header and data.
 std::vector<uint8_t> SampleRing();
+
+// The sample frame ring, header and slots, after three frames: frame 3 lies
+// in the first slot, frame 2 in the second. Frame h has the bytes 16h to
+// 16h + 11.
+inline constexpr uint32_t kSampleFlanSlots = 2;
+inline constexpr uint32_t kSampleFlanFrameBytes = 12;
+std::vector<uint8_t> SampleFlan();
 
 }  // namespace tandem
 

@@ -63,7 +63,9 @@ inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
 inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
 inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
 inline constexpr uint64_t kFeatureStepTimes = 4;
-inline constexpr uint64_t kFeatureInfos = 8;  // info_size, the infos section
+inline constexpr uint64_t kFeatureInfos = 8;    // info_size, the infos section
+inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset, flan_size; only
+                                                // regions with frames have it
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -149,7 +151,7 @@ struct LrbcHeader {
   // kSectionAlignment from the first. 0: none.
   uint64_t infos_offset;
   uint64_t infos_size;   // bytes of all three
-  uint64_t flan_offset;  // 0: none
+  uint64_t flan_offset;  // FlanHeader, then its slots (flan.h); 0: none
   uint64_t flan_size;    // bytes
   uint8_t gpu_device_uuid[16];
   uint64_t gpu_alloc_offset;  // of the observations in the shared allocation

@@ -1,4 +1,5 @@
-// SharedWord: one atomic integer inside a mapped region.
+// SharedWord: one atomic integer inside a mapped region; SharedDouble: one
+// atomic number.
 //
 // Data flow: one process stores with `release`, another loads with `acquire`.
 // Ownership: the region owns the bytes; either side calls through a pointer.
@@ -15,6 +16,7 @@
 #define TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -49,6 +51,23 @@ class SharedWord {
   T value_;
 };
 
+// A float64, by its bits. As SharedWord.
+class SharedDouble {
+ public:
+  double load(std::memory_order order) const {
+    return std::bit_cast<double>(bits_.load(order));
+  }
+  void store(double value, std::memory_order order) {
+    bits_.store(std::bit_cast<uint64_t>(value), order);
+  }
+
+ private:
+  SharedWord<uint64_t> bits_;
+};
+
+static_assert(sizeof(SharedDouble) == 8);
+static_assert(std::is_trivially_copyable_v<SharedDouble>);
+static_assert(std::is_standard_layout_v<SharedDouble>);
 static_assert(sizeof(SharedWord<uint32_t>) == 4);
 static_assert(sizeof(SharedWord<uint64_t>) == 8);
 static_assert(alignof(SharedWord<uint64_t>) == 8);

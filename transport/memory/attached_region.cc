@@ -1,115 +1,13 @@
 #include "transport/memory/attached_region.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/region_name.h"
+#include "transport/memory/found_region.h"
 
 namespace tandem {
-namespace {
-
-absl::Status NotReady(absl::string_view name, absl::string_view found) {
-  return MakeError(
-      ErrorCode::kNotReady,
-      absl::StrCat("region '", name, "': expected an engine that serves it, ",
-                   found,
-                   "; start one with that --name, or check the name "
-                   "(LUCKY_SHM_NAME sets the default)"));
-}
-
-// Whose region a client may depend on: its own, root's, or one that is shared
-// by a group it is in. Not what merely can be opened, as root can open all.
-bool MayTrust(const struct stat& file) {
-  if (file.st_uid == geteuid() || file.st_uid == 0) return true;
-  constexpr mode_t kGroupAccess = S_IRGRP | S_IWGRP;
-  if ((file.st_mode & kGroupAccess) != kGroupAccess) return false;
-  std::vector<gid_t> groups(static_cast<size_t>(getgroups(0, nullptr)));
-  groups.resize(static_cast<size_t>(
-      std::max(getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
-  groups.push_back(getegid());
-  return std::find(groups.begin(), groups.end(), file.st_gid) != groups.end();
-}
-
-struct Found {
-  UniqueFd fd;
-  RegionLock lock;
-  LrbcHeader plan;
-};
-
-// The region of that name, checked, not yet mapped.
-absl::StatusOr<Found> Find(absl::string_view name) {
-  if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
-  const std::string path = RegionPath(name);
-  // O_NONBLOCK: somebody may have put a FIFO there.
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) {
-    if (errno == ENOENT) {
-      return NotReady(name, absl::StrCat("found no ", path));
-    }
-    if (errno == EACCES) {
-      return MakeError(
-          ErrorCode::kAccessDenied,
-          absl::StrCat("region '", name, "' belongs to ", OwnerOf(path),
-                       "; run as that user, or let the engine give its group "
-                       "access (--group_access)"));
-    }
-    return MakeSystemError("open", path, errno);
-  }
-  struct stat file;
-  if (fstat(fd.get(), &file) != 0) {
-    return MakeSystemError("fstat", path, errno);
-  }
-  if (!MayTrust(file)) {
-    return MakeError(
-        ErrorCode::kAccessDenied,
-        absl::StrCat("region '", name, "' belongs to ", OwnerOf(path),
-                     ", who could change or truncate it under us; run as that "
-                     "user, or share it by a common group (--group_access)"));
-  }
-  LrbcHeader plan;
-  std::memset(static_cast<void*>(&plan), 0, sizeof(plan));
-  const ssize_t got =
-      S_ISREG(file.st_mode)
-          ? pread(fd.get(), static_cast<void*>(&plan), sizeof(plan), 0)
-          : 0;
-  if (got != static_cast<ssize_t>(sizeof(plan))) {
-    return NotReady(name,
-                    absl::StrCat("found a file of ", file.st_size,
-                                 " bytes, too short for a region's header"));
-  }
-  absl::Status status = CheckHeader(plan, static_cast<uint64_t>(file.st_size));
-  if (!status.ok()) {
-    return MakeError(ErrorCode::kLayoutMismatch,
-                     absl::StrCat("region '", name, "': ", status.message()));
-  }
-  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
-  if (!lock.ok()) return lock.status();
-  if (!lock->HeldByOther(kEngineLockByte)) {
-    return NotReady(
-        name, absl::StrCat("found one whose engine (pid ",
-                           // relaxed: a label, in a private copy.
-                           plan.server_pid.load(std::memory_order_relaxed),
-                           ") is gone"));
-  }
-  return Found{std::move(fd), *std::move(lock), plan};
-}
-
-}  // namespace
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
-  absl::StatusOr<Found> found = Find(name);
+  absl::StatusOr<FoundRegion> found = FindRegion(name);
   if (!found.ok()) return found.status();
   absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
       RegionMapping::Map(found->fd.get(), found->plan.region_size);
@@ -119,7 +17,7 @@ absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
-  absl::StatusOr<Found> found = Find(name);
+  absl::StatusOr<FoundRegion> found = FindRegion(name);
   if (!found.ok()) return found.status();
   return found->plan;
 }

@@ -24,10 +24,7 @@ namespace tandem {
 class AttachedRegion {
  public:
   // Maps the region of that name. Makes system calls; does not wait. Errors:
-  //   kNotReady        no such region, none with a live engine, or too short to
-  //                    be one yet
-  //   kLayoutMismatch  it is not a region that this version understands
-  //   kAccessDenied    it belongs to another user, who is named
+  // those of FindRegion.
   static absl::StatusOr<AttachedRegion> Open(absl::string_view name);
 
   // A copy of its header only, without mapping it. Errors: as Open.

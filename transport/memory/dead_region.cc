@@ -33,7 +33,6 @@ bool LeadsTo(const std::string& path, const struct stat& file) {
 // A copy of the header if the file is a region that keeps locks.
 bool ReadLockedRegion(int fd, const struct stat& file, LrbcHeader* header) {
   if (!S_ISREG(file.st_mode)) return false;
-  std::memset(static_cast<void*>(header), 0, sizeof(*header));
   return pread(fd, static_cast<void*>(header), sizeof(*header), 0) ==
              static_cast<ssize_t>(sizeof(*header)) &&
          header->magic == kLrbcMagic &&
@@ -47,9 +46,13 @@ absl::Status InTheWay(const std::string& path, absl::string_view what,
                                 "; ", then, " (", path, ")"));
 }
 
+// Which files can be judged at all.
+enum class Judge { kLockedRegions, kAnyFileOfOurs };
+
 // Removes what `path`, one of the two links of `name`, leads to if it is a dead
 // region, and the other link with it.
-absl::Status RemoveAt(const std::string& path, absl::string_view name) {
+absl::Status RemoveAt(const std::string& path, absl::string_view name,
+                      Judge judge) {
   // O_NONBLOCK: somebody may have put a FIFO there.
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
@@ -67,11 +70,12 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name) {
   }
   struct stat file;
   LrbcHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
   // What a spare link of ours leads to was a region, even if somebody has
   // truncated it since.
   const auto is_ours_by_name = [&] {
-    return path == SpareLinkPath(name) && S_ISREG(file.st_mode) &&
-           file.st_uid == geteuid();
+    return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
+           S_ISREG(file.st_mode) && file.st_uid == geteuid();
   };
   if (fstat(fd.get(), &file) != 0 ||
       (!ReadLockedRegion(fd.get(), file, &header) && !is_ours_by_name())) {
@@ -83,9 +87,11 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name) {
   if (!lock->TryAcquire(kEngineLockByte)) {
     return InTheWay(
         path,
-        absl::StrCat("the engine with pid ",
-                     // relaxed: a label, in a private copy.
-                     header.server_pid.load(std::memory_order_relaxed)),
+        header.magic == kLrbcMagic
+            ? absl::StrCat("the engine with pid ",
+                           // relaxed: a label, in a private copy.
+                           header.server_pid.load(std::memory_order_relaxed))
+            : "a live writer of frames",
         "stop it, or choose another name");
   }
   // Dead, and ours. The spare link goes last: while it is there, a crash of
@@ -99,9 +105,7 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status RemoveIfDead(absl::string_view name) {
+absl::Status RemovePatiently(absl::string_view name, Judge judge) {
   // Another engine's sweep holds a dead region's lock for an instant.
   constexpr int kLooks = 10;
   const timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -110,11 +114,21 @@ absl::Status RemoveIfDead(absl::string_view name) {
     if (look > 0) nanosleep(&pause, nullptr);
     // The spare link first: a live engine whose name was just unlinked still
     // has it, and it tells of a dead region that was truncated.
-    status = RemoveAt(SpareLinkPath(name), name);
-    if (status.ok()) status = RemoveAt(RegionPath(name), name);
+    status = RemoveAt(SpareLinkPath(name), name, judge);
+    if (status.ok()) status = RemoveAt(RegionPath(name), name, judge);
     if (CodeOf(status) != ErrorCode::kAlreadyAttached) break;
   }
   return status;
+}
+
+}  // namespace
+
+absl::Status RemoveIfDead(absl::string_view name) {
+  return RemovePatiently(name, Judge::kLockedRegions);
+}
+
+absl::Status RemoveUnlessLocked(absl::string_view name) {
+  return RemovePatiently(name, Judge::kAnyFileOfOurs);
 }
 
 void RemoveDeadRegions() {
@@ -132,7 +146,8 @@ void RemoveDeadRegions() {
     const std::string spare = SpareLinkPath(name);
     struct stat file;
     if (lstat(spare.c_str(), &file) != 0 || file.st_uid != geteuid()) continue;
-    RemoveAt(spare, name).IgnoreError();  // alive, or not ours to judge
+    RemoveAt(spare, name, Judge::kLockedRegions)
+        .IgnoreError();  // alive, or not ours to judge
   }
 }
 

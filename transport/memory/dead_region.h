@@ -24,6 +24,11 @@ namespace tandem {
 // kAccessDenied: another user's. Makes system calls; says no only after 10 ms.
 absl::Status RemoveIfDead(absl::string_view name);
 
+// As RemoveIfDead, for a name whose files may be of programs that keep no lock
+// (MOSAIC's): a file of this user without a live writer's lock is dead,
+// whatever is in it.
+absl::Status RemoveUnlessLocked(absl::string_view name);
+
 // Removes every dead region of this user; skips what it cannot judge.
 void RemoveDeadRegions();
 

@@ -13,14 +13,17 @@
 #ifndef TANDEM_TRANSPORT_MEMORY_OWNED_REGION_H_
 #define TANDEM_TRANSPORT_MEMORY_OWNED_REGION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/unique_fd.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/memory/named_file.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
@@ -48,38 +51,44 @@ class OwnedRegion {
 
   OwnedRegion(OwnedRegion&&) noexcept = default;
   OwnedRegion& operator=(OwnedRegion&& other) noexcept;
-  ~OwnedRegion();
 
   // Gives it its name. kAlreadyAttached if another engine was faster.
   absl::Status Link();
 
-  // Puts the name back if somebody unlinked it (Python's resource tracker does,
-  // at the exit of a process that attached without track=False). Leaves a name
-  // alone that leads elsewhere by now. One system call when all is well;
-  // allocates nothing.
-  void RestoreName() const;
+  // As NamedFile::RestoreName.
+  void RestoreName() const { file_.RestoreName(); }
 
   // False in a forked child, and once moved from.
-  bool IsOurs() const;
+  bool IsOurs() const { return file_.IsOurs(); }
   bool ClientAlive() const { return lock_.HeldByOther(kClientLockByte); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
   }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return file_.name(); }
+
+  // The frame ring, whose header is written already, for a FrameWriter of
+  // frame_geometry(); empty without one. Its slots are aligned.
+  std::span<std::byte> frame_ring() const;
+  const FrameGeometry& frame_geometry() const { return frames_.geometry; }
+  // Whether a reader of the frames is there. One system call of 1 to 2 us.
+  bool FramesWatched() const;
 
  private:
-  OwnedRegion(std::string name, UniqueFd file, RegionLock lock,
-              std::shared_ptr<const RegionMapping> mapping);
-  void Unlink();
+  // As planned: the region's copy is within reach of others.
+  struct FrameRing {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;  // 0: none
+    FrameGeometry geometry = {.capacity = 0};
+  };
 
-  std::string name_;
-  std::string path_;
-  std::string spare_path_;
-  UniqueFd file_;
-  RegionLock lock_;
+  OwnedRegion(NamedFile file, RegionLock lock,
+              std::shared_ptr<const RegionMapping> mapping,
+              const FrameRing& frames);
+
+  FrameRing frames_;
   std::shared_ptr<const RegionMapping> mapping_;
-  uint32_t born_in_;  // ForkCount() of the owner
-  bool linked_ = false;
+  RegionLock lock_;
+  NamedFile file_;  // last: it is unlinked while the lock is still held
 };
 
 }  // namespace tandem

@@ -13,9 +13,9 @@
 namespace tandem {
 namespace {
 
-struct flock WholeByte(int64_t byte) {
+struct flock WholeByte(int64_t byte, short type) {
   struct flock range = {};
-  range.l_type = F_WRLCK;
+  range.l_type = type;
   range.l_whence = SEEK_SET;
   range.l_start = byte;
   range.l_len = 1;
@@ -49,13 +49,19 @@ bool RegionLock::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
 
 bool RegionLock::TryAcquire(int64_t byte) {
   if (!IsOurs()) return false;
-  struct flock range = WholeByte(byte);
+  struct flock range = WholeByte(byte, F_WRLCK);
+  return fcntl(fd_, F_OFD_SETLK, &range) == 0;
+}
+
+bool RegionLock::TryShare(int64_t byte) {
+  if (!IsOurs()) return false;
+  struct flock range = WholeByte(byte, F_RDLCK);
   return fcntl(fd_, F_OFD_SETLK, &range) == 0;
 }
 
 bool RegionLock::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
-  struct flock range = WholeByte(byte);
+  struct flock range = WholeByte(byte, F_WRLCK);
   // Only the kernel's clear answer counts as a death.
   return fcntl(fd_, F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
 }

@@ -33,7 +33,12 @@ class RegionLock {
   // One system call; does not block.
   bool TryAcquire(int64_t byte);
 
-  // Whether another open file description, in whatever process, holds it.
+  // Shares the byte with whoever else shares it; false if another description
+  // has it for itself. One system call; does not block.
+  bool TryShare(int64_t byte);
+
+  // Whether another open file description, in whatever process, holds or shares
+  // it.
   // One system call of 1 to 2 us; does not block.
   bool HeldByOther(int64_t byte) const;
 

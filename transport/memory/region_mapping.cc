@@ -76,6 +76,17 @@ absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::MapAnew(
   return mapping;
 }
 
+absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::MapReadOnly(
+    int fd, uint64_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return MakeSystemError("mmap", absl::StrCat(bytes, " bytes to read"),
+                           errno);
+  }
+  return std::shared_ptr<const RegionMapping>(
+      new RegionMapping(static_cast<std::byte*>(base), bytes));
+}
+
 RegionMapping::~RegionMapping() { munmap(base_, bytes_); }
 
 uint64_t RegionMapping::HugePageBytes() const {

@@ -32,6 +32,11 @@ class RegionMapping {
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> Map(
       int fd, uint64_t bytes);
 
+  // Maps it for reading alone, anew, and touches nothing: an observer's, whose
+  // first look at a page may wait for it.
+  static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapReadOnly(
+      int fd, uint64_t bytes);
+
   RegionMapping(const RegionMapping&) = delete;
   RegionMapping& operator=(const RegionMapping&) = delete;
   ~RegionMapping();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 
@@ -134,6 +135,9 @@ absl::Status AddOptionalSections(const LrbcHeader& header,
                     absl::StrCat(header.info_size));
   }
   if (header.flan_offset != 0) {
+    const absl::Status status = CheckRange("flan_size", header.flan_size,
+                                           sizeof(FlanHeader), kMaxRegionBytes);
+    if (!status.ok()) return status;
     sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
   }
   return absl::OkStatus();
@@ -225,6 +229,16 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   if (header.infos_size != 0) {
     header.infos_offset = end;
     end = AlignUp(end + header.infos_size);
+  }
+  if (spec.frames.capacity != 0) {
+    // At most 64 Ki slots of 1 GiB and a bit: no overflow.
+    const absl::StatusOr<FlanHeader> ring =
+        PlanFrameRing(WithAlignedSlots(spec.frames));
+    if (!ring.ok()) return ring.status();
+    header.flan_offset = end;
+    header.flan_size = FrameRingBytes(*ring);
+    header.feature_bits |= kFeatureFrames;
+    end = AlignUp(end + header.flan_size);
   }
   header.region_size = end;
   if (end > kMaxRegionBytes) {

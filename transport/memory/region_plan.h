@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "transport/base/frame_geometry.h"
 
 namespace tandem {
 
@@ -35,12 +36,13 @@ struct RegionSpec {
   std::string task;                         // at most 63 bytes
   uint32_t info_size = 0;                   // float64 values per environment
   std::string description = {};             // JSON; "": none
+  FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
 };
 
 // The constant part of the header of such a region, born at `generation`
 // (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
-// size of zero or beyond the limits, a ring that is no power of two, or a task
-// or description that does not fit.
+// size of zero or beyond the limits, a ring that is no power of two, a task or
+// description that does not fit, or frames that cannot be.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 

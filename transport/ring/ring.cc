@@ -47,7 +47,7 @@ absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                      kRingEntryAlignment, "; found ", data.size(), " bytes at ",
                      reinterpret_cast<uintptr_t>(data.data())));
   }
-  ring_internal::Doubt doubt(patience_ns);
+  Doubt doubt(patience_ns);
   for (;; sched_yield()) {
     Positions positions;
     // SYNC(ring.free): acquire; the reader's copies before we overwrite.
@@ -88,12 +88,12 @@ absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
   if (!positions.ok()) return positions.status();
   return RingWriter(header, data.data(), static_cast<uint32_t>(data.size()),
                     reader_bell, positions->write_pos, positions->read_pos,
-                    ring_internal::Doubt(patience_ns));
+                    Doubt(patience_ns));
 }
 
 RingWriter::RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell reader_bell, uint32_t write_pos,
-                       uint32_t read_pos, ring_internal::Doubt doubt)
+                       uint32_t read_pos, Doubt doubt)
     : header_(header),
       data_(data),
       capacity_(capacity),
@@ -180,12 +180,12 @@ absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
   if (!positions.ok()) return positions.status();
   return RingReader(header, data.data(), static_cast<uint32_t>(data.size()),
                     writer_bell, positions->write_pos, positions->read_pos,
-                    ring_internal::Doubt(patience_ns));
+                    Doubt(patience_ns));
 }
 
 RingReader::RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell writer_bell, uint32_t write_pos,
-                       uint32_t read_pos, ring_internal::Doubt doubt)
+                       uint32_t read_pos, Doubt doubt)
     : header_(header),
       data_(data),
       capacity_(capacity),

@@ -47,6 +47,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/clock.h"
+#include "transport/ring/doubt.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 
@@ -64,28 +65,6 @@ inline constexpr int64_t kRingPatienceNs = 20'000'000;
 // Empties the ring: both positions 0. Only while neither side, or only the
 // caller, is attached; what is attached must attach anew.
 void ResetRing(RingHeader* header);
-
-namespace ring_internal {
-
-// Since when the peer's words cannot be.
-class Doubt {
- public:
-  explicit Doubt(int64_t patience_ns) : patience_ns_(patience_ns) {}
-  // They cannot be: has that been so for long enough?
-  bool Persists() {
-    const int64_t now_ns = MonotonicNanos();
-    if (since_ns_ < 0) since_ns_ = now_ns;
-    return now_ns - since_ns_ >= patience_ns_;
-  }
-  // They can.
-  void Clear() { since_ns_ = -1; }
-
- private:
-  int64_t patience_ns_;
-  int64_t since_ns_ = -1;
-};
-
-}  // namespace ring_internal
 
 // The sending side. Not thread-safe. Writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
@@ -121,7 +100,7 @@ class RingWriter {
  private:
   RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
              Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos,
-             ring_internal::Doubt doubt);
+             Doubt doubt);
 
   bool HasRoom(uint32_t bytes) const;
   bool RefreshReadPos();
@@ -133,7 +112,7 @@ class RingWriter {
   Doorbell reader_bell_;
   uint32_t write_pos_;  // what was published; the region's copy isn't read
   uint32_t read_pos_;   // the reader's, as last seen and found possible
-  ring_internal::Doubt doubt_;
+  Doubt doubt_;
   bool broken_ = false;
 };
 
@@ -168,7 +147,7 @@ class RingReader {
  private:
   RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
              Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos,
-             ring_internal::Doubt doubt);
+             Doubt doubt);
 
   ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
   bool RefreshWritePos();
@@ -181,7 +160,7 @@ class RingReader {
   Doorbell writer_bell_;
   uint32_t write_pos_;  // the writer's, as last seen and found possible
   uint32_t read_pos_;   // what was published; the region's copy isn't read
-  ring_internal::Doubt doubt_;
+  Doubt doubt_;
   bool broken_ = false;
 };
 

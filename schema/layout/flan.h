@@ -1,0 +1,114 @@
+// The FLAN frame ring, version 1: one writer's frames, of which readers take
+// the newest. MOSAIC's own programs read and write the same bytes.
+//
+// Data flow: the writer fills a slot, then publishes head; readers go by head.
+// Ownership: a stand-alone segment `mosaic.fastlane.{run_id}` in shared memory,
+// or the section of an LRBC region at flan_offset.
+// Behind the header lie `capacity` slots of `slot_size` bytes: FlanSlot,
+// frame_len bytes of frame, metadata_len bytes of metadata (JSON), the rest
+// unused. Frame h (the first is 1) is in slot (h - 1) % capacity.
+// `schema/goldens/flan_v1.txt` lists every field; prose points there.
+//
+//   const auto* header = reinterpret_cast<const FlanHeader*>(ring);
+//   if (std::memcmp(header->magic, kFlanMagic, 4) != 0) return NotYet();
+
+#ifndef TANDEM_SCHEMA_LAYOUT_FLAN_H_
+#define TANDEM_SCHEMA_LAYOUT_FLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "schema/layout/shared_word.h"
+
+namespace tandem {
+
+inline constexpr char kFlanMagic[4] = {'F', 'L', 'A', 'N'};
+inline constexpr uint32_t kFlanVersion = 1;
+
+// Bits of flags.
+inline constexpr uint32_t kFlanInvalidated = 1;  // the writer has left
+
+// CRC-32 (IEEE 802.3, as zlib's crc32) of the format's name.
+inline constexpr uint32_t kFlanRgb = 0xb793dab2;   // "RGB"
+inline constexpr uint32_t kFlanRgba = 0xf601dff1;  // "RGBA"
+
+// The bytes of a ring on which locks are held. A stand-alone segment's writer
+// has the first byte of flags for itself, which is the same byte of the file as
+// an engine's of a region, so that one sweep finds the dead of both. Readers
+// share the first byte of tail, which the format has no use for, in a segment
+// and in a region alike. Foreign programs hold neither.
+inline constexpr int64_t kFlanWriterLockByte = 8;
+inline constexpr int64_t kFlanReadersLockByte = 48;
+
+// The number in a slot while frame `number` is written to it, and once it is
+// there.
+constexpr uint64_t FlanSeqWriting(uint64_t number) { return 2 * number + 1; }
+constexpr uint64_t FlanSeqWhole(uint64_t number) { return 2 * number + 2; }
+
+struct FlanHeader {
+  // Constant after birth by our writers; foreign ones rewrite the whole header
+  // with each frame, byte by byte, from zeroes.
+  char magic[4];
+  uint32_t version;
+  SharedWord<uint32_t> flags;  // writer
+  uint32_t capacity;           // slots
+  uint32_t slot_size;          // bytes: sizeof(FlanSlot) + payload_size
+  uint32_t payload_size;       // bytes: a frame and the metadata room
+  uint32_t width;              // pixels
+  uint32_t height;
+  uint32_t channels;  // bytes of a pixel
+  uint32_t format;    // kFlanRgb or kFlanRgba
+
+  // Writer: the ring's writer; readers: all others; publishes slots; 0. Does
+  // not wrap in the life of a machine.
+  SharedWord<uint64_t> head;
+  uint64_t tail;  // nobody's
+
+  // Writer: the ring's writer; readers: all others; of the newest frame or the
+  // one before; 0.
+  SharedDouble last_reward;
+  SharedDouble rolling_return;
+  SharedDouble step_rate_hz;
+};
+
+// The head of a slot. Slots lie wherever slot_size puts them, so that a seq may
+// be misaligned: rings in regions pad the metadata room, foreign ones don't.
+struct FlanSlot {
+  // Writer: the ring's writer; readers: all others; which frame it holds, and
+  // whether it is whole; 0: none yet.
+  uint64_t seq;
+  uint32_t frame_len;     // bytes
+  uint32_t metadata_len;  // bytes
+};
+
+static_assert(offsetof(FlanHeader, magic) == 0);
+static_assert(offsetof(FlanHeader, version) == 4);
+static_assert(offsetof(FlanHeader, flags) == kFlanWriterLockByte);
+static_assert(offsetof(FlanHeader, capacity) == 12);
+static_assert(offsetof(FlanHeader, slot_size) == 16);
+static_assert(offsetof(FlanHeader, payload_size) == 20);
+static_assert(offsetof(FlanHeader, width) == 24);
+static_assert(offsetof(FlanHeader, height) == 28);
+static_assert(offsetof(FlanHeader, channels) == 32);
+static_assert(offsetof(FlanHeader, format) == 36);
+static_assert(offsetof(FlanHeader, head) == 40);
+static_assert(offsetof(FlanHeader, tail) == kFlanReadersLockByte);
+static_assert(offsetof(FlanHeader, last_reward) == 56);
+static_assert(offsetof(FlanHeader, rolling_return) == 64);
+static_assert(offsetof(FlanHeader, step_rate_hz) == 72);
+static_assert(sizeof(FlanHeader) == 80);
+static_assert(alignof(FlanHeader) == 8);
+static_assert(std::is_trivially_copyable_v<FlanHeader>);
+static_assert(std::is_standard_layout_v<FlanHeader>);
+
+static_assert(offsetof(FlanSlot, seq) == 0);
+static_assert(offsetof(FlanSlot, frame_len) == 8);
+static_assert(offsetof(FlanSlot, metadata_len) == 12);
+static_assert(sizeof(FlanSlot) == 16);
+static_assert(std::is_trivially_copyable_v<FlanSlot>);
+static_assert(std::is_standard_layout_v<FlanSlot>);
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_LAYOUT_FLAN_H_

@@ -1,0 +1,135 @@
+#include "transport/memory/named_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/available_memory.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+// What /dev/shm may still take, also by the machine's memory: its own limit can
+// be larger than what is free, and reserving more would wake the OOM killer.
+uint64_t AvailableBytes() {
+  struct statvfs shm;
+  if (statvfs(kSharedMemoryDir, &shm) != 0) return 0;
+  return std::min(uint64_t{shm.f_bavail} * shm.f_frsize,
+                  AvailableMemoryBytes());
+}
+
+absl::Status NoRoom(uint64_t needed, const NamedFile::Texts& texts) {
+  return MakeError(
+      ErrorCode::kOutOfSharedMemory,
+      absl::StrCat(texts.what, " needs ", needed, " bytes, ", AvailableBytes(),
+                   " are available in ", kSharedMemoryDir, "; ", texts.smaller,
+                   ", remove what fills it, or give it more (Docker: "
+                   "--shm-size=1g or --ipc=host)"));
+}
+
+}  // namespace
+
+absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
+                                             uint64_t bytes, bool group_access,
+                                             const Texts& texts) {
+  if (bytes > AvailableBytes()) return NoRoom(bytes, texts);
+  const mode_t mode = group_access ? 0660 : 0600;
+  UniqueFd fd(open(kSharedMemoryDir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  if (!fd.valid()) {
+    return MakeSystemError("open with O_TMPFILE", kSharedMemoryDir, errno);
+  }
+  if (fchmod(fd.get(), mode) != 0) {  // whatever the umask
+    return MakeSystemError("fchmod", kSharedMemoryDir, errno);
+  }
+  int error;
+  do {
+    error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error == ENOSPC) return NoRoom(bytes, texts);
+  if (error != 0) {
+    return MakeSystemError("posix_fallocate", absl::StrCat(bytes, " bytes"),
+                           error);
+  }
+  return NamedFile(name, std::move(fd));
+}
+
+NamedFile::NamedFile(absl::string_view name, UniqueFd fd)
+    : name_(name),
+      path_(RegionPath(name)),
+      spare_path_(SpareLinkPath(name)),
+      fd_(std::move(fd)),
+      born_in_(ForkCount()) {}
+
+NamedFile::NamedFile(NamedFile&& other) noexcept
+    : name_(std::move(other.name_)),
+      path_(std::move(other.path_)),
+      spare_path_(std::move(other.spare_path_)),
+      fd_(std::move(other.fd_)),
+      born_in_(other.born_in_),
+      linked_(std::exchange(other.linked_, false)) {}
+
+NamedFile& NamedFile::operator=(NamedFile&& other) noexcept {
+  if (this != &other) {
+    Unlink();
+    name_ = std::move(other.name_);
+    path_ = std::move(other.path_);
+    spare_path_ = std::move(other.spare_path_);
+    fd_ = std::move(other.fd_);
+    born_in_ = other.born_in_;
+    linked_ = std::exchange(other.linked_, false);
+  }
+  return *this;
+}
+
+absl::StatusOr<bool> NamedFile::TryLink() {
+  const std::string source = absl::StrCat("/proc/self/fd/", fd_.get());
+  // The spare link first: from then on a crash leaves what the next engine's
+  // start finds and removes.
+  if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, spare_path_.c_str(),
+             AT_SYMLINK_FOLLOW) != 0) {
+    if (errno == EEXIST) return false;
+    return MakeSystemError("linkat", spare_path_, errno);
+  }
+  linked_ = true;
+  if (link(spare_path_.c_str(), path_.c_str()) == 0) return true;
+  const int error = errno;
+  Unlink();
+  if (error == EEXIST) return false;
+  return MakeSystemError("link", path_, error);
+}
+
+bool NamedFile::IsOurs() const {
+  return fd_.valid() && born_in_ == ForkCount();
+}
+
+void NamedFile::RestoreName() const {
+  if (!linked_ || !IsOurs()) return;
+  if (access(path_.c_str(), F_OK) == 0) return;
+  // EEXIST: somebody else was faster, and has it now.
+  (void)!link(spare_path_.c_str(), path_.c_str());
+}
+
+void NamedFile::Unlink() {
+  if (!std::exchange(linked_, false) || !IsOurs()) return;
+  struct stat file;
+  if (fstat(fd_.get(), &file) != 0) return;
+  for (const std::string& link : {path_, spare_path_}) {
+    struct stat found;
+    // A name that leads elsewhere by now is another's.
+    if (lstat(link.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
+        found.st_ino == file.st_ino) {
+      unlink(link.c_str());
+    }
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,238 @@
+#include "transport/ring/frame_segment.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "schema/layout/flan.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/dead_region.h"
+#include "transport/memory/found_region.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kAskForReadersNs = 1'000'000'000;
+
+// One lock byte serves a stand-alone segment's writer and an engine.
+static_assert(kFlanWriterLockByte == kEngineLockByte);
+
+absl::Status Said(absl::string_view name, const absl::Status& status) {
+  return MakeError(CodeOf(status),
+                   absl::StrCat("'", name, "': ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
+  constexpr size_t kLongest = 184;  // the longest region name, less the prefix
+  if (run_id.empty() || run_id.size() > kLongest ||
+      run_id.find('\0') != absl::string_view::npos) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("run id: expected 1 to ", kLongest,
+                     " bytes without NUL, found ", run_id.size(), " ('",
+                     absl::CHexEscape(run_id.substr(0, kLongest)), "')"));
+  }
+  std::string name = absl::StrCat(kFrameSegmentPrefix, run_id);
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
+    absl::string_view run_id, const FrameGeometry& geometry) {
+  const absl::StatusOr<std::string> name = FrameSegmentName(run_id);
+  if (!name.ok()) return name.status();
+  const absl::StatusOr<uint64_t> bytes = FrameWriter::RingBytes(geometry);
+  if (!bytes.ok()) return bytes.status();
+  RemoveDeadRegions();
+  if (absl::Status status = RemoveUnlessLocked(*name); !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<NamedFile> file =
+      NamedFile::Reserve(*name, *bytes, /*group_access=*/false,
+                         {"the frame ring", "use fewer slots (capacity)"});
+  if (!file.ok()) return file.status();
+  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
+      RegionMapping::Map(file->fd(), *bytes);
+  if (!mapping.ok()) return mapping.status();
+  absl::StatusOr<RegionLock> lock = RegionLock::On(file->fd());
+  if (!lock.ok()) return lock.status();
+  if (!lock->TryAcquire(kFlanWriterLockByte)) {
+    return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
+  }
+  absl::StatusOr<FrameWriter> writer =
+      FrameWriter::Create({(*mapping)->base(), *bytes}, geometry);
+  if (!writer.ok()) return writer.status();
+  constexpr int kAttempts = 8;  // each lost to a writer that came and died
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const absl::StatusOr<bool> linked = file->TryLink();
+    if (!linked.ok()) return linked.status();
+    if (*linked) {
+      return OwnedFrameSegment(*std::move(file), *std::move(lock),
+                               *std::move(mapping), *std::move(writer));
+    }
+    if (absl::Status status = RemoveUnlessLocked(*name); !status.ok()) {
+      return status;
+    }
+  }
+  return MakeError(ErrorCode::kAlreadyAttached,
+                   absl::StrCat("'", *name,
+                                "': other writers kept taking the "
+                                "name; choose another run id"));
+}
+
+OwnedFrameSegment::OwnedFrameSegment(
+    NamedFile file, RegionLock lock,
+    std::shared_ptr<const RegionMapping> mapping, FrameWriter writer)
+    : mapping_(std::move(mapping)),
+      writer_(std::move(writer)),
+      lock_(std::move(lock)),
+      file_(std::move(file)) {}
+
+OwnedFrameSegment& OwnedFrameSegment::operator=(
+    OwnedFrameSegment&& other) noexcept {
+  if (this != &other) {
+    if (IsOurs()) writer_.Invalidate();
+    file_ = std::move(other.file_);  // unlinks while the lock is still held
+    lock_ = std::move(other.lock_);
+    writer_ = std::move(other.writer_);
+    mapping_ = std::move(other.mapping_);
+    asked_ns_ = other.asked_ns_;
+    has_reader_ = other.has_reader_;
+  }
+  return *this;
+}
+
+OwnedFrameSegment::~OwnedFrameSegment() {
+  if (IsOurs()) writer_.Invalidate();
+}
+
+bool OwnedFrameSegment::HasReader() {
+  const int64_t now_ns = MonotonicNanos();
+  if (now_ns - asked_ns_ >= kAskForReadersNs) {
+    asked_ns_ = now_ns;
+    has_reader_ = lock_.HeldByOther(kFlanReadersLockByte);
+    file_.RestoreName();
+  }
+  return has_reader_;
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
+    absl::string_view run_id) {
+  const absl::StatusOr<std::string> name = FrameSegmentName(run_id);
+  if (!name.ok()) return name.status();
+  return OpenSegmentNamed(*name);
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegmentNamed(
+    absl::string_view name) {
+  const std::string path = RegionPath(name);
+  // O_NONBLOCK: somebody may have put a FIFO there.
+  const UniqueFd fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat file;
+  if (!fd.valid() || fstat(fd.get(), &file) != 0) {
+    if (errno == ENOENT) {
+      return MakeError(ErrorCode::kNotReady,
+                       absl::StrCat("'", name,
+                                    "': expected a writer's frames, "
+                                    "found no ",
+                                    path, "; start the run, or check its id"));
+    }
+    if (errno == EACCES) {
+      return MakeError(ErrorCode::kAccessDenied,
+                       absl::StrCat("'", name, "' belongs to ", OwnerOf(path),
+                                    "; run as that user"));
+    }
+    return MakeSystemError("open", path, errno);
+  }
+  if (!MayTrust(file)) {
+    return MakeError(ErrorCode::kAccessDenied,
+                     absl::StrCat("'", name, "' belongs to ", OwnerOf(path),
+                                  ", who could truncate it under us; run as "
+                                  "that user"));
+  }
+  if (!S_ISREG(file.st_mode) ||
+      file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
+    return MakeError(ErrorCode::kNotReady,
+                     absl::StrCat("'", name, "': expected a frame ring, found ",
+                                  file.st_size, " bytes"));
+  }
+  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
+  if (!lock.ok()) return lock.status();
+  return Make(name, fd.get(), *std::move(lock), /*offset=*/0,
+              static_cast<uint64_t>(file.st_size));
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
+    absl::string_view region_name) {
+  absl::StatusOr<FoundRegion> found = FindRegion(region_name);
+  if (!found.ok()) return found.status();
+  if (found->plan.flan_offset == 0) {
+    return MakeError(ErrorCode::kUnsupported,
+                     absl::StrCat("region '", region_name,
+                                  "': expected frames, found an engine that "
+                                  "makes none; start it with --frames=WxH"));
+  }
+  return Make(region_name, found->fd.get(), std::move(found->lock),
+              found->plan.flan_offset, found->plan.flan_size);
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
+                                                    int fd, RegionLock lock,
+                                                    uint64_t offset,
+                                                    uint64_t bytes) {
+  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
+      RegionMapping::MapReadOnly(fd, offset + bytes);
+  if (!mapping.ok()) return mapping.status();
+  absl::StatusOr<FrameReader> reader =
+      FrameReader::Attach({(*mapping)->At<std::byte>(offset), bytes});
+  if (!reader.ok()) return Said(name, reader.status());
+  struct stat file;
+  if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
+  // Fails only if somebody has it for himself, which the protocol has no use
+  // for: then we are not seen, and see all the same.
+  (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
+  AttachedFrames frames(std::string(name), std::move(lock), *std::move(mapping),
+                        *std::move(reader));
+  frames.device_ = file.st_dev;
+  frames.inode_ = file.st_ino;
+  // Ours have a second link; without one, the lock tells.
+  frames.writer_keeps_lock_ =
+      file.st_nlink > 1 || frames.lock_.HeldByOther(kFlanWriterLockByte);
+  return frames;
+}
+
+AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
+                               std::shared_ptr<const RegionMapping> mapping,
+                               FrameReader reader)
+    : name_(std::move(name)),
+      path_(RegionPath(name_)),
+      lock_(std::move(lock)),
+      mapping_(std::move(mapping)),
+      reader_(std::move(reader)) {}
+
+AttachedFrames::Writer AttachedFrames::writer() const {
+  if (!writer_keeps_lock_) return Writer::kUnknown;
+  return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
+                                                : Writer::kGone;
+}
+
+bool AttachedFrames::Replaced() const {
+  struct stat file;
+  return lstat(path_.c_str(), &file) == 0 &&
+         (file.st_dev != device_ || file.st_ino != inode_);
+}
+
+}  // namespace tandem
