@@ -36,6 +36,7 @@ enum class Action {
   kPictureOnly,
   kTheme,
   kStartPage,
+  kOpen,
   kNextTab,
   kPreviousTab,
   kCloseTab,

@@ -71,9 +71,7 @@ void PictureView::Focus(int tile) {
 
 void PictureView::Fit() { fitted_ = true; }
 
-void PictureView::ActualSize() {
-  ZoomAt(1 / scale(), area_width_ / 2, area_height_ / 2);
-}
+void PictureView::ActualSize() { ZoomBy(1 / scale()); }
 
 void PictureView::ZoomAt(double factor, double x, double y) {
   const ViewRect before = Target();

@@ -59,6 +59,10 @@ class PictureView {
   void ActualSize();
   // The point (x, y) of the area stays where it is.
   void ZoomAt(double factor, double x, double y);
+  // The middle of the area stays where it is.
+  void ZoomBy(double factor) {
+    ZoomAt(factor, area_width_ / 2, area_height_ / 2);
+  }
   // Moves the picture; never beyond its own edges.
   void PanBy(double dx, double dy);
 
