@@ -14,6 +14,7 @@ QT_COPTS = TANDEM_COPTS + [
     "-fPIC",
     "-DQT_NO_KEYWORDS",
     "-DQT_NO_FOREACH",
+    "-DQT_GUI_LIB",  # QTest presses keys and buttons only then
 ]
 
 # Target -> the modules whose headers and libraries it brings, the ones that they need included.
