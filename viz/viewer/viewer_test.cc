@@ -158,13 +158,11 @@ PatternRun Slow(const std::string& run, uint32_t width, uint32_t height,
 TEST_F(ViewerTest, ShowsTheRightPixelsCornerToCorner) {
   PatternRun run = Slow(run_, 64, 48, 3);
   OpenRun(run, Bare());
-  std::set<int> steps;
-  for (int i = 0; i < 3; ++i) {
-    const int step = AwaitPattern(run);
-    steps.insert(step);
-    Await([&] { return tab()->stepText().toInt() % 256 != step; });
-  }
-  EXPECT_EQ(steps.size(), 3u);  // it moves
+  std::set<int> steps;  // it moves
+  Await([&] {
+    steps.insert(AwaitPattern(run));
+    return steps.size() >= 3 || HasFailure();
+  });
 }
 
 TEST_F(ViewerTest, ShowsOddSizesAndRgbaThroughRestarts) {
