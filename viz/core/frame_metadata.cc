@@ -2,12 +2,14 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace tandem {
 namespace {
 
 constexpr size_t kMaxTextBytes = 64 << 10;
 constexpr size_t kMaxEnvs = 4096;
+constexpr size_t kMaxErrorBytes = 512;
 
 std::optional<int64_t> Integer(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
@@ -34,6 +36,10 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
   if (!object.is_object()) return metadata;
   metadata.step = Integer(object, "step");
   metadata.episodes = Integer(object, "episodes");
+  const auto error = object.find("error_text");
+  if (error != object.end() && error->is_string()) {
+    metadata.error = error->get<std::string>().substr(0, kMaxErrorBytes);
+  }
   const auto envs = object.find("envs");
   if (envs == object.end() || !envs->is_array() || envs->size() > kMaxEnvs) {
     return metadata;

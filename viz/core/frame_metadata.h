@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -22,6 +23,9 @@ struct FrameMetadata {
   // Episodes ended since the run began: a running count, so that the viewer
   // misses none however many frames it drops.
   std::optional<int64_t> episodes;
+  // Why the picture is not what it should be: drawing failed. At most 512
+  // bytes; empty: all is well.
+  std::string error;
 };
 
 // Texts over 64 KiB, and lists of over 4096 environments, are left out.

@@ -27,6 +27,15 @@ TEST(FrameMetadata, LeavesOutWhatIsMissingOrOdd) {
   }
 }
 
+TEST(FrameMetadata, TakesTheWordsOfAFailedDrawing) {
+  EXPECT_EQ(ParseFrameMetadata(R"({"error_text": "no EGL"})").error, "no EGL");
+  EXPECT_EQ(ParseFrameMetadata(R"({"error_text": 7})").error, "");
+  EXPECT_EQ(
+      ParseFrameMetadata("{\"error_text\": \"" + std::string(9000, 'x') + "\"}")
+          .error.size(),
+      512u);
+}
+
 TEST(FrameMetadata, BoundsWhatItTakes) {
   EXPECT_FALSE(
       ParseFrameMetadata(R"({"step": 7})" + std::string(70'000, ' ')).step);

@@ -43,7 +43,9 @@ std::string Metadata(const PatternRun& run, uint64_t step) {
   }
   return absl::StrCat("{\"step\": ", step, ", \"envs\": [", envs,
                       "], \"episodes\": ", step / 10,
-                      ", \"published_ns\": ", MonotonicNanos(), "}");
+                      ", \"published_ns\": ", MonotonicNanos(),
+                      run.error_text.empty() ? "" : ", \"error_text\": \"",
+                      run.error_text, run.error_text.empty() ? "}" : "\"}");
 }
 
 int Publish(const PatternRun& run, FrameWriter& writer) {

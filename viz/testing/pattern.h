@@ -54,7 +54,8 @@ struct PatternRun {
                             .metadata_bytes = 256};
   double hz = 100;
   uint32_t tiles = 1;
-  uint64_t still_after = 0;  // publishes no more after that step; 0: never
+  uint64_t still_after = 0;     // publishes no more after that step; 0: never
+  std::string error_text = {};  // in the metadata; "": none
   bool invalidate_at_end = false;  // with still_after: says that it is over
 };
 

@@ -131,6 +131,7 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
   step_text_ = metadata.step.has_value() && *metadata.step >= 0
                    ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
                    : QString();
+  error_text_ = Text(metadata.error);
   const uint32_t tiles =
       static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
   const bool moved = size_before != image_.size() || tiles != view_.tiles();

@@ -51,6 +51,7 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString dropsText READ dropsText NOTIFY changed)
   Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
   Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
+  Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
   Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
   Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
@@ -82,6 +83,7 @@ class FastLaneTab : public QObject {
   QString dropsText() const;
   QString sizeText() const;
   QString episodesText() const;
+  QString errorText() const { return error_text_; }  // drawing failed
   QString evalText() const { return eval_text_; }
   QString zoomText() const;
   QString tileText() const;
@@ -119,6 +121,7 @@ class FastLaneTab : public QObject {
   QImage image_;  // on show
   QString hud_text_;
   QString step_text_;
+  QString error_text_;
   QString eval_text_;
   FastLaneFrameEvent newest_;  // while paused: what comes next
   bool has_newest_ = false;

@@ -302,6 +302,15 @@ TEST_F(ViewerTest, PutsTheHudOnThePicture) {
   EXPECT_TRUE(TextOf("hud").contains(QStringLiteral("\nstep/sec: ")));
 }
 
+TEST_F(ViewerTest, SaysThatDrawingFailed) {
+  PatternRun run = {.run = run_};
+  run.error_text = "no EGL <b>here</b>";
+  OpenRun(run);
+  Await([&] {
+    return TextOf("error").endsWith(QStringLiteral(": no EGL <b>here</b>"));
+  });
+}
+
 TEST_F(ViewerTest, ReadsTheEvaluationAgainAndAgain) {
   const QTemporaryDir folder;
   ViewerOptions options;

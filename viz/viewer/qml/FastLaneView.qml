@@ -36,7 +36,7 @@ Item {
             visible: !view.tab.hasPicture
             spacing: 10
 
-            Text {
+            Words {
                 width: parent.width
                 horizontalAlignment: Text.AlignHCenter
                 text: view.tab.status === "stale" ? "Waiting for the first frame" : "No picture yet"
@@ -44,7 +44,7 @@ Item {
                 font { pixelSize: view.theme.large; bold: true }
             }
 
-            Text {
+            Words {
                 width: parent.width
                 horizontalAlignment: Text.AlignHCenter
                 wrapMode: Text.Wrap
@@ -70,7 +70,7 @@ Item {
                 anchors.centerIn: parent
                 spacing: 6
 
-                Text {
+                Words {
                     objectName: "hud"
                     text: view.tab.hudText
                     color: view.theme.veilText
@@ -78,7 +78,7 @@ Item {
                     font { pixelSize: 15; family: view.theme.mono }
                 }
 
-                Text {
+                Words {
                     text: "age: " + view.tab.ageText
                           + (view.tab.stepText.length > 0 ? "\nstep: " + view.tab.stepText : "")
                           + "\nfps: " + view.tab.fpsText + "  drops: " + view.tab.dropsText
@@ -110,7 +110,7 @@ Item {
                     color: view.stateColor
                 }
 
-                Text {
+                Words {
                     objectName: "state"
                     anchors.verticalCenter: parent.verticalCenter
                     text: view.tab.live ? "LIVE"
@@ -126,23 +126,51 @@ Item {
             anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
             spacing: 8
 
+            FontMetrics {
+                id: letters
+                font: evaluation.font
+            }
+
             Rectangle {
                 visible: view.tab.evalText.length > 0 && !view.bare
-                width: Math.min(evaluation.implicitWidth + 28, parent.width)
+                width: evaluation.width + 28
                 height: evaluation.height + 18
                 radius: 8
                 color: view.theme.veil
 
-                Text {
+                Words {
                     id: evaluation
                     objectName: "evaluation"
-                    anchors { left: parent.left; leftMargin: 14; right: parent.right; rightMargin: 14
-                              verticalCenter: parent.verticalCenter }
-                    wrapMode: Text.Wrap
+                    anchors.centerIn: parent
+                    // Its own implicitWidth counts all lines as one.
+                    width: Math.min(stage.width - 52, 1 + Math.max(
+                        ...text.split("\n").map(line => letters.advanceWidth(line))))
+                    wrapMode: Text.WrapAnywhere
                     text: view.tab.evalText
                     color: view.theme.veilText
                     lineHeight: 1.15
                     font { pixelSize: 14; family: view.theme.mono }
+                }
+            }
+
+            Rectangle {
+                visible: view.tab.errorText.length > 0
+                width: parent.width
+                height: error.height + 18
+                radius: 8
+                color: view.theme.veil
+                border { width: 1; color: view.theme.bad }
+
+                Words {
+                    id: error
+                    objectName: "error"
+                    anchors { left: parent.left; right: parent.right; margins: 14
+                              verticalCenter: parent.verticalCenter }
+                    horizontalAlignment: Text.AlignHCenter
+                    wrapMode: Text.Wrap
+                    text: "The engine could not draw this picture: " + view.tab.errorText
+                    color: view.theme.veilText
+                    font.pixelSize: view.theme.normal
                 }
             }
 
@@ -154,7 +182,7 @@ Item {
                 color: view.theme.veil
                 border { width: 1; color: view.stateColor }
 
-                Text {
+                Words {
                     id: old
                     anchors { left: parent.left; right: parent.right; margins: 14
                               verticalCenter: parent.verticalCenter }

@@ -17,13 +17,13 @@ Rectangle {
 
     Rectangle {
         anchors.centerIn: parent
-        width: Math.min(640, parent.width - 32)
+        width: Math.min(680, parent.width - 32)
         height: Math.min(rows.contentHeight + 92, parent.height - 32)
         radius: 12
         color: help.theme.panel
         border { width: 1; color: help.theme.line }
 
-        Text {
+        Words {
             id: title
             anchors { top: parent.top; left: parent.left; margins: 20 }
             text: help.viewer.shortcuts ? "Keys" : "Keys (switched off by --shortcuts=false)"
@@ -48,16 +48,16 @@ Rectangle {
                 width: rows.width
                 spacing: 12
 
-                Text {
-                    width: 130
+                Words {
+                    width: 170
                     text: row.modelData.keys.split(" ").slice(0, 2).join("  ")
                     elide: Text.ElideRight
                     color: help.theme.accent
                     font { pixelSize: 13; family: help.theme.mono }
                 }
 
-                Text {
-                    width: row.width - 142
+                Words {
+                    width: row.width - 182
                     wrapMode: Text.Wrap
                     text: row.modelData.does
                     color: help.theme.text

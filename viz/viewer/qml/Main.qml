@@ -69,7 +69,7 @@ Window {
         radius: 8
         color: colours.veil
 
-        Text {
+        Words {
             id: said
             anchors.centerIn: parent
             width: Math.min(implicitWidth, root.width - 64)

@@ -19,14 +19,14 @@ Rectangle {
         width: parent ? parent.width : 0
         spacing: 8
 
-        Text {
+        Words {
             width: 92
             text: fact.name
             color: panel.theme.faint
             font.pixelSize: 13
         }
 
-        Text {
+        Words {
             width: fact.width - 100
             text: fact.value
             elide: Text.ElideRight
@@ -41,14 +41,14 @@ Rectangle {
         required property color tint
         width: parent ? parent.width : 0
 
-        Text {
+        Words {
             id: title
             text: course.series
             color: panel.theme.text
             font { pixelSize: 13; bold: true }
         }
 
-        Text {
+        Words {
             anchors { right: parent.right; baseline: title.baseline }
             text: plot.lastText
             color: course.tint
@@ -67,7 +67,7 @@ Rectangle {
             gridColor: panel.theme.line
         }
 
-        Text {
+        Words {
             id: foot
             anchors { left: parent.left; right: span.left; rightMargin: 8; bottom: parent.bottom }
             text: plot.minText.length > 0 ? plot.minText + " … " + plot.maxText : "no samples yet"
@@ -76,7 +76,7 @@ Rectangle {
             font.pixelSize: 11
         }
 
-        Text {
+        Words {
             id: span
             anchors { right: parent.right; baseline: foot.baseline }
             text: plot.spanText.length > 0 ? "last " + plot.spanText : ""
@@ -96,7 +96,7 @@ Rectangle {
         anchors { top: parent.top; left: parent.left; right: parent.right; margins: 16 }
         spacing: 6
 
-        Text {
+        Words {
             width: parent.width
             text: panel.tab.runId
             elide: Text.ElideMiddle
@@ -104,7 +104,7 @@ Rectangle {
             font { pixelSize: 17; bold: true }
         }
 
-        Text {
+        Words {
             width: parent.width
             bottomPadding: 8
             wrapMode: Text.Wrap

@@ -13,13 +13,13 @@ Item {
         width: Math.min(760, parent.width - 48)
         spacing: 6
 
-        Text {
+        Words {
             text: "Runs on this machine"
             color: page.theme.text
             font { pixelSize: page.theme.large; bold: true }
         }
 
-        Text {
+        Words {
             width: parent.width
             wrapMode: Text.Wrap
             text: page.viewer.runs.length > 0
@@ -80,7 +80,7 @@ Item {
                 }
                 spacing: 4
 
-                Text {
+                Words {
                     width: parent.width
                     elide: Text.ElideMiddle
                     text: card.modelData.run
@@ -88,7 +88,7 @@ Item {
                     font { pixelSize: 16; bold: true }
                 }
 
-                Text {
+                Words {
                     width: parent.width
                     wrapMode: Text.Wrap
                     text: card.modelData.details
@@ -102,14 +102,14 @@ Item {
                 anchors { right: parent.right; rightMargin: 16; verticalCenter: parent.verticalCenter }
                 spacing: 4
 
-                Text {
+                Words {
                     anchors.right: parent.right
                     text: card.modelData.state
                     color: page.theme.text
                     font.pixelSize: page.theme.normal
                 }
 
-                Text {
+                Words {
                     anchors.right: parent.right
                     text: card.modelData.kind
                     color: page.theme.faint
@@ -128,7 +128,7 @@ Item {
         color: page.theme.panel
         border { width: 1; color: page.theme.line }
 
-        Text {
+        Words {
             id: lesson
             anchors { left: parent.left; right: parent.right; top: parent.top; margins: 20 }
             wrapMode: Text.Wrap

@@ -19,7 +19,7 @@ Rectangle {
         radius: 6
         color: chosen ? strip.theme.raised : hover.containsMouse ? strip.theme.raised : "transparent"
 
-        Text {
+        Words {
             id: words
             anchors.centerIn: parent
             text: button.label
@@ -85,7 +85,7 @@ Rectangle {
                          : tab.modelData.status === "stale" ? strip.theme.late : strip.theme.bad
                 }
 
-                Text {
+                Words {
                     anchors {
                         left: dot.right; leftMargin: 8; right: cross.left; rightMargin: 4
                         verticalCenter: parent.verticalCenter
@@ -96,7 +96,7 @@ Rectangle {
                     font.pixelSize: strip.theme.normal
                 }
 
-                Text {
+                Words {
                     id: cross
                     anchors { right: parent.right; rightMargin: 8; verticalCenter: parent.verticalCenter }
                     text: "×"
