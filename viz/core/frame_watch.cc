@@ -19,6 +19,12 @@ bool Exists(absl::string_view name) {
   return access(RegionPath(name).c_str(), F_OK) == 0;
 }
 
+// What is over is not attached to again and again.
+bool Serves(absl::StatusOr<AttachedFrames>& opened) {
+  return opened.ok() && !opened->reader().Invalidated() &&
+         opened->writer() != AttachedFrames::Writer::kGone;
+}
+
 }  // namespace
 
 FrameWatch::FrameWatch(std::string run)
@@ -58,12 +64,14 @@ bool FrameWatch::Attach(int64_t now_ns) {
   next_attach_ns_ = now_ns + kRetryNs;
   absl::StatusOr<AttachedFrames> opened = AttachedFrames::OpenSegment(run_);
   const absl::StatusOr<std::string> segment = FrameSegmentName(run_);
-  bool is_there = opened.ok() || (segment.ok() && Exists(*segment));
-  if (!is_there && CheckRegionName(run_).ok()) {
+  bool is_there = segment.ok() && Exists(*segment);
+  bool serves = Serves(opened);
+  if (!serves && CheckRegionName(run_).ok() && Exists(run_)) {
+    is_there = true;
     opened = AttachedFrames::OpenRegion(run_);
-    is_there = Exists(run_);
+    serves = Serves(opened);
   }
-  if (opened.ok() && opened->writer() != AttachedFrames::Writer::kGone) {
+  if (serves) {
     attached_.emplace(*std::move(opened));
     was_attached_ = true;
     reason_.clear();
@@ -77,7 +85,8 @@ bool FrameWatch::Attach(int64_t now_ns) {
   freshness_.SetLink(may_come ? Freshness::Link::kLost
                               : Freshness::Link::kNoRun);
   if (opened.ok()) {
-    reason_ = "the writer is gone";
+    reason_ = opened->reader().Invalidated() ? "the writer closed its ring"
+                                             : "the writer is gone";
   } else if (is_there) {
     reason_ = std::string(opened.status().message());
   } else {

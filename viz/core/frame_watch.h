@@ -33,7 +33,8 @@ namespace tandem {
 
 class FrameWatch {
  public:
-  // A run id, or a region's name; of two by one name the segment is taken.
+  // A run id, or a region's name; of two by one name that serve frames the
+  // segment is taken.
   // Nothing need be there yet.
   explicit FrameWatch(std::string run);
 

@@ -216,6 +216,14 @@ TEST_P(FrameWatchTest, LosesARingThatItsWriterInvalidates) {
   auto publisher = std::make_unique<Publisher>(run);
   LookUntil([&] { return watch_.frame().number == 100; });
   AwaitState(FreshnessState::kReconnecting);
+  // And is not attached to what is over, again and again.
+  const uint64_t frames = watch_.frames();
+  const int64_t begin_ns = MonotonicNanos();
+  LookUntil([&] {
+    EXPECT_EQ(state_, FreshnessState::kReconnecting);
+    return MonotonicNanos() - begin_ns > 300'000'000;
+  });
+  EXPECT_EQ(watch_.frames(), frames);
   publisher = nullptr;
   publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
@@ -334,6 +342,26 @@ INSTANTIATE_TEST_SUITE_P(Rings, FrameWatchTest,
                            }
                            return "Region";
                          });
+
+TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
+  const std::string run = UniqueRegionName("both");
+  Publisher segment({.run = run});
+  FrameWatch watch(run);
+  const auto await = [&](FreshnessState state) {
+    const int64_t begin_ns = MonotonicNanos();
+    while (watch.StateAt(MonotonicNanos()) != state) {
+      ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogNs) << watch.reason();
+      watch.Look(MonotonicNanos());
+      const timespec wait = {0, 10'000'000};
+      nanosleep(&wait, nullptr);
+    }
+  };
+  await(FreshnessState::kConnected);
+  segment.Kill();
+  await(FreshnessState::kReconnecting);
+  const Publisher region({.kind = Kind::kRegion, .run = run});
+  await(FreshnessState::kConnected);
+}
 
 TEST(FrameWatch, SaysThatAFileIsNoRing) {
   const std::string run = UniqueRegionName("noring");
