@@ -1,6 +1,6 @@
 """The viewer's memory stays flat: two tabs of 640x480 at 60 frames/s.
 
-By hand, since it takes its time: bazel test //viz/viewer:memory_test --test_env=SECONDS=600
+By hand, since it takes its time: bazel test //viz/viewer:memory_test --test_output=all --test_env=SECONDS=600
 """
 
 import os
@@ -8,6 +8,8 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
+
+import pytest
 
 from tools.testing import pytest_main
 
@@ -28,7 +30,7 @@ def _cpu_secs(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_memory_is_flat() -> None:
+def test_memory_is_flat(capsys: pytest.CaptureFixture[str]) -> None:
     """Its resident memory, once warm, grows by less than the bound."""
     runs = [f"memory-{uuid.uuid4().hex}" for _ in range(2)]
     writers = [subprocess.Popen([_PUBLISH, run, "segment", "640", "480", "3", "60"]) for run in runs]
@@ -41,7 +43,8 @@ def test_memory_is_flat() -> None:
     os.close(write_end)
     with os.fdopen(read_end) as ready:
         display = ready.readline().strip()
-    viewer = subprocess.Popen([_VIEWER, *(f"--run={run}" for run in runs)], env={**os.environ, "DISPLAY": f":{display}"})
+    environment = {**os.environ, "DISPLAY": f":{display}"}
+    viewer = subprocess.Popen([_VIEWER, *(f"--run={run}" for run in runs)], env=environment)
     try:
         time.sleep(_WARM_UP_SECONDS)
         warm, cpu, begin = _resident_kib(viewer.pid), _cpu_secs(viewer.pid), time.monotonic()
@@ -51,7 +54,8 @@ def test_memory_is_flat() -> None:
             assert viewer.poll() is None
             most = max(most, _resident_kib(viewer.pid))
         share = (_cpu_secs(viewer.pid) - cpu) / (time.monotonic() - begin)
-        print(f"warm {warm} KiB, at most {most} KiB in {_SECONDS:g} s; {share:.0%} of a core")
+        with capsys.disabled():
+            print(f"\nwarm {warm} KiB, at most {most} KiB in {_SECONDS:g} s; {share:.0%} of a core")
         assert most - warm < _BOUND_KIB
     finally:
         viewer.terminate()
