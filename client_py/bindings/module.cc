@@ -8,6 +8,7 @@
 
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/native_client.h"
+#include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
@@ -44,6 +45,42 @@ void Property(py::class_<NativeClient>& type, const char* name,
   });
 }
 
+void DefineFrames(py::module_& module) {
+  py::class_<NativeFrameWriter>(module, "NativeFrameWriter")
+      .def(py::init<const std::string&, uint32_t, uint32_t, uint32_t, uint32_t,
+                    uint32_t>(),
+           py::arg("run_id"), py::arg("width"), py::arg("height"),
+           py::arg("channels"), py::arg("capacity"), py::arg("metadata_size"))
+      .def("publish", &NativeFrameWriter::Publish, py::arg("frame"),
+           py::arg("last_reward"), py::arg("rolling_return"),
+           py::arg("step_rate_hz"), py::arg("metadata"))
+      .def("has_reader", &NativeFrameWriter::HasReader)
+      .def("invalidate", &NativeFrameWriter::Invalidate)
+      .def("close", &NativeFrameWriter::Close)
+      .def_property_readonly("closed", &NativeFrameWriter::closed)
+      .def_property_readonly("head", &NativeFrameWriter::head);
+  py::class_<NativeFrameReader>(module, "NativeFrameReader")
+      .def(py::init<const std::string&>(), py::arg("run_id"))
+      .def("newest", &NativeFrameReader::Newest)
+      .def("next", &NativeFrameReader::Next)
+      .def("metrics", &NativeFrameReader::Metrics)
+      .def("invalidated", &NativeFrameReader::Invalidated)
+      .def("replaced", &NativeFrameReader::Replaced)
+      .def("writer_alive", &NativeFrameReader::WriterAlive)
+      .def("dropped", &NativeFrameReader::Dropped)
+      .def("geometry", &NativeFrameReader::Geometry)
+      .def("close", &NativeFrameReader::Close)
+      .def_property_readonly("closed", &NativeFrameReader::closed);
+  py::class_<EpisodeReturns>(module, "EpisodeReturns")
+      .def(py::init<size_t, int64_t, size_t>(), py::arg("num_envs"),
+           py::arg("only"), py::arg("window"))
+      .def("add", &EpisodeReturns::Add, py::arg("rewards"),
+           py::arg("terminations"), py::arg("truncations"))
+      .def("reset", &EpisodeReturns::Reset, py::arg("mask") = py::none())
+      .def("rolling_return", &EpisodeReturns::RollingReturn)
+      .def_property_readonly("last_reward", &EpisodeReturns::last_reward);
+}
+
 }  // namespace
 }  // namespace tandem
 
@@ -70,6 +107,8 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("policy_ns", &ClientStats::policy_ns)
       .def_readonly("round_trips", &ClientStats::round_trips)
       .def_readonly("engine_steps", &ClientStats::engine_steps);
+
+  DefineFrames(module);
 
   py::class_<NativeClient> client(module, "NativeClient");
   client

@@ -1,7 +1,8 @@
 """Tandem: simulation engines in processes of their own, stepped through shared memory.
 
 `make_vec` gives Gymnasium's environments in an engine of their own. Beneath it, `launch_engine` starts an engine and
-`SharedMemoryClient` steps its environments. Every error derives from `TandemError`.
+`SharedMemoryClient` steps its environments. `publish_frames` shows any environment's run live, through the Fast Lane
+(`FastLaneWriter`, `FastLaneReader`). Every error derives from `TandemError`.
 """
 
 import sys
@@ -39,6 +40,16 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         TandemError,
         Unsupported,
     )
+    from tandem.fastlane import (
+        FastLaneConfig,
+        FastLaneFrame,
+        FastLaneMetrics,
+        FastLaneReader,
+        FastLaneWriter,
+        apply_fastlane_environment,
+        publish_frames,
+        tile_frames,
+    )
     from tandem.registration import register_tasks
     from tandem.restart import RestartingVectorEnv
     from tandem.vector import SharedMemoryVectorEnv
@@ -56,6 +67,11 @@ __all__ = [
     "EngineFailed",
     "EngineProcess",
     "EngineStartFailed",
+    "FastLaneConfig",
+    "FastLaneFrame",
+    "FastLaneMetrics",
+    "FastLaneReader",
+    "FastLaneWriter",
     "ForkedChild",
     "Interrupted",
     "InvalidAction",
@@ -77,6 +93,9 @@ __all__ = [
     "TandemError",
     "Unsupported",
     "__version__",
+    "apply_fastlane_environment",
     "launch_engine",
     "make_vec",
+    "publish_frames",
+    "tile_frames",
 ]

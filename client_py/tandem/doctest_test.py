@@ -6,11 +6,12 @@ import types
 import pytest
 
 from tandem import client, engine_process, task_options
+from tandem.fastlane import tiling, worker_environment, writer
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
 
-@pytest.mark.parametrize("module", [client, engine_process, task_options])
+@pytest.mark.parametrize("module", [client, engine_process, task_options, tiling, worker_environment, writer])
 def test_examples_work_as_shown(module: types.ModuleType) -> None:
     """And there are some."""
     results = doctest.testmod(module)

@@ -76,6 +76,33 @@ TEST(RegionPlan, RefusesInfosThatDoNotFitTheirSection) {
   }
 }
 
+TEST(RegionPlan, AFrameRingHasASectionOfItsOwnAndAFeatureBit) {
+  RegionSpec spec = Spec(33, 17, 6);
+  EXPECT_EQ(Plan(spec).flan_offset, 0u);
+  EXPECT_EQ(Plan(spec).feature_bits & kFeatureFrames, 0u);
+  spec.frames = {.width = 7, .height = 5, .capacity = 3, .metadata_bytes = 9};
+  const LrbcHeader header = Plan(spec);
+  EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
+  EXPECT_EQ(header.feature_bits & kFeatureFrames, kFeatureFrames);
+  EXPECT_EQ(header.flan_offset % kSectionAlignment, 0u);
+  EXPECT_GE(header.flan_size, 80u + 3 * (16 + 7 * 5 * 3 + 9));
+  EXPECT_LE(header.flan_offset + header.flan_size, header.region_size);
+
+  LrbcHeader too_small = header;
+  too_small.flan_size = 79;
+  LrbcHeader endless = header;
+  endless.flan_size = ~uint64_t{0};
+  LrbcHeader elsewhere = header;
+  elsewhere.flan_offset = header.obs_offset;
+  for (LrbcHeader* broken : {&too_small, &endless, &elsewhere}) {
+    broken->layout_crc32 = LayoutCrc(*broken);
+    EXPECT_EQ(CodeOf(CheckHeader(*broken, broken->region_size)),
+              ErrorCode::kLayoutMismatch);
+  }
+  spec.frames.width = 0;
+  EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
+}
+
 TEST(RegionPlan, RefusesSizesThatCannotBe) {
   RegionSpec odd_ring = Spec(1, 1, 1);
   odd_ring.ring_bytes = 1000;

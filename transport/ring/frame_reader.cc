@@ -10,6 +10,7 @@
 #include "transport/base/error.h"
 #include "transport/ring/frame_slot.h"
 #include "transport/ring/racy_copy.h"
+#include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
@@ -135,22 +136,26 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
 
 FrameReader::Found FrameReader::Read(uint64_t beyond,
                                      std::span<std::byte> pixels, Frame* into) {
-  if (!HeaderIsOurs()) {
-    return header_doubt_.Persists() ? Found::kBroken : Found::kNothing;
-  }
-  header_doubt_.Clear();
-  constexpr int kAttempts = 8;  // each lost to a writer that came round
+  // Each lost to a header that is being rewritten, or to a writer that came
+  // round to the slot.
+  constexpr int kAttempts = 16;
+  enum { kNothingYet, kOtherHeader, kEarlierHead } found = kNothingYet;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) Relax();
+    if (!HeaderIsOurs()) {
+      found = kOtherHeader;
+      continue;
+    }
+    header_doubt_.Clear();
     // SYNC(flan.commit): acquire; the head before its slot.
     const uint64_t head = header()->head.load(std::memory_order_acquire);
-    if (head == 0) return Found::kNothing;
-    if (head < seen_) {
-      // Being rewritten byte by byte; or its writer has begun anew.
-      if (!head_doubt_.Persists()) return Found::kNothing;
-      seen_ = delivered_ = beyond = 0;
+    if (head < seen_ || head == 0) {
+      found = head == 0 ? kNothingYet : kEarlierHead;
+      continue;
     }
     head_doubt_.Clear();
     if (head <= beyond) return Found::kNothing;
+    found = kNothingYet;
     switch (CopyOut(head, pixels, into)) {
       case Copied::kWhole:
         seen_ = head;
@@ -167,6 +172,13 @@ FrameReader::Found FrameReader::Read(uint64_t beyond,
       case Copied::kTorn:
         break;
     }
+  }
+  if (found == kOtherHeader && header_doubt_.Persists()) return Found::kBroken;
+  if (found == kEarlierHead && head_doubt_.Persists()) {
+    // Its writer has begun anew.
+    head_doubt_.Clear();
+    seen_ = delivered_ = 0;
+    return Read(/*beyond=*/0, pixels, into);
   }
   return Found::kNothing;
 }

@@ -102,12 +102,13 @@ void StoresBefore() {
 
 Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes) {
   constexpr uint64_t kSmallFrame = 128 * 1024;  // stays in a core's own cache
-  const long shared_cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const long own_cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const auto cache =
-      static_cast<uint64_t>(std::max({shared_cache, own_cache, 1L << 20}));
-  return frame_bytes > kSmallFrame && ring_bytes > cache ? Cache::kPast
-                                                         : Cache::kInto;
+  // What a machine says of its shared cache can be that of many of its size.
+  uint64_t kept = 16 << 20;
+  if (const long shared = sysconf(_SC_LEVEL3_CACHE_SIZE); shared > 0) {
+    kept = std::min(kept, static_cast<uint64_t>(shared) / 2);
+  }
+  return frame_bytes > kSmallFrame && ring_bytes > kept ? Cache::kPast
+                                                        : Cache::kInto;
 }
 
 }  // namespace tandem

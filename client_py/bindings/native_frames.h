@@ -1,0 +1,115 @@
+// NativeFrameWriter, NativeFrameReader: a frame segment as Python sees it;
+// EpisodeReturns: what a head-up display shows of a vector environment.
+//
+// Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
+// the ring -> one copy -> bytes.
+// Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
+// need the GIL, and none releases it: the longest is the copy of a frame.
+//
+//   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
+//   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_
+#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/ring/frame_segment.h"
+
+namespace tandem {
+
+// Raises by the error table. After Close every call but Close and the
+// properties gets ClientClosed; in a forked child Publish gets ForkedChild.
+class NativeFrameWriter {
+ public:
+  NativeFrameWriter(const std::string& run_id, uint32_t width, uint32_t height,
+                    uint32_t channels, uint32_t capacity,
+                    uint32_t metadata_size);
+
+  // `frame`: a buffer of bytes, of any layout; if it has three dimensions, of
+  // the segment's height, width and channels. `metadata`: bytes or None.
+  uint64_t Publish(pybind11::handle frame, double last_reward,
+                   double rolling_return, double step_rate_hz,
+                   pybind11::handle metadata);
+  bool HasReader();
+  void Invalidate();
+  // Invalidates and unlinks. Safe twice.
+  void Close() { segment_.reset(); }
+
+  bool closed() const { return !segment_.has_value(); }
+  uint64_t head() const { return head_; }
+
+ private:
+  OwnedFrameSegment& Segment();
+
+  std::string run_id_;
+  std::optional<OwnedFrameSegment> segment_;
+  uint64_t head_ = 0;
+};
+
+// As NativeFrameWriter. A frame is (number, bytes, last_reward, rolling_return,
+// step_rate_hz, metadata as bytes or None).
+class NativeFrameReader {
+ public:
+  explicit NativeFrameReader(const std::string& run_id);
+
+  // A frame or None; BrokenPeer when the segment's words cannot be.
+  pybind11::object Newest();
+  pybind11::object Next();
+  pybind11::tuple Metrics();  // last_reward, rolling_return, step_rate_hz
+  bool Invalidated();
+  bool Replaced();
+  // True, False, or None where the writer keeps no lock.
+  std::optional<bool> WriterAlive();
+  uint64_t Dropped();
+  // Width, height, channels, capacity, metadata room.
+  pybind11::tuple Geometry();
+  void Close() { frames_.reset(); }
+  bool closed() const { return !frames_.has_value(); }
+
+ private:
+  AttachedFrames& Frames();
+  pybind11::object Read(bool once);
+
+  std::string run_id_;
+  std::optional<AttachedFrames> frames_;
+};
+
+// Returns of the episodes of a vector environment, or of one of its
+// environments: the mean of the last ones that ended; before any has, that of
+// those under way.
+class EpisodeReturns {
+ public:
+  // `only`: that environment's alone; -1: all.
+  EpisodeReturns(size_t num_envs, int64_t only, size_t window);
+
+  // A step's results: arrays of numbers and flags, an element for each
+  // environment. InvalidArgument: no such arrays. Copies none that is float64
+  // or bool already.
+  void Add(pybind11::handle rewards, pybind11::handle terminations,
+           pybind11::handle truncations);
+  // All episodes were cut short, or those of the mask (flags, or None).
+  void Reset(pybind11::handle mask);
+  // Of the last step: the environment's reward, or the mean of all.
+  double last_reward() const { return last_reward_; }
+  double RollingReturn() const;
+
+ private:
+  size_t first_;
+  size_t end_;
+  size_t window_;
+  std::vector<double> running_;
+  std::deque<double> ended_;
+  double last_reward_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_

@@ -1,0 +1,27 @@
+"""The Fast Lane: a run's newest frames in shared memory, for whoever wants to look.
+
+`FastLaneWriter` publishes and never waits, `FastLaneReader` takes the newest frame. `publish_frames` does the former
+for any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md, "Frames").
+"""
+
+from tandem.fastlane.frames import FastLaneConfig, FastLaneFrame, FastLaneMetrics
+from tandem.fastlane.publishing import PublishFrames, PublishVectorFrames, publish_frames
+from tandem.fastlane.reader import FastLaneReader, NoSuchRun
+from tandem.fastlane.tiling import tile_frames
+from tandem.fastlane.worker_environment import WorkerSettings, apply_fastlane_environment
+from tandem.fastlane.writer import FastLaneWriter
+
+__all__ = [
+    "FastLaneConfig",
+    "FastLaneFrame",
+    "FastLaneMetrics",
+    "FastLaneReader",
+    "FastLaneWriter",
+    "NoSuchRun",
+    "PublishFrames",
+    "PublishVectorFrames",
+    "WorkerSettings",
+    "apply_fastlane_environment",
+    "publish_frames",
+    "tile_frames",
+]

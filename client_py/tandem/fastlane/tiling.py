@@ -1,0 +1,45 @@
+"""`tile_frames`: one picture of many."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem.errors import InvalidArgument
+
+
+def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Lays N frames out in a grid that is nearly square, row by row, and fills what is left over with zeroes.
+
+    Args:
+      frames: At least one; all of one shape [height, width, ...] and one dtype.
+
+    Returns:
+      [rows * height, cols * width, ...] with rows = ceil(sqrt(N)) and cols = ceil(N / rows); a copy.
+
+    Raises:
+      InvalidArgument: No frames, shapes or dtypes that differ, or fewer than two dimensions (also a ValueError).
+
+    >>> import numpy as np
+    >>> tile_frames([np.ones((2, 3, 3), np.uint8)] * 5).shape
+    (6, 6, 3)
+    """
+    arrays = [np.asarray(frame) for frame in frames]
+    if not arrays:
+        raise InvalidArgument("frames: expected at least one, found none")
+    first = arrays[0]
+    for number, array in enumerate(arrays):
+        if array.ndim < 2 or array.shape != first.shape or array.dtype != first.dtype:
+            raise InvalidArgument(
+                "frames: expected all of one shape [height, width, ...] and dtype, found "
+                f"{list(first.shape)} {first.dtype} first and {list(array.shape)} {array.dtype} at {number}"
+            )
+    rows = math.ceil(math.sqrt(len(arrays)))
+    cols = math.ceil(len(arrays) / rows)
+    height, width, *rest = first.shape
+    grid = np.zeros((rows, height, cols, width, *rest), first.dtype)
+    for number, array in enumerate(arrays):
+        grid[number // cols, :, number % cols] = array
+    return grid.reshape(rows * height, cols * width, *rest)

@@ -1,0 +1,104 @@
+"""The environment variables by which a launcher tells a worker what to publish."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tandem.arguments import integer
+from tandem.errors import InvalidArgument
+
+_MODES = ("single", "grid", "off")
+_PREFIX = "MOSAIC_FASTLANE_"
+# What MOSAIC's own program writes and reads.
+_OTHER_PREFIX = "GYM_GUI_FASTLANE_"
+
+
+def apply_fastlane_environment(
+    env: dict[str, Any], *, fastlane_only: bool, fastlane_slot: int, video_mode: str = "SINGLE", grid_limit: int = 4
+) -> dict[str, Any]:
+    """Puts the Fast Lane's variables into the environment of a worker that is about to be launched.
+
+    Args:
+      env: The environment, such as a copy of os.environ; changed.
+      fastlane_only: Skip the slow lane's telemetry.
+      fastlane_slot: Which environment of a vector is shown, from 0.
+      video_mode: "single", "grid" or "off", in whatever case.
+      grid_limit: The most environments that a grid shows.
+
+    Returns:
+      `env`.
+
+    Raises:
+      InvalidArgument: A mode or number that cannot be (also a ValueError).
+
+    >>> apply_fastlane_environment({}, fastlane_only=True, fastlane_slot=2)["MOSAIC_FASTLANE_VIDEO_MODE"]
+    'single'
+    """
+    settings = WorkerSettings(
+        fastlane_only,
+        integer("fastlane_slot", fastlane_slot, 0),
+        _mode(video_mode),
+        integer("grid_limit", grid_limit, 1),
+    )
+    env[_PREFIX + "ONLY"] = "1" if settings.fastlane_only else "0"
+    env[_PREFIX + "SLOT"] = str(settings.slot)
+    env[_PREFIX + "VIDEO_MODE"] = settings.video_mode
+    env[_PREFIX + "GRID_LIMIT"] = str(settings.grid_limit)
+    return env
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What a worker reads out of them.
+
+    Attributes:
+      fastlane_only: Skip the slow lane's telemetry.
+      slot: Which environment of a vector is shown in mode "single".
+      video_mode: "single", "grid" or "off"; None: nobody said.
+      grid_limit: The most environments that a grid shows.
+    """
+
+    fastlane_only: bool = False
+    slot: int = 0
+    video_mode: str | None = None
+    grid_limit: int = 4
+
+    @staticmethod
+    def read(env: Mapping[str, str] = os.environ) -> "WorkerSettings":
+        """Reads the variables, MOSAIC_FASTLANE_* before GYM_GUI_FASTLANE_*.
+
+        Args:
+          env: The environment.
+
+        Returns:
+          What they say, and the defaults where they say nothing.
+
+        Raises:
+          InvalidArgument: A value that cannot be (also a ValueError).
+        """
+
+        def value(name: str) -> str:
+            return (env.get(_PREFIX + name) or env.get(_OTHER_PREFIX + name) or "").strip()
+
+        def number(name: str, least: int, default: int) -> int:
+            text = value(name)
+            if not text:
+                return default
+            if not text.isdecimal() or int(text) < least:
+                raise InvalidArgument(f"{_PREFIX}{name}: expected a number from {least}, found {text!r}")
+            return int(text)
+
+        mode = value("VIDEO_MODE")
+        return WorkerSettings(
+            fastlane_only=value("ONLY").lower() in ("1", "true", "yes", "on"),
+            slot=number("SLOT", 0, 0),
+            video_mode=_mode(mode) if mode else None,
+            grid_limit=number("GRID_LIMIT", 1, 4),
+        )
+
+
+def _mode(text: str) -> str:
+    if text.lower() not in _MODES:
+        raise InvalidArgument(f"video_mode: expected one of {', '.join(_MODES)}, found {text!r}")
+    return text.lower()

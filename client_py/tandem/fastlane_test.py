@@ -1,0 +1,294 @@
+"""`FastLaneWriter` and `FastLaneReader`: what goes in comes out, and what cannot be is refused by name."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.fastlane import NoSuchRun, WorkerSettings
+from tools.testing import pytest_main
+
+SMALL = tandem.FastLaneConfig(width=4, height=3, capacity=4, metadata_size=16)
+METRICS = tandem.FastLaneMetrics(last_reward=1.5, rolling_return=-2.25, step_rate_hz=1000.0)
+
+
+@pytest.fixture
+def run_id() -> Iterator[str]:
+    """A run id that no other test has; nothing of it is left behind."""
+    name = f"fastlane test/{uuid.uuid4().hex}"
+    yield name
+    gc.collect()
+    left = [file for file in os.listdir("/dev/shm") if name.replace("/", "_") in file]
+    for file in left:
+        os.unlink(f"/dev/shm/{file}")
+    assert not left
+
+
+def picture(seed: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A frame of SMALL's shape, full of numbers."""
+    return np.random.default_rng(seed).integers(0, 256, (3, 4, 3), np.uint8)
+
+
+def test_defaults_are_the_protocols() -> None:
+    """What a user of the original relies on."""
+    assert tandem.FastLaneConfig(84, 84) == tandem.FastLaneConfig(84, 84, 3, "RGB", 128, 0)
+    assert tandem.FastLaneMetrics() == tandem.FastLaneMetrics(0.0, 0.0, 0.0)
+    with pytest.raises(AttributeError):
+        SMALL.width = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda a: a.tobytes(),
+        lambda a: bytearray(a.tobytes()),
+        lambda a: memoryview(a.tobytes()),
+        lambda a: memoryview(a),
+        lambda a: a,
+        lambda a: a.ravel(),
+        lambda a: np.asfortranarray(a),
+        lambda a: np.ascontiguousarray(a[::-1])[::-1],
+    ],
+)
+def test_every_form_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> None:
+    """Also arrays with gaps or turned round."""
+    frame = picture(1)
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        assert reader.latest_frame() is None
+        assert writer.publish(form(frame), metrics=METRICS, metadata=b"{}") == 1
+        found = reader.latest_frame()
+        assert found == tandem.FastLaneFrame(frame.tobytes(), 4, 3, 3, METRICS, b"{}", 1)
+        assert found is not None and np.array_equal(found.view, frame)
+        assert not found.view.flags.writeable
+        assert reader.metrics() == METRICS
+
+
+def test_latest_repeats_and_next_delivers_once(run_id: str) -> None:
+    """And counts what it missed."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        heads = [writer.publish(picture(i)) for i in range(3)]
+        assert heads == [1, 2, 3] and writer.head == 3
+        first, again = reader.latest_frame(), reader.latest_frame()
+        assert first == again and first is not None and first.data == picture(2).tobytes() and first.metadata is None
+        assert reader.next_frame() == first
+        assert reader.next_frame() is None
+        for i in range(3, 10):
+            writer.publish(picture(i))
+        newest = reader.next_frame()
+        assert newest is not None and newest.number == 10
+        assert reader.dropped == 6
+
+
+def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
+    """As MOSAIC has them: a frame may be shorter than its room, and metadata is cut off at its own."""
+    config = tandem.FastLaneConfig(5, 1, 4, "RGBA", capacity=1, metadata_size=4)
+    with tandem.FastLaneWriter.create(run_id, config) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        writer.publish(b"0123456789abcdefghij", metadata=b"01234567")
+        frame = reader.latest_frame()
+        assert frame is not None and (frame.data, frame.metadata) == (b"0123456789abcdefghij", b"0123")
+        assert frame.view.shape == (1, 5, 4)
+        writer.publish(b"xyz")
+        short = reader.latest_frame()
+        assert short is not None and (short.data, short.metadata) == (b"xyz", None)
+        with pytest.raises(ValueError):
+            _ = short.view
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        (bytes(37), "found 37"),
+        (np.zeros((3, 4, 4), np.uint8), r"found \[3, 4, 4\]"),
+        (np.zeros((4, 3, 3), np.uint8), r"found \[4, 3, 3\]"),
+        (np.zeros((3, 4, 3), np.float32), "found elements of 'f'"),
+        (np.zeros(9, np.int32), "found elements of 'i'"),
+        ("text", "found str"),
+        (None, "found NoneType"),
+        ([1, 2], "found list"),
+    ],
+)
+def test_a_frame_that_cannot_be_is_refused(run_id: str, frame: Any, found: str) -> None:
+    """With a ValueError, as MOSAIC's, and nothing is published."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+        with pytest.raises(tandem.InvalidArgument, match=found) as raised:
+            writer.publish(frame)
+        assert isinstance(raised.value, ValueError)
+        assert writer.head == 0
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        tandem.FastLaneConfig(0, 3),
+        tandem.FastLaneConfig(3, -1),
+        tandem.FastLaneConfig(3, 3, 4),
+        tandem.FastLaneConfig(3, 3, 3, "BGR"),
+        tandem.FastLaneConfig(3, 3, capacity=0),
+        tandem.FastLaneConfig(3, 3, metadata_size=-1),
+        tandem.FastLaneConfig(1 << 20, 3),
+        tandem.FastLaneConfig(1.5, 3),  # type: ignore[arg-type]
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(run_id: str, config: tandem.FastLaneConfig) -> None:
+    """By name."""
+    with pytest.raises(tandem.InvalidArgument):
+        tandem.FastLaneWriter.create(run_id, config)
+
+
+def test_nobody_there() -> None:
+    """It is what people catch, whichever of the two they know."""
+    with pytest.raises(FileNotFoundError):
+        tandem.FastLaneReader.attach("no such run")
+    with pytest.raises(NoSuchRun, match="no such run"):
+        tandem.FastLaneReader.attach("no such run")
+    with pytest.raises(tandem.InvalidArgument):
+        tandem.FastLaneReader.attach("")
+
+
+def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
+    """Close is safe twice; afterwards every call says that it was closed."""
+    writer = tandem.FastLaneWriter.create(run_id, SMALL)
+    reader = tandem.FastLaneReader.attach(run_id)
+    writer.publish(picture(1))
+    assert not reader.is_invalidated() and reader.writer_alive() is True
+    writer.invalidate()
+    assert reader.is_invalidated()
+    frame = reader.latest_frame()
+    writer.close()
+    writer.close()
+    assert frame is not None and reader.latest_frame() == frame
+    assert reader.writer_alive() is False
+    for call in (lambda: writer.publish(picture(1)), writer.invalidate, writer.has_reader):
+        with pytest.raises(tandem.ClientClosed):
+            call()
+    assert writer.closed and writer.head == 1
+    with tandem.FastLaneWriter.create(run_id, SMALL):
+        assert reader.is_replaced()
+    reader.close()
+    reader.close()
+    with pytest.raises(tandem.ClientClosed):
+        reader.latest_frame()
+
+
+def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
+    """The kernel knows which is which."""
+    with tandem.FastLaneWriter.create(run_id, SMALL):
+        with pytest.raises(tandem.AlreadyAttached):
+            tandem.FastLaneWriter.create(run_id, SMALL)
+    child = os.fork()
+    if child == 0:
+        doomed = tandem.FastLaneWriter.create(run_id, SMALL)
+        doomed.publish(picture(1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    with tandem.FastLaneReader.attach(run_id) as reader:
+        assert reader.writer_alive() is False and not reader.is_invalidated()
+        with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+            assert reader.is_replaced() and writer.head == 0
+
+
+def test_a_forked_child_may_not_publish(run_id: str) -> None:
+    """Two writers would tear frames."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                writer.publish(picture(1))
+            except tandem.ForkedChild:
+                writer.close()
+                code = 0
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert writer.publish(picture(1)) == 1
+        with tandem.FastLaneReader.attach(run_id) as reader:
+            assert not reader.is_invalidated()
+
+
+def test_a_writer_knows_its_audience(run_id: str) -> None:
+    """At its first look, and a second after that."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):
+        assert writer.has_reader()
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+        assert not writer.has_reader()
+
+
+def _publish_until_told(run_id: str, ready: Any, stop: Any) -> None:
+    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(64, 64, capacity=2)) as writer:
+        ready.set()
+        number = 0
+        while not stop.is_set():
+            number += 1
+            writer.publish(bytes([number % 256]) * (64 * 64 * 3))
+
+
+def test_no_frame_is_torn_between_processes(run_id: str) -> None:
+    """Each is of one byte throughout, and numbers rise."""
+    context = multiprocessing.get_context("spawn")
+    ready, stop = context.Event(), context.Event()
+    process = context.Process(target=_publish_until_told, args=(run_id, ready, stop))
+    process.start()
+    try:
+        assert ready.wait(60)
+        seen = 0
+        with tandem.FastLaneReader.attach(run_id) as reader:
+            while seen < 2000:
+                frame = reader.next_frame()
+                if frame is None:
+                    continue
+                assert frame.data == bytes([frame.number % 256]) * (64 * 64 * 3)
+                seen += 1
+    finally:
+        stop.set()
+        process.join()
+    assert process.exitcode == 0
+
+
+def test_tiles_are_laid_row_by_row() -> None:
+    """In ceil(sqrt(N)) rows, cols = ceil(N / rows), zeroes in what is left over."""
+    frames = [np.full((2, 3, 3), i + 1, np.uint8) for i in range(5)]
+    grid = tandem.tile_frames(frames)
+    assert grid.shape == (6, 6, 3) and grid.dtype == np.uint8
+    assert grid[::2, ::3, 0].tolist() == [[1, 2], [3, 4], [5, 0]]
+    assert (grid[4:, :3] == 5).all()
+    for count, shape in [(1, (2, 3)), (2, (4, 3)), (3, (4, 6)), (4, (4, 6)), (7, (6, 9)), (9, (6, 9)), (10, (8, 9))]:
+        assert tandem.tile_frames(frames[:1] * count).shape == (*shape, 3)
+    assert tandem.tile_frames(frames[:1]) is not frames[0]
+    for bad in ([], [frames[0], frames[0][:1]], [frames[0], frames[0].astype(float)], [np.zeros(3)]):
+        with pytest.raises(ValueError):
+            tandem.tile_frames(bad)
+
+
+def test_variables_are_written_and_read_back() -> None:
+    """With the defaults that were promised; a worker reads either spelling."""
+    env: dict[str, Any] = {"PATH": "/bin"}
+    assert tandem.apply_fastlane_environment(env, fastlane_only=True, fastlane_slot=3) is env
+    assert env == {
+        "PATH": "/bin",
+        "MOSAIC_FASTLANE_ONLY": "1",
+        "MOSAIC_FASTLANE_SLOT": "3",
+        "MOSAIC_FASTLANE_VIDEO_MODE": "single",
+        "MOSAIC_FASTLANE_GRID_LIMIT": "4",
+    }
+    assert WorkerSettings.read(env) == WorkerSettings(True, 3, "single", 4)
+    assert WorkerSettings.read({}) == WorkerSettings(False, 0, None, 4)
+    other = {key.replace("MOSAIC", "GYM_GUI"): value for key, value in env.items()}
+    assert WorkerSettings.read(other) == WorkerSettings.read(env)
+    both = {**other, "MOSAIC_FASTLANE_SLOT": "1"}
+    assert WorkerSettings.read(both).slot == 1
+    for name, value in [("SLOT", "x"), ("SLOT", "-1"), ("GRID_LIMIT", "0"), ("VIDEO_MODE", "film")]:
+        with pytest.raises(ValueError, match=name.lower() if name == "VIDEO_MODE" else name):
+            WorkerSettings.read({f"MOSAIC_FASTLANE_{name}": value})
+    with pytest.raises(ValueError):
+        tandem.apply_fastlane_environment({}, fastlane_only=False, fastlane_slot=0, video_mode="film")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,294 @@
+"""`publish_frames`: what is published, when, and that nothing is rendered for nobody."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+import tandem
+from tandem.fastlane import publishing
+from tools.testing import pytest_main
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Pays 1 a step, ends after `length`, and renders its step number; counts the renders."""
+
+    observation_space = spaces.Box(0, 1, (1,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length: int = 5, render_mode: str | None = "rgb_array", shape: Any = (6, 8, 3)) -> None:
+        """Makes it."""
+        self.render_mode = render_mode
+        self.metadata = {"render_modes": ["rgb_array"]}
+        self.length, self.shape = length, shape
+        self.steps = self.renders = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Starts anew."""
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Counts."""
+        self.steps += 1
+        return np.zeros(1, np.float32), 1.0, self.steps >= self.length, False, {}
+
+    def render(self) -> Any:
+        """Counts."""
+        self.renders += 1
+        return np.full(self.shape, self.steps % 256, np.uint8)
+
+
+class Clock:
+    """Stands still until it is told."""
+
+    def __init__(self) -> None:
+        """At some time."""
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+
+@pytest.fixture
+def run_id() -> str:
+    """One that no other test has."""
+    return f"publish test {uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    """The time that decides when to publish."""
+    stopped = Clock()
+    monkeypatch.setattr(publishing, "time", stopped)
+    yield stopped
+
+
+def newest(run_id: str) -> tandem.FastLaneFrame:
+    """What a viewer that just came sees."""
+    with tandem.FastLaneReader.attach(run_id) as reader:
+        frame = reader.latest_frame()
+    assert frame is not None
+    return frame
+
+
+def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
+    """Pixels of the step, its reward, the mean return of ended episodes, steps a second, and metadata."""
+    env = tandem.publish_frames(Counting(length=4), run_id, unseen_hz=8)
+    env.reset()
+    first = newest(run_id)
+    assert first.view.shape == (6, 8, 3) and (first.view == 0).all()
+    for _ in range(7):
+        clock.now += 1 / 32
+        results = env.step(0)
+        if results[2]:
+            env.reset()
+    frame = newest(run_id)
+    assert (frame.view == 4).all()  # an eighth of a second after the first
+    assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
+    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0]}
+    env.close()
+    with pytest.raises(FileNotFoundError):
+        tandem.FastLaneReader.attach(run_id)
+
+
+def test_nothing_is_rendered_for_nobody(run_id: str, clock: Clock) -> None:
+    """However long it runs; and a reader that comes is served within a second, at max_hz."""
+    inner = Counting(length=10**9)
+    env = tandem.publish_frames(inner, run_id, max_hz=10, unseen_hz=0)
+    env.reset()
+    for _ in range(10_000):
+        clock.now += 0.01
+        env.step(0)
+    assert inner.renders == 0
+    env.close()
+
+    env = tandem.publish_frames(inner, run_id, max_hz=10, unseen_hz=0)
+    with tandem.FastLaneReader.attach(run_id) as early:
+        clock.now += 1.0
+        env.step(0)
+        assert inner.renders == 1
+        # The size is known now: the reader goes over to the segment that has it.
+        assert early.is_invalidated() and early.is_replaced()
+    with tandem.FastLaneReader.attach(run_id) as reader:
+        assert reader.next_frame() is not None
+        for _ in range(100):  # a second
+            clock.now += 0.01
+            env.step(0)
+            _ = reader.next_frame()
+    assert 9 <= inner.renders <= 12
+    env.close()
+
+
+def test_the_unseen_rate_is_kept(run_id: str, clock: Clock) -> None:
+    """Readers that leave no trace get that many."""
+    inner = Counting(length=10**9)
+    env = tandem.publish_frames(inner, run_id, max_hz=60, unseen_hz=2)
+    env.reset()
+    for _ in range(1000):  # ten seconds
+        clock.now += 0.01
+        env.step(0)
+    assert 19 <= inner.renders <= 22
+    env.close()
+
+
+def vector(num_envs: int = 6) -> SyncVectorEnv:
+    """Environments that end after 2, 3, ... steps."""
+    return SyncVectorEnv(
+        [lambda i=i: Counting(length=2 + i) for i in range(num_envs)],  # type: ignore[misc]
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+
+
+def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four by default, GRID_LIMIT of them, or the one of SLOT; or nothing at all."""
+    envs = tandem.publish_frames(vector(), run_id, unseen_hz=1)
+    envs.reset()
+    frame = newest(run_id)
+    assert frame.view.shape == (12, 16, 3)
+    assert json.loads(frame.metadata or b"")["envs"] == [0, 1, 2, 3]
+    clock.now += 2
+    for _ in range(2):
+        envs.step(np.zeros(6, np.int64))
+        clock.now += 2
+    frame = newest(run_id)
+    assert frame.view[::6, ::8, 0].tolist() == [[0, 2], [2, 2]]  # the first has begun anew
+    assert frame.metrics.last_reward == 1.0
+    assert frame.metrics.rolling_return == 2.0  # the one that has ended
+    envs.close()
+
+    monkeypatch.setenv("MOSAIC_FASTLANE_GRID_LIMIT", "6")
+    envs = tandem.publish_frames(vector(), run_id)
+    envs.reset()
+    assert newest(run_id).view.shape == (18, 16, 3)
+    envs.close()
+
+    monkeypatch.setenv("GYM_GUI_FASTLANE_VIDEO_MODE", "single")
+    monkeypatch.setenv("MOSAIC_FASTLANE_SLOT", "1")
+    envs = tandem.publish_frames(vector(), run_id, unseen_hz=10)
+    envs.reset()
+    for _ in range(4):
+        clock.now += 0.2
+        envs.step(np.zeros(6, np.int64))
+    frame = newest(run_id)
+    assert frame.view.shape == (6, 8, 3) and (frame.view == 1).all()
+    assert frame.metrics.rolling_return == 3.0 and json.loads(frame.metadata or b"")["envs"] == [1]
+    envs.close()
+
+    monkeypatch.setenv("MOSAIC_FASTLANE_SLOT", "6")
+    with pytest.raises(ValueError, match="SLOT"):
+        tandem.publish_frames(vector(), run_id)
+
+    monkeypatch.setenv("MOSAIC_FASTLANE_VIDEO_MODE", "off")
+    envs = tandem.publish_frames(vector(), run_id)
+    envs.reset()
+    envs.step(np.zeros(6, np.int64))
+    with pytest.raises(FileNotFoundError):
+        tandem.FastLaneReader.attach(run_id)
+    envs.close()
+
+
+def test_a_reset_mask_ends_only_its_episodes(run_id: str, clock: Clock) -> None:
+    """The others' returns go on."""
+    envs = tandem.publish_frames(vector(2), run_id, unseen_hz=10)
+    envs.reset()
+    envs.step(np.zeros(2, np.int64))
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    clock.now += 1
+    envs.step(np.zeros(2, np.int64))
+    assert newest(run_id).metrics.rolling_return == 1.5  # running: 1 and 2
+    envs.close()
+
+
+def test_the_wrapped_environment_is_the_same_otherwise(run_id: str) -> None:
+    """Results, spaces and attributes come through."""
+    plain = gymnasium.wrappers.TimeLimit(Counting(), 3)
+    env = tandem.publish_frames(gymnasium.wrappers.TimeLimit(Counting(), 3), run_id)
+    assert env.observation_space == plain.observation_space and env.render_mode == "rgb_array"
+    assert np.array_equal(plain.reset(seed=3)[0], env.reset(seed=3)[0])
+    for action in (0, 1, 1):
+        for mine, theirs in zip(env.step(action)[:4], plain.step(action)[:4], strict=True):
+            assert np.array_equal(mine, theirs)
+    assert (env.render() == 3).all()
+    assert isinstance(env.unwrapped, Counting)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "said"),
+    [
+        (Counting(render_mode=None), {}, "render_mode"),
+        (Counting(), {"max_hz": 0}, "max_hz"),
+        (Counting(), {"max_hz": float("nan")}, "max_hz"),
+        (Counting(), {"unseen_hz": -1}, "unseen_hz"),
+        (Counting(), {"unseen_hz": "often"}, "unseen_hz"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(run_id: str, env: Any, options: dict[str, Any], said: str) -> None:
+    """By name."""
+    with pytest.raises(tandem.InvalidArgument, match=said):
+        tandem.publish_frames(env, run_id, **options)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (6, 8, 1), (6, 0, 3)])
+def test_frames_that_cannot_be_are_refused(run_id: str, shape: Any) -> None:
+    """By what was found."""
+    env = tandem.publish_frames(Counting(shape=shape), run_id)
+    with pytest.raises(tandem.InvalidArgument, match="uint8"):
+        env.reset()
+    env.close()
+
+
+def test_a_size_that_changes_makes_a_new_segment(run_id: str, clock: Clock) -> None:
+    """Readers of the old one are told."""
+    inner = Counting()
+    env = tandem.publish_frames(inner, run_id, unseen_hz=10)
+    env.reset()
+    with tandem.FastLaneReader.attach(run_id) as reader:
+        inner.shape = (2, 4, 4)
+        clock.now += 1
+        env.step(0)
+        assert reader.is_invalidated() and reader.is_replaced()
+    assert newest(run_id).view.shape == (2, 4, 4)
+    env.close()
+
+
+def test_a_live_runs_id_is_refused(run_id: str) -> None:
+    """At once, not at the first frame."""
+    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)):
+        with pytest.raises(tandem.AlreadyAttached):
+            tandem.publish_frames(Counting(), run_id)
+
+
+class Tiled(VectorEnv[Any, Any, Any]):
+    """Renders one picture of all its environments."""
+
+    num_envs = 2
+    render_mode = "rgb_array"
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Nothing."""
+        return np.zeros(2), {}
+
+    def render(self) -> Any:
+        """One frame."""
+        return np.full((3, 5, 3), 7, np.uint8)
+
+
+def test_a_frame_that_is_tiled_already_is_published_as_it_is(run_id: str) -> None:
+    """Engines may tile their own."""
+    env = tandem.publish_frames(Tiled(), run_id)
+    env.reset()
+    assert (newest(run_id).view == np.full((3, 5, 3), 7)).all()
+    env.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,130 @@
+"""Pure-Python Fast Lane programs and Tandem's understand each other, in both directions."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import pytest
+
+import tandem
+from tests.interop import foreign_fast_lane
+from tests.interop.foreign_fast_lane import ForeignReader, ForeignWriter, segment_name
+from tools.testing import pytest_main
+
+PROGRAM = Path(foreign_fast_lane.__file__)
+
+
+@pytest.fixture
+def run_id() -> Iterator[str]:
+    """One that no other test has."""
+    name = f"interop test/{uuid.uuid4().hex}"
+    yield name
+    left = [file for file in os.listdir("/dev/shm") if name.replace("/", "_") in file]
+    for file in left:
+        os.unlink(f"/dev/shm/{file}")
+    assert not left
+
+
+@pytest.mark.parametrize(("channels", "pixel_format"), [(3, "RGB"), (4, "RGBA")])
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+def test_tandem_reads_a_foreign_writer(run_id: str, channels: int, pixel_format: str, capacity: int) -> None:
+    """Frames, metrics, metadata (cut off at its room), short frames, and the end."""
+    writer = ForeignWriter(run_id, 5, 3, channels, capacity, 7)
+    with tandem.FastLaneReader.attach(run_id) as reader:
+        assert (reader.width, reader.height, reader.channels) == (5, 3, channels)
+        assert (reader.capacity, reader.metadata_size) == (capacity, 7)
+        assert reader.latest_frame() is None
+        for number in range(1, 8):
+            pixels = bytes(range(number, number + 15 * channels))
+            writer.publish(pixels, (1.0 * number, 2.5, -3.0), b'{"a": 1}')
+            frame = reader.next_frame()
+            metrics = tandem.FastLaneMetrics(1.0 * number, 2.5, -3.0)
+            assert frame == tandem.FastLaneFrame(pixels, 5, 3, channels, metrics, b'{"a": 1', number)
+            assert reader.next_frame() is None
+        writer.publish(b"short", (0.0, 0.0, 0.0), b"behind")
+        short = reader.latest_frame()
+        assert short is not None and (short.data, short.metadata) == (b"short", b"behind")
+        assert reader.writer_alive() is None  # it keeps no lock
+        assert not reader.is_invalidated()
+        writer.close()
+        assert reader.is_invalidated()
+    with (
+        tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(5, 3, channels, pixel_format, capacity, 7)) as ours,
+        tandem.FastLaneReader.attach(run_id) as mine,
+    ):
+        assert (mine.capacity, mine.metadata_size) == (ours.config.capacity, 7)
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+def test_a_foreign_reader_reads_tandem(run_id: str, capacity: int) -> None:
+    """Every field of the header, and each frame."""
+    config = tandem.FastLaneConfig(5, 3, capacity=capacity, metadata_size=7)
+    with tandem.FastLaneWriter.create(run_id, config) as writer:
+        assert os.stat(f"/dev/shm/{segment_name(run_id)}").st_size == 80 + capacity * (16 + 45 + 7)
+        reader = ForeignReader(run_id, track=False)
+        magic, integers, metrics = reader.header()
+        assert magic == b"FLAN"
+        assert integers == (1, 0, capacity, 68, 52, 5, 3, 3, 0xB793DAB2, 0, 0)
+        assert reader.latest() is None
+        for number in range(1, 8):
+            pixels = bytes(range(number, number + 45))
+            writer.publish(pixels, metrics=tandem.FastLaneMetrics(1.5, -2.0, 60.0), metadata=b"12345678")
+            assert reader.latest() == (number, pixels, b"1234567")
+            _, integers, metrics = reader.header()
+            assert integers[-2] == number and metrics == (1.5, -2.0, 60.0)
+        writer.invalidate()
+        assert reader.header()[1][1] == 1
+        reader.close()
+
+
+def test_a_foreign_readers_exit_does_not_end_the_run(run_id: str) -> None:
+    """Its Python unlinks the segment; the writer gives it its name back."""
+    config = tandem.FastLaneConfig(5, 3, capacity=2)
+    with tandem.FastLaneWriter.create(run_id, config) as writer:
+        writer.publish(bytes(45))
+        look = [sys.executable, str(PROGRAM), "look", run_id]
+        assert subprocess.run(look, stdout=subprocess.PIPE, check=True, text=True).stdout == "1\n"
+        assert not os.path.exists(f"/dev/shm/{segment_name(run_id)}")
+        assert writer.has_reader() is False  # looks, and restores
+        with tandem.FastLaneReader.attach(run_id) as reader:
+            assert reader.writer_alive()
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 8, 128])
+def test_a_foreign_writer_at_full_speed_is_never_read_torn(run_id: str, capacity: int) -> None:
+    """Its header is rewritten all the time, and its numbers are stored byte by byte."""
+    command = [sys.executable, str(PROGRAM), "publish", run_id, str(capacity), "20000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        last = 0
+        with tandem.FastLaneReader.attach(run_id) as reader:
+            while not reader.is_invalidated():
+                frame = reader.next_frame()
+                if frame is None:
+                    continue
+                assert frame.number > last
+                last = frame.number
+                assert frame.data == bytes([frame.number % 256]) * (64 * 64 * 3)
+                assert frame.metadata == str(frame.number).encode()
+    assert process.returncode == 0 and last > 0
+
+
+def test_a_foreign_writers_segment_is_replaced_by_ours(run_id: str) -> None:
+    """It keeps no lock, and so counts as left behind; what is mapped stays as it is."""
+    foreign = ForeignWriter(run_id, 5, 3, 3, 2, 0)
+    foreign.publish(bytes(45), (0.0, 0.0, 0.0))
+    with tandem.FastLaneReader.attach(run_id) as before:
+        with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(2, 2)) as ours:
+            assert before.is_replaced() and before.latest_frame() is not None
+            assert ours.head == 0
+    foreign.pack_header(1, (0.0, 0.0, 0.0))
+    foreign.memory.close()
+    resource_tracker.unregister("/" + segment_name(run_id), "shared_memory")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
