@@ -1,0 +1,116 @@
+"""Debian's Qt 6 as a Bazel repository, and the two generators that its programs need.
+
+    load("//tools/build:qt.bzl", "QT_COPTS", "qt_moc", "qt_resources")
+
+`qt_moc` turns a header with Q_OBJECT into the source file that has to be compiled along with it; `qt_resources` packs
+files, such as QML, into a source file. Both are plain genrules.
+"""
+
+load("//tools/build:copts.bzl", "TANDEM_COPTS")
+
+# Debian's Qt asks for position-independent code of all that includes it. No `emit`, `slots`, `signals` words: they are
+# everyone's.
+QT_COPTS = TANDEM_COPTS + [
+    "-fPIC",
+    "-DQT_NO_KEYWORDS",
+    "-DQT_NO_FOREACH",
+    "-DQT_GUI_LIB",  # QTest presses keys and buttons only then
+]
+
+# Target -> the modules whose headers and libraries it brings, the ones that they need included.
+_MODULES = {
+    "core": ["Core"],
+    "gui": ["Core", "Gui"],
+    "qml": ["Core", "Network", "Qml", "QmlIntegration"],
+    "quick": ["Core", "Gui", "Network", "OpenGL", "Qml", "QmlIntegration", "QmlModels", "Quick"],
+    "test": ["Core", "Gui", "Test"],
+}
+_HEADERS_ONLY = ["QmlIntegration"]
+
+_LIBRARY = """
+cc_library(
+    name = "{name}",
+    hdrs = glob({globs}),
+    includes = {includes},
+    linkopts = {linkopts},
+    visibility = ["//visibility:public"],
+)
+"""
+
+def _qt_repository_impl(ctx):
+    machine = ctx.execute(["uname", "-m"]).stdout.strip()
+    headers = ctx.path("/usr/include/%s-linux-gnu/qt6" % machine)
+    libraries = ctx.path("/usr/lib/%s-linux-gnu" % machine)
+    next_step = "Next: tools/setup, or apt-get install qt6-base-dev qt6-declarative-dev."
+    content = ""
+    for name, modules in _MODULES.items():
+        linkopts = []
+        for module in modules:
+            source = headers.get_child("Qt" + module)
+            if not source.exists:
+                fail("%s expected, but not found. %s" % (source, next_step))
+            if not ctx.path("include/Qt" + module).exists:
+                ctx.symlink(source, "include/Qt" + module)
+            if module in _HEADERS_ONLY:
+                continue
+            file = "libQt6%s.so" % module
+            if not libraries.get_child(file).exists:
+                fail("%s expected, but not found in %s. %s" % (file, libraries, next_step))
+            linkopts.append("-l:" + file)
+        content += _LIBRARY.format(
+            name = name,
+            globs = ["include/Qt%s/**" % module for module in modules],
+            includes = ["include"] + ["include/Qt" + module for module in modules],
+            linkopts = linkopts,
+        )
+    for tool in ["moc", "rcc"]:
+        source = ctx.path("/usr/lib/qt6/libexec/" + tool)
+        if not source.exists:
+            fail("%s expected, but not found. %s" % (source, next_step))
+        ctx.symlink(source, tool)
+    ctx.file("BUILD.bazel", content + '\nexports_files(["moc", "rcc"])\n')
+
+qt_repository = repository_rule(
+    doc = "Qt 6: its modules, moc and rcc.",
+    implementation = _qt_repository_impl,
+    local = True,
+)
+
+def qt_moc(name, hdr):
+    """Makes {name}.cc, which belongs into the srcs of the library that has the header.
+
+    Args:
+      name: of the genrule.
+      hdr: a header of this package.
+    """
+    native.genrule(
+        name = name,
+        srcs = [hdr],
+        outs = [name + ".cc"],
+        cmd = "$(execpath @qt6//:moc) -f %s/%s -o $@ $<" % (native.package_name(), hdr),
+        exec_tools = ["@qt6//:moc"],
+    )
+
+def qt_resources(name, srcs, prefix):
+    """Makes {name}.cc, whose Q_INIT_RESOURCE({name}) puts each file at :/{prefix}/{its name}.
+
+    Args:
+      name: of the genrule.
+      srcs: files of this package.
+      prefix: the folder in the resource system.
+    """
+    native.genrule(
+        name = name,
+        srcs = srcs,
+        outs = [name + ".cc"],
+        # Format 1: later ones record the time of each file.
+        cmd = """
+            {{
+              echo '<RCC><qresource prefix="/{prefix}">'
+              for file in $(SRCS); do echo "<file alias=\\"$${{file##*/}}\\">$$PWD/$$file</file>"; done
+              echo '</qresource></RCC>'
+            }} > $(@D)/{name}.qrc
+            $(execpath @qt6//:rcc) --format-version 1 --name {name} -o $@ $(@D)/{name}.qrc
+        """.format(name = name, prefix = prefix),
+        exec_tools = ["@qt6//:rcc"],
+    )

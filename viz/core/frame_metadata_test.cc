@@ -1,0 +1,51 @@
+#include "viz/core/frame_metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tandem {
+namespace {
+
+TEST(FrameMetadata, ReadsStepEnvironmentsAndEpisodes) {
+  const FrameMetadata metadata = ParseFrameMetadata(
+      R"({"step": 7, "envs": [0, 3], "episodes": 12, "more": "things"})");
+  EXPECT_EQ(metadata.step, 7);
+  EXPECT_EQ(metadata.envs, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(metadata.episodes, 12);
+}
+
+TEST(FrameMetadata, LeavesOutWhatIsMissingOrOdd) {
+  for (const char* odd :
+       {"", "{", "[]", "{}", "\xff", R"({"step": "7", "envs": 3})",
+        R"({"step": 1.5, "envs": [0, "x"]})",
+        R"({"step": 18446744073709551615, "envs": null})"}) {
+    const FrameMetadata metadata = ParseFrameMetadata(odd);
+    EXPECT_FALSE(metadata.step.has_value()) << odd;
+    EXPECT_FALSE(metadata.episodes.has_value()) << odd;
+    EXPECT_TRUE(metadata.envs.empty()) << odd;
+  }
+}
+
+TEST(FrameMetadata, TakesTheWordsOfAFailedDrawing) {
+  EXPECT_EQ(ParseFrameMetadata(R"({"error_text": "no EGL"})").error, "no EGL");
+  EXPECT_EQ(ParseFrameMetadata(R"({"error_text": 7})").error, "");
+  EXPECT_EQ(
+      ParseFrameMetadata("{\"error_text\": \"" + std::string(9000, 'x') + "\"}")
+          .error.size(),
+      512u);
+}
+
+TEST(FrameMetadata, BoundsWhatItTakes) {
+  EXPECT_FALSE(
+      ParseFrameMetadata(R"({"step": 7})" + std::string(70'000, ' ')).step);
+  std::string many = R"({"step": 7, "envs": [0)";
+  for (int i = 0; i < 5000; ++i) many += ",1";
+  const FrameMetadata metadata = ParseFrameMetadata(many + "]}");
+  EXPECT_EQ(metadata.step, 7);
+  EXPECT_TRUE(metadata.envs.empty());
+  ParseFrameMetadata(std::string(60'000, '['));
+}
+
+}  // namespace
+}  // namespace tandem

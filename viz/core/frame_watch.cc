@@ -1,0 +1,141 @@
+#include "viz/core/frame_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kRetryNs = 100'000'000;
+constexpr size_t kHistoryBuckets = 512;
+
+bool Exists(absl::string_view name) {
+  return access(RegionPath(name).c_str(), F_OK) == 0;
+}
+
+// What is over is not attached to again and again.
+bool Serves(absl::StatusOr<AttachedFrames>& opened) {
+  return opened.ok() && !opened->reader().Invalidated() &&
+         opened->writer() != AttachedFrames::Writer::kGone;
+}
+
+}  // namespace
+
+FrameWatch::FrameWatch(std::string run)
+    : run_(std::move(run)),
+      reason_("not looked for yet"),
+      rewards_(kHistoryBuckets),
+      returns_(kHistoryBuckets),
+      step_rates_(kHistoryBuckets) {}
+
+bool FrameWatch::Look(int64_t now_ns) {
+  const int64_t since_ns = last_look_ns_.value_or(now_ns);
+  last_look_ns_ = now_ns;
+  const bool attached_now = !attached_.has_value();
+  if (attached_now && !Attach(now_ns)) return false;
+
+  const FrameReader::Found found = attached_->reader().Next(&next_frame_);
+  const bool is_new = found == FrameReader::Found::kFrame;
+  if (is_new) {
+    std::swap(frame_, next_frame_);
+    dropped_ = dropped_before_ + attached_->reader().dropped();
+    TakeFrame(now_ns, attached_now, since_ns);
+  }
+  if (found == FrameReader::Found::kInvalidated) {
+    Lose("the writer closed its ring");
+  } else if (found == FrameReader::Found::kBroken) {
+    Lose("the ring says what cannot be");
+  } else if (attached_->writer() == AttachedFrames::Writer::kGone) {
+    Lose("the writer is gone");
+  } else if (attached_->Replaced()) {
+    Lose("another ring has taken the name");
+  }
+  return is_new;
+}
+
+bool FrameWatch::Attach(int64_t now_ns) {
+  if (now_ns < next_attach_ns_) return false;
+  next_attach_ns_ = now_ns + kRetryNs;
+  absl::StatusOr<AttachedFrames> opened = AttachedFrames::OpenSegment(run_);
+  const absl::StatusOr<std::string> segment = FrameSegmentName(run_);
+  bool is_there = segment.ok() && Exists(*segment);
+  bool serves = Serves(opened);
+  if (!serves && CheckRegionName(run_).ok() && Exists(run_)) {
+    is_there = true;
+    opened = AttachedFrames::OpenRegion(run_);
+    serves = Serves(opened);
+  }
+  if (serves) {
+    attached_.emplace(*std::move(opened));
+    was_attached_ = true;
+    reason_.clear();
+    freshness_.SetLink(Freshness::Link::kAttached);
+    return true;
+  }
+  // What is there, but not (or no longer) as a ring, may become one.
+  const bool may_come =
+      is_there && (was_attached_ || opened.ok() ||
+                   CodeOf(opened.status()) == ErrorCode::kNotReady);
+  freshness_.SetLink(may_come ? Freshness::Link::kLost
+                              : Freshness::Link::kNoRun);
+  if (opened.ok()) {
+    reason_ = opened->reader().Invalidated() ? "the writer closed its ring"
+                                             : "the writer is gone";
+  } else if (is_there) {
+    reason_ = std::string(opened.status().message());
+  } else {
+    reason_ = absl::StrCat("nothing named '", run_, "' runs here");
+  }
+  return false;
+}
+
+void FrameWatch::Lose(absl::string_view reason) {
+  dropped_before_ = dropped_;
+  attached_.reset();
+  freshness_.SetLink(Freshness::Link::kLost);
+  reason_ = std::string(reason);
+}
+
+void FrameWatch::Detach() {
+  if (attached_.has_value()) Lose("not looked at");
+  next_attach_ns_ = 0;
+}
+
+void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
+                           int64_t since_ns) {
+  ++frames_seen_;
+  metadata_ = ParseFrameMetadata(frame_.metadata);
+  CountEpisodes();
+  if (found_on_attaching) {
+    freshness_.SawOldFrame(now_ns);
+    return;  // its numbers are of some time before
+  }
+  ++new_frames_;
+  freshness_.SawNewFrame(since_ns);
+  rate_.Add(now_ns);
+  rewards_.Add(now_ns, frame_.metrics.last_reward);
+  returns_.Add(now_ns, frame_.metrics.rolling_return);
+  step_rates_.Add(now_ns, frame_.metrics.step_rate_hz);
+}
+
+void FrameWatch::CountEpisodes() {
+  if (!metadata_.episodes.has_value()) return;
+  const int64_t now = std::max<int64_t>(0, *metadata_.episodes);
+  if (episodes_now_.has_value() && now < *episodes_now_) {
+    episodes_before_ += *episodes_now_;  // the writer began anew
+  }
+  episodes_now_ = now;
+}
+
+std::optional<int64_t> FrameWatch::episodes() const {
+  if (!episodes_now_.has_value()) return std::nullopt;
+  return episodes_before_ + *episodes_now_;
+}
+
+}  // namespace tandem

@@ -1,0 +1,108 @@
+// FrameWatch: one run, watched: attached to whenever it can be, each new frame
+// once, and a word on whether what we have may be called live.
+//
+// Data flow: a run's name -> its ring (a region's or a segment's) -> Look, as
+// often as the display wants -> the newest frame, its state and age, and the
+// course of its numbers. It only reads; the writer never waits for it.
+// Ownership: one tab; one thread.
+//
+//   FrameWatch watch("tandem");
+//   if (watch.Look(MonotonicNanos())) Show(watch.frame());
+//   if (watch.StateAt(MonotonicNanos()) != FreshnessState::kConnected) Dim();
+//
+// Look at least every 100 ms: the state is right within 500 ms then, whatever
+// became of the writer (Freshness::kMaxLiveAgeNs).
+
+#ifndef TANDEM_VIZ_CORE_FRAME_WATCH_H_
+#define TANDEM_VIZ_CORE_FRAME_WATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/ring/frame_reader.h"
+#include "transport/ring/frame_segment.h"
+#include "viz/core/frame_metadata.h"
+#include "viz/core/frame_rate.h"
+#include "viz/core/freshness.h"
+#include "viz/core/sample_history.h"
+
+namespace tandem {
+
+class FrameWatch {
+ public:
+  // A run id, or a region's name; of two by one name that serve frames the
+  // segment is taken.
+  // Nothing need be there yet.
+  explicit FrameWatch(std::string run);
+
+  // Attaches if need be (tried every 100 ms), takes the newest frame, and asks
+  // after the writer. True: frame() is one that was not delivered before. Makes
+  // a few system calls; does not wait; allocates when a frame's size changes.
+  bool Look(int64_t now_ns);
+
+  // Gives the ring back, so that the writer knows that nobody looks; the next
+  // Look attaches again.
+  void Detach();
+
+  const std::string& run() const { return run_; }
+  // The newest frame, also when its writer is gone; number 0: none yet.
+  const Frame& frame() const { return frame_; }
+  const FrameMetadata& metadata() const { return metadata_; }
+
+  FreshnessState StateAt(int64_t now_ns) const {
+    return freshness_.StateAt(now_ns);
+  }
+  const Freshness& freshness() const { return freshness_; }
+  // Why there is no link, for people; empty while there is one.
+  const std::string& reason() const { return reason_; }
+
+  uint64_t frames() const { return frames_seen_; }  // delivered
+  // Of them: published while we were attached, not found on attaching.
+  uint64_t new_frames() const { return new_frames_; }
+  // Published, but passed before we looked.
+  uint64_t dropped() const { return dropped_; }
+  double FramesPerSecondAt(int64_t now_ns) const {
+    return rate_.PerSecondAt(now_ns);
+  }
+  // Since the run began, by the writer's own count, over its restarts; nothing
+  // from a writer that does not count.
+  std::optional<int64_t> episodes() const;
+
+  const SampleHistory& rewards() const { return rewards_; }
+  const SampleHistory& returns() const { return returns_; }
+  const SampleHistory& step_rates() const { return step_rates_; }
+
+ private:
+  bool Attach(int64_t now_ns);
+  void Lose(absl::string_view reason);
+  void TakeFrame(int64_t now_ns, bool found_on_attaching, int64_t since_ns);
+  void CountEpisodes();
+
+  std::string run_;
+  std::optional<AttachedFrames> attached_;
+  bool was_attached_ = false;  // at any time
+  int64_t next_attach_ns_ = 0;
+  std::optional<int64_t> last_look_ns_;
+  Frame frame_;
+  Frame next_frame_;
+  FrameMetadata metadata_;
+  Freshness freshness_;
+  std::string reason_;
+  uint64_t frames_seen_ = 0;
+  uint64_t new_frames_ = 0;
+  uint64_t dropped_ = 0;
+  uint64_t dropped_before_ = 0;          // from rings that are no more
+  std::optional<int64_t> episodes_now_;  // as the writer counts
+  int64_t episodes_before_ = 0;          // of writers that are no more
+  FrameRate rate_;
+  SampleHistory rewards_;
+  SampleHistory returns_;
+  SampleHistory step_rates_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_FRAME_WATCH_H_

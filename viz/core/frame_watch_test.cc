@@ -1,0 +1,389 @@
+// FrameWatch against real processes that are killed, stopped, restarted,
+// resized and corrupted.
+//
+// Each look checks the promise itself: whoever is told "connected" looks at a
+// picture that was published at most 500 ms ago, by the writer's own stamp.
+#include "viz/core/frame_watch.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "schema/layout/flan.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/unique_region_name.h"
+#include "viz/testing/pattern.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kHonestNs = 500'000'000;
+constexpr int64_t kWatchdogNs = 60'000'000'000;
+
+// Where the ring starts in a region's or a segment's file.
+uint64_t RingOffset(int fd) {
+  uint32_t magic = 0;
+  uint64_t offset = 0;
+  if (pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
+      magic == kLrbcMagic) {
+    EXPECT_EQ(
+        pread(fd, &offset, sizeof(offset), offsetof(LrbcHeader, flan_offset)),
+        8);
+  }
+  return offset;
+}
+
+bool ReadersLockHeld(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start =
+      static_cast<off_t>(RingOffset(fd.get())) + kFlanReadersLockByte;
+  lock.l_len = 1;
+  return fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
+ protected:
+  PatternRun Run() const {
+    return {.kind = GetParam(), .run = run_, .geometry = geometry_};
+  }
+
+  // Looks every 10 ms until `done`, and sees to it that each look is honest.
+  void LookUntil(const std::function<bool()>& done) {
+    const int64_t begin_ns = MonotonicNanos();
+    do {
+      ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogNs)
+          << FreshnessName(state_) << ": " << watch_.reason();
+      LookOnce();
+      const timespec wait = {0, 10'000'000};
+      nanosleep(&wait, nullptr);
+    } while (!done());
+  }
+
+  void LookOnce() {
+    const int64_t now_ns = MonotonicNanos();
+    if (watch_.Look(now_ns)) CheckPicture();
+    state_ = watch_.StateAt(now_ns);
+    if (state_ == FreshnessState::kConnected) {
+      EXPECT_GT(PublishedNs(), now_ns - kHonestNs);
+      EXPECT_EQ(watch_.reason(), "");
+    }
+  }
+
+  void LookFor(int64_t span_ns) {
+    const int64_t begin_ns = MonotonicNanos();
+    LookUntil([&] { return MonotonicNanos() - begin_ns > span_ns; });
+  }
+
+  void AwaitState(FreshnessState state) {
+    LookUntil([&] { return state_ == state; });
+  }
+
+  int64_t PublishedNs() const {
+    const nlohmann::json metadata = nlohmann::json::parse(
+        watch_.frame().metadata, nullptr, /*allow_exceptions=*/false);
+    return metadata.is_object() ? metadata.value("published_ns", int64_t{0})
+                                : 0;
+  }
+
+  // Whole, and of the step that it says.
+  void CheckPicture() {
+    const Frame& frame = watch_.frame();
+    ASSERT_EQ(frame.width, geometry_.width);
+    ASSERT_EQ(frame.height, geometry_.height);
+    ASSERT_EQ(frame.channels, geometry_.channels);
+    if (!check_pixels_) return;
+    ASSERT_TRUE(watch_.metadata().step.has_value());
+    std::vector<std::byte> expected(geometry_.FrameBytes());
+    FillPattern(static_cast<uint64_t>(*watch_.metadata().step), geometry_,
+                expected);
+    ASSERT_EQ(frame.pixels, expected);
+  }
+
+  const std::string run_ = UniqueRegionName("watch");
+  FrameGeometry geometry_ = PatternRun().geometry;
+  bool check_pixels_ = true;
+  FrameWatch watch_{run_};
+  FreshnessState state_ = FreshnessState::kUnavailable;
+};
+
+using Kind = PatternRun::Kind;
+
+TEST_P(FrameWatchTest, WaitsForARunThatIsNotThereYet) {
+  LookFor(50'000'000);
+  EXPECT_EQ(state_, FreshnessState::kUnavailable);
+  EXPECT_NE(watch_.reason(), "");
+  Publisher publisher(Run());
+  AwaitState(FreshnessState::kConnected);
+  EXPECT_EQ(watch_.reason(), "");
+}
+
+TEST_P(FrameWatchTest, IsRightWhenTheWriterIsKilledAndStartedAgain) {
+  auto publisher = std::make_unique<Publisher>(Run());
+  for (int round = 0; round < 3; ++round) {
+    AwaitState(FreshnessState::kConnected);
+    publisher->Kill();
+    // A foreign writer's death is seen by its silence alone.
+    AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
+                                            : FreshnessState::kReconnecting);
+    LookFor(100'000'000);
+    EXPECT_NE(state_, FreshnessState::kConnected);
+    const uint64_t before = watch_.new_frames();
+    publisher = nullptr;
+    publisher = std::make_unique<Publisher>(Run());
+    LookUntil([&] { return watch_.new_frames() > before; });
+  }
+  AwaitState(FreshnessState::kConnected);
+}
+
+TEST_P(FrameWatchTest, GoesStaleWhenTheWriterIsStoppedAndComesBackWithIt) {
+  Publisher publisher(Run());
+  AwaitState(FreshnessState::kConnected);
+  publisher.Stop();
+  AwaitState(FreshnessState::kStale);
+  LookFor(500'000'000);
+  EXPECT_EQ(state_, FreshnessState::kStale);
+  EXPECT_GT(watch_.freshness().AgeNsAt(MonotonicNanos()), 500'000'000);
+  EXPECT_FALSE(watch_.freshness().AgeIsAtLeast());
+  publisher.Continue();
+  AwaitState(FreshnessState::kConnected);
+}
+
+TEST_P(FrameWatchTest, SaysThatARunHasEnded) {
+  auto publisher = std::make_unique<Publisher>(Run());
+  AwaitState(FreshnessState::kConnected);
+  EXPECT_EQ(publisher->Terminate(), 0);
+  // A foreign one just unlinks its file: whoever has it mapped sees silence.
+  AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
+                                          : FreshnessState::kUnavailable);
+  EXPECT_GT(watch_.frame().number, 0u);  // still there to look at
+  publisher = std::make_unique<Publisher>(Run());
+  AwaitState(FreshnessState::kConnected);
+}
+
+TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
+  auto publisher = std::make_unique<Publisher>(Run());
+  for (const auto& [width, height, channels] :
+       {std::array<uint32_t, 3>{37, 23, 3}, {100, 1, 4}, {640, 480, 3}}) {
+    AwaitState(FreshnessState::kConnected);
+    publisher = nullptr;
+    // What is on its way of the old size is checked by the old size.
+    LookUntil([&] { return state_ != FreshnessState::kConnected; });
+    geometry_.width = width;
+    geometry_.height = height;
+    geometry_.channels = channels;
+    publisher = std::make_unique<Publisher>(Run());
+  }
+  AwaitState(FreshnessState::kConnected);
+}
+
+// The writer published while nobody looked, and does not any more.
+TEST_P(FrameWatchTest, NeverTakesWhatItFindsForLive) {
+  PatternRun run = Run();
+  run.still_after = 5;
+  Publisher publisher(run);
+  LookUntil([&] { return watch_.frame().number == 5; });
+  FrameWatch late(run_);
+  late.Look(MonotonicNanos());
+  ASSERT_EQ(late.frame().number, 5u);
+  EXPECT_EQ(late.StateAt(MonotonicNanos()), FreshnessState::kStale);
+  EXPECT_TRUE(late.freshness().AgeIsAtLeast());
+  EXPECT_EQ(late.new_frames(), 0u);
+  EXPECT_EQ(late.frames(), 1u);
+}
+
+TEST_P(FrameWatchTest, LosesARingThatItsWriterInvalidates) {
+  PatternRun run = Run();
+  run.still_after = 100;
+  run.invalidate_at_end = true;
+  auto publisher = std::make_unique<Publisher>(run);
+  LookUntil([&] { return watch_.frame().number == 100; });
+  AwaitState(FreshnessState::kReconnecting);
+  // And is not attached to what is over, again and again.
+  const uint64_t frames = watch_.frames();
+  const int64_t begin_ns = MonotonicNanos();
+  LookUntil([&] {
+    EXPECT_EQ(state_, FreshnessState::kReconnecting);
+    return MonotonicNanos() - begin_ns > 300'000'000;
+  });
+  EXPECT_EQ(watch_.frames(), frames);
+  publisher = nullptr;
+  publisher = std::make_unique<Publisher>(Run());
+  AwaitState(FreshnessState::kConnected);
+}
+
+TEST_P(FrameWatchTest, DeliversEachFrameOnceAndCountsTheRest) {
+  PatternRun run = Run();
+  run.hz = 400;
+  run.still_after = 200;
+  Publisher publisher(run);
+  uint64_t last = 0;
+  uint64_t first = 0;
+  uint64_t delivered = 0;
+  LookUntil([&] {
+    if (watch_.frames() != delivered) {
+      EXPECT_EQ(watch_.frames(), delivered + 1);
+      EXPECT_GT(watch_.frame().number, last);
+      delivered = watch_.frames();
+      last = watch_.frame().number;
+      if (first == 0) first = last;
+    }
+    return last == 200;
+  });
+  LookFor(30'000'000);
+  EXPECT_EQ(watch_.frames(), delivered);
+  EXPECT_EQ(watch_.dropped() + delivered, 200 - first + 1);
+  EXPECT_EQ(watch_.rewards().count(), watch_.new_frames());
+  EXPECT_EQ(watch_.episodes(), 20);
+}
+
+TEST_P(FrameWatchTest, CountsEpisodesOverARestart) {
+  PatternRun run = Run();
+  run.still_after = 50;
+  auto publisher = std::make_unique<Publisher>(run);
+  LookUntil([&] { return watch_.episodes() == 5; });
+  publisher = nullptr;
+  run.still_after = 30;
+  publisher = std::make_unique<Publisher>(run);
+  LookUntil([&] { return watch_.episodes() == 8; });
+}
+
+TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
+  Publisher publisher(Run());
+  AwaitState(FreshnessState::kConnected);
+  const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
+  const off_t base = static_cast<off_t>(RingOffset(file.get()));
+  check_pixels_ = false;  // what the ring says may be anything for a moment
+  for (off_t at = 0; at < 80; ++at) {
+    SCOPED_TRACE(at);
+    unsigned char byte = 0;
+    ASSERT_EQ(pread(file.get(), &byte, 1, base + at), 1);
+    const unsigned char corrupt = static_cast<unsigned char>(~byte);
+    ASSERT_EQ(pwrite(file.get(), &corrupt, 1, base + at), 1);
+    // Flags are hints: while frames come, the picture is live. What lies behind
+    // the first 40 bytes is written anew with each frame.
+    const bool breaks = at < 40 && (at < 8 || at >= 12);
+    if (breaks) {
+      LookUntil([&] { return state_ != FreshnessState::kConnected; });
+    } else {
+      LookFor(40'000'000);
+    }
+    if (at < 40) {
+      ASSERT_EQ(pwrite(file.get(), &byte, 1, base + at), 1);
+    }
+    AwaitState(FreshnessState::kConnected);
+  }
+}
+
+TEST_P(FrameWatchTest, BearsNoiseAllOverTheRing) {
+  Publisher publisher(Run());
+  AwaitState(FreshnessState::kConnected);
+  const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
+  const off_t base = static_cast<off_t>(RingOffset(file.get()));
+  struct stat about = {};
+  ASSERT_EQ(fstat(file.get(), &about), 0);
+  std::vector<char> whole(80);
+  ASSERT_EQ(pread(file.get(), whole.data(), whole.size(), base), 80);
+  check_pixels_ = false;
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const off_t at =
+        base + static_cast<off_t>(random() %
+                                  static_cast<uint64_t>(about.st_size - base));
+    const uint32_t noise = static_cast<uint32_t>(random());
+    const size_t bytes = std::min<size_t>(
+        sizeof(noise), static_cast<size_t>(about.st_size - at));
+    ASSERT_EQ(pwrite(file.get(), &noise, bytes, at),
+              static_cast<ssize_t>(bytes));
+    watch_.Look(MonotonicNanos());
+  }
+  ASSERT_EQ(pwrite(file.get(), whole.data(), 40, base), 40);
+  AwaitState(FreshnessState::kConnected);
+}
+
+TEST_P(FrameWatchTest, LetsTheWriterSeeThatNobodyLooksAnyMore) {
+  Publisher publisher(Run());
+  AwaitState(FreshnessState::kConnected);
+  watch_.Detach();
+  EXPECT_EQ(watch_.StateAt(MonotonicNanos()), FreshnessState::kReconnecting);
+  EXPECT_FALSE(ReadersLockHeld(publisher.path()));
+  LookOnce();
+  EXPECT_TRUE(ReadersLockHeld(publisher.path()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rings, FrameWatchTest,
+                         testing::Values(Kind::kSegment, Kind::kForeign,
+                                         Kind::kRegion),
+                         [](const auto& kind) {
+                           switch (kind.param) {
+                             case Kind::kSegment:
+                               return "Segment";
+                             case Kind::kForeign:
+                               return "Foreign";
+                             case Kind::kRegion:
+                               break;
+                           }
+                           return "Region";
+                         });
+
+TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
+  const std::string run = UniqueRegionName("both");
+  Publisher segment({.run = run});
+  FrameWatch watch(run);
+  const auto await = [&](FreshnessState state) {
+    const int64_t begin_ns = MonotonicNanos();
+    while (watch.StateAt(MonotonicNanos()) != state) {
+      ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogNs) << watch.reason();
+      watch.Look(MonotonicNanos());
+      const timespec wait = {0, 10'000'000};
+      nanosleep(&wait, nullptr);
+    }
+  };
+  await(FreshnessState::kConnected);
+  segment.Kill();
+  await(FreshnessState::kReconnecting);
+  const Publisher region({.kind = Kind::kRegion, .run = run});
+  await(FreshnessState::kConnected);
+}
+
+TEST(FrameWatch, SaysThatAFileIsNoRing) {
+  const std::string run = UniqueRegionName("noring");
+  const std::string path = "/dev/shm/mosaic.fastlane." + run;
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  const std::string words(4096, 'x');
+  ASSERT_EQ(write(file.get(), words.data(), words.size()), 4096);
+  FrameWatch watch(run);
+  EXPECT_FALSE(watch.Look(MonotonicNanos()));
+  EXPECT_EQ(watch.StateAt(MonotonicNanos()), FreshnessState::kUnavailable);
+  EXPECT_NE(watch.reason().find("magic"), std::string::npos) << watch.reason();
+  unlink(path.c_str());
+}
+
+TEST(FrameWatch, BearsAnyName) {
+  for (const char* run : {"", "a/../b", "\n", "..", "no such run"}) {
+    FrameWatch watch(run);
+    EXPECT_FALSE(watch.Look(MonotonicNanos()));
+    EXPECT_EQ(watch.StateAt(0), FreshnessState::kUnavailable);
+    EXPECT_NE(watch.reason(), "");
+  }
+}
+
+}  // namespace
+}  // namespace tandem

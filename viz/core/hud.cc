@@ -1,0 +1,41 @@
+#include "viz/core/hud.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace tandem {
+namespace {
+
+// Python never prints a sign before nan.
+double Unsigned(double value) { return std::isnan(value) ? NAN : value; }
+
+}  // namespace
+
+std::string HudText(double last_reward, double rolling_return,
+                    double step_rate_hz) {
+  return absl::StrFormat("reward: %.2f\nreturn: %.2f\nstep/sec: %.1f",
+                         Unsigned(last_reward), Unsigned(rolling_return),
+                         Unsigned(step_rate_hz));
+}
+
+std::string AgeText(int64_t age_ns) {
+  const double secs = static_cast<double>(age_ns) * 1e-9;
+  if (secs < 0.9995) return absl::StrFormat("%.0f ms", secs * 1e3);
+  if (secs < 99.95) return absl::StrFormat("%.1f s", secs);
+  const int64_t minutes = static_cast<int64_t>(secs) / 60;
+  if (minutes < 100) return absl::StrCat(minutes, " min");
+  return absl::StrCat(minutes / 60, " h");
+}
+
+std::string CountText(uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (size_t at = text.size(); at > 3;) {
+    at -= 3;
+    text.insert(at, 1, ',');
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,147 @@
+#include "viz/core/picture_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+struct TileGrid {
+  uint32_t rows = 1;
+  uint32_t columns = 1;
+};
+
+// One tile if the picture isn't such a grid.
+TileGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
+  if (tiles < 2 || tiles > width * uint64_t{height}) return {};
+  TileGrid grid;
+  grid.rows = static_cast<uint32_t>(std::ceil(std::sqrt(tiles)));
+  grid.columns = (tiles + grid.rows - 1) / grid.rows;
+  if (width % grid.columns != 0 || height % grid.rows != 0) return {};
+  return grid;
+}
+
+}  // namespace
+
+ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
+                  uint32_t index) {
+  const TileGrid grid = GridOf(width, height, tiles);
+  if (grid.rows * grid.columns < 2 || index >= tiles) {
+    return {0, 0, static_cast<double>(width), static_cast<double>(height)};
+  }
+  const uint32_t tile_width = width / grid.columns;
+  const uint32_t tile_height = height / grid.rows;
+  return {static_cast<double>(index % grid.columns * tile_width),
+          static_cast<double>(index / grid.columns * tile_height),
+          static_cast<double>(tile_width), static_cast<double>(tile_height)};
+}
+
+int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x,
+           double y) {
+  if (!(x >= 0 && y >= 0 && x < width && y < height)) return -1;
+  const TileGrid grid = GridOf(width, height, tiles);
+  const uint32_t column = static_cast<uint32_t>(x) / (width / grid.columns);
+  const uint32_t row = static_cast<uint32_t>(y) / (height / grid.rows);
+  const uint32_t index = row * grid.columns + column;
+  return index < std::max(1u, tiles) ? static_cast<int>(index) : -1;
+}
+
+void PictureView::SetArea(double width, double height) {
+  area_width_ = std::max(0.0, width);
+  area_height_ = std::max(0.0, height);
+  Clamp();
+}
+
+void PictureView::SetPicture(uint32_t width, uint32_t height, uint32_t tiles) {
+  tiles = std::max(1u, tiles);
+  if (width == width_ && height == height_ && tiles == tiles_) return;
+  width_ = width;
+  height_ = height;
+  tiles_ = tiles;
+  Focus(focus_);
+}
+
+void PictureView::Focus(int tile) {
+  const TileGrid grid = GridOf(width_, height_, tiles_);
+  const bool there = tile >= 0 && static_cast<uint32_t>(tile) < tiles_ &&
+                     grid.rows * grid.columns > 1;
+  focus_ = there ? tile : kGrid;
+  Fit();
+}
+
+void PictureView::Fit() { fitted_ = true; }
+
+void PictureView::ActualSize() { ZoomBy(1 / scale()); }
+
+void PictureView::ZoomAt(double factor, double x, double y) {
+  const ViewRect before = Target();
+  if (before.width <= 0 || !(factor > 0)) return;
+  const double old_scale = scale();
+  const double least = std::min(1.0, FitScale());
+  scale_ =
+      std::clamp(old_scale * factor, least, std::max(kMaxScale, FitScale()));
+  // The pixel under the point, and from it the one in the middle.
+  middle_x_ = (x - before.x) / old_scale - (x - area_width_ / 2) / scale_;
+  middle_y_ = (y - before.y) / old_scale - (y - area_height_ / 2) / scale_;
+  fitted_ = false;
+  Clamp();
+}
+
+void PictureView::PanBy(double dx, double dy) {
+  if (fitted_) return;  // all of it is in sight
+  middle_x_ -= dx / scale_;
+  middle_y_ -= dy / scale_;
+  Clamp();
+}
+
+double PictureView::FitScale() const {
+  const ViewRect source = Source();
+  if (source.width <= 0 || source.height <= 0) return 1;
+  const double fit =
+      std::min(area_width_ / source.width, area_height_ / source.height);
+  return fit > 0 ? fit : 1;
+}
+
+double PictureView::scale() const { return fitted_ ? FitScale() : scale_; }
+
+ViewRect PictureView::Source() const {
+  if (focus_ == kGrid) return TileRect(width_, height_, 1, 0);
+  return TileRect(width_, height_, tiles_, static_cast<uint32_t>(focus_));
+}
+
+void PictureView::Clamp() {
+  if (fitted_) return;
+  const ViewRect source = Source();
+  const auto clamp = [this](double middle, double size, double area) {
+    const double half = area / scale_ / 2;
+    // Smaller than the area: centred.
+    return size <= 2 * half ? size / 2 : std::clamp(middle, half, size - half);
+  };
+  middle_x_ = clamp(middle_x_, source.width, area_width_);
+  middle_y_ = clamp(middle_y_, source.height, area_height_);
+}
+
+ViewRect PictureView::Target() const {
+  const ViewRect source = Source();
+  const double drawn = scale();
+  const double middle_x = fitted_ ? source.width / 2 : middle_x_;
+  const double middle_y = fitted_ ? source.height / 2 : middle_y_;
+  return {area_width_ / 2 - middle_x * drawn,
+          area_height_ / 2 - middle_y * drawn, source.width * drawn,
+          source.height * drawn};
+}
+
+int PictureView::TileUnder(double x, double y) const {
+  const ViewRect source = Source();
+  const ViewRect target = Target();
+  const double drawn = scale();
+  const double in_x = (x - target.x) / drawn;
+  const double in_y = (y - target.y) / drawn;
+  if (!(in_x >= 0 && in_y >= 0 && in_x < source.width &&
+        in_y < source.height)) {
+    return -1;
+  }
+  return TileAt(width_, height_, tiles_, source.x + in_x, source.y + in_y);
+}
+
+}  // namespace tandem

@@ -1,0 +1,64 @@
+// RunList: what runs on this machine and could be watched.
+//
+// Data flow: the files of /dev/shm -> their headers, copied and checked ->
+// entries. Nothing is mapped and no reader's lock is taken, so that being
+// listed costs a run nothing: its engine does not start to render.
+// Ownership: one start page; one thread.
+//
+//   RunList list;
+//   for (const RunEntry& run : list.Scan(MonotonicNanos())) ...
+
+#ifndef TANDEM_VIZ_CORE_RUN_LIST_H_
+#define TANDEM_VIZ_CORE_RUN_LIST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct RunEntry {
+  enum class Kind { kRegion, kSegment };
+  Kind kind = Kind::kSegment;
+  std::string run;        // what FrameWatch takes
+  std::string task;       // regions: what the engine runs
+  uint32_t num_envs = 0;  // regions
+  // Of its frames; 0: it has none to show, and `problem` says why.
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t channels = 0;
+  std::string problem;
+  uint64_t frames = 0;  // published so far
+  double rolling_return = 0;
+  double step_rate_hz = 0;
+  // Its counters moved between the last two scans; else since when they stand
+  // (as far as we saw).
+  bool moving = false;
+  int64_t still_since_ns = 0;
+};
+
+class RunList {
+ public:
+  // Living engines' regions and all frame segments, by name. Makes system
+  // calls; does not wait. At most 1,000 entries.
+  const std::vector<RunEntry>& Scan(int64_t now_ns);
+
+ private:
+  struct Motion {
+    uint64_t counter = 0;
+    int64_t changed_ns = 0;
+    bool moving = false;
+    bool seen = false;  // in this scan
+  };
+  void Judge(uint64_t counter, int64_t now_ns, RunEntry* entry);
+
+  std::vector<RunEntry> entries_;
+  std::map<std::string, Motion> motions_;  // by kind and run
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_RUN_LIST_H_

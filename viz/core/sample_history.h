@@ -1,0 +1,61 @@
+// SampleHistory: the whole course of one number in bounded memory.
+//
+// Data flow: (time, value) at each new frame -> buckets of equal width; when
+// they are full, each two neighbours become one. So a plot shows the run from
+// its start, and a spike of one sample stays visible as its bucket's extreme.
+// Ownership: one FrameWatch; not for two threads.
+//
+//   SampleHistory rewards(512);
+//   rewards.Add(now_ns, 0.5);
+//   for (const SampleHistory::Bucket& bucket : rewards.buckets()) ...
+
+#ifndef TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_
+#define TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tandem {
+
+class SampleHistory {
+ public:
+  struct Bucket {
+    int64_t start_ns = 0;  // of the bucket, a multiple of bucket_ns from begin
+    uint64_t count = 0;    // samples; no bucket is empty
+    double sum = 0;
+    double min = 0;
+    double max = 0;
+    double last = 0;
+    double mean() const { return sum / static_cast<double>(count); }
+  };
+
+  // `capacity`: at least 2 buckets; all memory is taken here. A bucket starts
+  // out 16 ms wide.
+  explicit SampleHistory(size_t capacity);
+
+  // Takes a sample; times that go backwards count as the newest time. What is
+  // not finite is counted apart and kept out of the buckets. Does not allocate.
+  void Add(int64_t now_ns, double value);
+  // Forgets all samples.
+  void Clear();
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  int64_t bucket_ns() const { return bucket_ns_; }
+  uint64_t count() const { return count_; }  // of finite samples
+  uint64_t not_finite() const { return not_finite_; }
+
+ private:
+  void HalveUntilFits(int64_t now_ns);
+
+  size_t capacity_;
+  std::vector<Bucket> buckets_;
+  int64_t begin_ns_ = 0;
+  int64_t bucket_ns_;
+  uint64_t count_ = 0;
+  uint64_t not_finite_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_

@@ -1,0 +1,51 @@
+// ViewerOptions: the viewer's command line.
+//
+// Data flow: argv -> checked options; --help comes from the same table.
+//
+//   absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
+//   if (options->help_wanted) std::cout << ViewerHelp();
+
+#ifndef TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
+#define TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct ViewerOptions {
+  bool help_wanted = false;  // nothing else was checked
+  std::vector<std::string> runs;
+  std::string agent_id;
+  std::string mode_label = "Fast lane";
+  bool policy_eval = false;  // --run_mode
+  std::string eval_summary;  // "": where MOSAIC keeps it
+  bool shortcuts = true;
+  bool dark = true;
+  bool picture_only = false;
+  uint32_t width = 1280;
+  uint32_t height = 800;
+  std::string snapshots = ".";  // folder
+  bool offscreen = false;
+  std::string snapshot;  // "": none
+  int64_t after = 1;     // new frames
+  double timeout_secs = 30;
+};
+
+// Takes --flag=value and --flag value, for booleans also --flag and --noflag.
+// kInvalidArgument for an unknown flag, a bad or missing value, a word that
+// belongs to no flag, or flags that contradict one another.
+absl::StatusOr<ViewerOptions> ParseViewerOptions(
+    std::span<const absl::string_view> words);
+
+// What the viewer shows, examples, every flag with its default, every key.
+std::string ViewerHelp();
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_

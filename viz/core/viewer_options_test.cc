@@ -1,0 +1,90 @@
+#include "viz/core/viewer_options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "transport/base/error.h"
+#include "viz/core/key_map.h"
+
+namespace tandem {
+namespace {
+
+absl::StatusOr<ViewerOptions> Parse(std::vector<absl::string_view> words) {
+  return ParseViewerOptions(words);
+}
+
+TEST(ViewerOptions, HaveTheSeedsDefaults) {
+  const absl::StatusOr<ViewerOptions> options = Parse({});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->mode_label, "Fast lane");
+  EXPECT_FALSE(options->policy_eval);
+  EXPECT_TRUE(options->shortcuts);
+  EXPECT_TRUE(options->runs.empty());
+}
+
+TEST(ViewerOptions, TakeValuesInBothSpellings) {
+  const absl::StatusOr<ViewerOptions> options =
+      Parse({"--run=a", "--run", "b", "--run_mode=policy_eval", "--theme",
+             "light", "--size=640x480", "--shortcuts=false", "--picture_only",
+             "--offscreen", "--snapshot", "x.png", "--after=5"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->runs, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(options->policy_eval);
+  EXPECT_FALSE(options->dark);
+  EXPECT_EQ(options->width, 640u);
+  EXPECT_EQ(options->height, 480u);
+  EXPECT_FALSE(options->shortcuts);
+  EXPECT_TRUE(options->picture_only);
+  EXPECT_TRUE(options->offscreen);
+  EXPECT_EQ(options->snapshot, "x.png");
+  EXPECT_EQ(options->after, 5);
+  EXPECT_FALSE(Parse({"--noshortcuts"})->shortcuts);
+}
+
+TEST(ViewerOptions, RefuseWhatTheyDoNotKnow) {
+  for (const std::vector<absl::string_view>& words :
+       std::vector<std::vector<absl::string_view>>{{"--nope"},
+                                                   {"word"},
+                                                   {"-run=a"},
+                                                   {"--run"},
+                                                   {"--run="},
+                                                   {"--norun"},
+                                                   {"--run_mode=play"},
+                                                   {"--theme=blue"},
+                                                   {"--size=640"},
+                                                   {"--size=1x1"},
+                                                   {"--size=640x480x3"},
+                                                   {"--after=0"},
+                                                   {"--after=x"},
+                                                   {"--timeout=nan"},
+                                                   {"--shortcuts=maybe"},
+                                                   {"--offscreen"}}) {
+    const absl::StatusOr<ViewerOptions> options = Parse(words);
+    ASSERT_FALSE(options.ok()) << words[0];
+    EXPECT_EQ(CodeOf(options.status()), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StrContains(options.status().message(), "expected"));
+  }
+}
+
+TEST(ViewerOptions, GiveHelpWhateverElseIsThere) {
+  const absl::StatusOr<ViewerOptions> options = Parse({"--nope", "--help"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_TRUE(options->help_wanted);
+}
+
+TEST(ViewerOptions, HelpHasLinesThatFitATerminal) {
+  const std::string help = ViewerHelp();
+  size_t start = 0;
+  for (size_t end; (end = help.find('\n', start)) != std::string::npos;
+       start = end + 1) {
+    EXPECT_LE(end - start, 90u) << help.substr(start, end - start);
+  }
+  EXPECT_TRUE(absl::StrContains(help, "--eval_summary=FILE"));
+  EXPECT_TRUE(absl::StrContains(help, KeyHelpText(2)));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,92 @@
+// A picture that encodes its step number in every pixel, and runs that publish
+// it: for tests that have to know what is on a screen.
+//
+// Data flow: step -> pixels; a real process publishes them until it is killed.
+// Its metadata: step, envs, episodes (one every ten steps), published_ns
+// (CLOCK_MONOTONIC, just before the frame was published).
+//
+//   Publisher publisher({.run = "t"});   // a child process
+//   publisher.Kill();
+
+#ifndef TANDEM_VIZ_TESTING_PATTERN_H_
+#define TANDEM_VIZ_TESTING_PATTERN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "transport/base/frame_geometry.h"
+
+namespace tandem {
+
+// What pixel (x, y) of a step shows in one of its channels. Steps that are
+// equal modulo 256 look the same.
+constexpr uint8_t PatternAt(uint64_t step, uint32_t x, uint32_t y,
+                            uint32_t channel) {
+  switch (channel) {
+    case 0:
+      return static_cast<uint8_t>(step + 7 * x);
+    case 1:
+      return static_cast<uint8_t>(3 * step + 11 * y);
+    case 2:
+      return static_cast<uint8_t>((13 * x) ^ (17 * y) ^ (5 * step));
+    default:
+      return static_cast<uint8_t>(x + y + step);
+  }
+}
+
+void FillPattern(uint64_t step, const FrameGeometry& geometry,
+                 std::span<std::byte> pixels);
+
+struct PatternRun {
+  enum class Kind {
+    kSegment,  // a segment of ours
+    kForeign,  // a segment as a foreign writer makes it: no lock, no spare link
+    kRegion,   // an engine's region
+  };
+  Kind kind = Kind::kSegment;
+  std::string run;
+  FrameGeometry geometry = {.width = 64,
+                            .height = 48,
+                            .channels = 3,
+                            .capacity = 4,
+                            .metadata_bytes = 256};
+  double hz = 100;
+  uint32_t tiles = 1;
+  uint64_t still_after = 0;     // publishes no more after that step; 0: never
+  std::string error_text = {};  // in the metadata; "": none
+  bool invalidate_at_end = false;  // with still_after: says that it is over
+};
+
+// Publishes until SIGTERM (then it cleans up) or death. Returns an exit code.
+int RunPattern(const PatternRun& run);
+
+// RunPattern in a child process. The destructor kills and reaps it, and removes
+// what it left in /dev/shm.
+class Publisher {
+ public:
+  explicit Publisher(const PatternRun& run);
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+  ~Publisher();
+
+  // Each returns once it has happened.
+  void Kill();
+  void Stop();  // SIGSTOP
+  void Continue();
+  int Terminate();  // SIGTERM; the exit code
+
+  // Where its frames lie.
+  std::string path() const;
+
+ private:
+  void Reap();
+
+  PatternRun run_;
+  int pid_ = -1;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_TESTING_PATTERN_H_

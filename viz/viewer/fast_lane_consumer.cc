@@ -1,0 +1,69 @@
+#include "viz/viewer/fast_lane_consumer.h"
+
+#include <algorithm>
+
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "viz/core/hud.h"
+
+namespace tandem {
+namespace {
+
+QString Text(absl::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+// A copy: the frame's own buffer is used again by the next one. Alpha is kept
+// for who saves the picture; the view draws it opaque, as it was rendered.
+QImage ImageOf(const Frame& frame) {
+  const QImage::Format format =
+      frame.channels == 4 ? QImage::Format_RGBA8888 : QImage::Format_RGB888;
+  return QImage(reinterpret_cast<const uchar*>(frame.pixels.data()),
+                static_cast<int>(frame.width), static_cast<int>(frame.height),
+                static_cast<qsizetype>(frame.width) * frame.channels, format)
+      .copy();
+}
+
+}  // namespace
+
+FastLaneConsumer::FastLaneConsumer(const QString& run_id, QObject* parent)
+    : QObject(parent), watch_(run_id.toStdString()) {
+  timer_.setTimerType(Qt::PreciseTimer);
+  timer_.setInterval(kLookMs);
+  connect(&timer_, &QTimer::timeout, this, &FastLaneConsumer::Look);
+}
+
+void FastLaneConsumer::start() { timer_.start(); }
+
+void FastLaneConsumer::stop() {
+  timer_.stop();
+  watch_.Detach();
+}
+
+void FastLaneConsumer::SetLookMs(int period_ms) {
+  period_ms = std::clamp(period_ms, 1, kHiddenLookMs);
+  if (timer_.interval() != period_ms) timer_.setInterval(period_ms);
+}
+
+QString FastLaneConsumer::status() const {
+  return Text(FreshnessName(watch_.StateAt(MonotonicNanos())));
+}
+
+void FastLaneConsumer::Look() {
+  const int64_t now_ns = MonotonicNanos();
+  const bool is_new = watch_.Look(now_ns);
+  // The state first: who shows the frame knows then what it is.
+  if (const FreshnessState state = watch_.StateAt(now_ns); state_ != state) {
+    state_ = state;
+    Q_EMIT status_changed(Text(FreshnessName(state)));
+  }
+  if (!is_new) return;
+  const Frame& frame = watch_.frame();
+  Q_EMIT frame_ready({.image = ImageOf(frame),
+                      .hud_text = Text(HudText(frame.metrics.last_reward,
+                                               frame.metrics.rolling_return,
+                                               frame.metrics.step_rate_hz)),
+                      .metadata = Text(frame.metadata)});
+}
+
+}  // namespace tandem

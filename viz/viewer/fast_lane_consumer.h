@@ -1,0 +1,67 @@
+// FastLaneConsumer: a run's frames as Qt signals.
+//
+// Data flow: a timer -> FrameWatch::Look -> frame_ready for each new frame,
+// status_changed when the state is another.
+// Ownership: one FastLaneTab, in the GUI thread.
+//
+//   auto* consumer = new FastLaneConsumer("tandem", this);
+//   connect(consumer, &FastLaneConsumer::frame_ready, ...);
+//   consumer->start();
+
+#ifndef TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
+#define TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
+
+#include <QImage>
+#include <QObject>
+#include <QString>
+#include <QTimer>
+#include <optional>
+
+#include "viz/core/frame_watch.h"
+#include "viz/core/freshness.h"
+
+namespace tandem {
+
+struct FastLaneFrameEvent {
+  QImage image;  // its own copy: RGB888, or RGBA8888
+  QString hud_text;
+  QString metadata;  // as published; empty: none
+};
+
+class FastLaneConsumer : public QObject {
+  Q_OBJECT
+
+ public:
+  // A look every 16 ms, or every refresh of a display that is quicker; ten a
+  // second are enough to know the state of a run that nobody sees.
+  static constexpr int kLookMs = 16;
+  static constexpr int kHiddenLookMs = 100;
+
+  explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
+
+  void start();
+  // Gives the ring back; its writer sees that nobody looks.
+  void stop();
+
+  // How long between two looks; at most kHiddenLookMs.
+  void SetLookMs(int period_ms);
+
+  const FrameWatch& watch() const { return watch_; }
+  // "connected", "stale", "reconnecting", "fastlane-unavailable".
+  QString status() const;
+
+ Q_SIGNALS:
+  void frame_ready(const tandem::FastLaneFrameEvent& event);
+  void status_changed(const QString& status);
+
+ private:
+  void Look();
+
+  FrameWatch watch_;
+  QTimer timer_;
+  std::optional<FreshnessState> state_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_

@@ -1,0 +1,263 @@
+#include "viz/viewer/fast_lane_tab.h"
+
+#include <QDateTime>
+#include <QDir>
+#include <algorithm>
+#include <cmath>
+
+#include "transport/base/clock.h"
+#include "viz/core/frame_metadata.h"
+#include "viz/core/hud.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kTextsMs = 100;
+constexpr int kEvalMs = 1000;
+constexpr double kZoomStep = 1.25;
+constexpr double kPanStep = 64;
+
+QString Text(const std::string& text) { return QString::fromStdString(text); }
+
+}  // namespace
+
+FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
+                         const FastLaneTabOptions& options, QObject* parent)
+    : QObject(parent),
+      run_id_(run_id),
+      agent_id_(agent_id),
+      options_(options),
+      consumer_(run_id) {
+  connect(&consumer_, &FastLaneConsumer::frame_ready, this,
+          &FastLaneTab::TakeFrame);
+  connect(&consumer_, &FastLaneConsumer::status_changed, this,
+          &FastLaneTab::changed);
+  connect(&texts_timer_, &QTimer::timeout, this, &FastLaneTab::changed);
+  texts_timer_.start(kTextsMs);
+  if (options_.run_mode == QStringLiteral("policy_eval")) {
+    connect(&eval_timer_, &QTimer::timeout, this, &FastLaneTab::ReadEval);
+    eval_timer_.start(kEvalMs);
+    ReadEval();
+  }
+  consumer_.start();
+}
+
+void FastLaneTab::SetShown(bool shown, double refresh_hz) {
+  const int of_display = refresh_hz > 0
+                             ? static_cast<int>(std::floor(1000 / refresh_hz))
+                             : FastLaneConsumer::kLookMs;
+  consumer_.SetLookMs(shown ? std::min(FastLaneConsumer::kLookMs, of_display)
+                            : FastLaneConsumer::kHiddenLookMs);
+}
+
+QString FastLaneTab::status() const { return consumer_.status(); }
+
+QString FastLaneTab::reason() const { return Text(consumer_.watch().reason()); }
+
+bool FastLaneTab::live() const {
+  return !paused() && consumer_.watch().StateAt(MonotonicNanos()) ==
+                          FreshnessState::kConnected;
+}
+
+QString FastLaneTab::ageText() const {
+  if (!hasPicture()) return {};
+  const int64_t now_ns = MonotonicNanos();
+  const Freshness& freshness = consumer_.watch().freshness();
+  const int64_t age_ns = paused() ? age_at_pause_ns_ + (now_ns - *paused_at_ns_)
+                                  : freshness.AgeNsAt(now_ns).value_or(0);
+  const QString text = Text(AgeText(age_ns));
+  const bool at_least =
+      paused() ? at_least_at_pause_ : freshness.AgeIsAtLeast();
+  return at_least ? QStringLiteral("over ") + text : text;
+}
+
+QString FastLaneTab::fpsText() const {
+  return QString::number(consumer_.watch().FramesPerSecondAt(MonotonicNanos()),
+                         'f', 1);
+}
+
+QString FastLaneTab::dropsText() const {
+  return Text(CountText(consumer_.watch().dropped()));
+}
+
+QString FastLaneTab::sizeText() const {
+  if (!hasPicture()) return {};
+  return QStringLiteral("%1 × %2 %3")
+      .arg(image_.width())
+      .arg(image_.height())
+      .arg(image_.hasAlphaChannel() ? QStringLiteral("RGBA")
+                                    : QStringLiteral("RGB"));
+}
+
+QString FastLaneTab::episodesText() const {
+  const std::optional<int64_t> episodes = consumer_.watch().episodes();
+  return episodes.has_value()
+             ? Text(CountText(static_cast<uint64_t>(*episodes)))
+             : QString();
+}
+
+QString FastLaneTab::zoomText() const {
+  return view_.fitted()
+             ? QStringLiteral("fit")
+             : QStringLiteral("%1 %").arg(std::round(view_.scale() * 100));
+}
+
+QString FastLaneTab::tileText() const {
+  if (view_.tiles() < 2) return {};
+  if (view_.focus() == PictureView::kGrid) {
+    return QStringLiteral("%1 tiles").arg(view_.tiles());
+  }
+  return QStringLiteral("tile %1 of %2")
+      .arg(view_.focus() + 1)
+      .arg(view_.tiles());
+}
+
+void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
+  if (paused()) {
+    newest_ = event;
+    has_newest_ = true;
+    return;
+  }
+  ShowFrame(event);
+}
+
+void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
+  const bool was_empty = image_.isNull();
+  const QSize size_before = image_.size();
+  image_ = event.image;
+  hud_text_ = event.hud_text;
+  const FrameMetadata metadata =
+      ParseFrameMetadata(event.metadata.toStdString());
+  step_text_ = metadata.step.has_value() && *metadata.step >= 0
+                   ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
+                   : QString();
+  error_text_ = Text(metadata.error);
+  const uint32_t tiles =
+      static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
+  const bool moved = size_before != image_.size() || tiles != view_.tiles();
+  view_.SetPicture(static_cast<uint32_t>(image_.width()),
+                   static_cast<uint32_t>(image_.height()), tiles);
+  if (moved) Q_EMIT viewChanged();
+  Q_EMIT pictureChanged();
+  if (was_empty) Q_EMIT changed();
+}
+
+void FastLaneTab::TogglePause() {
+  if (paused()) {
+    paused_at_ns_.reset();
+    if (has_newest_) ShowFrame(newest_);
+    has_newest_ = false;
+    newest_ = {};
+  } else if (hasPicture()) {
+    paused_at_ns_ = MonotonicNanos();
+    age_at_pause_ns_ =
+        consumer_.watch().freshness().AgeNsAt(*paused_at_ns_).value_or(0);
+    at_least_at_pause_ = consumer_.watch().freshness().AgeIsAtLeast();
+  }
+  Q_EMIT changed();
+}
+
+void FastLaneTab::StepTile(int by) {
+  const int tiles = static_cast<int>(view_.tiles());
+  const int from =
+      view_.focus() == PictureView::kGrid && by < 0 ? 0 : view_.focus();
+  view_.Focus((from + by + tiles) % tiles);
+}
+
+bool FastLaneTab::Perform(Action action) {
+  switch (action) {
+    case Action::kPause:
+      TogglePause();
+      return true;
+    case Action::kSnapshot:
+      SaveSnapshot();
+      return true;
+    case Action::kFit:
+      view_.Fit();
+      break;
+    case Action::kActualSize:
+      view_.ActualSize();
+      break;
+    case Action::kZoomIn:
+      view_.ZoomBy(kZoomStep);
+      break;
+    case Action::kZoomOut:
+      view_.ZoomBy(1 / kZoomStep);
+      break;
+    case Action::kPanLeft:
+      view_.PanBy(kPanStep, 0);
+      break;
+    case Action::kPanRight:
+      view_.PanBy(-kPanStep, 0);
+      break;
+    case Action::kPanUp:
+      view_.PanBy(0, kPanStep);
+      break;
+    case Action::kPanDown:
+      view_.PanBy(0, -kPanStep);
+      break;
+    case Action::kGrid:
+      view_.Focus(PictureView::kGrid);
+      break;
+    case Action::kNextTile:
+      StepTile(1);
+      break;
+    case Action::kPreviousTile:
+      StepTile(-1);
+      break;
+    case Action::kHud:
+      hud_shown_ = !hud_shown_;
+      Q_EMIT layersChanged();
+      return true;
+    case Action::kPlots:
+      plots_shown_ = !plots_shown_;
+      Q_EMIT layersChanged();
+      return true;
+    default:
+      return false;
+  }
+  Q_EMIT viewChanged();
+  return true;
+}
+
+void FastLaneTab::SaveSnapshot() {
+  if (!hasPicture()) {
+    Q_EMIT said(QStringLiteral("No picture to save yet."));
+    return;
+  }
+  QString name = run_id_;
+  name.replace(QLatin1Char('/'), QLatin1Char('_'));
+  const QString path =
+      QDir(options_.snapshots)
+          .filePath(name + QLatin1Char('-') +
+                    QDateTime::currentDateTime().toString(
+                        QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
+                    QStringLiteral(".png"));
+  QImage picture = image_;
+  picture.setText(QStringLiteral("Run"), run_id_);
+  picture.setText(QStringLiteral("Step"), step_text_);
+  picture.setText(QStringLiteral("Numbers"), hud_text_);
+  picture.setText(QStringLiteral("State"),
+                  paused() ? QStringLiteral("paused") : status());
+  picture.setText(QStringLiteral("Age"), ageText());
+  Q_EMIT said(picture.save(path, "PNG")
+                  ? QStringLiteral("Saved ") + path
+                  : QStringLiteral("Could not write %1: is the folder there, "
+                                   "and yours? (--snapshots)")
+                        .arg(path));
+}
+
+void FastLaneTab::ReadEval() {
+  const std::string path = options_.eval_summary.isEmpty()
+                               ? DefaultEvalSummaryPath(run_id_.toStdString())
+                               : options_.eval_summary.toStdString();
+  // Half written, or not there yet: what we had still stands.
+  if (const std::optional<EvalSummary> summary = ReadEvalSummary(path)) {
+    eval_text_ = Text(EvalSummaryText(*summary));
+  } else if (eval_text_.isEmpty()) {
+    eval_text_ = QStringLiteral("no evaluation yet\nwaiting for ") + Text(path);
+  }
+  Q_EMIT changed();
+}
+
+}  // namespace tandem

@@ -1,0 +1,138 @@
+// FastLaneTab: one run on show: its picture, its numbers, what the user does
+// to them.
+//
+// Data flow: FastLaneConsumer -> the picture and the texts that
+// FastLaneView.qml binds to; actions -> pause, zoom, focus, snapshots.
+// Ownership: the Viewer's list of tabs; GUI thread. FrameItem's texture is made
+// from image() while the GUI thread waits.
+//
+//   auto* tab = new FastLaneTab("tandem", "", {.run_mode = "train"}, viewer);
+//   tab->Perform(Action::kPause);
+
+#ifndef TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_
+#define TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_
+
+#include <QImage>
+#include <QObject>
+#include <QString>
+#include <QTimer>
+#include <cstdint>
+#include <optional>
+
+#include "viz/core/eval_summary.h"
+#include "viz/core/key_map.h"
+#include "viz/core/picture_view.h"
+#include "viz/viewer/fast_lane_consumer.h"
+
+namespace tandem {
+
+struct FastLaneTabOptions {
+  QString mode_label = QStringLiteral("Fast lane");
+  QString run_mode = QStringLiteral("train");  // or "policy_eval"
+  QString eval_summary;                        // "": where MOSAIC keeps it
+  QString snapshots = QStringLiteral(".");     // folder
+};
+
+class FastLaneTab : public QObject {
+  Q_OBJECT
+  Q_PROPERTY(QString runId READ runId CONSTANT)
+  Q_PROPERTY(QString agentId READ agentId CONSTANT)
+  Q_PROPERTY(QString modeLabel READ modeLabel CONSTANT)
+  Q_PROPERTY(QString runMode READ runMode CONSTANT)
+  Q_PROPERTY(QString status READ status NOTIFY changed)
+  Q_PROPERTY(QString reason READ reason NOTIFY changed)
+  Q_PROPERTY(bool live READ live NOTIFY changed)
+  Q_PROPERTY(bool paused READ paused NOTIFY changed)
+  Q_PROPERTY(bool hasPicture READ hasPicture NOTIFY changed)
+  Q_PROPERTY(QString ageText READ ageText NOTIFY changed)
+  Q_PROPERTY(QString hudText READ hudText NOTIFY changed)
+  Q_PROPERTY(QString stepText READ stepText NOTIFY changed)
+  Q_PROPERTY(QString fpsText READ fpsText NOTIFY changed)
+  Q_PROPERTY(QString dropsText READ dropsText NOTIFY changed)
+  Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
+  Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
+  Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
+  Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
+  Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
+  Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
+  Q_PROPERTY(bool hudShown READ hudShown NOTIFY layersChanged)
+  Q_PROPERTY(bool plotsShown READ plotsShown NOTIFY layersChanged)
+
+ public:
+  FastLaneTab(const QString& run_id, const QString& agent_id,
+              const FastLaneTabOptions& options, QObject* parent = nullptr);
+
+  // Whether it is the tab on screen: looks seldom otherwise.
+  void SetShown(bool shown, double refresh_hz);
+  // False: the action is none of a tab's.
+  bool Perform(Action action);
+
+  QString runId() const { return run_id_; }
+  QString agentId() const { return agent_id_; }
+  QString modeLabel() const { return options_.mode_label; }
+  QString runMode() const { return options_.run_mode; }
+  QString status() const;
+  QString reason() const;  // empty while there is a link
+  bool live() const;       // connected, and not paused
+  bool paused() const { return paused_at_ns_.has_value(); }
+  bool hasPicture() const { return !image_.isNull(); }
+  QString ageText() const;  // of the picture on show; "" without one
+  QString hudText() const { return hud_text_; }
+  QString stepText() const { return step_text_; }
+  QString fpsText() const;
+  QString dropsText() const;
+  QString sizeText() const;
+  QString episodesText() const;
+  QString errorText() const { return error_text_; }  // drawing failed
+  QString evalText() const { return eval_text_; }
+  QString zoomText() const;
+  QString tileText() const;
+  bool hudShown() const { return hud_shown_; }
+  bool plotsShown() const { return plots_shown_; }
+
+  const QImage& image() const { return image_; }
+  PictureView& view() { return view_; }
+  const FastLaneConsumer& consumer() const { return consumer_; }
+  // Says that view() was changed.
+  void ViewMoved() { Q_EMIT viewChanged(); }
+
+ Q_SIGNALS:
+  void pictureChanged();
+  void viewChanged();
+  void layersChanged();
+  void changed();  // texts and state: at once when the state is another, else
+                   // ten times a second
+  void said(const QString& text);  // a word for the user
+
+ private:
+  void TakeFrame(const FastLaneFrameEvent& event);
+  void ShowFrame(const FastLaneFrameEvent& event);
+  void TogglePause();
+  void StepTile(int by);
+  void SaveSnapshot();
+  void ReadEval();
+
+  const QString run_id_;
+  const QString agent_id_;
+  const FastLaneTabOptions options_;
+  FastLaneConsumer consumer_;
+  QTimer texts_timer_;
+  QTimer eval_timer_;
+  QImage image_;  // on show
+  QString hud_text_;
+  QString step_text_;
+  QString error_text_;
+  QString eval_text_;
+  FastLaneFrameEvent newest_;  // while paused: what comes next
+  bool has_newest_ = false;
+  std::optional<int64_t> paused_at_ns_;
+  int64_t age_at_pause_ns_ = 0;  // of the picture on show
+  bool at_least_at_pause_ = false;
+  PictureView view_;
+  bool hud_shown_ = true;
+  bool plots_shown_ = true;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_

@@ -1,0 +1,158 @@
+#include "viz/viewer/frame_item.h"
+
+#include <QMouseEvent>
+#include <QQuickWindow>
+#include <QSGSimpleTextureNode>
+#include <QSGTexture>
+#include <QWheelEvent>
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+constexpr double kDragStart = 4;         // units that a click may tremble
+constexpr double kWheelStep = 1.25;      // for a notch of 120
+constexpr double kSharpFromScale = 2.5;  // single pixels are to be seen then
+
+}  // namespace
+
+FrameItem::FrameItem(QQuickItem* parent) : QQuickItem(parent) {
+  setFlag(ItemHasContents);
+  setAcceptedMouseButtons(Qt::LeftButton);
+}
+
+void FrameItem::SetTab(FastLaneTab* tab) {
+  if (tab_ == tab) return;
+  if (tab_ != nullptr) tab_->disconnect(this);
+  tab_ = tab;
+  if (tab_ != nullptr) {
+    connect(tab_, &FastLaneTab::pictureChanged, this, [this] {
+      image_changed_ = true;
+      update();
+    });
+    connect(tab_, &FastLaneTab::viewChanged, this, [this] { update(); });
+    TellArea();
+  }
+  image_changed_ = true;
+  update();
+  Q_EMIT tabChanged();
+}
+
+double FrameItem::PixelRatio() const {
+  return window() != nullptr ? window()->effectiveDevicePixelRatio() : 1;
+}
+
+// The view reckons in pixels of the display, so that actual size is just that.
+void FrameItem::TellArea() {
+  if (tab_ == nullptr || width() <= 0 || height() <= 0) return;
+  tab_->view().SetArea(width() * PixelRatio(), height() * PixelRatio());
+  Moved();
+}
+
+void FrameItem::Moved() {
+  tab_->ViewMoved();
+  update();
+}
+
+void FrameItem::geometryChange(const QRectF& now, const QRectF& before) {
+  QQuickItem::geometryChange(now, before);
+  TellArea();
+}
+
+void FrameItem::itemChange(ItemChange change, const ItemChangeData& data) {
+  QQuickItem::itemChange(change, data);
+  if (change == ItemDevicePixelRatioHasChanged ||
+      (change == ItemVisibleHasChanged && data.boolValue)) {
+    TellArea();
+  }
+}
+
+QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
+  auto* node = static_cast<QSGSimpleTextureNode*>(old);
+  if (tab_ == nullptr || tab_->image().isNull()) {
+    delete node;
+    return nullptr;
+  }
+  if (node == nullptr) {
+    node = new QSGSimpleTextureNode;
+    node->setOwnsTexture(true);
+    image_changed_ = true;
+  }
+  const PictureView& view = tab_->view();
+  const bool shrunk = view.scale() < 1;
+  if (image_changed_ ||
+      (shrunk && node->texture()->mipmapFiltering() == QSGTexture::None)) {
+    // Opaque: what an engine leaves in the alpha of a frame is often not meant.
+    QImage opaque = tab_->image();
+    if (opaque.hasAlphaChannel()) {
+      opaque.reinterpretAsFormat(QImage::Format_RGBX8888);
+      opaque = opaque.convertToFormat(QImage::Format_RGB888);
+    }
+    QQuickWindow::CreateTextureOptions options = QQuickWindow::TextureIsOpaque;
+    if (shrunk) options |= QQuickWindow::TextureHasMipmaps;
+    QSGTexture* texture = window()->createTextureFromImage(opaque, options);
+    if (shrunk) texture->setMipmapFiltering(QSGTexture::Linear);
+    node->setTexture(texture);
+    image_changed_ = false;
+  }
+  node->setFiltering(view.scale() >= kSharpFromScale || view.scale() == 1
+                         ? QSGTexture::Nearest
+                         : QSGTexture::Linear);
+  const double ratio = PixelRatio();
+  const ViewRect source = view.Source();
+  const ViewRect target = view.Target();
+  node->setSourceRect(source.x, source.y, source.width, source.height);
+  // On whole pixels of the display: no soft edges.
+  const double left = std::round(target.x);
+  const double top = std::round(target.y);
+  const double right = std::round(target.x + target.width);
+  const double bottom = std::round(target.y + target.height);
+  node->setRect(left / ratio, top / ratio, (right - left) / ratio,
+                (bottom - top) / ratio);
+  return node;
+}
+
+void FrameItem::wheelEvent(QWheelEvent* event) {
+  if (tab_ == nullptr) return;
+  const double ratio = PixelRatio();
+  tab_->view().ZoomAt(std::pow(kWheelStep, event->angleDelta().y() / 120.0),
+                      event->position().x() * ratio,
+                      event->position().y() * ratio);
+  Moved();
+}
+
+void FrameItem::mousePressEvent(QMouseEvent* event) {
+  pressed_at_ = last_at_ = event->position();
+  dragging_ = false;
+}
+
+void FrameItem::mouseMoveEvent(QMouseEvent* event) {
+  if (tab_ == nullptr) return;
+  const QPointF now = event->position();
+  if (QLineF(pressed_at_, now).length() > kDragStart) dragging_ = true;
+  if (!dragging_) return;
+  const double ratio = PixelRatio();
+  tab_->view().PanBy((now.x() - last_at_.x()) * ratio,
+                     (now.y() - last_at_.y()) * ratio);
+  last_at_ = now;
+  Moved();
+}
+
+void FrameItem::mouseReleaseEvent(QMouseEvent* event) {
+  if (tab_ == nullptr || dragging_) return;
+  PictureView& view = tab_->view();
+  const double ratio = PixelRatio();
+  const int tile = view.TileUnder(event->position().x() * ratio,
+                                  event->position().y() * ratio);
+  if (view.tiles() < 2 || tile < 0) return;
+  view.Focus(view.focus() == PictureView::kGrid ? tile : PictureView::kGrid);
+  Moved();
+}
+
+void FrameItem::mouseDoubleClickEvent(QMouseEvent*) {
+  if (tab_ == nullptr || tab_->view().tiles() > 1) return;
+  tab_->view().Fit();
+  Moved();
+}
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+// FrameItem: a tab's picture as a texture of the scene graph, moved and zoomed
+// by the mouse.
+//
+// Data flow: FastLaneTab::image -> QSGTexture -> QSGSimpleTextureNode, drawn by
+// the display's GPU (or Qt's software renderer).
+// Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
+//
+//   FrameItem { anchors.fill: parent; tab: view.tab; clip: true }
+
+#ifndef TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
+#define TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
+
+#include <QPointF>
+#include <QPointer>
+#include <QQuickItem>
+
+#include "viz/viewer/fast_lane_tab.h"
+
+namespace tandem {
+
+// Mouse: the wheel zooms at the cursor, a drag moves, a click on a tile of the
+// grid shows it alone, a click on a tile shown alone goes back to the grid, a
+// double click on a single picture fits it.
+class FrameItem : public QQuickItem {
+  Q_OBJECT
+  Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
+
+ public:
+  explicit FrameItem(QQuickItem* parent = nullptr);
+
+  FastLaneTab* tab() const { return tab_; }
+  void SetTab(FastLaneTab* tab);
+
+ Q_SIGNALS:
+  void tabChanged();
+
+ protected:
+  void geometryChange(const QRectF& now, const QRectF& before) override;
+  void itemChange(ItemChange change, const ItemChangeData& data) override;
+  QSGNode* updatePaintNode(QSGNode* old, UpdatePaintNodeData*) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+
+ private:
+  double PixelRatio() const;  // display pixels for a unit of the item
+  void TellArea();
+  void Moved();
+
+  QPointer<FastLaneTab> tab_;
+  bool image_changed_ = true;
+  QPointF pressed_at_;
+  QPointF last_at_;
+  bool dragging_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_FRAME_ITEM_H_

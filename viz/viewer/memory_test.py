@@ -1,0 +1,69 @@
+"""The viewer's memory stays flat: two tabs of 640x480 at 60 frames/s.
+
+By hand, since it takes its time: bazel test //viz/viewer:memory_test --test_output=all --test_env=SECONDS=600
+"""
+
+import os
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tools.testing import pytest_main
+
+_SECONDS = float(os.environ.get("SECONDS", "600"))
+_WARM_UP_SECONDS = min(30.0, _SECONDS / 4)
+_BOUND_KIB = 16 * 1024  # what it may grow by once it is warm
+_PUBLISH = Path("viz/testing/publish_pattern")
+_VIEWER = Path("viz/viewer/viewer")
+
+
+def _resident_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def _cpu_secs(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_memory_is_flat(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its resident memory, once warm, grows by less than the bound."""
+    runs = [f"memory-{uuid.uuid4().hex}" for _ in range(2)]
+    writers = [subprocess.Popen([_PUBLISH, run, "segment", "640", "480", "3", "60"]) for run in runs]
+    read_end, write_end = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"],
+        pass_fds=[write_end],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(write_end)
+    with os.fdopen(read_end) as ready:
+        display = ready.readline().strip()
+    environment = {**os.environ, "DISPLAY": f":{display}"}
+    viewer = subprocess.Popen([_VIEWER, *(f"--run={run}" for run in runs)], env=environment)
+    try:
+        time.sleep(_WARM_UP_SECONDS)
+        warm, cpu, begin = _resident_kib(viewer.pid), _cpu_secs(viewer.pid), time.monotonic()
+        most = warm
+        while time.monotonic() - begin < _SECONDS - _WARM_UP_SECONDS:
+            time.sleep(1)
+            assert viewer.poll() is None
+            most = max(most, _resident_kib(viewer.pid))
+        share = (_cpu_secs(viewer.pid) - cpu) / (time.monotonic() - begin)
+        with capsys.disabled():
+            print(f"\nwarm {warm} KiB, at most {most} KiB in {_SECONDS:g} s; {share:.0%} of a core")
+        assert most - warm < _BOUND_KIB
+    finally:
+        viewer.terminate()
+        assert viewer.wait(60) == 0
+        for process in (*writers, server):
+            process.terminate()
+            process.wait(60)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,212 @@
+// One run: its picture with what is laid over it, its numbers and plots beside.
+import QtQuick
+import Tandem
+
+Item {
+    id: view
+
+    required property var tab
+    required property Theme theme
+    required property bool bare
+
+    readonly property bool panelShown: tab.plotsShown && !bare && width >= 720
+    readonly property color stateColor: tab.live ? theme.good : tab.paused ? theme.still
+                                      : tab.status === "stale" ? theme.late : theme.bad
+
+    Rectangle {
+        id: stage
+        anchors {
+            top: parent.top; left: parent.left; bottom: parent.bottom
+            right: side.left
+        }
+        color: view.theme.stage
+
+        FrameItem {
+            objectName: "picture"
+            anchors.fill: parent
+            clip: true
+            tab: view.tab
+            // An old picture looks old, whatever the badge says.
+            opacity: view.tab.live || view.tab.paused ? 1 : 0.4
+        }
+
+        Column {  // no picture yet
+            anchors.centerIn: parent
+            width: Math.min(parent.width - 48, 520)
+            visible: !view.tab.hasPicture
+            spacing: 10
+
+            Words {
+                width: parent.width
+                horizontalAlignment: Text.AlignHCenter
+                text: view.tab.status === "stale" ? "Waiting for the first frame" : "No picture yet"
+                color: view.theme.text
+                font { pixelSize: view.theme.large; bold: true }
+            }
+
+            Words {
+                width: parent.width
+                horizontalAlignment: Text.AlignHCenter
+                wrapMode: Text.Wrap
+                text: view.tab.reason.length > 0
+                      ? view.tab.reason + "\nThis page goes on looking."
+                      : "Attached. An engine starts to render within a second of being watched."
+                color: view.theme.faint
+                font.pixelSize: view.theme.normal
+            }
+        }
+
+        Rectangle {  // the HUD
+            id: hud
+            anchors { top: parent.top; left: parent.left; margins: 12 }
+            visible: view.tab.hudShown && view.tab.hasPicture && !view.bare
+            width: numbers.width + 24
+            height: numbers.height + 18
+            radius: 8
+            color: view.theme.veil
+
+            Column {
+                id: numbers
+                anchors.centerIn: parent
+                spacing: 6
+
+                Words {
+                    objectName: "hud"
+                    text: view.tab.hudText
+                    color: view.theme.veilText
+                    lineHeight: 1.15
+                    font { pixelSize: 15; family: view.theme.mono }
+                }
+
+                Words {
+                    text: "age: " + view.tab.ageText
+                          + (view.tab.stepText.length > 0 ? "\nstep: " + view.tab.stepText : "")
+                          + "\nfps: " + view.tab.fpsText + "  drops: " + view.tab.dropsText
+                    color: view.theme.veilFaint
+                    lineHeight: 1.15
+                    font { pixelSize: view.theme.small; family: view.theme.mono }
+                }
+            }
+        }
+
+        Rectangle {  // the state; gone only where the bare picture is live
+            anchors { top: parent.top; right: parent.right; margins: 12 }
+            visible: !view.bare || !view.tab.live
+            width: stateRow.width + 24
+            height: 30
+            radius: 15
+            color: view.theme.veil
+
+            Row {
+                id: stateRow
+                anchors.centerIn: parent
+                spacing: 8
+
+                Rectangle {
+                    anchors.verticalCenter: parent.verticalCenter
+                    width: 9
+                    height: 9
+                    radius: 5
+                    color: view.stateColor
+                }
+
+                Words {
+                    objectName: "state"
+                    anchors.verticalCenter: parent.verticalCenter
+                    text: view.tab.live ? "LIVE"
+                        : (view.tab.paused ? "PAUSED" : view.tab.status.toUpperCase())
+                          + (view.tab.hasPicture ? "  " + view.tab.ageText + " old" : "")
+                    color: view.theme.veilText
+                    font { pixelSize: 13; bold: true }
+                }
+            }
+        }
+
+        Column {  // from the bottom: what is old, what is evaluated
+            anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
+            spacing: 8
+
+            FontMetrics {
+                id: letters
+                font: evaluation.font
+            }
+
+            Rectangle {
+                visible: view.tab.evalText.length > 0 && !view.bare
+                width: evaluation.width + 28
+                height: evaluation.height + 18
+                radius: 8
+                color: view.theme.veil
+
+                Words {
+                    id: evaluation
+                    objectName: "evaluation"
+                    anchors.centerIn: parent
+                    // Its own implicitWidth counts all lines as one.
+                    width: Math.min(stage.width - 52, 1 + Math.max(
+                        ...text.split("\n").map(line => letters.advanceWidth(line))))
+                    wrapMode: Text.WrapAnywhere
+                    text: view.tab.evalText
+                    color: view.theme.veilText
+                    lineHeight: 1.15
+                    font { pixelSize: 14; family: view.theme.mono }
+                }
+            }
+
+            Rectangle {
+                visible: view.tab.errorText.length > 0
+                width: parent.width
+                height: error.height + 18
+                radius: 8
+                color: view.theme.veil
+                border { width: 1; color: view.theme.bad }
+
+                Words {
+                    id: error
+                    objectName: "error"
+                    anchors { left: parent.left; right: parent.right; margins: 14
+                              verticalCenter: parent.verticalCenter }
+                    horizontalAlignment: Text.AlignHCenter
+                    wrapMode: Text.Wrap
+                    text: "The engine could not draw this picture: " + view.tab.errorText
+                    color: view.theme.veilText
+                    font.pixelSize: view.theme.normal
+                }
+            }
+
+            Rectangle {
+                visible: view.tab.hasPicture && !view.tab.live
+                width: parent.width
+                height: old.height + 18
+                radius: 8
+                color: view.theme.veil
+                border { width: 1; color: view.stateColor }
+
+                Words {
+                    id: old
+                    anchors { left: parent.left; right: parent.right; margins: 14
+                              verticalCenter: parent.verticalCenter }
+                    horizontalAlignment: Text.AlignHCenter
+                    wrapMode: Text.Wrap
+                    text: "This picture is " + view.tab.ageText + " old. "
+                          + (view.tab.paused ? "Paused here; the run goes on. Space: back to live."
+                             : view.tab.reason.length > 0
+                               ? "It is lost: " + view.tab.reason + ". Attaching again by itself."
+                               : "No new frame since.")
+                    color: view.theme.veilText
+                    font.pixelSize: view.theme.normal
+                }
+            }
+        }
+    }
+
+    SidePanel {
+        id: side
+        anchors { top: parent.top; bottom: parent.bottom; right: parent.right }
+        width: view.panelShown ? 300 : 0
+        visible: width > 0
+        tab: view.tab
+        theme: view.theme
+        stateColor: view.stateColor
+    }
+}

@@ -1,0 +1,141 @@
+// A run's facts, and the course of its numbers.
+import QtQuick
+import Tandem
+
+Rectangle {
+    id: panel
+
+    required property var tab
+    required property Theme theme
+    required property color stateColor
+
+    color: theme.panel
+
+    component Fact: Row {
+        id: fact
+        required property string name
+        required property string value
+        visible: value.length > 0
+        width: parent ? parent.width : 0
+        spacing: 8
+
+        Words {
+            width: 92
+            text: fact.name
+            color: panel.theme.faint
+            font.pixelSize: 13
+        }
+
+        Words {
+            width: fact.width - 100
+            text: fact.value
+            elide: Text.ElideRight
+            color: panel.theme.text
+            font.pixelSize: 13
+        }
+    }
+
+    component Course: Item {
+        id: course
+        required property string series
+        required property color tint
+        width: parent ? parent.width : 0
+
+        Words {
+            id: title
+            text: course.series
+            color: panel.theme.text
+            font { pixelSize: 13; bold: true }
+        }
+
+        Words {
+            anchors { right: parent.right; baseline: title.baseline }
+            text: plot.lastText
+            color: course.tint
+            font { pixelSize: 13; bold: true }
+        }
+
+        PlotItem {
+            id: plot
+            anchors {
+                top: title.bottom; topMargin: 4; left: parent.left; right: parent.right
+                bottom: foot.top; bottomMargin: 2
+            }
+            tab: panel.tab
+            series: course.series
+            lineColor: course.tint
+            gridColor: panel.theme.line
+        }
+
+        Words {
+            id: foot
+            anchors { left: parent.left; right: span.left; rightMargin: 8; bottom: parent.bottom }
+            text: plot.minText.length > 0 ? plot.minText + " … " + plot.maxText : "no samples yet"
+            elide: Text.ElideRight
+            color: panel.theme.faint
+            font.pixelSize: 11
+        }
+
+        Words {
+            id: span
+            anchors { right: parent.right; baseline: foot.baseline }
+            text: plot.spanText.length > 0 ? "last " + plot.spanText : ""
+            color: panel.theme.faint
+            font.pixelSize: 11
+        }
+    }
+
+    Rectangle {
+        width: 1
+        height: parent.height
+        color: panel.theme.line
+    }
+
+    Column {
+        id: facts
+        anchors { top: parent.top; left: parent.left; right: parent.right; margins: 16 }
+        spacing: 6
+
+        Words {
+            width: parent.width
+            text: panel.tab.runId
+            elide: Text.ElideMiddle
+            color: panel.theme.text
+            font { pixelSize: 17; bold: true }
+        }
+
+        Words {
+            width: parent.width
+            bottomPadding: 8
+            wrapMode: Text.Wrap
+            text: panel.tab.modeLabel + ": " + panel.tab.status
+            color: panel.theme.dark ? panel.stateColor : panel.theme.text
+            font.pixelSize: panel.theme.normal
+        }
+
+        Fact { name: "agent"; value: panel.tab.agentId }
+        Fact { name: "frame age"; value: panel.tab.ageText }
+        Fact { name: "step"; value: panel.tab.stepText }
+        Fact { name: "frames/s"; value: panel.tab.fpsText }
+        Fact { name: "drops"; value: panel.tab.dropsText }
+        Fact { name: "episodes"; value: panel.tab.episodesText }
+        Fact { name: "picture"; value: panel.tab.sizeText }
+        Fact { name: "grid"; value: panel.tab.tileText }
+        Fact { name: "zoom"; value: panel.tab.zoomText }
+    }
+
+    Column {
+        id: plots
+        anchors {
+            top: facts.bottom; topMargin: 18; left: parent.left; right: parent.right
+            bottom: parent.bottom; margins: 16
+        }
+        spacing: 14
+        readonly property real share: Math.min(170, (height - 2 * spacing) / 3)
+        visible: share >= 56
+
+        Course { series: "reward"; tint: panel.theme.reward; height: plots.share }
+        Course { series: "return"; tint: panel.theme.returns; height: plots.share }
+        Course { series: "step rate"; tint: panel.theme.rate; height: plots.share }
+    }
+}

@@ -1,0 +1,145 @@
+// What runs on this machine, and how to start something.
+import QtQuick
+
+Item {
+    id: page
+
+    required property var viewer
+    required property Theme theme
+
+    Column {
+        id: head
+        anchors { top: parent.top; topMargin: 32; horizontalCenter: parent.horizontalCenter }
+        width: Math.min(760, parent.width - 48)
+        spacing: 6
+
+        Words {
+            text: "Runs on this machine"
+            color: page.theme.text
+            font { pixelSize: page.theme.large; bold: true }
+        }
+
+        Words {
+            width: parent.width
+            wrapMode: Text.Wrap
+            text: page.viewer.runs.length > 0
+                  ? "Click one to watch it. Watching never makes it wait. This list looks again every second."
+                  : "Nothing that publishes frames runs here yet."
+            color: page.theme.faint
+            font.pixelSize: page.theme.normal
+        }
+    }
+
+    ListView {
+        id: list
+        anchors {
+            top: head.bottom; topMargin: 20; bottom: parent.bottom; bottomMargin: 16
+            horizontalCenter: parent.horizontalCenter
+        }
+        width: head.width
+        spacing: 8
+        clip: true
+        boundsBehavior: Flickable.StopAtBounds
+        model: page.viewer.runs
+        currentIndex: page.viewer.chosenRun
+        highlightFollowsCurrentItem: false
+
+        delegate: Rectangle {
+            id: card
+            required property int index
+            required property var modelData
+            width: list.width
+            height: words.height + 24
+            radius: 10
+            color: over.containsMouse ? page.theme.raised : page.theme.panel
+            border.width: 1
+            border.color: index === page.viewer.chosenRun ? page.theme.accent : page.theme.line
+
+            MouseArea {
+                id: over
+                anchors.fill: parent
+                hoverEnabled: true
+                onClicked: page.viewer.open(card.modelData.run)
+            }
+
+            Rectangle {
+                id: dot
+                anchors { left: parent.left; leftMargin: 16; verticalCenter: parent.verticalCenter }
+                width: 10
+                height: 10
+                radius: 5
+                color: card.modelData.moving ? page.theme.good
+                     : card.modelData.watchable ? page.theme.late : page.theme.faint
+            }
+
+            Column {
+                id: words
+                anchors {
+                    left: dot.right; leftMargin: 14; right: side.left; rightMargin: 14
+                    verticalCenter: parent.verticalCenter
+                }
+                spacing: 4
+
+                Words {
+                    width: parent.width
+                    elide: Text.ElideMiddle
+                    text: card.modelData.run
+                    color: page.theme.text
+                    font { pixelSize: 16; bold: true }
+                }
+
+                Words {
+                    width: parent.width
+                    wrapMode: Text.Wrap
+                    text: card.modelData.details
+                    color: page.theme.faint
+                    font.pixelSize: page.theme.normal
+                }
+            }
+
+            Column {
+                id: side
+                anchors { right: parent.right; rightMargin: 16; verticalCenter: parent.verticalCenter }
+                spacing: 4
+
+                Words {
+                    anchors.right: parent.right
+                    text: card.modelData.state
+                    color: page.theme.text
+                    font.pixelSize: page.theme.normal
+                }
+
+                Words {
+                    anchors.right: parent.right
+                    text: card.modelData.kind
+                    color: page.theme.faint
+                    font.pixelSize: page.theme.small
+                }
+            }
+        }
+    }
+
+    Rectangle {  // nothing there: how to begin
+        anchors { top: head.bottom; topMargin: 20; horizontalCenter: parent.horizontalCenter }
+        visible: page.viewer.runs.length === 0
+        width: head.width
+        height: lesson.height + 40
+        radius: 10
+        color: page.theme.panel
+        border { width: 1; color: page.theme.line }
+
+        Words {
+            id: lesson
+            anchors { left: parent.left; right: parent.right; top: parent.top; margins: 20 }
+            wrapMode: Text.Wrap
+            lineHeight: 1.35
+            color: page.theme.text
+            font { pixelSize: page.theme.normal; family: page.theme.mono }
+            text: "tools/quickstart --watch\n\n"
+                  + "tandem.make_vec(\"HalfCheetah-v5\", num_envs=64) …\n"
+                  + "  its engine needs --frames=320x240 to be seen\n\n"
+                  + "tandem.publish_frames(env, \"my-run\")\n"
+                  + "  any Gymnasium environment that can render()"
+        }
+    }
+}

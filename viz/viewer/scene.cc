@@ -1,0 +1,30 @@
+#include "viz/viewer/scene.h"
+
+#include <QUrl>
+#include <QVariant>
+#include <QtQml>
+
+#include "viz/viewer/fast_lane_tab.h"
+#include "viz/viewer/frame_item.h"
+#include "viz/viewer/plot_item.h"
+
+// Resources of a static library have to be asked for, outside any namespace.
+static void InitResources() { Q_INIT_RESOURCE(viewer_qml); }
+
+namespace tandem {
+
+Scene::Scene(Viewer* viewer) {
+  InitResources();
+  qmlRegisterType<FrameItem>("Tandem", 1, 0, "FrameItem");
+  qmlRegisterType<PlotItem>("Tandem", 1, 0, "PlotItem");
+  qmlRegisterUncreatableType<FastLaneTab>("Tandem", 1, 0, "FastLaneTab",
+                                          QStringLiteral("made by the viewer"));
+  engine_.setInitialProperties(
+      {{QStringLiteral("viewer"), QVariant::fromValue<QObject*>(viewer)}});
+  engine_.load(QUrl(QStringLiteral("qrc:/viewer/Main.qml")));
+  if (engine_.rootObjects().isEmpty()) qFatal("the viewer's QML did not load");
+  window_ = qobject_cast<QQuickWindow*>(engine_.rootObjects().constFirst());
+  viewer->SetWindow(window_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+// Scene: the QML of the window, loaded and bound to a Viewer.
+//
+// Ownership: main or a test, after the application and the Viewer.
+//
+//   Viewer viewer(options);
+//   Scene scene(&viewer);
+//   scene.window()->grabWindow();
+
+#ifndef TANDEM_VIZ_VIEWER_SCENE_H_
+#define TANDEM_VIZ_VIEWER_SCENE_H_
+
+#include <QQmlApplicationEngine>
+#include <QQuickWindow>
+
+#include "viz/viewer/viewer.h"
+
+namespace tandem {
+
+class Scene {
+ public:
+  // Opens the window. The QML is part of the program: that it does not load is
+  // a bug, and ends the process.
+  explicit Scene(Viewer* viewer);
+
+  QQuickWindow* window() const { return window_; }
+
+ private:
+  QQmlApplicationEngine engine_;
+  QQuickWindow* window_ = nullptr;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_SCENE_H_

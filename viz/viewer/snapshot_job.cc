@@ -1,0 +1,70 @@
+#include "viz/viewer/snapshot_job.h"
+
+#include <QCoreApplication>
+#include <QImage>
+#include <cstdio>
+
+#include "transport/base/clock.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kLookMs = 10;
+// Without a run the list is what is saved: after two scans it knows what moves.
+constexpr int64_t kListNs = 1'300'000'000;
+
+}  // namespace
+
+SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer,
+                         QQuickWindow* window)
+    : options_(options),
+      viewer_(viewer),
+      window_(window),
+      begin_ns_(MonotonicNanos()) {
+  QObject::connect(&timer_, &QTimer::timeout, [this] { Look(); });
+  timer_.start(kLookMs);
+}
+
+void SnapshotJob::Look() {
+  const int64_t waited_ns = MonotonicNanos() - begin_ns_;
+  const FastLaneTab* missing = nullptr;
+  for (const FastLaneTab* tab : viewer_->fast_lane_tabs()) {
+    if (tab->consumer().watch().new_frames() <
+        static_cast<uint64_t>(options_.after)) {
+      missing = tab;
+    }
+  }
+  if (viewer_->fast_lane_tabs().isEmpty() ? waited_ns >= kListNs
+                                          : missing == nullptr) {
+    timer_.stop();
+    Save();
+  } else if (static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
+    timer_.stop();
+    const FrameWatch& watch = missing->consumer().watch();
+    std::fprintf(
+        stderr,
+        "viewer: %s: expected %lld new frames within %g s, found %llu (%s%s%s)"
+        "; start the run, check its name, or give it time (--timeout)\n",
+        qPrintable(missing->runId()), static_cast<long long>(options_.after),
+        options_.timeout_secs,
+        static_cast<unsigned long long>(watch.new_frames()),
+        qPrintable(missing->status()), watch.reason().empty() ? "" : ": ",
+        watch.reason().c_str());
+    QCoreApplication::exit(1);
+  }
+}
+
+void SnapshotJob::Save() {
+  const QImage picture = window_->grabWindow();
+  if (picture.save(QString::fromStdString(options_.snapshot), "PNG")) {
+    QCoreApplication::exit(0);
+    return;
+  }
+  std::fprintf(stderr,
+               "viewer: --snapshot: expected a file that can be written, found "
+               "'%s'; is its folder there, and yours?\n",
+               options_.snapshot.c_str());
+  QCoreApplication::exit(1);
+}
+
+}  // namespace tandem

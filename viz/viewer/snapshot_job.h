@@ -1,0 +1,37 @@
+// SnapshotJob: --snapshot: waits for frames, saves the window, ends the loop.
+//
+// Data flow: every tab's count of new frames -> the window as PNG -> exit code
+// 0; or the deadline -> what was missing on stderr -> exit code 1.
+// Ownership: main, while the event loop runs.
+
+#ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
+#define TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
+
+#include <QQuickWindow>
+#include <QTimer>
+#include <cstdint>
+
+#include "viz/core/viewer_options.h"
+#include "viz/viewer/viewer.h"
+
+namespace tandem {
+
+class SnapshotJob {
+ public:
+  SnapshotJob(const ViewerOptions& options, Viewer* viewer,
+              QQuickWindow* window);
+
+ private:
+  void Look();
+  void Save();
+
+  const ViewerOptions options_;
+  Viewer* viewer_;
+  QQuickWindow* window_;
+  int64_t begin_ns_;
+  QTimer timer_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_

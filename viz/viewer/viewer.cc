@@ -1,0 +1,271 @@
+#include "viz/viewer/viewer.h"
+
+#include <QDateTime>
+#include <QDir>
+#include <QKeyEvent>
+#include <QKeySequence>
+#include <QScreen>
+#include <QVariantMap>
+#include <algorithm>
+#include <optional>
+
+#include "transport/base/clock.h"
+#include "viz/core/hud.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kScanMs = 1000;
+constexpr int kMessageMs = 4000;
+
+QString Text(absl::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+QString Details(const RunEntry& run) {
+  QStringList parts;
+  if (!run.task.empty()) parts << Text(run.task);
+  if (run.num_envs > 0) {
+    parts << QStringLiteral("%1 environment%2")
+                 .arg(run.num_envs)
+                 .arg(run.num_envs == 1 ? QString() : QStringLiteral("s"));
+  }
+  if (run.width > 0) {
+    parts << QStringLiteral("%1 × %2 %3")
+                 .arg(run.width)
+                 .arg(run.height)
+                 .arg(run.channels == 4 ? QStringLiteral("RGBA")
+                                        : QStringLiteral("RGB"));
+  } else {
+    parts << Text(run.problem);
+  }
+  return parts.join(QStringLiteral("  ·  "));
+}
+
+QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
+  const QString state = run.moving
+                            ? QStringLiteral("running")
+                            : QStringLiteral("still for ") +
+                                  Text(AgeText(now_ns - run.still_since_ns));
+  return {{QStringLiteral("run"), Text(run.run)},
+          {QStringLiteral("details"), Details(run)},
+          {QStringLiteral("kind"), run.kind == RunEntry::Kind::kRegion
+                                       ? QStringLiteral("engine")
+                                       : QStringLiteral("fast lane")},
+          {QStringLiteral("state"), state},
+          {QStringLiteral("moving"), run.moving},
+          {QStringLiteral("watchable"), run.width > 0}};
+}
+
+}  // namespace
+
+QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
+  modifiers &= Qt::ShiftModifier | Qt::ControlModifier | Qt::AltModifier |
+               Qt::MetaModifier;
+  // Shift is how one types a "?" or a "+": it names no other key there.
+  const bool is_sign = key > Qt::Key_Space && key < Qt::Key_AsciiTilde &&
+                       !(key >= Qt::Key_A && key <= Qt::Key_Z);
+  if (is_sign) modifiers &= ~Qt::KeyboardModifiers(Qt::ShiftModifier);
+  return QKeySequence(static_cast<int>(modifiers.toInt()) | key)
+      .toString(QKeySequence::PortableText);
+}
+
+Viewer::Viewer(const ViewerOptions& options, QObject* parent)
+    : QObject(parent),
+      options_(options),
+      dark_(options.dark),
+      picture_only_(options.picture_only) {
+  for (const std::string& run : options_.runs) open(Text(run));
+  if (!tabs_.empty()) SetCurrent(0);
+  connect(&scan_timer_, &QTimer::timeout, this, &Viewer::ScanRuns);
+  scan_timer_.start(kScanMs);
+  ScanRuns();
+  message_timer_.setSingleShot(true);
+  connect(&message_timer_, &QTimer::timeout, this, [this] { Say({}); });
+}
+
+void Viewer::SetWindow(QQuickWindow* window) {
+  window_ = window;
+  window_->installEventFilter(this);
+  connect(window_, &QWindow::visibilityChanged, this, &Viewer::TellTabs);
+  connect(window_, &QWindow::screenChanged, this, &Viewer::TellTabs);
+  TellTabs();
+}
+
+QList<QObject*> Viewer::tabs() const {
+  return QList<QObject*>(tabs_.begin(), tabs_.end());
+}
+
+QVariantList Viewer::keys() const {
+  QVariantList rows;
+  for (const KeyRow& row : KeyTable()) {
+    rows << QVariantMap{{QStringLiteral("keys"), Text(row.keys)},
+                        {QStringLiteral("does"), Text(row.does)}};
+  }
+  return rows;
+}
+
+FastLaneTab* Viewer::CurrentTab() const {
+  return current_ == kStartPage ? nullptr : tabs_[current_];
+}
+
+void Viewer::SetCurrent(int index) {
+  if (index < 0 || index >= tabs_.size()) index = kStartPage;
+  const bool is_other = index != current_;
+  current_ = index;
+  if (current_ == kStartPage) ScanRuns();
+  TellTabs();
+  if (is_other) Q_EMIT currentChanged();
+}
+
+void Viewer::open(const QString& run) {
+  for (qsizetype i = 0; i < tabs_.size(); ++i) {
+    if (tabs_[i]->runId() == run) return SetCurrent(static_cast<int>(i));
+  }
+  auto* tab = new FastLaneTab(
+      run, Text(options_.agent_id),
+      {.mode_label = Text(options_.mode_label),
+       .run_mode = options_.policy_eval ? QStringLiteral("policy_eval")
+                                        : QStringLiteral("train"),
+       .eval_summary = Text(options_.eval_summary),
+       .snapshots = Text(options_.snapshots)},
+      this);
+  connect(tab, &FastLaneTab::said, this, &Viewer::Say);
+  tabs_ << tab;
+  Q_EMIT tabsChanged();
+  SetCurrent(static_cast<int>(tabs_.size()) - 1);
+}
+
+void Viewer::close(int index) {
+  if (index < 0 || index >= tabs_.size()) return;
+  FastLaneTab* tab = tabs_.takeAt(index);
+  // The neighbour on the left of a closed tab, or what was on show before.
+  const int now = current_ >= index && current_ != kStartPage
+                      ? std::max(current_ - 1, tabs_.isEmpty() ? -1 : 0)
+                      : current_;
+  current_ = kStartPage;  // nothing binds to the tab any more
+  Q_EMIT currentChanged();
+  Q_EMIT tabsChanged();
+  SetCurrent(now);
+  tab->deleteLater();
+}
+
+void Viewer::press(const QString& key) {
+  if (const std::optional<Action> action = ActionOf(key.toStdString())) {
+    Perform(*action);
+  }
+}
+
+void Viewer::Perform(Action action) {
+  const int tabs = static_cast<int>(tabs_.size());
+  switch (action) {
+    case Action::kHelp:
+      help_shown_ = !help_shown_;
+      return Q_EMIT looksChanged();
+    case Action::kTheme:
+      dark_ = !dark_;
+      return Q_EMIT looksChanged();
+    case Action::kPictureOnly:
+      picture_only_ = !picture_only_;
+      return Q_EMIT looksChanged();
+    case Action::kStartPage:
+      return SetCurrent(kStartPage);
+    case Action::kNextTab:  // the start page is one of them
+      return SetCurrent(current_ + 1 >= tabs ? kStartPage : current_ + 1);
+    case Action::kPreviousTab:
+      return SetCurrent(current_ == kStartPage ? tabs - 1 : current_ - 1);
+    case Action::kCloseTab:
+      return close(current_);
+    case Action::kWindowSnapshot:
+      return SaveWindow();
+    case Action::kFullScreen:
+      if (window_ == nullptr) return;
+      return window_->setVisibility(window_->visibility() == QWindow::FullScreen
+                                        ? QWindow::Windowed
+                                        : QWindow::FullScreen);
+    case Action::kQuit:
+      return Q_EMIT quitWanted();
+    default:
+      break;
+  }
+  if (action == Action::kGrid && help_shown_) {
+    help_shown_ = false;
+    return Q_EMIT looksChanged();
+  }
+  if (FastLaneTab* tab = CurrentTab()) {
+    tab->Perform(action);
+    return;
+  }
+  const int runs = static_cast<int>(runs_.size());
+  if (runs == 0) return;
+  if (action == Action::kOpen) {
+    open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
+  } else if (action == Action::kPanDown || action == Action::kPanUp) {
+    chosen_run_ = std::clamp(
+        chosen_run_ + (action == Action::kPanDown ? 1 : -1), 0, runs - 1);
+    Q_EMIT runsChanged();
+  }
+}
+
+bool Viewer::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() != QEvent::KeyPress || !options_.shortcuts) {
+    return QObject::eventFilter(watched, event);
+  }
+  const auto* press = static_cast<QKeyEvent*>(event);
+  const std::optional<Action> action =
+      ActionOf(KeyName(press->key(), press->modifiers()).toStdString());
+  if (!action.has_value()) return QObject::eventFilter(watched, event);
+  Perform(*action);
+  return true;
+}
+
+void Viewer::ScanRuns() {
+  if (current_ != kStartPage) return;
+  const int64_t now_ns = MonotonicNanos();
+  const QString chosen =
+      runs_.isEmpty()
+          ? QString()
+          : runs_[chosen_run_].toMap()[QStringLiteral("run")].toString();
+  runs_.clear();
+  chosen_run_ = 0;
+  for (const RunEntry& run : run_list_.Scan(now_ns)) {
+    if (Text(run.run) == chosen) chosen_run_ = static_cast<int>(runs_.size());
+    runs_ << RowOf(run, now_ns);
+  }
+  Q_EMIT runsChanged();
+}
+
+void Viewer::TellTabs() {
+  const bool seen =
+      window_ == nullptr || (window_->visibility() != QWindow::Minimized &&
+                             window_->visibility() != QWindow::Hidden);
+  const double refresh_hz = window_ != nullptr && window_->screen() != nullptr
+                                ? window_->screen()->refreshRate()
+                                : 0;
+  for (qsizetype i = 0; i < tabs_.size(); ++i) {
+    tabs_[i]->SetShown(seen && i == current_, refresh_hz);
+  }
+}
+
+void Viewer::Say(const QString& text) {
+  message_ = text;
+  if (!text.isEmpty()) message_timer_.start(kMessageMs);
+  Q_EMIT messageChanged();
+}
+
+void Viewer::SaveWindow() {
+  if (window_ == nullptr) return;
+  const QString path =
+      QDir(Text(options_.snapshots))
+          .filePath(QStringLiteral("viewer-") +
+                    QDateTime::currentDateTime().toString(
+                        QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
+                    QStringLiteral(".png"));
+  Say(window_->grabWindow().save(path, "PNG")
+          ? QStringLiteral("Saved ") + path
+          : QStringLiteral("Could not write %1: is the folder there, and "
+                           "yours? (--snapshots)")
+                .arg(path));
+}
+
+}  // namespace tandem

@@ -1,0 +1,118 @@
+// Viewer: the window's model: the list of runs, the tabs, the keys.
+//
+// Data flow: RunList -> runs; the user's keys and clicks -> Perform -> tabs,
+// theme, help; a tab's words -> message. Main.qml binds to it as `viewer`.
+// Ownership: main; GUI thread.
+//
+//   Viewer viewer(options);
+//   engine.setInitialProperties({{"viewer", QVariant::fromValue(&viewer)}});
+//   viewer.SetWindow(window);
+
+#ifndef TANDEM_VIZ_VIEWER_VIEWER_H_
+#define TANDEM_VIZ_VIEWER_VIEWER_H_
+
+#include <QList>
+#include <QObject>
+#include <QPointer>
+#include <QQuickWindow>
+#include <QString>
+#include <QTimer>
+#include <QVariantList>
+#include <cstdint>
+
+#include "viz/core/key_map.h"
+#include "viz/core/run_list.h"
+#include "viz/core/viewer_options.h"
+#include "viz/viewer/fast_lane_tab.h"
+
+namespace tandem {
+
+class Viewer : public QObject {
+  Q_OBJECT
+  Q_PROPERTY(QList<QObject*> tabs READ tabs NOTIFY tabsChanged)
+  // kStartPage, or an index of tabs
+  Q_PROPERTY(int current READ current WRITE SetCurrent NOTIFY currentChanged)
+  // Maps: run, title, details, state, moving, watchable
+  Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
+  Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
+  Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
+  Q_PROPERTY(bool pictureOnly READ pictureOnly NOTIFY looksChanged)
+  Q_PROPERTY(bool helpShown READ helpShown NOTIFY looksChanged)
+  Q_PROPERTY(bool shortcuts READ shortcuts CONSTANT)
+  Q_PROPERTY(QVariantList keys READ keys CONSTANT)  // maps: keys, does
+  Q_PROPERTY(QString message READ message NOTIFY messageChanged)
+  Q_PROPERTY(int initialWidth READ initialWidth CONSTANT)
+  Q_PROPERTY(int initialHeight READ initialHeight CONSTANT)
+
+ public:
+  static constexpr int kStartPage = -1;
+
+  explicit Viewer(const ViewerOptions& options, QObject* parent = nullptr);
+
+  // The window whose keys count, and that is saved.
+  void SetWindow(QQuickWindow* window);
+
+  QList<QObject*> tabs() const;
+  int current() const { return current_; }
+  QVariantList runs() const { return runs_; }
+  int chosenRun() const { return chosen_run_; }
+  bool dark() const { return dark_; }
+  bool pictureOnly() const { return picture_only_; }
+  bool helpShown() const { return help_shown_; }
+  bool shortcuts() const { return options_.shortcuts; }
+  QVariantList keys() const;
+  QString message() const { return message_; }
+  int initialWidth() const { return static_cast<int>(options_.width); }
+  int initialHeight() const { return static_cast<int>(options_.height); }
+
+  const QList<FastLaneTab*>& fast_lane_tabs() const { return tabs_; }
+
+  // Whatever is out of range means the start page.
+  void SetCurrent(int index);
+  void Perform(Action action);
+
+  // Shows a run: its tab, or a new one.
+  Q_INVOKABLE void open(const QString& run);
+  Q_INVOKABLE void close(int index);
+  // For buttons, which stand for keys.
+  Q_INVOKABLE void press(const QString& key);
+
+ Q_SIGNALS:
+  void tabsChanged();
+  void currentChanged();
+  void runsChanged();
+  void looksChanged();
+  void messageChanged();
+  void quitWanted();
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  FastLaneTab* CurrentTab() const;
+  void ScanRuns();
+  void TellTabs();
+  void Say(const QString& text);
+  void SaveWindow();
+
+  const ViewerOptions options_;
+  QPointer<QQuickWindow> window_;
+  RunList run_list_;
+  QVariantList runs_;
+  int chosen_run_ = 0;
+  QTimer scan_timer_;
+  QList<FastLaneTab*> tabs_;
+  int current_ = kStartPage;
+  bool dark_;
+  bool picture_only_;
+  bool help_shown_ = false;
+  QString message_;
+  QTimer message_timer_;
+};
+
+// The name of a pressed key as the key map has it: "Space", "Ctrl+W", "?".
+QString KeyName(int key, Qt::KeyboardModifiers modifiers);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_VIEWER_VIEWER_H_

@@ -1,0 +1,213 @@
+// The viewer as scripts and people start it: its command line, its exit codes,
+// snapshots without a display, Ctrl-C.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <QCoreApplication>
+#include <QImage>
+#include <QProcess>
+#include <QProcessEnvironment>
+#include <QString>
+#include <QStringList>
+#include <QTemporaryDir>
+#include <memory>
+#include <string>
+
+#include "schema/layout/flan.h"
+#include "transport/base/clock.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/unique_region_name.h"
+#include "viz/testing/pattern.h"
+#include "viz/testing/pattern_check.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kWatchdogMs = 60'000;
+
+struct Ended {
+  int code = -1;  // -1: by a signal
+  QString out;
+  QString error;
+};
+
+class ViewerCommandTest : public testing::Test {
+ protected:
+  std::unique_ptr<QProcess> Start(
+      const QStringList& arguments,
+      const QMap<QString, QString>& environment = {}) {
+    auto process = std::make_unique<QProcess>();
+    QProcessEnvironment all = QProcessEnvironment::systemEnvironment();
+    all.remove(QStringLiteral("DISPLAY"));
+    all.remove(QStringLiteral("WAYLAND_DISPLAY"));
+    for (auto at = environment.begin(); at != environment.end(); ++at) {
+      all.insert(at.key(), at.value());
+    }
+    process->setProcessEnvironment(all);
+    process->start(QStringLiteral("viz/viewer/viewer"), arguments);
+    EXPECT_TRUE(process->waitForStarted(kWatchdogMs));
+    return process;
+  }
+  static Ended Await(QProcess& process) {
+    EXPECT_TRUE(process.waitForFinished(kWatchdogMs));
+    return {
+        process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -1,
+        QString::fromUtf8(process.readAllStandardOutput()),
+        QString::fromUtf8(process.readAllStandardError())};
+  }
+  Ended Run(const QStringList& arguments,
+            const QMap<QString, QString>& environment = {}) {
+    return Await(*Start(arguments, environment));
+  }
+
+  // A window on no display, without --snapshot.
+  static QMap<QString, QString> Offscreen() {
+    return {{QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen")},
+            {QStringLiteral("QT_QUICK_BACKEND"), QStringLiteral("software")}};
+  }
+
+  // Whether somebody watches the segment.
+  static bool Watched(const std::string& path) {
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = kFlanReadersLockByte;
+    lock.l_len = 1;
+    return fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  }
+  static void AwaitWatched(const std::string& path, bool watched) {
+    const int64_t begin_ns = MonotonicNanos();
+    while (Watched(path) != watched) {
+      ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogMs * 1'000'000LL);
+      const timespec wait = {0, 5'000'000};
+      nanosleep(&wait, nullptr);
+    }
+  }
+
+  QString run() const { return QString::fromStdString(run_); }
+  QString File(const char* name) const {
+    return folder_.filePath(QString::fromLatin1(name));
+  }
+
+  const std::string run_ = UniqueRegionName("command");
+  const QTemporaryDir folder_;
+};
+
+TEST_F(ViewerCommandTest, TeachesByHelp) {
+  const Ended ended = Run({QStringLiteral("--help")});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.error, QString());
+  for (const char* word :
+       {"--run=", "--offscreen", "--shortcuts", "stale", "Space", "Examples"}) {
+    EXPECT_TRUE(ended.out.contains(QString::fromLatin1(word))) << word;
+  }
+}
+
+TEST_F(ViewerCommandTest, RefusesBadUsageInOneLine) {
+  for (const QString& flag :
+       {QStringLiteral("--nope"), QStringLiteral("--offscreen"),
+        QStringLiteral("--size=3")}) {
+    const Ended ended = Run({flag});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_EQ(ended.out, QString());
+    EXPECT_EQ(ended.error.count(QLatin1Char('\n')), 1);
+    EXPECT_TRUE(ended.error.contains(QStringLiteral("expected")));
+  }
+}
+
+TEST_F(ViewerCommandTest, SavesTheRightPixelsWithoutADisplay) {
+  for (const uint32_t channels : {3u, 4u}) {
+    PatternRun pattern = {.run = run_, .hz = 10};
+    pattern.geometry.width = 37;
+    pattern.geometry.height = 23;
+    pattern.geometry.channels = channels;
+    const Publisher publisher(pattern);
+    const QString file = File("out.png");
+    const Ended ended =
+        Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
+             QStringLiteral("--picture_only"), QStringLiteral("--size=640x480"),
+             QStringLiteral("--after=3"), QStringLiteral("--snapshot"), file});
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.error, QString());
+    const PatternSeen seen = CheckPattern(QImage(file), QRect(0, 0, 640, 480),
+                                          pattern.geometry, {0, 0, 37, 23});
+    EXPECT_EQ(seen.wrong, "");
+    EXPECT_GT(seen.checked, 200'000);
+  }
+}
+
+TEST_F(ViewerCommandTest, SavesTheListOfRuns) {
+  const QString file = File("list.png");
+  EXPECT_EQ(Run({QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
+                 file, QStringLiteral("--theme=light")})
+                .code,
+            0);
+  EXPECT_EQ(QImage(file).size(), QSize(1280, 800));
+}
+
+TEST_F(ViewerCommandTest, SaysWhatWasMissingForASnapshot) {
+  const Ended ended =
+      Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
+           QStringLiteral("--timeout=0.2"), QStringLiteral("--snapshot"),
+           File("out.png")});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_TRUE(ended.error.contains(QStringLiteral("fastlane-unavailable")));
+  EXPECT_TRUE(ended.error.contains(run()));
+  EXPECT_FALSE(QFile::exists(File("out.png")));
+}
+
+// A picture that was there before is no reason for a snapshot.
+TEST_F(ViewerCommandTest, SavesNoOldPicture) {
+  PatternRun pattern = {.run = run_};
+  pattern.still_after = 1;
+  const Publisher publisher(pattern);
+  const Ended ended =
+      Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
+           QStringLiteral("--timeout=1"), QStringLiteral("--snapshot"),
+           File("out.png"), QStringLiteral("--after=2")});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_TRUE(ended.error.contains(QStringLiteral("stale")))
+      << ended.error.toStdString();
+}
+
+TEST_F(ViewerCommandTest, SaysThatTheSnapshotsFolderIsMissing) {
+  const Ended ended =
+      Run({QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
+           QStringLiteral("/nowhere/out.png")});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_TRUE(ended.error.contains(QStringLiteral("/nowhere/out.png")));
+}
+
+TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
+  const Publisher publisher({.run = run_});
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::unique_ptr<QProcess> viewer =
+        Start({QStringLiteral("--run=") + run()}, Offscreen());
+    AwaitWatched(publisher.path(), true);
+    kill(static_cast<pid_t>(viewer->processId()), signal);
+    const Ended ended = Await(*viewer);
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.error, QString());
+    AwaitWatched(publisher.path(), false);
+  }
+}
+
+TEST_F(ViewerCommandTest, SaysThatThereIsNoDisplay) {
+  const Ended ended =
+      Run({}, {{QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("xcb")}});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_TRUE(ended.error.contains(QStringLiteral("--offscreen")));
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const QCoreApplication app(argc, argv);
+  return RUN_ALL_TESTS();
+}
