@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmark import benchmark, report
+from tests.benchmark import benchmark, frames, report
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group
 from tools.testing import pytest_main
 
@@ -54,6 +54,22 @@ def test_profile_measures_the_ladder(capsys: pytest.CaptureFixture[str]) -> None
     assert benchmark.main([*TINY, "--profile"]) == 0
     tables = capsys.readouterr().out
     assert all(f"| {row.label} " in tables for row in LADDER)
+
+
+def test_frames_are_measured_in_every_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each row gives a rate; the table has them all, and no segment is left."""
+    found = tmp_path / "found.json"
+    assert benchmark.main(["--frames", "--rounds=1", "--seconds=0.01", f"--json={found}"]) == 0
+    results = json.loads(found.read_text(encoding="utf-8"))
+    assert list(results["unseen_ns"]) == ["an environment", "64 environments"]
+    cases = results["frames"]
+    assert len(cases) == len(frames.SIZES) * len(frames.CAPACITIES)
+    for case in cases:
+        assert list(case["rates"]) == list(frames.ROWS)
+        assert all(len(rates) == 1 and rates[0] > 0 for rates in case["rates"].values())
+    table = capsys.readouterr().out
+    assert all(f"| {label} |" in table for label in frames.ROWS.values())
+    assert not glob.glob("/dev/shm/*mosaic.fastlane.benchmark-*")
 
 
 def test_ratios_are_taken_within_a_round() -> None:

@@ -1,0 +1,219 @@
+"""How many frames a second go into a ring: Tandem's against bare stores into the same slots, and Python's rings."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import VectorEnv
+
+import tandem
+from tests.interop.foreign_fast_lane import ForeignWriter
+
+FRAME_RATES = Path(__file__).with_name("frame_rates")
+SIZES = ((84, 84), (640, 480), (1920, 1080))
+CAPACITIES = (4, 8, 128)
+METADATA = b'{"step":123456,"envs":[0,1,2,3]}'
+
+# What writes -> its name in tables. The last two are what `publish` is held against.
+ROWS = {
+    "publish": "Tandem, publish",
+    "loan": "Tandem, loan",
+    "python": "Tandem from Python",
+    "python_ring": "ring in Python",
+    "memcpy": "memcpy alone",
+    "streaming": "non-temporal stores alone",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A ring.
+
+    Attributes:
+      width: Of a frame.
+      height: Of a frame.
+      capacity: Slots.
+      rates: Frames a second of each row, one for each round.
+    """
+
+    width: int
+    height: int
+    capacity: int
+    rates: dict[str, list[float]]
+
+    def median(self, row: str) -> float:
+        """Of the rounds."""
+        return statistics.median(self.rates[row])
+
+    def against_faster_store(self) -> float:
+        """How much longer a publish takes than the faster of the two bare stores: median of the rounds' ratios."""
+        rounds = zip(self.rates["publish"], self.rates["memcpy"], self.rates["streaming"], strict=True)
+        return statistics.median(max(memcpy, streaming) / publish for publish, memcpy, streaming in rounds)
+
+
+def measure_frames(rounds: int, seconds: float) -> list[Case]:
+    """Measures every row for every ring.
+
+    Args:
+      rounds: How often each.
+      seconds: How long each time.
+
+    Returns:
+      What was found.
+    """
+    found = []
+    for width, height in SIZES:
+        for capacity in CAPACITIES:
+            rates: dict[str, list[float]] = {row: [] for row in ROWS}
+            for _ in range(rounds):
+                for row, rate in _measure_cpp(width, height, capacity, 4 * seconds).items():
+                    rates[row].append(rate)
+                rates["python"].append(_measure_python(width, height, capacity, seconds))
+                rates["python_ring"].append(_measure_python_ring(width, height, capacity, seconds))
+            found.append(Case(width, height, capacity, rates))
+            print(f"{width} x {height}, {capacity} slots: {rounds} rounds", file=sys.stderr, flush=True)
+    return found
+
+
+def _measure_cpp(width: int, height: int, capacity: int, seconds: float) -> dict[str, float]:
+    command = [str(FRAME_RATES), f"--width={width}", f"--height={height}", f"--capacity={capacity}"]
+    ended = subprocess.run([*command, f"--seconds={seconds}"], stdout=subprocess.PIPE, check=True)
+    rates: dict[str, float] = json.loads(ended.stdout)
+    return rates
+
+
+def _measure_python(width: int, height: int, capacity: int, seconds: float) -> float:
+    config = tandem.FastLaneConfig(width, height, capacity=capacity, metadata_size=64)
+    metrics = tandem.FastLaneMetrics(1.0, 2.0, 3.0)
+    frame = np.full((height, width, 3), 7, np.uint8)
+    with tandem.FastLaneWriter.create(f"benchmark-{uuid.uuid4().hex}", config) as writer:
+        return _rate(lambda: writer.publish(frame, metrics=metrics, metadata=METADATA), capacity, frame.size, seconds)
+
+
+def _measure_python_ring(width: int, height: int, capacity: int, seconds: float) -> float:
+    data = bytes([7]) * (width * height * 3)
+    foreign = ForeignWriter(f"benchmark-{uuid.uuid4().hex}", width, height, 3, capacity, 64)
+    try:
+        return _rate(lambda: foreign.publish(data, (1.0, 2.0, 3.0), METADATA), capacity, len(data), seconds)
+    finally:
+        foreign.close()
+
+
+def _rate(publish: Callable[[], object], capacity: int, frame_bytes: int, seconds: float) -> float:
+    """Takes the median turn of some 2 MB, as frame_rates does."""
+    for _ in range(capacity):  # every page was touched once
+        publish()
+    now = time.perf_counter
+    writes = min(max((2 << 20) // frame_bytes, 4), 64)
+    turns: list[float] = []
+    end = now() + seconds
+    while not turns or now() < end:
+        begin = now()
+        for _ in range(writes):
+            publish()
+        turns.append(now() - begin)
+    return writes / statistics.median(turns)
+
+
+class _Still(gymnasium.Env[Any, Any]):
+    """Does nothing, and must not be rendered."""
+
+    render_mode = "rgb_array"
+    observation_space = spaces.Box(0, 1, (1,))
+    action_space = spaces.Discrete(2)
+    results = (np.zeros(1), 1.0, False, False, dict[str, Any]())
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return self.results[0], {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.results
+
+    def render(self) -> Any:
+        raise RuntimeError("rendered for nobody")
+
+
+class _StillVector(VectorEnv[Any, Any, Any]):
+    """The same, 64 times."""
+
+    render_mode = "rgb_array"
+    num_envs = 64
+    results = (np.zeros((64, 1)), np.ones(64), np.zeros(64, np.bool_), np.zeros(64, np.bool_), dict[str, Any]())
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return self.results[0], {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        return self.results
+
+    def render(self) -> Any:
+        raise RuntimeError("rendered for nobody")
+
+
+def measure_unseen(seconds: float) -> dict[str, float]:
+    """Measures what `publish_frames(unseen_hz=0)` adds to a step while nobody looks.
+
+    Args:
+      seconds: How long, for each kind of environment.
+
+    Returns:
+      Kind -> nanoseconds: the difference between the median turns, with and without.
+    """
+    found = {}
+    kinds: dict[str, Callable[[], Any]] = {"an environment": _Still, "64 environments": _StillVector}
+    for kind, make in kinds.items():
+        published = tandem.publish_frames(make(), f"benchmark-{uuid.uuid4().hex}", unseen_hz=0)
+        published.reset()
+        steps = (make().step, published.step)
+        turns: tuple[list[float], list[float]] = ([], [])
+        now = time.perf_counter
+        end = now() + seconds
+        while now() < end:
+            for step, times in zip(steps, turns, strict=True):
+                begin = now()
+                for _ in range(50):
+                    step(0)
+                times.append((now() - begin) / 50)
+        published.close()
+        found[kind] = 1e9 * (statistics.median(turns[1]) - statistics.median(turns[0]))
+    return found
+
+
+def table(cases: Sequence[Case], rounds: int, unseen: Mapping[str, float]) -> str:
+    """Lays it out in Markdown.
+
+    Args:
+      cases: What was found.
+      rounds: How many rounds the medians are over.
+      unseen: What `measure_unseen` found.
+
+    Returns:
+      Lines.
+    """
+    head = ["frames/s", *(f"{case.width}×{case.height}, {case.capacity}" for case in cases)]
+    lines = [f"**Frames published a second** (size, slots): medians of {rounds} rounds", "", _line(head)]
+    lines.append("|---|" + "--:|" * len(cases))
+    for row, label in ROWS.items():
+        lines.append(_line([label, *(_figure(case.median(row)) for case in cases)]))
+    ratios = [f"{case.against_faster_store():.2f}" for case in cases]
+    lines.append(_line(["time of publish / of the faster store", *ratios]))
+    more = "; ".join(f"{nanos:.0f} ns for {kind}" for kind, nanos in unseen.items())
+    return "\n".join([*lines, "", f"`publish_frames(unseen_hz=0)` adds to a step while nobody looks: {more}."])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _figure(rate: float) -> str:
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:.3g} K"
