@@ -43,7 +43,7 @@ class TaskDescription:
     """
 
     observation_space: spaces.Box
-    action_space: spaces.Box | spaces.Discrete[np.int64]
+    action_space: "spaces.Box | spaces.Discrete[np.int64]"  # quoted: Gymnasium 1.1 cannot subscript it
     infos: tuple[InfoField, ...]
     max_episode_steps: int | None
 
@@ -86,7 +86,7 @@ def _unbounded(size: int) -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, (size,), np.float32)
 
 
-def _space(said: dict[str, Any], size: int) -> spaces.Box | spaces.Discrete[np.int64]:
+def _space(said: dict[str, Any], size: int) -> "spaces.Box | spaces.Discrete[np.int64]":
     if said["type"] == "Discrete":
         if size != 1 or int(said["n"]) < 1:
             raise ValueError(f"Discrete({said['n']}) over {size} values")

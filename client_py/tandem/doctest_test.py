@@ -10,7 +10,6 @@ from tandem.fastlane import tiling, worker_environment, writer
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
-
 _MODULES = [client, engine_process, environments, task_options, tiling, vector, worker_environment, writer]
 
 

@@ -120,12 +120,9 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
   const uint64_t seq = slot.LoadSeq();
   // relaxed: the fence above orders it behind the copy.
   const uint64_t head = header()->head.load(std::memory_order_relaxed);
-  // A byte of the frame that overwrites this one is preceded by an odd seq, and
-  // by the head of the frame before it, number + capacity - 1. A misaligned seq
-  // can tear and so proves nothing by itself.
-  const bool head_proves =
-      head >= number && head - number + 2 <= geometry_.capacity;
-  if (seq != FlanSeqWhole(number) || !(head_proves || slot.SeqIsAligned())) {
+  // A misaligned seq can tear, and so proves nothing by itself.
+  if (seq != FlanSeqWhole(number) ||
+      !(slot.SeqIsAligned() || HeadProves(number, head, geometry_.capacity))) {
     return Copied::kTorn;
   }
   if (!sensible) return Copied::kSenseless;

@@ -12,6 +12,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/ring/frame_reader.h"
+#include "transport/ring/frame_slot.h"
 #include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
 
@@ -315,6 +316,20 @@ TEST(FrameRing, CreateRefusesWhatCannotBe) {
         .metadata_bytes = kMaxMetadataBytes + 1}}) {
     EXPECT_EQ(CodeOf(FrameWriter::RingBytes(geometry).status()),
               ErrorCode::kInvalidArgument);
+  }
+}
+
+// The argument is docs/protocol.md's, "Frames": frame 10's slot is begun anew,
+// for frame 10 + capacity, as soon as the head before that one is out.
+TEST(FrameRing, TheHeadProvesACopyUntilItsSlotMayBeBegunAnew) {
+  EXPECT_FALSE(HeadProves(10, 10, 1));
+  EXPECT_TRUE(HeadProves(10, 10, 2));
+  EXPECT_FALSE(HeadProves(10, 11, 2));
+  for (const uint64_t head : {10, 11, 16}) {
+    EXPECT_TRUE(HeadProves(10, head, 8));
+  }
+  for (const uint64_t head : {0, 9, 17, 18, 1000}) {
+    EXPECT_FALSE(HeadProves(10, head, 8));
   }
 }
 

@@ -22,6 +22,14 @@
 
 namespace tandem {
 
+// Whether the head that was seen after frame `number` was copied proves the
+// copy whole: the frame that overwrites it is only begun at the head before its
+// own, number + capacity - 1. A head below `number` was torn by a foreign
+// writer.
+constexpr bool HeadProves(uint64_t number, uint64_t head, uint32_t capacity) {
+  return head >= number && head - number + 2 <= capacity;
+}
+
 // `Byte` is std::byte for the writer, const std::byte for readers. A plain
 // value; all members are wait-free.
 template <typename Byte>
