@@ -177,6 +177,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=55, help="how long to train")
     parser.add_argument("--iterations", type=int, help="train so many iterations, however long they take")
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for learning_curve.png")
+    parser.add_argument(
+        "--watch", metavar="NAME", help="draw some environments for viewers, which find the run by NAME"
+    )
     arguments = parser.parse_args()
     if arguments.num_envs < 2 or arguments.num_envs % 2:
         parser.error(f"--num_envs: expected an even number from 2, found {arguments.num_envs}")
@@ -192,7 +195,13 @@ def main() -> None:
         )
 
     with (
-        tandem.launch_engine(TASK, num_envs=arguments.num_envs, seed=arguments.seed) as engine,
+        tandem.launch_engine(
+            TASK,
+            num_envs=arguments.num_envs,
+            seed=arguments.seed,
+            name=arguments.watch,
+            frames=(320, 240) if arguments.watch else None,
+        ) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
     ):
         search = Search(client, arguments.seed)

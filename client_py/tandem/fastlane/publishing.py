@@ -4,7 +4,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -17,6 +17,11 @@ from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import tile_frames
 from tandem.fastlane.worker_environment import WorkerSettings
 from tandem.fastlane.writer import FastLaneWriter
+
+if TYPE_CHECKING:
+    _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _VectorWrapper = VectorWrapper  # Gymnasium 1.1's is not generic
 
 # Episodes that the rolling return is the mean of.
 _WINDOW = 100
@@ -33,8 +38,7 @@ def publish_frames(
 
     Now and then, after a step or reset, `env.render()` is called and its frame published under `run_id`, with reward,
     rolling return (the mean of the last 100 episodes) and step rate (of all environments together) beside it. A vector
-    environment's frames are tiled. The rate and the audience are looked
-    at before `render` is called: while nobody looks, and with `unseen_hz=0`, nothing is rendered at all, and a step
+    environment's frames are tiled. The rate and the audience are looked at before `render` is called: while nobody looks, and with `unseen_hz=0`, nothing is rendered at all, and a step
     takes under a microsecond more. (The segment then holds one black pixel until a reader of Tandem's comes.)
 
     The variables of `apply_fastlane_environment` are honoured: video mode "off" publishes nothing, "single" shows
@@ -204,7 +208,7 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().close()
 
 
-class PublishVectorFrames(VectorWrapper[Any, Any, Any, Any, Any]):
+class PublishVectorFrames(_VectorWrapper):
     """A vector environment whose frames are published; see `publish_frames`."""
 
     def __init__(
