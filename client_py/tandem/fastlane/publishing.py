@@ -38,8 +38,9 @@ def publish_frames(
 
     Now and then, after a step or reset, `env.render()` is called and its frame published under `run_id`, with reward,
     rolling return (the mean of the last 100 episodes) and step rate (of all environments together) beside it. A vector
-    environment's frames are tiled. The rate and the audience are looked at before `render` is called: while nobody looks, and with `unseen_hz=0`, nothing is rendered at all, and a step
-    takes under a microsecond more. (The segment then holds one black pixel until a reader of Tandem's comes.)
+    environment's frames are tiled. The rate and the audience are looked at before `render` is called: while nobody
+    looks, and with `unseen_hz=0`, nothing is rendered at all, and a step takes under a microsecond more. (The segment
+    then holds one black pixel until a reader of Tandem's comes.)
 
     The variables of `apply_fastlane_environment` are honoured: video mode "off" publishes nothing, "single" shows
     environment SLOT of a vector, "grid" the first GRID_LIMIT.
