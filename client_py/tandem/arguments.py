@@ -3,6 +3,8 @@
 import operator
 from typing import SupportsFloat, SupportsIndex
 
+import numpy as np
+
 from tandem.errors import InvalidArgument
 
 
@@ -29,6 +31,18 @@ def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, 
     if not least <= number <= last:
         raise InvalidArgument(f"{name}: expected an integer in {least} .. {last}, found {value!r}{after}")
     return number
+
+
+def described(value: object) -> str:
+    """Says what was found where an array was expected.
+
+    Args:
+      value: It.
+
+    Returns:
+      Dtype and shape of an array, such as "int64[3, 2]"; the type's name of anything else.
+    """
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def seconds(name: str, value: SupportsFloat) -> float:

@@ -89,6 +89,7 @@ def make_vec(
       InvalidArgument: An argument that cannot be.
       Unsupported: A render mode that there is not.
     """
+    given = dict(locals())
     if render_mode not in (None, "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {render_mode!r}")
     renders = render_mode is not None
@@ -145,25 +146,16 @@ def make_vec(
         engine.close()
         raise
     if (spec := gymnasium.registry.get(f"tandem/{task}")) is not None:
-        # What makes the same environments again.
-        given = {
-            "autoreset_mode": mode.value,
-            "copy": copy,
-            "dtype": dtype,
-            "threads": threads,
-            "restart": restart,
-            "timeout": timeout,
-            "start_timeout": start_timeout,
-            "wait": wait,
-            "server": server,
+        # What makes the same environments again; the spec itself has the task and the limit.
+        given["autoreset_mode"] = mode
+        others = {
+            name: given[name]
+            for name, parameter in inspect.signature(make_vec).parameters.items()
+            if name not in ("task", "num_envs", "max_episode_steps", "task_options")
+            and given[name] is not parameter.default
         }
-        defaults = {name: parameter.default for name, parameter in inspect.signature(make_vec).parameters.items()}
-        defaults["autoreset_mode"] = AutoresetMode.NEXT_STEP.value
-        others = {name: value for name, value in given.items() if value != defaults[name]}
         envs.spec = deepcopy(spec)
         envs.spec.kwargs.update(num_envs=num_envs, **others, **task_options)
-        if renders:
-            envs.spec.kwargs.update(render_mode=render_mode, width=width, height=height)
         if max_episode_steps is not None:
             envs.spec.max_episode_steps = max_episode_steps or None
     return envs

@@ -70,6 +70,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
         self._seen: Obs = client.obs.astype(self._dtype)
+        self._pid = os.getpid()
         self._death: PeerGone | None = None
         self._untold = False
         # Whose episode was cut short by a death and not yet followed by another.

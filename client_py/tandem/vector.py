@@ -1,6 +1,5 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tandem.arguments import described
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
@@ -85,7 +85,6 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         render_modes = ["rgb_array"] if client.has_frames else []
         self.metadata = {"render_modes": render_modes, "autoreset_mode": mode}
-        self._pid = os.getpid()
         # Of the last exchange, also while it is pending: who is reset rather than stepped; whether nobody is stepped.
         self._resetting: Mask = np.ones(self.num_envs, np.bool_)
         self._resets_only = True
@@ -165,15 +164,16 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         floats = self._as_floats(actions)
         client = self._client
         if not client.pending and not client.closed:
-            ended = self._ended()
-            if client.autoreset_mode is AutoresetMode.DISABLED and ended.any():
+            resetting = np.zeros(self.num_envs, np.bool_)
+            if client.autoreset_mode is AutoresetMode.NEXT_STEP:
+                resetting = self._ended()
+            elif client.autoreset_mode is AutoresetMode.DISABLED and (ended := self._ended()).any():
                 raise InvalidArgument(
                     "expected no ended episode at a step with autoreset disabled, found environments "
                     f"{np.flatnonzero(ended)[:10].tolist()}; reset(options={{'reset_mask': mask}}) starts their next"
                 )
             # Before it is sent: an interrupt may come at any time.
-            next_step = client.autoreset_mode is AutoresetMode.NEXT_STEP
-            self._resetting, self._resets_only = (ended if next_step else np.zeros_like(ended)), False
+            self._resetting, self._resets_only = resetting, False
         client.send(floats)
 
     def recv(self) -> StepResults:
@@ -294,7 +294,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         mask: Any = options["reset_mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             raise InvalidArgument(
-                f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {_shown(mask)}; nothing was sent"
+                f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {described(mask)}; nothing was sent"
             )
         if not mask.any():
             raise InvalidArgument("reset_mask: expected at least one True, found none; nothing was sent")
@@ -310,7 +310,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         if given.shape != self.action_space.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
             raise InvalidAction(
                 f"actions: expected {self.action_space.dtype}{list(self.action_space.shape or ())}, found "
-                f"{_shown(given)}; nothing was sent"
+                f"{described(given)}; nothing was sent"
             )
         if isinstance(space, spaces.Discrete):
             wrong = (given < 0) | (given >= space.n)
@@ -323,10 +323,6 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             return given.reshape(-1, 1).astype(np.float32)
         with np.errstate(over="ignore"):  # an infinity, which is refused
             return np.ascontiguousarray(given, dtype=np.float32)
-
-
-def _shown(value: object) -> str:
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:

@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem import _native
+from tandem.arguments import described
 from tandem.errors import InvalidArgument
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import tile_frames
@@ -285,8 +286,6 @@ def _checked(frame: Any) -> NDArray[np.uint8]:
 
 
 def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return f"{len(value)} of {type(value).__name__}"
-    return type(value).__name__
+    return described(value)
