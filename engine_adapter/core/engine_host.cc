@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   absl::Status status = host->runner_.ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
-    status = host->StartFrames(schema.num_envs);
+    status = host->StartFrames(engine->frames(), schema.num_envs);
     if (!status.ok()) return status;
   }
   status = host->side_.Open();
@@ -74,20 +74,16 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
 EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
     : options_(std::move(options)),
       side_(std::move(side)),
-      runner_(engine, &side_.arrays()),
-      frame_source_(engine->frames()) {}
+      runner_(engine, &side_.arrays()) {}
 
-EngineHost::~EngineHost() {
-  Stop();
-  frames_.reset();
-}
+EngineHost::~EngineHost() { Stop(); }
 
-absl::Status EngineHost::StartFrames(uint32_t num_envs) {
+absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
   absl::StatusOr<FrameWriter> writer =
       FrameWriter::Create(side_.frame_ring(), side_.frame_geometry());
   if (!writer.ok()) return writer.status();
   frames_ = std::make_unique<FrameThread>(
-      frame_source_, *options_.frames, num_envs, *std::move(writer),
+      source, *options_.frames, num_envs, *std::move(writer),
       FrameThread::Links{
           .watched = [this] { return side_.FramesWatched(); },
           .call_stepper = [this] { side_.CallStepper(); },

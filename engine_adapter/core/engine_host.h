@@ -85,7 +85,7 @@ class EngineHost {
 
  private:
   EngineHost(Engine* engine, Options options, EngineSide side);
-  absl::Status StartFrames(uint32_t num_envs);
+  absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   void Serve(EngineEvent event);
   void Exchange();
   void ServeFrames();
@@ -97,7 +97,6 @@ class EngineHost {
   bool fresh_ = true;  // nothing was stepped since the last reset of all
   // Of the last exchange; logged once for any number of equal ones in a row.
   absl::Status last_failure_;
-  FrameSource* frame_source_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.

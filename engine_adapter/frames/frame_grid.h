@@ -16,6 +16,7 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "transport/base/picture_grid.h"
 
 namespace tandem {
 
@@ -27,9 +28,10 @@ class FrameGrid {
     FrameGrid grid;
     grid.width_ = options.width;
     grid.height_ = options.height;
-    grid.rows_ = GridOf(options).rows;
-    grid.columns_ = GridOf(options).columns;
     grid.count_ = static_cast<uint32_t>(options.envs.size());
+    const PictureGrid pictures = PictureGrid::Of(grid.count_);
+    grid.rows_ = pictures.rows;
+    grid.columns_ = pictures.columns;
     return grid;
   }
 

@@ -8,6 +8,7 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "transport/base/picture_grid.h"
 
 namespace tandem {
 namespace {
@@ -19,7 +20,7 @@ FrameOptions Pictures(uint32_t count, uint32_t width = 3, uint32_t height = 2) {
 
 TEST(FrameGrid, IsAsSquareAsItCanBe) {
   const auto sides = [](uint32_t count) {
-    const PictureGrid grid = GridOf(Pictures(count));
+    const PictureGrid grid = PictureGrid::Of(count);
     return std::pair(grid.rows, grid.columns);
   };
   EXPECT_EQ(sides(1), std::pair(1U, 1U));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
+#include "transport/base/picture_grid.h"
 
 namespace tandem {
 namespace {
@@ -98,14 +99,6 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
   return absl::OkStatus();
 }
 
-PictureGrid GridOf(const FrameOptions& options) {
-  const auto count = static_cast<uint32_t>(options.envs.size());
-  PictureGrid grid;
-  while (grid.rows * grid.rows < count) ++grid.rows;
-  grid.columns = (count + grid.rows - 1) / grid.rows;
-  return grid;
-}
-
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
   if (options.width < 1 || options.width > kMaxPictureSide ||
       options.height < 1 || options.height > kMaxPictureSide) {
@@ -131,7 +124,7 @@ absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
   if (options.slots < 1 || options.slots > 1024) {
     return Refuse("--frame_slots", "1 to 1024", absl::StrCat(options.slots));
   }
-  const PictureGrid grid = GridOf(options);
+  const auto grid = PictureGrid::Of(static_cast<uint32_t>(options.envs.size()));
   const uint64_t width = uint64_t{grid.columns} * options.width;
   const uint64_t height = uint64_t{grid.rows} * options.height;
   const uint64_t bytes = width * height * kChannels;

@@ -44,15 +44,6 @@ struct FrameOptions {
   FrameCamera camera = FrameCamera::kFollow;
 };
 
-// How many pictures stand beside and below one another in a frame: rows =
-// ceil(sqrt(n)), columns = ceil(n / rows), filled row by row, as Tandem's
-// tile_frames has them.
-struct PictureGrid {
-  uint32_t rows = 1;
-  uint32_t columns = 1;
-};
-PictureGrid GridOf(const FrameOptions& options);
-
 // "320x240" into width and height.
 absl::Status ParseFrameSize(absl::string_view text, FrameOptions* options);
 

@@ -1,22 +1,16 @@
 #include "viz/core/picture_view.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "transport/base/picture_grid.h"
 
 namespace tandem {
 namespace {
 
-struct TileGrid {
-  uint32_t rows = 1;
-  uint32_t columns = 1;
-};
-
 // One tile if the picture isn't such a grid.
-TileGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
+PictureGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
   if (tiles < 2 || tiles > width * uint64_t{height}) return {};
-  TileGrid grid;
-  grid.rows = static_cast<uint32_t>(std::ceil(std::sqrt(tiles)));
-  grid.columns = (tiles + grid.rows - 1) / grid.rows;
+  const PictureGrid grid = PictureGrid::Of(tiles);
   if (width % grid.columns != 0 || height % grid.rows != 0) return {};
   return grid;
 }
@@ -25,7 +19,7 @@ TileGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
 
 ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
                   uint32_t index) {
-  const TileGrid grid = GridOf(width, height, tiles);
+  const PictureGrid grid = GridOf(width, height, tiles);
   if (grid.rows * grid.columns < 2 || index >= tiles) {
     return {0, 0, static_cast<double>(width), static_cast<double>(height)};
   }
@@ -39,7 +33,7 @@ ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
 int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x,
            double y) {
   if (!(x >= 0 && y >= 0 && x < width && y < height)) return -1;
-  const TileGrid grid = GridOf(width, height, tiles);
+  const PictureGrid grid = GridOf(width, height, tiles);
   const uint32_t column = static_cast<uint32_t>(x) / (width / grid.columns);
   const uint32_t row = static_cast<uint32_t>(y) / (height / grid.rows);
   const uint32_t index = row * grid.columns + column;
@@ -62,7 +56,7 @@ void PictureView::SetPicture(uint32_t width, uint32_t height, uint32_t tiles) {
 }
 
 void PictureView::Focus(int tile) {
-  const TileGrid grid = GridOf(width_, height_, tiles_);
+  const PictureGrid grid = GridOf(width_, height_, tiles_);
   const bool there = tile >= 0 && static_cast<uint32_t>(tile) < tiles_ &&
                      grid.rows * grid.columns > 1;
   focus_ = there ? tile : kGrid;
