@@ -90,6 +90,17 @@ NamedFile& NamedFile::operator=(NamedFile&& other) noexcept {
   return *this;
 }
 
+absl::StatusOr<bool> NamedFile::LinkOver(
+    const std::function<absl::Status()>& remove_dead) {
+  constexpr int kAttempts = 8;  // each lost to an owner that came and died
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (absl::Status status = remove_dead(); !status.ok()) return status;
+    absl::StatusOr<bool> linked = TryLink();
+    if (!linked.ok() || *linked) return linked;
+  }
+  return false;
+}
+
 absl::StatusOr<bool> NamedFile::TryLink() {
   const std::string source = absl::StrCat("/proc/self/fd/", fd_.get());
   // The spare link first: from then on a crash leaves what the next engine's

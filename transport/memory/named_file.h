@@ -1,19 +1,20 @@
 // NamedFile: a file in shared memory that is born whole and dies cleanly.
 //
-// Data flow: Reserve -> an unnamed file -> filled by its owner -> TryLink gives
-// it its name -> destruction takes the name away again.
-// Ownership: one process. The file has a second hard link (SpareLinkPath), by
-// which RestoreName brings back a name that somebody unlinked, and by which
-// the dead are found (dead_region.h).
+// Data flow: Reserve -> an unnamed file -> filled by its owner -> LinkOver
+// gives it its name -> destruction takes the name away again. Ownership: one
+// process. The file has a second hard link (SpareLinkPath), by which
+// RestoreName brings back a name that somebody unlinked, and by which the dead
+// are found (dead_region.h).
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});
 //   ... fill it ...
-//   absl::StatusOr<bool> linked = file->TryLink();
+//   absl::StatusOr<bool> linked = file->LinkOver(RemoveDead);
 
 #ifndef TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_
 #define TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -42,8 +43,11 @@ class NamedFile {
   NamedFile& operator=(NamedFile&& other) noexcept;
   ~NamedFile() { Unlink(); }
 
-  // Gives it its name. False: something else has it, or its spare link.
-  absl::StatusOr<bool> TryLink();
+  // Gives it its name, some attempts long: before each, `remove_dead` takes
+  // away what has it and is dead, or says why it cannot. False: something else
+  // was faster each time.
+  absl::StatusOr<bool> LinkOver(
+      const std::function<absl::Status()>& remove_dead);
 
   // Puts the name back if somebody unlinked it (Python's resource tracker does,
   // at the exit of a process that attached without track=False). Leaves a name
@@ -66,6 +70,8 @@ class NamedFile {
 
  private:
   NamedFile(absl::string_view name, UniqueFd fd);
+  // False: something else has the name, or its spare link.
+  absl::StatusOr<bool> TryLink();
 
   std::string name_;
   std::string path_;

@@ -88,13 +88,10 @@ OwnedRegion& OwnedRegion::operator=(OwnedRegion&& other) noexcept {
 }
 
 absl::Status OwnedRegion::Link() {
-  constexpr int kAttempts = 8;  // each lost to an engine that came and died
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (absl::Status status = RemoveIfDead(name()); !status.ok()) return status;
-    const absl::StatusOr<bool> linked = file_.TryLink();
-    if (!linked.ok()) return linked.status();
-    if (*linked) return absl::OkStatus();
-  }
+  const absl::StatusOr<bool> linked =
+      file_.LinkOver([this] { return RemoveIfDead(name()); });
+  if (!linked.ok()) return linked.status();
+  if (*linked) return absl::OkStatus();
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", name(), "': other engines kept ",
                                 "taking the name; choose another"));

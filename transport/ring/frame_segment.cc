@@ -74,17 +74,12 @@ absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
   absl::StatusOr<FrameWriter> writer =
       FrameWriter::Create({(*mapping)->base(), *bytes}, geometry);
   if (!writer.ok()) return writer.status();
-  constexpr int kAttempts = 8;  // each lost to a writer that came and died
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const absl::StatusOr<bool> linked = file->TryLink();
-    if (!linked.ok()) return linked.status();
-    if (*linked) {
-      return OwnedFrameSegment(*std::move(file), *std::move(lock),
-                               *std::move(mapping), *std::move(writer));
-    }
-    if (absl::Status status = RemoveUnlessLocked(*name); !status.ok()) {
-      return status;
-    }
+  const absl::StatusOr<bool> linked =
+      file->LinkOver([&] { return RemoveUnlessLocked(*name); });
+  if (!linked.ok()) return linked.status();
+  if (*linked) {
+    return OwnedFrameSegment(*std::move(file), *std::move(lock),
+                             *std::move(mapping), *std::move(writer));
   }
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("'", *name,
