@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-# schema/goldens/lrbc_v1.txt, and the table of frame rings in docs/protocol.md.
+from tests.interop.foreign_fast_lane import HEADER, SLOT
+
+# schema/goldens/lrbc_v1.txt
 _FLAN_OFFSET = 720
-_HEADER = struct.Struct("<4sIIIIIIIIIQQddd")
-_SLOT = struct.Struct("<QII")
 _READERS_LOCK_BYTE = 48  # of the ring
 _WATCHDOG_SECS = 60
 _F_OFD_SETLK = 37  # of Linux; Python's fcntl has no name for it
@@ -55,25 +55,25 @@ class FrameWatcher:
     @property
     def head(self) -> int:
         """Frames published so far."""
-        return int(_HEADER.unpack_from(self._map, self._at)[10])
+        return int(HEADER.unpack_from(self._map, self._at)[10])
 
     @property
     def invalidated(self) -> bool:
         """Whether the writer said that it has left."""
-        return bool(_HEADER.unpack_from(self._map, self._at)[2] & 1)
+        return bool(HEADER.unpack_from(self._map, self._at)[2] & 1)
 
     def latest(self) -> Frame | None:
         """The newest frame; None: there is none, or it was overwritten meanwhile."""
-        magic, version, _, capacity, slot_size, _, width, height, channels, _, head, _, *metrics = _HEADER.unpack_from(
+        magic, version, _, capacity, slot_size, _, width, height, channels, _, head, _, *metrics = HEADER.unpack_from(
             self._map, self._at
         )
         assert (magic, version) == (b"FLAN", 1)
         if head == 0:
             return None
-        at = self._at + _HEADER.size + (head - 1) % capacity * slot_size
-        seq, frame_len, metadata_len = _SLOT.unpack_from(self._map, at)
+        at = self._at + HEADER.size + (head - 1) % capacity * slot_size
+        seq, frame_len, metadata_len = SLOT.unpack_from(self._map, at)
         assert frame_len == width * height * channels
-        at += _SLOT.size
+        at += SLOT.size
         frame = self._map[at : at + frame_len]
         metadata = self._map[at + frame_len : at + frame_len + metadata_len]
         if seq != 2 * head + 2 or self.head >= head + capacity:

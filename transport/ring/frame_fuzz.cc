@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -24,34 +22,12 @@
 #include "transport/ring/frame_reader.h"
 #include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/fuzz_script.h"
 
 namespace tandem {
 namespace {
 
 using Found = FrameReader::Found;
-
-void Require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "frame_fuzz: %s\n", what);
-  std::abort();
-}
-
-// Takes bytes off the input; zeros when it is used up.
-class Script {
- public:
-  Script(const uint8_t* data, size_t size) : rest_(data, size) {}
-
-  bool AtEnd() const { return rest_.empty(); }
-  uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const uint8_t byte = rest_.front();
-    rest_ = rest_.subspan(1);
-    return byte;
-  }
-
- private:
-  std::span<const uint8_t> rest_;
-};
 
 // The newest frame that was published, as it was given.
 struct Twin {

@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -23,39 +21,12 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
+#include "transport/ring/fuzz_script.h"
 #include "transport/ring/ring.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {
 namespace {
-
-void Require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "ring_fuzz: %s\n", what);
-  std::abort();
-}
-
-// Takes bytes off the input; zeros when it is used up.
-class Script {
- public:
-  Script(const uint8_t* data, size_t size) : rest_(data, size) {}
-
-  bool AtEnd() const { return rest_.empty(); }
-  uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const uint8_t byte = rest_.front();
-    rest_ = rest_.subspan(1);
-    return byte;
-  }
-  uint32_t Word() {
-    uint32_t word = 0;
-    for (int i = 0; i < 4; ++i) word = word << 8 | Byte();
-    return word;
-  }
-
- private:
-  std::span<const uint8_t> rest_;
-};
 
 // What a ring does, in positions that never wrap and messages kept whole.
 class Twin {
