@@ -4,12 +4,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/core/blocked_signals.h"
+#include "engine_adapter/frames/frame_pace.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 
@@ -100,11 +100,9 @@ void FrameThread::Run() {
   // Of this thread only, and of those that a driver makes in it. Refused or
   // not, frames are drawn.
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);
-  const int64_t period_ns = options_.hz > 0
-                                ? static_cast<int64_t>(1e9 / options_.hz)
-                                : std::numeric_limits<int64_t>::max() / 2;
+  FramePace pace(options_.hz);
+  const CoreWait line;
   int64_t next_probe_ns = 0;
-  int64_t next_frame_ns = 0;
   bool watched = false;
   while (!Stopping()) {
     const int64_t now = MonotonicNanos();
@@ -118,16 +116,20 @@ void FrameThread::Run() {
     const bool news =
         counted_.load(std::memory_order_relaxed) != drawn_count_ ||
         now - drawn_at_ns_ >= kRefreshNs;
-    if (asked || (watched && news && now >= next_frame_ns)) {
-      // Late frames are not made up for.
-      next_frame_ns = std::max(next_frame_ns + period_ns, now);
-      if (AwaitCopies()) DrawFrame();
+    if (asked || (watched && news && now >= pace.due_ns())) {
+      if (AwaitCopies()) {
+        const int64_t begin_ns = MonotonicNanos();
+        const int64_t waited_ns = line.Nanos();
+        DrawFrame();
+        pace.Drew(begin_ns, MonotonicNanos(), line.Nanos() - waited_ns);
+      }
       continue;
     }
     int64_t wake_ns = options_.hz > 0 ? next_probe_ns : now + kSecondNs;
     if (watched) {
-      wake_ns = std::min(wake_ns,
-                         std::max(next_frame_ns, news ? now : now + period_ns));
+      wake_ns = std::min(
+          wake_ns,
+          std::max(pace.due_ns(), news ? now : now + pace.period_ns()));
     }
     SleepUntil(wake_ns);
   }

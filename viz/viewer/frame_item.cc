@@ -2,7 +2,7 @@
 
 #include <QMouseEvent>
 #include <QQuickWindow>
-#include <QSGSimpleTextureNode>
+#include <QSGImageNode>
 #include <QSGTexture>
 #include <QWheelEvent>
 #include <cmath>
@@ -68,20 +68,19 @@ void FrameItem::itemChange(ItemChange change, const ItemChangeData& data) {
 }
 
 QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
-  auto* node = static_cast<QSGSimpleTextureNode*>(old);
+  auto* node = static_cast<QSGImageNode*>(old);
   if (tab_ == nullptr || tab_->image().isNull()) {
     delete node;
     return nullptr;
   }
   if (node == nullptr) {
-    node = new QSGSimpleTextureNode;
+    node = window()->createImageNode();
     node->setOwnsTexture(true);
     image_changed_ = true;
   }
   const PictureView& view = tab_->view();
   const bool shrunk = view.scale() < 1;
-  if (image_changed_ ||
-      (shrunk && node->texture()->mipmapFiltering() == QSGTexture::None)) {
+  if (image_changed_ || (shrunk && !has_mipmaps_)) {
     // Opaque: what an engine leaves in the alpha of a frame is often not meant.
     QImage opaque = tab_->image();
     if (opaque.hasAlphaChannel()) {
@@ -91,10 +90,11 @@ QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
     QQuickWindow::CreateTextureOptions options = QQuickWindow::TextureIsOpaque;
     if (shrunk) options |= QQuickWindow::TextureHasMipmaps;
     QSGTexture* texture = window()->createTextureFromImage(opaque, options);
-    if (shrunk) texture->setMipmapFiltering(QSGTexture::Linear);
     node->setTexture(texture);
     image_changed_ = false;
+    has_mipmaps_ = shrunk;
   }
+  node->setMipmapFiltering(shrunk ? QSGTexture::Linear : QSGTexture::None);
   node->setFiltering(view.scale() >= kSharpFromScale || view.scale() == 1
                          ? QSGTexture::Nearest
                          : QSGTexture::Linear);

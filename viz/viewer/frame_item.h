@@ -1,8 +1,8 @@
 // FrameItem: a tab's picture as a texture of the scene graph, moved and zoomed
 // by the mouse.
 //
-// Data flow: FastLaneTab::image -> QSGTexture -> QSGSimpleTextureNode, drawn by
-// the display's GPU (or Qt's software renderer).
+// Data flow: FastLaneTab::image -> QSGTexture -> QSGImageNode, drawn by a
+// graphics card or by Qt's software renderer.
 // Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
 //
 //   FrameItem { anchors.fill: parent; tab: view.tab; clip: true }
@@ -51,6 +51,7 @@ class FrameItem : public QQuickItem {
 
   QPointer<FastLaneTab> tab_;
   bool image_changed_ = true;
+  bool has_mipmaps_ = false;  // has the texture?
   QPointF pressed_at_;
   QPointF last_at_;
   bool dragging_ = false;

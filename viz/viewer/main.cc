@@ -1,8 +1,6 @@
 // The viewer: a window onto what runs on this machine.
 #include <QGuiApplication>
-#include <QOpenGLContext>
 #include <QQmlApplicationEngine>
-#include <QQuickWindow>
 #include <QVariant>
 #include <QtQml>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "viz/core/viewer_options.h"
+#include "viz/viewer/graphics.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/snapshot_job.h"
 #include "viz/viewer/stop_signals.h"
@@ -63,10 +62,7 @@ int Main(int argc, char** argv) {
   qInstallMessageHandler(PrintQtMessage);
   int no_arguments = 1;
   QGuiApplication app(no_arguments, argv);
-  // Where OpenGL isn't to be had, as over many an SSH connection.
-  if (!options->offscreen && !QOpenGLContext().create()) {
-    QQuickWindow::setGraphicsApi(QSGRendererInterface::Software);
-  }
+  ChooseGraphics();
   Viewer viewer(*options);
   Scene scene(&viewer);
   QObject::connect(&viewer, &Viewer::quitWanted, &app, &QCoreApplication::quit);

@@ -1,5 +1,6 @@
 // The real window on an X server: its pixels read from the screen itself, its
-// keys and clicks, its states.
+// keys and clicks, its states. By OpenGL; as viewer_software_test, by Qt's own
+// renderer.
 #include "viz/viewer/viewer.h"
 
 #include <gtest/gtest.h>

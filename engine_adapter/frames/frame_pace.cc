@@ -1,0 +1,49 @@
+#include "engine_adapter/frames/frame_pace.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace tandem {
+namespace {
+
+// In line for more than this part of its work: cores are contended for.
+constexpr int64_t kContendedPart = 8;
+// Of a contended core's time, one part is a frame's and the others are not.
+constexpr int64_t kRestParts = 15;
+// The longest rest: who looks sees that the engine lives.
+constexpr int64_t kMaxRestNs = 1'000'000'000;
+
+}  // namespace
+
+FramePace::FramePace(double hz)
+    : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0) {}
+
+void FramePace::Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns) {
+  due_ns_ = std::max(due_ns_ + period_ns_, begin_ns);
+  const int64_t work_ns = end_ns - begin_ns - waited_ns;
+  if (waited_ns > work_ns / kContendedPart) {
+    due_ns_ =
+        std::max(due_ns_, end_ns + std::min(kRestParts * work_ns, kMaxRestNs));
+  }
+}
+
+CoreWait::CoreWait()
+    : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+
+int64_t CoreWait::Nanos() const {
+  // On a core, in line, and how often; nanoseconds (Linux: proc(5)).
+  std::array<char, 96> text;
+  const ssize_t size = pread(file_.get(), text.data(), text.size() - 1, 0);
+  if (size <= 0) return 0;
+  text[static_cast<size_t>(size)] = '\0';
+  long long on_core = 0;
+  long long in_line = 0;
+  if (std::sscanf(text.data(), "%lld %lld", &on_core, &in_line) != 2) return 0;
+  return in_line;
+}
+
+}  // namespace tandem

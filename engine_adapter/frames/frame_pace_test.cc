@@ -1,0 +1,88 @@
+#include "engine_adapter/frames/frame_pace.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "transport/base/clock.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+TEST(FramePace, KeepsTheRateWhileCoresAreFree) {
+  FramePace pace(100);
+  int64_t now = 5'000 * kMs;
+  pace.Drew(now, now + 3 * kMs, 0);  // the first is late, whenever it comes
+  EXPECT_EQ(pace.due_ns(), now);
+  for (int i = 1; i <= 10; ++i) {
+    pace.Drew(pace.due_ns(), pace.due_ns() + 3 * kMs, 0);
+    EXPECT_EQ(pace.due_ns(), now + i * 10 * kMs);
+  }
+}
+
+TEST(FramePace, DoesNotMakeUpForLateFrames) {
+  FramePace pace(100);
+  pace.Drew(1'000 * kMs, 1'003 * kMs, 0);
+  pace.Drew(1'500 * kMs, 1'503 * kMs, 0);
+  EXPECT_EQ(pace.due_ns(), 1'500 * kMs);
+}
+
+TEST(FramePace, RestsAfterAFrameThatStoodInLine) {
+  FramePace pace(60);
+  // 10 ms of work, and as long in line.
+  pace.Drew(1'000 * kMs, 1'020 * kMs, 10 * kMs);
+  EXPECT_EQ(pace.due_ns(), 1'170 * kMs);
+  // Free again: at once back at the rate.
+  pace.Drew(1'170 * kMs, 1'180 * kMs, kMs / 2);
+  EXPECT_LT(pace.due_ns(), 1'187 * kMs);
+}
+
+TEST(FramePace, RestsASecondAtMost) {
+  FramePace pace(60);
+  pace.Drew(1'000 * kMs, 3'000 * kMs, 1'000 * kMs);
+  EXPECT_EQ(pace.due_ns(), 4'000 * kMs);
+}
+
+TEST(FramePace, CountsAnyNumberOfFramesWithoutARate) {
+  FramePace pace(0);
+  for (int i = 0; i < 1'000; ++i) pace.Drew(i * kMs, i * kMs + kMs, 0);
+  EXPECT_LE(pace.due_ns(), 1'000 * kMs);
+}
+
+void StayOn(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores), 0);
+}
+
+TEST(CoreWait, GrowsWhileAnotherThreadHasTheCore) {
+  const int core = sched_getcpu();
+  std::atomic<bool> stop{false};
+  std::thread([&] {
+    StayOn(core);
+    std::thread other([&] {
+      StayOn(core);
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+    const CoreWait line;
+    const int64_t begin_ns = MonotonicNanos();
+    const int64_t before_ns = line.Nanos();
+    // Two threads that never sleep, on one core: soon one has waited.
+    while (line.Nanos() == before_ns) {
+      ASSERT_LT(MonotonicNanos() - begin_ns, 60'000 * kMs) << "a watchdog";
+    }
+    EXPECT_LE(line.Nanos() - before_ns, MonotonicNanos() - begin_ns);
+    stop.store(true, std::memory_order_relaxed);
+    other.join();
+  }).join();
+}
+
+}  // namespace
+}  // namespace tandem
