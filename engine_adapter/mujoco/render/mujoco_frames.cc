@@ -74,9 +74,11 @@ void MujocoFrames::Capture(uint32_t place) {
 
 absl::Status MujocoFrames::Start() {
   absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
-      SceneRenderer::Create(*model_, {.width = options_.width,
-                                      .height = options_.height,
-                                      .effects = options_.effects});
+      SceneRenderer::Create(
+          *model_, {.width = options_.width,
+                    .height = options_.height,
+                    .effects = options_.effects,
+                    .endless_planes = options_.camera == FrameCamera::kFollow});
   if (!renderer.ok()) return renderer.status();
   renderer_ = *std::move(renderer);
   return absl::OkStatus();

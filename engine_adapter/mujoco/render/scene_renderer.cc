@@ -14,6 +14,27 @@ namespace {
 // Gymnasium's; models of more parts get room for them.
 constexpr int kLeastGeoms = 1000;
 
+// MuJoCo draws planes of size 0 to the horizon. A texture that was spread over
+// the plane then keeps its grain by repeating per metre.
+void MakePlanesEndless(mjModel* model) {
+  for (mjtSize geom = 0; geom < model->ngeom; ++geom) {
+    mjtNum* const size = model->geom_size + 3 * geom;
+    if (model->geom_type[geom] != mjGEOM_PLANE || size[0] <= 0 ||
+        size[1] <= 0 || model->body_weldid[model->geom_bodyid[geom]] != 0) {
+      continue;
+    }
+    const int material = model->geom_matid[geom];
+    if (material >= 0 && model->mat_texuniform[material] == 0) {
+      model->mat_texuniform[material] = 1;
+      for (const mjtSize axis : {0, 1}) {
+        model->mat_texrepeat[2 * material + axis] /=
+            static_cast<float>(size[axis]);
+      }
+    }
+    size[0] = size[1] = 0;
+  }
+}
+
 absl::Status Failed(const MujocoError& error) {
   return MakeError(
       ErrorCode::kEngineFailed,
@@ -37,6 +58,7 @@ absl::StatusOr<std::unique_ptr<SceneRenderer>> SceneRenderer::Create(
     visual.global.offheight = static_cast<int>(options.height);
     if (!options.effects.multisampling) visual.quality.offsamples = 0;
     if (!options.effects.shadows) visual.quality.shadowsize = 0;
+    if (options.endless_planes) MakePlanesEndless(copy.get());
     return std::unique_ptr<SceneRenderer>(
         new SceneRenderer(*std::move(gl), std::move(copy), options));
   } catch (const MujocoError& error) {
@@ -72,6 +94,8 @@ SceneRenderer::~SceneRenderer() {
 absl::Status SceneRenderer::Draw(mjData* data, mjvCamera camera,
                                  const FrameTile& tile) {
   try {
+    // It lays endless planes under the camera that it finds, the last tile's.
+    mjv_updateCamera(model_.get(), data, &camera, &scene_);
     mjv_updateScene(model_.get(), data, &visual_, nullptr, &camera, mjCAT_ALL,
                     &scene_);
     mjr_render(viewport_, &scene_, &context_);

@@ -34,6 +34,9 @@ class SceneRenderer {
     uint32_t width = 0;
     uint32_t height = 0;
     FrameEffects effects = {};
+    // Planes of the world reach to the horizon, as they do for collisions: else
+    // who runs far stands in the void.
+    bool endless_planes = false;
   };
 
   // Loads EGL; copies the model, whose sizes of buffers are its renderer's.

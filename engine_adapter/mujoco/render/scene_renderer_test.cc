@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <mujoco/mujoco.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -114,6 +116,35 @@ TEST(SceneRenderer, WritesItsTileAndNothingBeyond) {
     }
   }
   EXPECT_GT(written, 33U * 21 * 3 / 2);
+}
+
+// How many pixels of a picture are not black, where the world's things are
+// `metres` away from what the camera looks at.
+int64_t SeenAt(double metres, bool endless_planes) {
+  const ModelPtr model = Scene();
+  const DataPtr data = MakeData(*model).value();
+  mj_forward(model.get(), data.get());
+  mjvCamera camera;
+  mjv_defaultFreeCamera(model.get(), &camera);
+  camera.lookat[0] += metres;
+  absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
+      SceneRenderer::Create(
+          *model,
+          {.width = 64, .height = 64, .endless_planes = endless_planes});
+  EXPECT_TRUE(renderer.ok()) << renderer.status();
+  if (!renderer.ok()) return -1;
+  std::vector<std::byte> pixels(64 * 64 * 3);
+  const FrameTile tile = {
+      .first = pixels.data(), .stride = 192, .row_bytes = 192, .rows = 64};
+  EXPECT_TRUE((*renderer)->Draw(data.get(), camera, tile).ok());
+  return std::ranges::count_if(
+      pixels, [](std::byte value) { return value != std::byte{0}; });
+}
+
+TEST(SceneRenderer, EndlessPlanesAreWhereverOneLooks) {
+  EXPECT_GT(SeenAt(0, false), 0);
+  EXPECT_EQ(SeenAt(1000, false), 0);
+  EXPECT_GT(SeenAt(1000, true), 64 * 64);
 }
 
 TEST(SceneRenderer, EachEffectChangesThePicture) {
