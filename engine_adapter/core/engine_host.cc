@@ -170,16 +170,8 @@ void EngineHost::Serve(EngineEvent event) {
 void EngineHost::Exchange() {
   fresh_ = false;
   const absl::Status status = runner_.Run(side_.kind(), side_.autoreset_mode());
-  if (frames_ != nullptr) {
-    const StepArrays& arrays = side_.arrays();
-    frames_->Count(
-        {.stepped = side_.kind() == ExchangeKind::kStep,
-         .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
-         .resets = arrays.resets,
-         .rewards = arrays.rewards,
-         .dones = arrays.dones});
-  }
   if (status.ok()) {
+    CountForFrames();  // first: then the arrays are the client's
     side_.Publish();
     if (!last_failure_.ok()) last_failure_ = absl::OkStatus();
   } else {
@@ -191,6 +183,17 @@ void EngineHost::Exchange() {
   }
   // Beside the client's own work, which has its results.
   ServeFrames();
+}
+
+void EngineHost::CountForFrames() {
+  if (frames_ == nullptr) return;
+  const StepArrays& arrays = side_.arrays();
+  frames_->Count(
+      {.stepped = side_.kind() == ExchangeKind::kStep,
+       .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
+       .resets = arrays.resets,
+       .rewards = arrays.rewards,
+       .dones = arrays.dones});
 }
 
 void EngineHost::ServeFrames() {

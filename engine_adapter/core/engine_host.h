@@ -88,6 +88,7 @@ class EngineHost {
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   void Serve(EngineEvent event);
   void Exchange();
+  void CountForFrames();
   void ServeFrames();
   void Log(absl::string_view line) const;
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine_adapter/core/blocked_signals.h"
+#include "transport/base/blocked_signals.h"
 
 namespace tandem {
 

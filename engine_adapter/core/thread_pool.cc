@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/blocked_signals.h"
+#include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/wait/relax.h"
 

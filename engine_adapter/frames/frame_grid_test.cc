@@ -8,7 +8,6 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "transport/base/picture_grid.h"
 
 namespace tandem {
 namespace {
@@ -16,20 +15,6 @@ namespace {
 FrameOptions Pictures(uint32_t count, uint32_t width = 3, uint32_t height = 2) {
   return {
       .width = width, .height = height, .envs = std::vector<uint32_t>(count)};
-}
-
-TEST(FrameGrid, IsAsSquareAsItCanBe) {
-  const auto sides = [](uint32_t count) {
-    const PictureGrid grid = PictureGrid::Of(count);
-    return std::pair(grid.rows, grid.columns);
-  };
-  EXPECT_EQ(sides(1), std::pair(1U, 1U));
-  EXPECT_EQ(sides(2), std::pair(2U, 1U));
-  EXPECT_EQ(sides(3), std::pair(2U, 2U));
-  EXPECT_EQ(sides(4), std::pair(2U, 2U));
-  EXPECT_EQ(sides(5), std::pair(3U, 2U));
-  EXPECT_EQ(sides(7), std::pair(3U, 3U));
-  EXPECT_EQ(sides(64), std::pair(8U, 8U));
 }
 
 // A frame of pictures filled with their number, from 1; what no picture covers

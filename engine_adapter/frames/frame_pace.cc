@@ -13,7 +13,7 @@ namespace {
 // In line for more than this part of its work: cores are contended for.
 constexpr int64_t kContendedPart = 8;
 // Of a contended core's time, one part is a frame's and the others are not.
-constexpr int64_t kRestParts = 15;
+constexpr int64_t kRestParts = 7;
 // The longest rest: who looks sees that the engine lives.
 constexpr int64_t kMaxRestNs = 1'000'000'000;
 
@@ -23,7 +23,7 @@ FramePace::FramePace(double hz)
     : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0) {}
 
 void FramePace::Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns) {
-  due_ns_ = std::max(due_ns_ + period_ns_, begin_ns);
+  due_ns_ = std::clamp(due_ns_ + period_ns_, begin_ns, begin_ns + period_ns_);
   const int64_t work_ns = end_ns - begin_ns - waited_ns;
   if (waited_ns > work_ns / kContendedPart) {
     due_ns_ =

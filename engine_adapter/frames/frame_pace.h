@@ -22,7 +22,7 @@ namespace tandem {
 
 // A frame that stood in line took its core from somebody, and in an engine's
 // lock-step a step waits for its slowest thread: then frames are rare, and take
-// a sixteenth of one core. A nice value alone isn't enough: while a render
+// an eighth of one core. A nice value alone isn't enough: while a render
 // thread fills a core, however idle its class, Linux moves no second stepping
 // thread there until the next tick, milliseconds later.
 class FramePace {
@@ -35,7 +35,8 @@ class FramePace {
   int64_t period_ns() const { return period_ns_; }
 
   // A frame was drawn from `begin_ns` to `end_ns`, and stood in line for
-  // `waited_ns` of that. Late frames are not made up for.
+  // `waited_ns` of that. Late frames are not made up for; those that a client
+  // asked for, at whatever rate, put off the next one by a period at most.
   void Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns);
 
  private:

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/core/blocked_signals.h"
 #include "engine_adapter/frames/frame_pace.h"
+#include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 

@@ -23,6 +23,9 @@
 
 namespace tandem {
 
+// The name of a stand-alone segment in shared memory, before its run id.
+inline constexpr char kFlanSegmentPrefix[] = "mosaic.fastlane.";
+
 inline constexpr char kFlanMagic[4] = {'F', 'L', 'A', 'N'};
 inline constexpr uint32_t kFlanVersion = 1;
 

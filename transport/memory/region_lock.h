@@ -18,8 +18,9 @@
 
 namespace tandem {
 
-// Move-only. Safe to ask from one thread at a time. In a forked child every
-// call answers false and destruction closes nothing.
+// Move-only. Any threads may ask HeldByOther and IsOurs at a time, while none
+// calls anything else. In a forked child every call answers false and
+// destruction closes nothing.
 class RegionLock {
  public:
   // Opens the file of `fd` once more. kSystemCallFailed where /proc is missing.
@@ -38,16 +39,17 @@ class RegionLock {
   bool TryShare(int64_t byte);
 
   // Whether another open file description, in whatever process, holds or shares
-  // it.
-  // One system call of 1 to 2 us; does not block.
+  // it. One system call of 1 to 2 us; does not block.
   bool HeldByOther(int64_t byte) const;
+
+  // False in a forked child, and once moved from.
+  bool IsOurs() const;
 
   // Unlocks everything. Safe twice.
   void Release();
 
  private:
   explicit RegionLock(int fd);
-  bool IsOurs() const;
 
   int fd_;            // from OpenGuarded, or -1
   uint32_t born_in_;  // ForkCount() of the owner

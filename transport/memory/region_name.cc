@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "schema/layout/flan.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -61,7 +62,9 @@ std::string SpareLinkPath(absl::string_view name) {
 std::string NameOfSpareLink(absl::string_view file_name) {
   if (!absl::ConsumePrefix(&file_name, ".") ||
       !absl::ConsumeSuffix(&file_name, ".tandem") ||
-      !CheckRegionName(file_name).ok()) {
+      // Run ids have characters that a region's name has not.
+      !(CheckRegionName(file_name).ok() ||
+        absl::StartsWith(file_name, kFlanSegmentPrefix))) {
     return "";
   }
   return std::string(file_name);

@@ -32,7 +32,8 @@ std::string RegionPath(absl::string_view name);
 // unlinked, and by which dead regions are found. No legal name leads to it.
 std::string SpareLinkPath(absl::string_view name);
 
-// The name that a file in kSharedMemoryDir is the spare link of, else "".
+// The name, of a region or of a segment of frames, that a file in
+// kSharedMemoryDir is the spare link of; else "".
 std::string NameOfSpareLink(absl::string_view file_name);
 
 }  // namespace tandem

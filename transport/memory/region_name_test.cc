@@ -44,8 +44,10 @@ TEST(RegionName, ASpareLinkLeadsBackToItsName) {
   EXPECT_EQ(SpareLinkPath("demo"), "/dev/shm/.demo.tandem");
   EXPECT_EQ(NameOfSpareLink(".demo.tandem"), "demo");
   EXPECT_EQ(NameOfSpareLink(".a.b.tandem"), "a.b");
+  EXPECT_EQ(NameOfSpareLink(".mosaic.fastlane.a b.tandem"),
+            "mosaic.fastlane.a b");
   for (const char* other : {"demo", ".demo", "demo.tandem", ".tandem",
-                            "..tandem", "..x.tandem", ""}) {
+                            "..tandem", "..x.tandem", ".a b.tandem", ""}) {
     EXPECT_EQ(NameOfSpareLink(other), "") << other;
   }
 }

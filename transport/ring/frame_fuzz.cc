@@ -49,7 +49,7 @@ void RequireTwin(const Frame& frame, const Twin& twin) {
 void Read(FrameReader& reader, bool next, bool lying, const Twin& twin,
           uint64_t* delivered) {
   Frame frame;
-  const Found found = next ? reader.Next(&frame) : reader.Latest(&frame);
+  const Found found = next ? reader.Next(&frame) : reader.Newest(&frame);
   if (found == Found::kFrame) {
     Require(frame.pixels.size() == reader.geometry().FrameBytes(),
             "pixels of another size");
@@ -63,13 +63,12 @@ void Read(FrameReader& reader, bool next, bool lying, const Twin& twin,
   if (found == Found::kFrame) {
     Require(!overwritten, "a frame that was half overwritten");
     Require(!next || twin.number > *delivered, "a frame twice");
-    Require(next || !twin.invalidated, "a frame of a writer that has left");
     RequireTwin(frame, twin);
     if (next) *delivered = twin.number;
     return;
   }
   Require(found != Found::kBroken, "an honest ring is called broken");
-  Require((found == Found::kInvalidated) == twin.invalidated,
+  Require((found == Found::kInvalidated) == (next && twin.invalidated),
           "the writer's end was missed or made up");
   Require(twin.number == 0 || overwritten ||
               (next && *delivered == twin.number) ||

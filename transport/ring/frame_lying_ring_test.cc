@@ -71,8 +71,7 @@ class LyingRing : public testing::TestWithParam<FrameGeometry> {
   // Reads by all calls; what is delivered is of the size that it should be.
   void Read(FrameReader& reader) {
     Frame frame;
-    for (const Found found :
-         {reader.Latest(&frame), reader.Next(&frame), reader.Newest(&frame)}) {
+    for (const Found found : {reader.Next(&frame), reader.Newest(&frame)}) {
       if (found != Found::kFrame) continue;
       ASSERT_EQ(frame.pixels.size(), reader.geometry().FrameBytes());
       ASSERT_LE(frame.frame_len, frame.pixels.size());

@@ -207,8 +207,4 @@ FrameReader::Found FrameReader::Next(Frame* into) {
   return NextTo(into->pixels, into);
 }
 
-FrameReader::Found FrameReader::Latest(Frame* into) {
-  return Invalidated() ? Found::kInvalidated : Newest(into);
-}
-
 }  // namespace tandem

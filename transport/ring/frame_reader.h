@@ -74,16 +74,12 @@ class FrameReader {
       kBroken,       // what the ring says cannot be; attach anew
   };
 
-  // The newest whole frame, again and again; kInvalidated as soon as the writer
-  // has left. Unless kFrame, what is in `into` is of no use.
-  Found Latest(Frame* into);
-
-  // The newest whole frame, each once; kInvalidated once the last was
-  // delivered.
+  // The newest whole frame, each once; kInvalidated once the writer's last was
+  // delivered. Unless kFrame, what is in `into` is of no use.
   Found Next(Frame* into);
 
-  // As Latest, also after the writer has left: its last frame. Never
-  // kInvalidated.
+  // The newest whole frame, again and again, also after the writer has left:
+  // never kInvalidated.
   Found Newest(Frame* into);
 
   // As Newest and Next, with the pixels (or what of them there is room for) to

@@ -47,7 +47,7 @@ TEST(FrameRing, ANewOneIsAttachableAndEmpty) {
   FrameReader reader = ring.Reader();
   EXPECT_EQ(reader.geometry(), kSmall);
   Frame frame;
-  EXPECT_EQ(reader.Latest(&frame), Found::kNothing);
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
   EXPECT_EQ(reader.Next(&frame), Found::kNothing);
   EXPECT_EQ(reader.Head(), 0u);
   EXPECT_EQ(reader.Metrics(), FrameMetrics());
@@ -79,7 +79,7 @@ TEST(FrameRing, DeliversWhatWasPublished) {
   }
 }
 
-TEST(FrameRing, LatestRepeatsTheNewestAndNextDeliversEachOnce) {
+TEST(FrameRing, NewestRepeatsAndNextDeliversEachOnce) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
@@ -87,13 +87,13 @@ TEST(FrameRing, LatestRepeatsTheNewestAndNextDeliversEachOnce) {
   PublishNext(writer);
   Frame frame;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+    ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
     ExpectFrame(frame, 2);
   }
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
   ExpectFrame(frame, 2);
   EXPECT_EQ(reader.Next(&frame), Found::kNothing);
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   ExpectFrame(frame, 2);
 }
 
@@ -142,7 +142,7 @@ TEST(FrameRing, AFrameThatIsBeingOverwrittenIsNotDelivered) {
   PublishNext(writer);
   writer.Loan();
   Frame frame;
-  EXPECT_EQ(reader.Latest(&frame), Found::kNothing);
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
 }
 
 TEST(FrameRing, AnEarlierFrameStaysReadableWhileTheNextIsWritten) {
@@ -154,7 +154,7 @@ TEST(FrameRing, AnEarlierFrameStaysReadableWhileTheNextIsWritten) {
   PublishNext(writer);
   FillFrame(99, writer.Loan());
   Frame frame;
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   ExpectFrame(frame, 1);
 }
 
@@ -166,7 +166,7 @@ TEST(FrameRing, AShortFrameKeepsItsLengthAndIsPaddedWithZeroes) {
   const std::vector<std::byte> shorter(7, std::byte{9});
   ASSERT_EQ(writer.Publish(shorter, {}, "behind it"), 2u);
   Frame frame;
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   EXPECT_EQ(frame.frame_len, 7u);
   ASSERT_EQ(frame.pixels.size(), kSmall.FrameBytes());
   for (size_t at = 0; at < frame.pixels.size(); ++at) {
@@ -185,7 +185,7 @@ TEST(FrameRing, TooLongAFrameIsRefusedAndTooMuchMetadataCutOff) {
   const std::string text(100, 'x');
   ASSERT_EQ(writer.Publish({}, {}, text), 1u);
   Frame frame;
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   EXPECT_EQ(frame.frame_len, 0u);
   EXPECT_EQ(frame.metadata, text.substr(0, kSmall.metadata_bytes));
 }
@@ -198,7 +198,6 @@ TEST(FrameRing, AfterTheWritersEndTheLastFrameIsDeliveredOnceByNext) {
   writer.Invalidate();
   EXPECT_TRUE(reader.Invalidated());
   Frame frame;
-  EXPECT_EQ(reader.Latest(&frame), Found::kInvalidated);
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
   ExpectFrame(frame, 1);
   EXPECT_EQ(reader.Next(&frame), Found::kInvalidated);
@@ -215,11 +214,11 @@ TEST(FrameRing, AForeignHeadThatIsZeroForAnInstantIsNoNews) {
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
   for (const uint64_t torn : {0u, 4u}) {
     ring.header()->head.store(torn, std::memory_order_relaxed);
-    EXPECT_EQ(reader.Latest(&frame), Found::kNothing);
+    EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
     EXPECT_EQ(reader.Next(&frame), Found::kNothing);
   }
   ring.header()->head.store(6, std::memory_order_relaxed);
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   ExpectFrame(frame, 6);
   EXPECT_EQ(reader.Next(&frame), Found::kNothing);
 }
@@ -247,11 +246,11 @@ TEST(FrameRing, AHeaderThatStaysWrongIsBrokenAndOneThatHealsIsNot) {
   const FlanHeader good = *ring.header();
   ring.header()->width = 1;
   Frame frame;
-  EXPECT_EQ(reader.Latest(&frame), Found::kNothing);
-  EXPECT_EQ(impatient.Latest(&frame), Found::kBroken);
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
+  EXPECT_EQ(impatient.Newest(&frame), Found::kBroken);
   ring.header()->width = good.width;
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
-  ASSERT_EQ(impatient.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ASSERT_EQ(impatient.Newest(&frame), Found::kFrame);
   ExpectFrame(frame, 1);
 }
 
@@ -274,11 +273,11 @@ TEST(FrameRing, LengthsThatCannotBeAreBroken) {
         {45, 0xFFFFFFFF}}) {
     set(offsetof(FlanSlot, frame_len), frame_len);
     set(offsetof(FlanSlot, metadata_len), metadata_len);
-    EXPECT_EQ(reader.Latest(&frame), Found::kBroken);
+    EXPECT_EQ(reader.Newest(&frame), Found::kBroken);
   }
   set(offsetof(FlanSlot, frame_len), 0);
   set(offsetof(FlanSlot, metadata_len), 77);
-  ASSERT_EQ(reader.Latest(&frame), Found::kFrame);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   EXPECT_EQ(frame.metadata.size(), 77u);
 }
 

@@ -44,7 +44,7 @@ absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
                      " bytes without NUL, found ", run_id.size(), " ('",
                      absl::CHexEscape(run_id.substr(0, kLongest)), "')"));
   }
-  std::string name = absl::StrCat(kFrameSegmentPrefix, run_id);
+  std::string name = absl::StrCat(kFlanSegmentPrefix, run_id);
   std::ranges::replace(name, '/', '_');
   return name;
 }
@@ -125,13 +125,9 @@ bool OwnedFrameSegment::HasReader() {
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
-  const absl::StatusOr<std::string> name = FrameSegmentName(run_id);
-  if (!name.ok()) return name.status();
-  return OpenSegmentNamed(*name);
-}
-
-absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegmentNamed(
-    absl::string_view name) {
+  const absl::StatusOr<std::string> segment = FrameSegmentName(run_id);
+  if (!segment.ok()) return segment.status();
+  const std::string& name = *segment;
   const std::string path = RegionPath(name);
   // O_NONBLOCK: somebody may have put a FIFO there.
   const UniqueFd fd(
@@ -219,7 +215,7 @@ AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
       reader_(std::move(reader)) {}
 
 AttachedFrames::Writer AttachedFrames::writer() const {
-  if (!writer_keeps_lock_) return Writer::kUnknown;
+  if (!writer_keeps_lock_ || !lock_.IsOurs()) return Writer::kUnknown;
   return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
                                                 : Writer::kGone;
 }

@@ -33,11 +33,9 @@
 
 namespace tandem {
 
-inline constexpr absl::string_view kFrameSegmentPrefix = "mosaic.fastlane.";
-
-// The name in shared memory of a run's segment: the prefix and the run id,
-// whose
-// "/" become "_". kInvalidArgument: empty, with a NUL, or too long for a name.
+// The name in shared memory of a run's segment: kFlanSegmentPrefix and the run
+// id, whose "/" become "_". kInvalidArgument: empty, with a NUL, or too long
+// for a name.
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id);
 
 // Move-only. In a forked child it writes nothing, but it is the caller who may
@@ -84,7 +82,7 @@ class OwnedFrameSegment {
 };
 
 // A reader's hold on a segment or on a region's ring. Move-only. In a forked
-// child the lock is gone and writer() knows nothing; the frames still come.
+// child the lock is gone and writer() is kUnknown; the frames still come.
 class AttachedFrames {
  public:
   // Maps the segment for reading and shares the readers' lock. Makes system
@@ -93,9 +91,6 @@ class AttachedFrames {
   //   kLayoutMismatch  it is no ring that this version can read
   //   kAccessDenied    it belongs to another user, who is named
   static absl::StatusOr<AttachedFrames> OpenSegment(absl::string_view run_id);
-  // Likewise, by its name in shared memory.
-  static absl::StatusOr<AttachedFrames> OpenSegmentNamed(
-      absl::string_view name);
 
   // Maps a live engine's region for reading. Errors: FindRegion's, and
   // kUnsupported: the engine makes no frames.
@@ -104,7 +99,8 @@ class AttachedFrames {
 
   FrameReader& reader() { return reader_; }
 
-  // kUnknown: a foreign writer, which holds no lock.
+  // kUnknown: a foreign writer, which holds no lock; or asked in a forked
+  // child.
   enum class Writer { kAlive, kGone, kUnknown };
   // By the writer's lock (in a region the engine's). One system call.
   Writer writer() const;

@@ -5,7 +5,7 @@
 // Ownership: a view of the ring; writer and reader make one for each frame.
 // A slot, and with it its seq, lies wherever slot_size puts it.
 //
-//   FrameSlot slot = FrameSlot::Of(ring, geometry, 7);
+//   const auto slot = FrameSlot<std::byte>::Of(ring, geometry, 7);
 //   slot.StoreSeq(FlanSeqWriting(7));
 
 #ifndef TANDEM_TRANSPORT_RING_FRAME_SLOT_H_

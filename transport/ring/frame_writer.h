@@ -5,8 +5,8 @@
 // Ownership: the ring's memory is the caller's and outlives the writer. A ring
 // has one writer, ever: it does not read back what readers could have changed.
 //
-//   absl::StatusOr<FrameWriter> writer =
-//       FrameWriter::Create(ring, {.width = 640, .height = 480});
+//   absl::StatusOr<FrameWriter> writer = FrameWriter::Create(
+//       ring, {.width = 640, .height = 480, .metadata_bytes = 256});
 //   RenderInto(writer->Loan());
 //   uint64_t head = writer->Commit(metrics, R"({"step": 12})");
 //

@@ -2,8 +2,9 @@
 //
 // Data flow: client's actions -> Next() says kExchange -> the caller resets and
 // steps -> Publish() -> the client's recv returns.
-// Ownership: one thread of the engine process calls; RequestStop may come from
-// any thread or a signal handler. docs/protocol.md is the specification.
+// Ownership: one thread of the engine process calls, but for what says that any
+// thread may; RequestStop may also come from a signal handler. docs/protocol.md
+// is the specification.
 //
 //   absl::StatusOr<EngineSide> side = EngineSide::Create("demo", spec, {});
 //   ... write first observations to side->arrays() ...

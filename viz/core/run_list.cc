@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "schema/layout/flan.h"
@@ -81,7 +82,7 @@ std::optional<RunEntry> ReadSegment(const std::string& name,
   if (!fd.valid()) return std::nullopt;
   RunEntry entry;
   entry.kind = RunEntry::Kind::kSegment;
-  entry.run = std::string(absl::StripPrefix(name, kFrameSegmentPrefix));
+  entry.run = std::string(absl::StripPrefix(name, kFlanSegmentPrefix));
   ReadRing(fd.get(), 0, static_cast<uint64_t>(about.st_size), &entry);
   *counter = entry.frames;
   return entry;
@@ -128,8 +129,7 @@ const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
     const std::string name = file->d_name;
     uint64_t counter = 0;
     std::optional<RunEntry> entry;
-    if (absl::string_view(name).substr(0, kFrameSegmentPrefix.size()) ==
-        kFrameSegmentPrefix) {
+    if (absl::StartsWith(name, kFlanSegmentPrefix)) {
       entry = ReadSegment(name, &counter);
     } else if (CheckRegionName(name).ok()) {
       entry = ReadRegion(name, &counter);

@@ -67,8 +67,14 @@ struct EglContext::Library {
     return *function != nullptr;
   }
 
-  // Never destroyed, as the library is never unloaded.
-  static absl::StatusOr<const Library*> Load() {
+  // The same for every thread of the process, for good.
+  static const absl::StatusOr<Library>& Load() {
+    // Never destroyed: a thread may draw while the process exits.
+    static const auto& library = *new absl::StatusOr<Library>(Open());
+    return library;
+  }
+
+  static absl::StatusOr<Library> Open() {
     // Global: libmujoco looks for eglGetProcAddress among the process's
     // symbols.
     void* const library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -76,7 +82,7 @@ struct EglContext::Library {
       // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is thread-local
       return Lacking(absl::StrCat("no libEGL (", dlerror(), ")"));
     }
-    static Library& egl = *new Library;
+    Library egl;
     if (!Find(library, "eglGetProcAddress", &egl.GetProcAddress) ||
         !Find(library, "eglGetDisplay", &egl.GetDisplay) ||
         !Find(library, "eglInitialize", &egl.Initialize) ||
@@ -94,7 +100,7 @@ struct EglContext::Library {
         egl.GetProcAddress("eglGetPlatformDisplayEXT"));
     egl.QueryDevices = reinterpret_cast<decltype(egl.QueryDevices)>(
         egl.GetProcAddress("eglQueryDevicesEXT"));
-    return &egl;
+    return egl;
   }
 
   std::vector<Display> Displays() const {
@@ -158,13 +164,13 @@ struct EglContext::Library {
 };
 
 absl::StatusOr<std::unique_ptr<EglContext>> EglContext::Create() {
-  absl::StatusOr<const Library*> egl = Library::Load();
+  const absl::StatusOr<Library>& egl = Library::Load();
   if (!egl.ok()) return egl.status();
   std::string error = "no display or device";
-  for (const Display display : (*egl)->Displays()) {
-    const Context context = (*egl)->MakeContext(display, &error);
+  for (const Display display : egl->Displays()) {
+    const Context context = egl->MakeContext(display, &error);
     if (context == nullptr) continue;
-    return std::unique_ptr<EglContext>(new EglContext(**egl, display, context));
+    return std::unique_ptr<EglContext>(new EglContext(*egl, display, context));
   }
   return Lacking(absl::StrCat("a libEGL without a driver: ", error));
 }

@@ -8,8 +8,8 @@
 //     worker = std::thread(...);
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_BLOCKED_SIGNALS_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_BLOCKED_SIGNALS_H_
+#ifndef TANDEM_TRANSPORT_BASE_BLOCKED_SIGNALS_H_
+#define TANDEM_TRANSPORT_BASE_BLOCKED_SIGNALS_H_
 
 #include <signal.h>
 
@@ -34,4 +34,4 @@ class BlockedSignals {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_BLOCKED_SIGNALS_H_
+#endif  // TANDEM_TRANSPORT_BASE_BLOCKED_SIGNALS_H_
