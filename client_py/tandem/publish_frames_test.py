@@ -207,18 +207,52 @@ def test_a_reset_mask_ends_only_its_episodes(run_id: str, clock: Clock) -> None:
     envs.close()
 
 
-def test_the_wrapped_environment_is_the_same_otherwise(run_id: str) -> None:
-    """Results, spaces and attributes come through."""
-    plain = gymnasium.wrappers.TimeLimit(Counting(), 3)
-    env = tandem.publish_frames(gymnasium.wrappers.TimeLimit(Counting(), 3), run_id)
+@pytest.fixture
+def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps Gymnasium's pygame, which draws into memory, from looking for one."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+
+@pytest.mark.usefixtures("no_display")
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+def test_the_wrapped_environment_is_the_same_otherwise(task: str, run_id: str, clock: Clock) -> None:
+    """Results, spaces, attributes and pictures come through; what is published is what Gymnasium draws."""
+    plain = gymnasium.make(task, render_mode="rgb_array")
+    env = tandem.publish_frames(gymnasium.make(task, render_mode="rgb_array"), run_id)
     assert env.observation_space == plain.observation_space and env.render_mode == "rgb_array"
     assert np.array_equal(plain.reset(seed=3)[0], env.reset(seed=3)[0])
-    for action in (0, 1, 1):
+    plain.action_space.seed(3)
+    pictures = []
+    for _ in range(8):
+        clock.now += 1
+        action = plain.action_space.sample()
         for mine, theirs in zip(env.step(action)[:4], plain.step(action)[:4], strict=True):
             assert np.array_equal(mine, theirs)
-    assert (env.render() == 3).all()
-    assert isinstance(env.unwrapped, Counting)
+        pictures.append(np.asarray(plain.render()))
+        assert np.array_equal(env.render(), pictures[-1])
+        assert np.array_equal(newest(run_id).view, pictures[-1])
+    assert (pictures[-1] != pictures[0]).any()
+    assert type(env.unwrapped) is type(plain.unwrapped)
     env.close()
+    plain.close()
+
+
+@pytest.mark.usefixtures("no_display")
+@pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
+def test_what_gymnasiums_vectors_draw_is_published(mode: str, run_id: str, clock: Clock) -> None:
+    """The first four, tiled."""
+    inner = gymnasium.make_vec("CartPole-v1", 5, vectorization_mode=mode, render_mode="rgb_array")
+    envs = tandem.publish_frames(inner, run_id)
+    envs.reset(seed=3)
+    for _ in range(3):
+        clock.now += 1
+        envs.step(np.ones(5, np.int64))
+        frame = newest(run_id).view
+        pictures: Any = inner.render()
+        assert frame.shape == (800, 1200, 3)
+        assert np.array_equal(frame, tandem.tile_frames(list(pictures[:4])))
+        assert (pictures[0] != pictures[1]).any()
+    envs.close()
 
 
 @pytest.mark.parametrize(

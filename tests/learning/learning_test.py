@@ -8,7 +8,8 @@ import pytest
 
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
 from tests.learning import learning
-from tests.learning.report import Comparison, Training
+from tests.learning.report import Comparison, VectorTraining
+from tests.learning.trainings import Training
 from tools.testing import pytest_main
 
 # Returns rise by seed and step; Tandem's are higher by what the file `ahead` says, and it takes half the time. A file
@@ -84,7 +85,7 @@ def test_mean_outside_the_range_is_refused(trainer: Path, capsys: pytest.Capture
 
 def test_time_is_that_of_all_seeds_together() -> None:
     """Ratios are taken seed by seed."""
-    one, two, four = (Training(secs, 1.0, ((10, 1.0, secs),)) for secs in (1.0, 2.0, 4.0))
+    one, two, four = (VectorTraining(secs, ((10, 1.0, secs),), 1.0) for secs in (1.0, 2.0, 4.0))
     comparison = Comparison("script", [0, 1], {"tandem": [one, four], "sync": [two, two]})
     assert comparison.within and not comparison.faster
     assert comparison.ratios == [2.0, 0.5]
@@ -134,13 +135,13 @@ def test_ctrl_c_keeps_what_is_finished(trainer: Path) -> None:
 
 def test_curve_is_the_mean_of_the_last_episodes() -> None:
     """Fewer at its beginning; in straight lines between them."""
-    training = Training(20.0, 1.0, tuple((10 * n, float(n), 0.1 * n) for n in range(1, 101)))
+    training = Training(20.0, tuple((10 * n, float(n), 0.1 * n) for n in range(1, 101)))
     returns, seconds = training.curve(np.array([10.0, 25.0, 1000.0]))
     assert returns.tolist() == pytest.approx([1.0, 1.75, 84.5])
     assert seconds.tolist() == pytest.approx([0.1, 0.25, 10.0])
     assert training.final_return == 84.5
 
-    together = Training(20.0, 1.0, ((10, 1.0, 2.0), (10, 3.0, 2.0), (20, 5.0, 4.0)))
+    together = Training(20.0, ((10, 1.0, 2.0), (10, 3.0, 2.0), (20, 5.0, 4.0)))
     assert together.curve(np.array([10.0, 20.0]))[0].tolist() == [2.0, 3.0]
 
 

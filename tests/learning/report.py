@@ -1,80 +1,29 @@
-"""What a training left behind, and the table and picture of many."""
+"""The table and picture of many trainings, by Tandem's vectorisation and Gymnasium's."""
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tests.learning.table import lay_out, spread
+from tests.learning.trainings import LAST_EPISODES, Training
 
 VECTORS = ("tandem", "sync")
 LABELS = {"tandem": "Tandem", "sync": "Gymnasium's own, in one process"}
-_LAST_EPISODES = 32  # make a return, here and in the training scripts
 _COLOURS = {"tandem": "#1b6ca8", "sync": "#d1731f"}
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Training:
-    """A finished training.
+class VectorTraining(Training):
+    """A finished training by one of the two vectorisations.
 
     Attributes:
-      wall_secs: How long it took, without starting Python.
-      env_secs: Of that, within the environments and their wrappers.
-      episodes: For each episode, in order: steps of all environments at its end, its return, seconds at its end.
+      env_secs: Of `wall_secs`, within the environments and their wrappers.
     """
 
-    wall_secs: float
     env_secs: float
-    episodes: tuple[tuple[int, float, float], ...]
-
-    @staticmethod
-    def read(path: Path) -> "Training | None":
-        """Reads what a training script wrote.
-
-        Args:
-          path: The file.
-
-        Returns:
-          The training; None if there is none, or it was interrupted.
-        """
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):  # the latter: empty until the training has ended
-            return None
-        if not found["finished"]:
-            return None
-        return Training(found["wall_secs"], found["env_secs"], tuple(tuple(episode) for episode in found["episodes"]))
-
-    @property
-    def returns(self) -> tuple[tuple[int, float], ...]:
-        """Steps and return of each episode: what does not depend on how fast the machine was."""
-        return tuple((steps, value) for steps, value, _ in self.episodes)
-
-    @property
-    def final_return(self) -> float:
-        """Mean of the last episodes."""
-        return statistics.fmean(value for _, value in self.returns[-_LAST_EPISODES:])
-
-    def curve(self, steps: Array) -> tuple[Array, Array]:
-        """Smooths the returns.
-
-        Args:
-          steps: float64[n], where to look; not before the first episode's end.
-
-        Returns:
-          float64[n], the mean return of the last episodes until then; float64[n], seconds until then. Both in straight
-          lines from one episode's end to the next.
-        """
-        at, values, seconds = np.array(self.episodes).T
-        sums = np.concatenate([[0], np.cumsum(values)])
-        ends = np.flatnonzero(np.diff(at, append=np.inf)) + 1  # of episodes that end together, the last counts
-        starts = np.maximum(ends - _LAST_EPISODES, 0)
-        means = (sums[ends] - sums[starts]) / (ends - starts)
-        return np.interp(steps, at[ends - 1], means), np.interp(steps, at[ends - 1], seconds[ends - 1])
 
 
 @dataclass(frozen=True)
@@ -89,7 +38,7 @@ class Comparison:
 
     script: str
     seeds: Sequence[int]
-    trainings: Mapping[str, Sequence[Training]]
+    trainings: Mapping[str, Sequence[VectorTraining]]
 
     def mean(self, vector: str) -> float:
         """Mean of the final returns."""
@@ -128,13 +77,13 @@ class Comparison:
     def verdict(self) -> str:
         """Says in words what was found."""
         least, greatest = self.sync_range
-        ratio, yes_no = sorted(self.ratios), {True: "yes", False: "NO"}
+        yes_no = {True: "yes", False: "NO"}
         return (
             f"{self.script}\n"
             f"  Tandem's mean {self.mean('tandem'):.1f} within the others' range {least:.1f} .. {greatest:.1f}: "
             f"{yes_no[self.within]}\n"
-            f"  in less wall time: {yes_no[self.faster]}; the others took {statistics.median(ratio):.2f} "
-            f"({ratio[0]:.2f} .. {ratio[-1]:.2f}) times as long\n"
+            f"  in less wall time: {yes_no[self.faster]}; the others took "
+            f"{spread(self.ratios, 2)} times as long\n"
             f"  curves that are equal, digit for digit: {self.equal_curves} of {len(self.seeds)}"
         )
 
@@ -161,25 +110,11 @@ def table(comparisons: Sequence[Comparison]) -> str:
                     LABELS[vector],
                     *(f"{training.final_return:.1f}" for training in trainings),
                     f"{comparison.mean(vector):.1f}",
-                    _spread([training.wall_secs for training in trainings]),
-                    _spread([training.env_secs for training in trainings]),
+                    spread([training.wall_secs for training in trainings]),
+                    spread([training.env_secs for training in trainings]),
                 ]
             )
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    cells.insert(1, ["-" * width if i < 2 else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
-    return "\n".join(
-        "| "
-        + " | ".join(
-            text.ljust(width) if i < 2 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        )
-        + " |"
-        for line in cells
-    )
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.1f} ({min(values):.1f} .. {max(values):.1f})"
+    return lay_out(cells, words=2)
 
 
 def draw(path: Path, title: str, comparisons: Sequence[Comparison]) -> None:
@@ -216,7 +151,7 @@ def draw(path: Path, title: str, comparisons: Sequence[Comparison]) -> None:
         for panel in (over_steps, over_time):
             panel.grid(alpha=0.3)
     for panel in panels[:, 0]:
-        panel.set_ylabel(f"return, mean of {_LAST_EPISODES} episodes")
+        panel.set_ylabel(f"return, mean of {LAST_EPISODES} episodes")
     panels[0, 0].legend(loc="upper left")
     figure.suptitle(f"{title}; mean and range of {len(comparisons[0].seeds)} seeds")
     figure.savefig(path, dpi=120)

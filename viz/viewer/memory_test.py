@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.testing import pytest_main
+from viz.testing.virtual_display import virtual_display
 
 _SECONDS = float(os.environ.get("SECONDS", "600"))
 _WARM_UP_SECONDS = min(30.0, _SECONDS / 4)
@@ -34,35 +35,26 @@ def test_memory_is_flat(capsys: pytest.CaptureFixture[str]) -> None:
     """Its resident memory, once warm, grows by less than the bound."""
     runs = [f"memory-{uuid.uuid4().hex}" for _ in range(2)]
     writers = [subprocess.Popen([_PUBLISH, run, "segment", "640", "480", "3", "60"]) for run in runs]
-    read_end, write_end = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"],
-        pass_fds=[write_end],
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(write_end)
-    with os.fdopen(read_end) as ready:
-        display = ready.readline().strip()
-    environment = {**os.environ, "DISPLAY": f":{display}"}
-    viewer = subprocess.Popen([_VIEWER, *(f"--run={run}" for run in runs)], env=environment)
-    try:
-        time.sleep(_WARM_UP_SECONDS)
-        warm, cpu, begin = _resident_kib(viewer.pid), _cpu_secs(viewer.pid), time.monotonic()
-        most = warm
-        while time.monotonic() - begin < _SECONDS - _WARM_UP_SECONDS:
-            time.sleep(1)
-            assert viewer.poll() is None
-            most = max(most, _resident_kib(viewer.pid))
-        share = (_cpu_secs(viewer.pid) - cpu) / (time.monotonic() - begin)
-        with capsys.disabled():
-            print(f"\nwarm {warm} KiB, at most {most} KiB in {_SECONDS:g} s; {share:.0%} of a core")
-        assert most - warm < _BOUND_KIB
-    finally:
-        viewer.terminate()
-        assert viewer.wait(60) == 0
-        for process in (*writers, server):
-            process.terminate()
-            process.wait(60)
+    with virtual_display() as display:
+        viewer = subprocess.Popen([_VIEWER, *(f"--run={run}" for run in runs)], env={**os.environ, "DISPLAY": display})
+        try:
+            time.sleep(_WARM_UP_SECONDS)
+            warm, cpu, begin = _resident_kib(viewer.pid), _cpu_secs(viewer.pid), time.monotonic()
+            most = warm
+            while time.monotonic() - begin < _SECONDS - _WARM_UP_SECONDS:
+                time.sleep(1)
+                assert viewer.poll() is None
+                most = max(most, _resident_kib(viewer.pid))
+            share = (_cpu_secs(viewer.pid) - cpu) / (time.monotonic() - begin)
+            with capsys.disabled():
+                print(f"\nwarm {warm} KiB, at most {most} KiB in {_SECONDS:g} s; {share:.0%} of a core")
+            assert most - warm < _BOUND_KIB
+        finally:
+            viewer.terminate()
+            assert viewer.wait(60) == 0
+            for writer in writers:
+                writer.terminate()
+                writer.wait(60)
 
 
 if __name__ == "__main__":

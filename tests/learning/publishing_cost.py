@@ -1,0 +1,190 @@
+"""Trains CartPole-v1 by Stable-Baselines3's PPO with and without publishing its frames, and says what that costs.
+
+Each seed is trained three times, each time by a process of its own, one after the other, in an order that rotates:
+plain; wrapped by tandem.publish_frames with its defaults, and nobody looks; and the same, watched by the viewer. Only
+`learn` is measured. See docs/examples.md.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from signal import SIGTERM
+
+from tests.learning import trainings
+from tests.learning.published_cartpole import CONDITIONS
+from tests.learning.table import lay_out, spread
+from tests.learning.trainings import Job, Training
+from viz.testing.virtual_display import virtual_display
+
+SCRIPT = Path(__file__).with_name("train_published.py")
+VIEWER = Path(__file__).parents[2] / "bazel-bin" / "viz" / "viewer" / "viewer"
+_LABELS = {"plain": "plain", "published": "published, nobody looks", "watched": "published, and watched"}
+
+
+@dataclass(frozen=True)
+class PublishedTraining(Training):
+    """A finished training.
+
+    Attributes:
+      steps: How many it took; whole rollouts.
+      frames: Published, as the segment has them.
+      renders: Calls of the environment's `render`.
+    """
+
+    steps: int
+    frames: int
+    renders: int
+
+    @property
+    def rate(self) -> float:
+        """Steps a second."""
+        return self.steps / self.wall_secs
+
+
+Found = Mapping[tuple[str, int], PublishedTraining]
+
+
+def plan(seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """Orders the trainings.
+
+    Args:
+      seeds: The seeds.
+
+    Returns:
+      Every seed with every condition, each of which is the first, the second and the last in turn.
+    """
+    return [
+        (condition, seed)
+        for number, seed in enumerate(seeds)
+        for condition in (*CONDITIONS[number % 3 :], *CONDITIONS[: number % 3])
+    ]
+
+
+@contextmanager
+def watching(viewer: Path, run: str, log: Path) -> Iterator[None]:
+    """Has the viewer look at a run, in a window: on the display that there is, or on one of its own.
+
+    Args:
+      viewer: The program.
+      run: The run's id.
+      log: File for what the viewer says.
+
+    Yields:
+      Once it was started.
+    """
+    with ExitStack() as stack:
+        environment = dict(os.environ)
+        if not environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
+            environment["DISPLAY"] = stack.enter_context(virtual_display())
+        said = stack.enter_context(log.open("wb"))
+        process = subprocess.Popen([viewer, f"--run={run}"], env=environment, stdout=said, stderr=said)
+        stack.callback(trainings.end, process, SIGTERM)
+        yield
+
+
+def job(condition: str, seed: int, script: Path, viewer: Path, parsed: argparse.Namespace) -> Job:
+    """Says how to train.
+
+    Args:
+      condition: One of CONDITIONS.
+      seed: The seed.
+      script: The training script.
+      viewer: The viewer.
+      parsed: The command line.
+
+    Returns:
+      The job.
+    """
+    run = f"cartpole-{condition}-seed{seed}-{uuid.uuid4().hex[:8]}"
+    command = [
+        *(["taskset", "--cpu-list", str(min(parsed.cores))] if parsed.pin else []),
+        sys.executable,
+        str(script.absolute()),
+        f"--condition={condition}",
+        f"--run={run}",
+        f"--steps={parsed.steps}",
+        f"--seed={seed}",
+    ]
+    pinned = "-pinned" if parsed.pin else ""
+    out = parsed.out / f"CartPole-v1-{parsed.steps}{pinned}-{condition}-seed{seed}.json"
+    said = f"{_LABELS[condition]}, seed {seed}"
+    if condition != "watched":
+        return Job(said, command, out)
+    return Job(said, command, out, partial(watching, viewer, run, out.with_suffix(".viewer.log")))
+
+
+def table(found: Found, seeds: Sequence[int]) -> str:
+    """Lays out what the trainings took and left behind."""
+    lines = [["training", "steps/s", "of plain's, seed by seed", "frames", "renders", "final return"]]
+    for condition in CONDITIONS:
+        these = [found[condition, seed] for seed in seeds]
+        lines.append(
+            [
+                _LABELS[condition],
+                spread([each.rate for each in these], 0),
+                spread([found[condition, seed].rate / found["plain", seed].rate for seed in seeds], 3),
+                spread([each.frames for each in these], 0),
+                spread([each.renders for each in these], 0),
+                f"{statistics.fmean(each.final_return for each in these):.1f}",
+            ]
+        )
+    return lay_out(lines, words=1)
+
+
+def differing(found: Found, seeds: Sequence[int]) -> list[str]:
+    """Names the trainings whose episodes are not those of the plain one."""
+    return [
+        f"{_LABELS[condition]}, seed {seed}"
+        for seed in seeds
+        for condition in CONDITIONS
+        if found[condition, seed].returns != found["plain", seed].returns
+    ]
+
+
+def main(arguments: Sequence[str] | None = None, script: Path = SCRIPT, viewer: Path = VIEWER) -> int:
+    """Trains, and prints a table.
+
+    Args:
+      arguments: The command line; None: the process's own.
+      script: The training script.
+      viewer: The viewer.
+
+    Returns:
+      The exit code: 0 if publishing changed nothing in what was learnt.
+    """
+    parser = argparse.ArgumentParser(
+        prog="tools/publishing_cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pin", action="store_true", help="train on the first core, watch on the others")
+    parsed = trainings.parse(parser, arguments, steps=100_000, seeds=range(5), out="publishing")
+    wanted = plan(parsed.seeds)
+    trainings.announce(f"CartPole-v1, PPO, {parsed.steps:,} steps{', pinned' if parsed.pin else ''}", len(wanted))
+    parsed.cores = os.sched_getaffinity(0)
+    if parsed.pin:
+        if len(parsed.cores) < 2:
+            parser.error("--pin: expected two cores, found one")
+        os.sched_setaffinity(0, parsed.cores - {min(parsed.cores)})  # and so the viewer's and its display's
+
+    jobs = [job(condition, seed, script, viewer, parsed) for condition, seed in wanted]
+    found = dict(zip(wanted, trainings.train_all(jobs, PublishedTraining), strict=True))
+    others = differing(found, parsed.seeds)
+    print(f"\n{table(found, parsed.seeds)}\n\nmedian (least .. greatest) of the seeds; files: {parsed.out}")
+    print(f"episodes equal to the plain training's, digit for digit: {'NO: ' + '; '.join(others) if others else 'yes'}")
+    return 1 if others else 0
+
+
+def run(arguments: Sequence[str] | None = None, script: Path = SCRIPT, viewer: Path = VIEWER) -> int:
+    """Runs `main` as a program."""
+    return trainings.run(lambda: main(arguments, script, viewer))
+
+
+if __name__ == "__main__":
+    sys.exit(run())
