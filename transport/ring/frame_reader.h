@@ -28,8 +28,8 @@
 
 #include "absl/status/statusor.h"
 #include "schema/layout/flan.h"
+#include "transport/base/doubt.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/doubt.h"
 #include "transport/ring/frame_writer.h"
 
 namespace tandem {

@@ -47,7 +47,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/clock.h"
-#include "transport/ring/doubt.h"
+#include "transport/base/doubt.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/doubt.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
@@ -67,10 +68,8 @@ class ClientSide::Watch final : public WaitWatch {
       const uint64_t frame_seq = region_.mapping()->header()->frame_seq.load(
           std::memory_order_relaxed);
       if (frame_seq - settled_seq_ <= 1) {
-        nonsense_since_ns_ = 0;
-      } else if (nonsense_since_ns_ == 0) {
-        nonsense_since_ns_ = now_ns;
-      } else if (now_ns - nonsense_since_ns_ >= kPatienceNs) {
+        count_doubt_.Clear();
+      } else if (count_doubt_.Persists()) {
         return ErrorCode::kBrokenPeer;
       }
     }
@@ -90,7 +89,7 @@ class ClientSide::Watch final : public WaitWatch {
   InterruptHook interrupted_;
   uint64_t settled_seq_;
   bool judges_frames_;
-  int64_t nonsense_since_ns_ = 0;
+  Doubt count_doubt_{kPatienceNs};
   int64_t hook_called_ns_ = 0;
 };
 

@@ -139,7 +139,7 @@ EngineEvent EngineSide::Take() {
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
   // SYNC(lockstep.action): acquire; the number, then what it publishes.
   if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
-    nonsense_since_ns_ = 0;
+    count_doubt_.Clear();
     taken_at_ns_ = MonotonicNanos();
     // relaxed: action_seq published it.
     kind_ = static_cast<ExchangeKind>(
@@ -194,10 +194,8 @@ EngineEvent EngineSide::LookAfter(int64_t now_ns) {
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
   if (action_seq - frame_seq_ <= 1) {
-    nonsense_since_ns_ = 0;
-  } else if (nonsense_since_ns_ == 0) {
-    nonsense_since_ns_ = now_ns;
-  } else if (now_ns - nonsense_since_ns_ >= kPatienceNs) {
+    count_doubt_.Clear();
+  } else if (count_doubt_.Persists()) {
     return EngineEvent::kBrokenClient;
   }
   return EngineEvent::kTimedOut;
@@ -235,7 +233,7 @@ void EngineSide::ForgetClient() {
 }
 
 void EngineSide::Resynchronise() {
-  nonsense_since_ns_ = 0;
+  count_doubt_.Clear();
   // relaxed: only the number is used, nothing that it would publish.
   const uint64_t found = header_->action_seq.load(std::memory_order_relaxed);
   broken_text_ = absl::StrCat("action_seq: expected ", frame_seq_, " or ",
@@ -280,7 +278,7 @@ void EngineSide::Welcome(const absl::Status& status) {
   if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
   // relaxed: attach_ack publishes it.
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
-  nonsense_since_ns_ = 0;
+  count_doubt_.Clear();
   ClearRequests();
   // Commands to and from the last client die with it; the next touches the
   // rings only once it is welcome.

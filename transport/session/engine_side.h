@@ -34,6 +34,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/base/doubt.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
@@ -188,7 +189,7 @@ class EngineSide {
   int64_t taken_at_ns_ = 0;
   int64_t last_look_ns_ = 0;
   int64_t name_checked_ns_ = 0;
-  int64_t nonsense_since_ns_ = 0;  // 0: action_seq makes sense
+  Doubt count_doubt_{kPatienceNs};  // whether action_seq makes sense
 
   // Of kAsked*. Writers: any thread or signal handler set bits, the engine's
   // thread clears that of CallStepper; reader: the engine's thread. On the

@@ -8,8 +8,8 @@
 //   if (IsPossible(word)) doubt.Clear();
 //   else if (doubt.Persists()) return kBroken;
 
-#ifndef TANDEM_TRANSPORT_RING_DOUBT_H_
-#define TANDEM_TRANSPORT_RING_DOUBT_H_
+#ifndef TANDEM_TRANSPORT_BASE_DOUBT_H_
+#define TANDEM_TRANSPORT_BASE_DOUBT_H_
 
 #include <cstdint>
 
@@ -37,4 +37,4 @@ class Doubt {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_RING_DOUBT_H_
+#endif  // TANDEM_TRANSPORT_BASE_DOUBT_H_
