@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import tandem
-from client_py.examples.train_ars import EPISODE_STEPS, TASK, Search
+from examples.train_ars import EPISODE_STEPS, TASK, Search
 from tests.frames.frame_watcher import FrameWatcher
 from viz.testing.virtual_display import virtual_display
 
@@ -39,7 +39,7 @@ def _place(engine: tandem.EngineProcess, steps: int, frames: int) -> None:
 @contextmanager
 def _viewer(run: str, display: str, cores: str) -> Iterator[None]:
     """Has the window open."""
-    command = ["taskset", "--cpu-list", cores, _VIEWER, f"--run={run}"]
+    command = ["taskset", "--cpu-list", cores, str(_VIEWER), f"--run={run}"]
     viewer = subprocess.Popen(command, env={**os.environ, "DISPLAY": display})
     try:
         yield
@@ -86,7 +86,7 @@ def main() -> None:
         os.sched_setaffinity(0, cores)
         with (
             tandem.launch_engine(
-                TASK, num_envs=options.num_envs, threads=None if options.shared else 1, frames=options.frames
+                TASK, num_envs=options.num_envs, threads=0 if options.shared else 1, frames=options.frames
             ) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
             FrameWatcher(engine.name, looks=False) as witness,
