@@ -24,6 +24,12 @@ struct flock WholeByte(int64_t byte, short type) {
 
 }  // namespace
 
+std::optional<bool> IsLocked(int fd, int64_t byte) {
+  struct flock range = WholeByte(byte, F_WRLCK);
+  if (fcntl(fd, F_OFD_GETLK, &range) != 0) return std::nullopt;
+  return range.l_type != F_UNLCK;
+}
+
 absl::StatusOr<RegionLock> RegionLock::On(int fd) {
   const std::string path = absl::StrCat("/proc/self/fd/", fd);
   const int own = OpenGuarded(path.c_str());
@@ -61,9 +67,8 @@ bool RegionLock::TryShare(int64_t byte) {
 
 bool RegionLock::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
-  struct flock range = WholeByte(byte, F_WRLCK);
   // Only the kernel's clear answer counts as a death.
-  return fcntl(fd_, F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
+  return IsLocked(fd_, byte).value_or(true);
 }
 
 void RegionLock::Release() {

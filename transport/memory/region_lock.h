@@ -13,10 +13,16 @@
 #define TANDEM_TRANSPORT_MEMORY_REGION_LOCK_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 
 namespace tandem {
+
+// Whether an open file description other than that of `fd` holds or shares the
+// byte; nothing if the kernel does not say. `fd` may be open for reading only;
+// nothing is locked. One system call of 1 to 2 us; does not block.
+std::optional<bool> IsLocked(int fd, int64_t byte);
 
 // Move-only. Any threads may ask HeldByOther and IsOurs at a time, while none
 // calls anything else. In a forked child every call answers false and

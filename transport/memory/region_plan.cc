@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -54,135 +55,107 @@ uint64_t InfoArrayBytes(const LrbcHeader& header) {
   return AlignUp(uint64_t{header.num_envs} * header.info_size * sizeof(double));
 }
 
-absl::Status Mismatch(absl::string_view field, absl::string_view expected,
-                      absl::string_view found) {
-  return MakeError(
-      ErrorCode::kLayoutMismatch,
-      absl::StrCat("expected ", field, " ", expected, ", found ", found));
+using Problems = std::vector<std::string>;
+
+std::string Mismatch(absl::string_view field, absl::string_view expected,
+                     absl::string_view found) {
+  return absl::StrCat("expected ", field, " ", expected, ", found ", found);
 }
 
-absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t least,
-                        uint64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return Mismatch(field, absl::StrCat("in ", least, " .. ", most),
-                  absl::StrCat(value));
+void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
+                uint64_t most, Problems* problems) {
+  if (value >= least && value <= most) return;
+  problems->push_back(Mismatch(field, absl::StrCat("in ", least, " .. ", most),
+                               absl::StrCat(value)));
 }
 
-absl::Status CheckIdentity(const LrbcHeader& header, uint64_t file_bytes) {
+void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
+                   Problems* problems) {
   if (header.magic != kLrbcMagic) {
-    return Mismatch("magic", absl::StrFormat("0x%08X", kLrbcMagic),
-                    absl::StrFormat("0x%08X", header.magic));
+    problems->push_back(Mismatch("magic", absl::StrFormat("0x%08X", kLrbcMagic),
+                                 absl::StrFormat("0x%08X", header.magic)));
   }
   if (header.version != kLrbcVersion) {
-    return Mismatch("version", absl::StrCat(kLrbcVersion),
-                    absl::StrCat(header.version));
+    problems->push_back(Mismatch("version", absl::StrCat(kLrbcVersion),
+                                 absl::StrCat(header.version)));
   }
   if (header.header_size != kLrbcHeaderBytes) {
-    return Mismatch("header_size", absl::StrCat(kLrbcHeaderBytes),
-                    absl::StrCat(header.header_size));
+    problems->push_back(Mismatch("header_size", absl::StrCat(kLrbcHeaderBytes),
+                                 absl::StrCat(header.header_size)));
   }
   if (header.region_size != file_bytes) {
-    return Mismatch("region_size",
-                    absl::StrCat("the file's ", file_bytes, " bytes"),
-                    absl::StrCat(header.region_size));
+    problems->push_back(Mismatch(
+        "region_size", absl::StrCat("the file's ", file_bytes, " bytes"),
+        absl::StrCat(header.region_size)));
   }
   if ((header.feature_bits & kFeaturesOfVersion1) != kFeaturesOfVersion1) {
-    return Mismatch("feature_bits to include",
-                    absl::StrFormat("0x%x", kFeaturesOfVersion1),
-                    absl::StrFormat("0x%x", header.feature_bits));
+    problems->push_back(Mismatch("feature_bits to include",
+                                 absl::StrFormat("0x%x", kFeaturesOfVersion1),
+                                 absl::StrFormat("0x%x", header.feature_bits)));
   }
-  return CheckRange("mode", static_cast<uint64_t>(header.mode), 0, 1);
+  CheckRange("mode", static_cast<uint64_t>(header.mode), 0, 1, problems);
+  if (header.layout_crc32 != LayoutCrc(header)) {
+    problems->push_back(
+        Mismatch("layout_crc32", absl::StrFormat("0x%08x", LayoutCrc(header)),
+                 absl::StrFormat("0x%08x", header.layout_crc32)));
+  }
 }
 
-absl::Status CheckSizes(const LrbcHeader& header) {
-  absl::Status status = CheckRange("num_envs", header.num_envs, 1, kMaxEnvs);
-  status.Update(CheckRange("obs_size", header.obs_size, 1, kMaxFloatsPerEnv));
-  status.Update(CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv));
-  status.Update(CheckRange("cmd_ring_size", header.cmd_ring_size, kMinRingBytes,
-                           kMaxRingBytes));
-  status.Update(CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv));
-  if (!status.ok()) return status;
+void CheckSizes(const LrbcHeader& header, Problems* problems) {
+  CheckRange("num_envs", header.num_envs, 1, kMaxEnvs, problems);
+  CheckRange("obs_size", header.obs_size, 1, kMaxFloatsPerEnv, problems);
+  CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv, problems);
+  CheckRange("cmd_ring_size", header.cmd_ring_size, kMinRingBytes,
+             kMaxRingBytes, problems);
+  CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv, problems);
   if ((header.cmd_ring_size & (header.cmd_ring_size - 1)) != 0) {
-    return Mismatch("cmd_ring_size", "a power of two",
-                    absl::StrCat(header.cmd_ring_size));
+    problems->push_back(Mismatch("cmd_ring_size", "a power of two",
+                                 absl::StrCat(header.cmd_ring_size)));
   }
-  return absl::OkStatus();
 }
 
 // The optional sections, whose rooms later versions fill. Sizes that could
 // overflow are bounded before they are multiplied.
-absl::Status AddOptionalSections(const LrbcHeader& header,
-                                 std::vector<Section>* sections) {
+void AddOptionalSections(const LrbcHeader& header,
+                         std::vector<Section>* sections, Problems* problems) {
   if (header.image_offset != 0) {
-    absl::Status status =
-        CheckRange("image_width", header.image_width, 1, 16384);
-    status.Update(CheckRange("image_height", header.image_height, 1, 16384));
-    status.Update(CheckRange("image_channels", header.image_channels, 1, 4));
-    if (!status.ok()) return status;
-    sections->push_back({"images", &LrbcHeader::image_offset,
-                         uint64_t{header.num_envs} * header.image_width *
-                             header.image_height * header.image_channels});
+    const size_t before = problems->size();
+    CheckRange("image_width", header.image_width, 1, 16384, problems);
+    CheckRange("image_height", header.image_height, 1, 16384, problems);
+    CheckRange("image_channels", header.image_channels, 1, 4, problems);
+    if (problems->size() == before) {
+      sections->push_back({"images", &LrbcHeader::image_offset,
+                           uint64_t{header.num_envs} * header.image_width *
+                               header.image_height * header.image_channels});
+    }
   }
   const uint64_t least = 2 * InfoArrayBytes(header);
   if (header.infos_offset != 0) {
-    absl::Status status = CheckRange("infos_size", header.infos_size, least,
-                                     least + kMaxDescriptionBytes);
-    if (!status.ok()) return status;
+    CheckRange("infos_size", header.infos_size, least,
+               least + kMaxDescriptionBytes, problems);
     sections->push_back(
         {"infos", &LrbcHeader::infos_offset, header.infos_size});
   } else if (header.info_size != 0) {
-    return Mismatch("info_size without infos_offset", "0",
-                    absl::StrCat(header.info_size));
+    problems->push_back(Mismatch("info_size without infos_offset", "0",
+                                 absl::StrCat(header.info_size)));
   }
   if (header.flan_offset != 0) {
-    const absl::Status status = CheckRange("flan_size", header.flan_size,
-                                           sizeof(FlanHeader), kMaxRegionBytes);
-    if (!status.ok()) return status;
+    CheckRange("flan_size", header.flan_size, sizeof(FlanHeader),
+               kMaxRegionBytes, problems);
     sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
   }
-  return absl::OkStatus();
 }
 
-absl::Status CheckFields(const LrbcHeader& header, uint64_t file_bytes) {
-  absl::Status status = CheckIdentity(header, file_bytes);
-  if (!status.ok()) return status;
-  if (header.layout_crc32 != LayoutCrc(header)) {
-    return Mismatch("layout_crc32",
-                    absl::StrFormat("0x%08x", LayoutCrc(header)),
-                    absl::StrFormat("0x%08x", header.layout_crc32));
-  }
-  status = CheckSizes(header);
-  if (!status.ok()) return status;
-  std::vector<Section> sections = SectionsOf(header);
-  status = AddOptionalSections(header, &sections);
-  if (!status.ok()) return status;
-
-  for (const Section& section : sections) {
-    const uint64_t offset = header.*section.offset;
-    const bool inside = offset >= kLrbcHeaderBytes && offset <= file_bytes &&
-                        section.bytes <= file_bytes - offset;
-    if (!inside || offset % kPromisedAlignment != 0) {
-      return Mismatch(
-          absl::StrCat(section.name, " (", section.bytes, " bytes)"),
-          absl::StrCat("at a multiple of ", kPromisedAlignment, " in ",
-                       kLrbcHeaderBytes, " .. ", file_bytes),
-          absl::StrCat("offset ", offset));
-    }
-  }
-  std::sort(sections.begin(), sections.end(),
-            [&](const Section& a, const Section& b) {
-              return header.*a.offset < header.*b.offset;
-            });
-  for (size_t i = 1; i < sections.size(); ++i) {
-    const Section& before = sections[i - 1];
-    const Section& after = sections[i];
-    if (header.*before.offset + before.bytes > header.*after.offset) {
-      return Mismatch(
-          after.name, absl::StrCat("behind the end of ", before.name),
-          absl::StrCat("offset ", header.*after.offset, " inside it"));
-    }
-  }
-  return absl::OkStatus();
+// Of one section by itself; "": none.
+std::string PlaceProblem(const RegionSection& section, uint64_t file_bytes) {
+  const bool inside = section.offset >= kLrbcHeaderBytes &&
+                      section.offset <= file_bytes &&
+                      section.bytes <= file_bytes - section.offset;
+  if (inside && section.offset % kPromisedAlignment == 0) return "";
+  return Mismatch(absl::StrCat(section.name, " (", section.bytes, " bytes)"),
+                  absl::StrCat("at a multiple of ", kPromisedAlignment, " in ",
+                               kLrbcHeaderBytes, " .. ", file_bytes),
+                  absl::StrCat("offset ", section.offset));
 }
 
 }  // namespace
@@ -202,9 +175,11 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
   header.generation = generation;
-  if (const absl::Status status = CheckSizes(header); !status.ok()) {
+  Problems problems;
+  CheckSizes(header, &problems);
+  if (!problems.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("region: ", status.message()));
+                     absl::StrCat("region: ", problems.front()));
   }
   if (spec.task.size() >= sizeof(header.task)) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -254,11 +229,46 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   return header;
 }
 
+HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
+  HeaderFindings found;
+  CheckIdentity(header, file_bytes, &found.problems);
+  Problems sizes;
+  CheckSizes(header, &sizes);
+  found.problems.insert(found.problems.end(), sizes.begin(), sizes.end());
+  if (!sizes.empty()) return found;  // products could be anything
+
+  std::vector<Section> sections = SectionsOf(header);
+  AddOptionalSections(header, &sections, &found.problems);
+  for (const Section& section : sections) {
+    RegionSection placed = {section.name, header.*section.offset,
+                            section.bytes};
+    placed.problem = PlaceProblem(placed, file_bytes);
+    if (!placed.problem.empty()) found.problems.push_back(placed.problem);
+    found.sections.push_back(std::move(placed));
+  }
+  std::stable_sort(found.sections.begin(), found.sections.end(),
+                   [](const RegionSection& a, const RegionSection& b) {
+                     return a.offset < b.offset;
+                   });
+  const RegionSection* before = nullptr;  // the last that lies inside the file
+  for (RegionSection& section : found.sections) {
+    if (!section.problem.empty()) continue;
+    if (before != nullptr && before->offset + before->bytes > section.offset) {
+      section.problem = Mismatch(
+          section.name, absl::StrCat("behind the end of ", before->name),
+          absl::StrCat("offset ", section.offset, " inside it"));
+      found.problems.push_back(section.problem);
+    }
+    before = &section;
+  }
+  return found;
+}
+
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
-  const absl::Status status = CheckFields(header, file_bytes);
-  if (status.ok()) return status;
+  const HeaderFindings found = ExamineHeader(header, file_bytes);
+  if (found.problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kLayoutMismatch,
-                   absl::StrCat("region header: ", status.message(),
+                   absl::StrCat("region header: ", found.problems.front(),
                                 ". Engine and client must be of the same "
                                 "Tandem version; rebuild or reinstall the "
                                 "older one"));

@@ -13,9 +13,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/frame_geometry.h"
@@ -51,6 +53,24 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
 // aligned, inside and apart from all others. kLayoutMismatch with field,
 // expected and found.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes);
+
+// One array, ring or other part of a region, where the header puts it.
+struct RegionSection {
+  absl::string_view name;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  std::string problem = {};  // as in HeaderFindings; "": none
+};
+
+// All that is wrong with a header, for those who look into a region.
+struct HeaderFindings {
+  // "expected version 1, found 2"; those of the sections among them. The first
+  // is the one that CheckHeader tells. Empty: a client may use the region.
+  std::vector<std::string> problems;
+  // By offset; none if the sizes are such that no section's can be told.
+  std::vector<RegionSection> sections;
+};
+HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes);
 
 // Whether a client of `before` may go on with `after`: the same task, sizes and
 // layout. kLayoutMismatch with the first field that differs.

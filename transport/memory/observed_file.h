@@ -1,0 +1,69 @@
+// ObservedFile: a region, or a segment of frames, for somebody who only looks.
+//
+// Data flow: a name in /dev/shm -> a descriptor for reading -> bytes, copied,
+// and the kernel's word on locks.
+// Ownership: the observer's. It maps nothing, so that a file that is truncated
+// meanwhile is a short read and no SIGBUS; it locks nothing and writes nothing,
+// so that no side can tell that it was there. Whoever owns the file, alive or
+// dead, and whatever is in it: reading it is safe.
+//
+//   absl::StatusOr<ObservedFile> file = ObservedFile::Open("demo");
+//   LrbcHeader header;
+//   if (!file->Read(0, &header, sizeof(header))) return TooShort();
+//   file->IsLocked(kEngineLockByte);  // the engine lives
+
+#ifndef TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_
+#define TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem {
+
+// Move-only. No call blocks or allocates, but for Open.
+class ObservedFile {
+ public:
+  // By a region's name or a segment's whole one; where that name is gone, by
+  // its spare link. Errors:
+  //   kInvalidArgument  no name of either
+  //   kNotReady         there is no such file
+  //   kLayoutMismatch   it is a link, a folder or a device
+  //   kAccessDenied     this user may not read it; its owner is named
+  static absl::StatusOr<ObservedFile> Open(absl::string_view name);
+
+  // Copies bytes; false if the file ends before them. A word that its writer
+  // stores meanwhile may be torn. One system call.
+  bool Read(uint64_t offset, void* into, size_t bytes) const;
+
+  // As tandem::IsLocked.
+  std::optional<bool> IsLocked(int64_t byte) const;
+
+  // As of Open.
+  uint64_t bytes() const { return bytes_; }
+  uint64_t device() const { return device_; }
+  uint64_t inode() const { return inode_; }
+  // A program of ours made it: its spare link leads to it.
+  bool has_spare_link() const { return has_spare_link_; }
+  // It was found by its spare link only: somebody removed the name.
+  bool name_gone() const { return name_gone_; }
+
+ private:
+  explicit ObservedFile(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  UniqueFd fd_;
+  uint64_t bytes_ = 0;
+  uint64_t device_ = 0;
+  uint64_t inode_ = 0;
+  bool has_spare_link_ = false;
+  bool name_gone_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_

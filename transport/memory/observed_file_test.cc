@@ -1,0 +1,102 @@
+#include "transport/memory/observed_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "transport/base/error.h"
+#include "transport/memory/placed_file.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/unique_region_name.h"
+
+namespace tandem {
+namespace {
+
+ObservedFile OpenOrFail(const std::string& name) {
+  absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+TEST(ObservedFile, CopiesWhatIsThereAndNoMore) {
+  const PlacedFile placed(UniqueRegionName("observed"), "0123456789");
+  const ObservedFile file = OpenOrFail(placed.name());
+  EXPECT_EQ(file.bytes(), 10u);
+  std::array<char, 4> copy = {};
+  EXPECT_TRUE(file.Read(6, copy.data(), copy.size()));
+  EXPECT_EQ(std::string(copy.data(), copy.size()), "6789");
+  EXPECT_FALSE(file.Read(7, copy.data(), copy.size()));
+  EXPECT_FALSE(file.Read(~uint64_t{0}, copy.data(), copy.size()));
+  EXPECT_FALSE(file.Read(~uint64_t{0} - 2, copy.data(), copy.size()));
+}
+
+TEST(ObservedFile, AFileTruncatedMeanwhileIsAShortRead) {
+  PlacedFile placed(UniqueRegionName("observed"), std::string(8192, 'x'));
+  const ObservedFile file = OpenOrFail(placed.name());
+  placed.Resize(4096);
+  char byte = 0;
+  EXPECT_TRUE(file.Read(4095, &byte, 1));
+  EXPECT_FALSE(file.Read(4096, &byte, 1));
+}
+
+TEST(ObservedFile, SeesALockThroughADescriptorForReading) {
+  PlacedFile placed(UniqueRegionName("observed"), "0123456789");
+  const ObservedFile file = OpenOrFail(placed.name());
+  EXPECT_EQ(file.IsLocked(8), false);
+  placed.Lock(8);
+  EXPECT_EQ(file.IsLocked(8), true);
+  EXPECT_EQ(file.IsLocked(9), false);
+  placed.Unlock(8);
+  EXPECT_EQ(file.IsLocked(8), false);
+}
+
+TEST(ObservedFile, IsFoundByItsSpareLinkWhenTheNameIsGone) {
+  const PlacedFile placed(UniqueRegionName("observed"), "x");
+  EXPECT_FALSE(OpenOrFail(placed.name()).name_gone());
+  EXPECT_TRUE(OpenOrFail(placed.name()).has_spare_link());
+  ASSERT_EQ(unlink(placed.path().c_str()), 0);
+  EXPECT_TRUE(OpenOrFail(placed.name()).name_gone());
+  EXPECT_TRUE(OpenOrFail(placed.name()).has_spare_link());
+}
+
+TEST(ObservedFile, ASpareLinkThatLeadsElsewhereIsNotItsOwn) {
+  const PlacedFile placed(UniqueRegionName("observed"), "x");
+  ASSERT_EQ(unlink(placed.path().c_str()), 0);
+  const PlacedFile other(placed.name(), "y", /*spare_link=*/false);
+  EXPECT_FALSE(OpenOrFail(placed.name()).has_spare_link());
+}
+
+TEST(ObservedFile, ASegmentsNameMayHoldAnyCharacterButASlash) {
+  const std::string name =
+      "mosaic.fastlane." + UniqueRegionName("observed") + " \x1b\xff";
+  const PlacedFile placed(name, "x", /*spare_link=*/false);
+  EXPECT_EQ(OpenOrFail(name).bytes(), 1u);
+  EXPECT_EQ(CodeOf(ObservedFile::Open("mosaic.fastlane./etc").status()),
+            ErrorCode::kInvalidArgument);
+}
+
+TEST(ObservedFile, WhatIsNoFileIsRefusedByWhatItIs) {
+  const std::string name = UniqueRegionName("observed");
+  EXPECT_EQ(CodeOf(ObservedFile::Open(name).status()), ErrorCode::kNotReady);
+  EXPECT_EQ(CodeOf(ObservedFile::Open("../etc").status()),
+            ErrorCode::kInvalidArgument);
+  const std::string path = RegionPath(name);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(CodeOf(ObservedFile::Open(name).status()),
+            ErrorCode::kLayoutMismatch);
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("/etc/hostname", path.c_str()), 0);
+  EXPECT_EQ(CodeOf(ObservedFile::Open(name).status()),
+            ErrorCode::kLayoutMismatch);
+  unlink(path.c_str());
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  EXPECT_EQ(CodeOf(ObservedFile::Open(name).status()),
+            ErrorCode::kLayoutMismatch);
+  rmdir(path.c_str());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,98 @@
+// PlacedFile: a file in /dev/shm with bytes of a test's choice, such as those
+// of a region whose engine died.
+//
+// Data flow: bytes -> the file, with or without a spare link -> what looks at
+// it.
+// Ownership: the test's; destruction removes both names.
+//
+//   PlacedFile file(UniqueRegionName("report"), header_bytes);
+//   file.Write(8, "x");
+//   file.Lock(kEngineLockByte);
+
+#ifndef TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
+#define TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+
+// Aborts on what cannot fail in a test.
+class PlacedFile {
+ public:
+  PlacedFile(std::string name, absl::string_view bytes, bool spare_link = true)
+      : name_(std::move(name)),
+        fd_(open(path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
+    if (!fd_.valid()) std::abort();
+    Write(0, bytes);
+    if (spare_link && link(path().c_str(), SpareLinkPath(name_).c_str()) != 0) {
+      std::abort();
+    }
+  }
+  PlacedFile(const PlacedFile&) = delete;
+  PlacedFile& operator=(const PlacedFile&) = delete;
+  ~PlacedFile() {
+    unlink(path().c_str());
+    unlink(SpareLinkPath(name_).c_str());
+  }
+
+  const std::string& name() const { return name_; }
+  std::string path() const { return RegionPath(name_); }
+
+  void Write(uint64_t offset, absl::string_view bytes) {
+    if (pwrite(fd_.get(), bytes.data(), bytes.size(),
+               static_cast<off_t>(offset)) !=
+        static_cast<ssize_t>(bytes.size())) {
+      std::abort();
+    }
+  }
+  template <typename Word>
+  void WriteWord(uint64_t offset, Word word) {
+    Write(offset, {reinterpret_cast<const char*>(&word), sizeof(word)});
+  }
+  void Resize(uint64_t bytes) {
+    if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) std::abort();
+  }
+  // All of it, as it is.
+  std::string Bytes() const {
+    struct stat about = {};
+    if (fstat(fd_.get(), &about) != 0) std::abort();
+    std::string bytes(static_cast<size_t>(about.st_size), '\0');
+    if (pread(fd_.get(), bytes.data(), bytes.size(), 0) !=
+        static_cast<ssize_t>(bytes.size())) {
+      std::abort();
+    }
+    return bytes;
+  }
+
+  // As a side that lives does, until destruction.
+  void Lock(int64_t byte) { SetLock(byte, F_WRLCK); }
+  void Unlock(int64_t byte) { SetLock(byte, F_UNLCK); }
+
+ private:
+  void SetLock(int64_t byte, short type) {
+    struct flock range = {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    range.l_start = byte;
+    range.l_len = 1;
+    if (fcntl(fd_.get(), F_OFD_SETLK, &range) != 0) std::abort();
+  }
+
+  std::string name_;
+  UniqueFd fd_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
