@@ -25,6 +25,19 @@ double StepTimesSnapshot::Quantile(double q) const {
   return static_cast<double>(StepTimeBucketStart(StepTimes::kBuckets));
 }
 
+double StepTimesSnapshot::Mean() const {
+  const uint64_t all = count();
+  return all == 0 ? 0
+                  : static_cast<double>(total_ns) / static_cast<double>(all);
+}
+
+uint64_t StepTimesSnapshot::SlowestEnd() const {
+  for (uint32_t bucket = StepTimes::kBuckets; bucket > 0; --bucket) {
+    if (counts[bucket - 1] != 0) return StepTimeBucketStart(bucket);
+  }
+  return 0;
+}
+
 StepTimesSnapshot StepTimesSnapshot::Since(
     const StepTimesSnapshot& earlier) const {
   StepTimesSnapshot difference;

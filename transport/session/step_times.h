@@ -58,6 +58,11 @@ struct StepTimesSnapshot {
   // Nanoseconds that the fraction `q` of the durations does not exceed, exact
   // to a bucket's width (at most a quarter); 0 when there are none.
   double Quantile(double q) const;
+  // Nanoseconds; 0 when there are none.
+  double Mean() const;
+  // Nanoseconds that none of the durations reached: the end of the slowest
+  // one's bucket (kBuckets' for those beyond the last); 0 when there are none.
+  uint64_t SlowestEnd() const;
   // What came after `earlier`.
   StepTimesSnapshot Since(const StepTimesSnapshot& earlier) const;
 };
