@@ -22,7 +22,8 @@ ObservedFile OpenOrFail(const std::string& name) {
 }
 
 TEST(ObservedFile, CopiesWhatIsThereAndNoMore) {
-  const PlacedFile placed(UniqueRegionName("observed"), "0123456789");
+  const PlacedFile placed(UniqueRegionName("observed"), "0123456789",
+                          PlacedFile::kDead);
   const ObservedFile file = OpenOrFail(placed.name());
   EXPECT_EQ(file.bytes(), 10u);
   std::array<char, 4> copy = {};
@@ -34,7 +35,8 @@ TEST(ObservedFile, CopiesWhatIsThereAndNoMore) {
 }
 
 TEST(ObservedFile, AFileTruncatedMeanwhileIsAShortRead) {
-  PlacedFile placed(UniqueRegionName("observed"), std::string(8192, 'x'));
+  PlacedFile placed(UniqueRegionName("observed"), std::string(8192, 'x'),
+                    PlacedFile::kDead);
   const ObservedFile file = OpenOrFail(placed.name());
   placed.Resize(4096);
   char byte = 0;
@@ -43,7 +45,8 @@ TEST(ObservedFile, AFileTruncatedMeanwhileIsAShortRead) {
 }
 
 TEST(ObservedFile, SeesALockThroughADescriptorForReading) {
-  PlacedFile placed(UniqueRegionName("observed"), "0123456789");
+  PlacedFile placed(UniqueRegionName("observed"), "0123456789",
+                    PlacedFile::kDead);
   const ObservedFile file = OpenOrFail(placed.name());
   EXPECT_EQ(file.IsLocked(8), false);
   placed.Lock(8);
@@ -54,7 +57,8 @@ TEST(ObservedFile, SeesALockThroughADescriptorForReading) {
 }
 
 TEST(ObservedFile, IsFoundByItsSpareLinkWhenTheNameIsGone) {
-  const PlacedFile placed(UniqueRegionName("observed"), "x");
+  const PlacedFile placed(UniqueRegionName("observed"), "x",
+                          PlacedFile::kAlive);
   EXPECT_FALSE(OpenOrFail(placed.name()).name_gone());
   EXPECT_TRUE(OpenOrFail(placed.name()).has_spare_link());
   ASSERT_EQ(unlink(placed.path().c_str()), 0);
@@ -63,16 +67,17 @@ TEST(ObservedFile, IsFoundByItsSpareLinkWhenTheNameIsGone) {
 }
 
 TEST(ObservedFile, ASpareLinkThatLeadsElsewhereIsNotItsOwn) {
-  const PlacedFile placed(UniqueRegionName("observed"), "x");
+  const PlacedFile placed(UniqueRegionName("observed"), "x",
+                          PlacedFile::kAlive);
   ASSERT_EQ(unlink(placed.path().c_str()), 0);
-  const PlacedFile other(placed.name(), "y", /*spare_link=*/false);
+  const PlacedFile other(placed.name(), "y", PlacedFile::kDead);
   EXPECT_FALSE(OpenOrFail(placed.name()).has_spare_link());
 }
 
 TEST(ObservedFile, ASegmentsNameMayHoldAnyCharacterButASlash) {
   const std::string name =
       "mosaic.fastlane." + UniqueRegionName("observed") + " \x1b\xff";
-  const PlacedFile placed(name, "x", /*spare_link=*/false);
+  const PlacedFile placed(name, "x", PlacedFile::kDead);
   EXPECT_EQ(OpenOrFail(name).bytes(), 1u);
   EXPECT_EQ(CodeOf(ObservedFile::Open("mosaic.fastlane./etc").status()),
             ErrorCode::kInvalidArgument);

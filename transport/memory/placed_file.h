@@ -5,9 +5,13 @@
 // it.
 // Ownership: the test's; destruction removes both names.
 //
-//   PlacedFile file(UniqueRegionName("report"), header_bytes);
-//   file.Write(8, "x");
-//   file.Lock(kEngineLockByte);
+// A spare link makes it what engines that start anywhere on the machine may
+// take for a dead region and remove. So one with a spare link is locked as by a
+// living engine; a dead region is one without.
+//
+//   PlacedFile file(UniqueRegionName("report"), header_bytes,
+//                   PlacedFile::kDead);
+//   file.WriteWord(offsetof(LrbcHeader, num_envs), uint32_t{7});
 
 #ifndef TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
 #define TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
@@ -22,6 +26,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
 
@@ -30,14 +35,18 @@ namespace tandem {
 // Aborts on what cannot fail in a test.
 class PlacedFile {
  public:
-  PlacedFile(std::string name, absl::string_view bytes, bool spare_link = true)
+  enum State {
+    kAlive,  // an engine's lock, and a spare link
+    kDead,   // neither
+  };
+  PlacedFile(std::string name, absl::string_view bytes, State state)
       : name_(std::move(name)),
         fd_(open(path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
     if (!fd_.valid()) std::abort();
     Write(0, bytes);
-    if (spare_link && link(path().c_str(), SpareLinkPath(name_).c_str()) != 0) {
-      std::abort();
-    }
+    if (state == kDead) return;
+    Lock(kEngineLockByte);
+    if (link(path().c_str(), SpareLinkPath(name_).c_str()) != 0) std::abort();
   }
   PlacedFile(const PlacedFile&) = delete;
   PlacedFile& operator=(const PlacedFile&) = delete;

@@ -49,7 +49,7 @@ class RingFillTest : public testing::Test {
     bytes.append(header, sizeof(RingHeader));
     bytes.append(data, ring_->data().size());
     bytes.resize(bytes.size() - cut_bytes);
-    const PlacedFile placed(name_, bytes);
+    const PlacedFile placed(name_, bytes, PlacedFile::kDead);
     const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name_);
     EXPECT_TRUE(file.ok()) << file.status();
     return ReadRingFill(*file, kOffset,
@@ -172,7 +172,7 @@ TEST_F(RingFillTest, ARingThatTheFileCutsOffIsAProblem) {
 }
 
 TEST_F(RingFillTest, AnyOffsetAndSizeIsBounded) {
-  const PlacedFile placed(name_, std::string(4096, '\x11'));
+  const PlacedFile placed(name_, std::string(4096, '\x11'), PlacedFile::kDead);
   const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name_);
   ASSERT_TRUE(file.ok()) << file.status();
   for (const uint64_t offset : {uint64_t{0}, uint64_t{4000}, uint64_t{4096},

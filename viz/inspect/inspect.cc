@@ -1,0 +1,134 @@
+// tools/inspect: looks into regions. The command line is in inspect_options.
+
+#include <signal.h>
+#include <time.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "transport/base/error.h"
+#include "viz/inspect/inspect_options.h"
+#include "viz/inspect/look.h"
+#include "viz/inspect/look_json.h"
+#include "viz/inspect/look_text.h"
+#include "viz/inspect/screen.h"
+
+namespace tandem {
+namespace {
+
+enum ExitCode { kFine = 0, kNoSuchRegion = 1, kUsage = 2, kBroken = 3 };
+
+// What is shown, and how the command would end by it.
+struct Shown {
+  std::string text;
+  ExitCode code = kFine;
+};
+
+Shown ShowOne(const InspectOptions& options, const Look& look) {
+  Shown shown;
+  shown.text = options.json ? absl::StrCat(JsonOf(look), "\n")
+                            : TextOf(look, absl::Now(), absl::LocalTimeZone());
+  if (CodeOf(look.status) == ErrorCode::kInvalidArgument) {
+    shown.code = kUsage;
+  } else if (!look.status.ok()) {
+    shown.code = kNoSuchRegion;
+  } else if (!look.verdict.problems.empty()) {
+    shown.code = kBroken;
+  }
+  return shown;
+}
+
+Shown ShowAll(const InspectOptions& options, const std::vector<Look>& looks) {
+  return {options.json ? absl::StrCat(ListJsonOf(looks), "\n")
+                       : ListTextOf(looks)};
+}
+
+Shown LookAndShow(const InspectOptions& options, Onlooker* onlooker) {
+  return options.what == InspectOptions::What::kList
+             ? ShowAll(options, onlooker->LookAtAll())
+             : ShowOne(options, onlooker->LookAtName(options.name));
+}
+
+// Two looks, for the speeds; one where nothing moves any more.
+Shown LookOnce(const InspectOptions& options) {
+  constexpr absl::Duration kBetween = absl::Milliseconds(500);
+  Onlooker onlooker;
+  if (options.what == InspectOptions::What::kList) {
+    if (onlooker.LookAtAll().empty()) return ShowAll(options, {});
+  } else {
+    const Look first = onlooker.LookAtName(options.name);
+    if (!first.status.ok() || !first.verdict.problems.empty()) {
+      return ShowOne(options, first);
+    }
+  }
+  absl::SleepFor(kBetween);
+  return LookAndShow(options, &onlooker);
+}
+
+// Each second until Ctrl-C, or until nobody reads it.
+int Watch(const InspectOptions& options) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) {
+    sigaddset(&signals, number);
+  }
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  Onlooker onlooker;
+  Screen screen;
+  for (;;) {
+    Shown shown = LookAndShow(options, &onlooker);
+    // Blocks that follow one another have an empty line between them.
+    if (!options.json && !screen.is_terminal()) shown.text += "\n";
+    if (!screen.Show(shown.text)) return kFine;
+    constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
+    switch (sigtimedwait(&signals, nullptr, &kSecond)) {
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+        return kFine;
+      case SIGTSTP:
+        screen.Leave();
+        raise(SIGSTOP);
+        break;
+      default:  // a second is over, or the window has another size
+        break;
+    }
+  }
+}
+
+int Main(const std::vector<absl::string_view>& words) {
+  const absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
+  if (!options.ok()) {
+    const std::string message(options.status().message());
+    std::fprintf(stderr, "tandem: %s\nNext: tools/inspect --help\n",
+                 message.c_str());
+    return kUsage;
+  }
+  if (options->what == InspectOptions::What::kHelp) {
+    std::fputs(kInspectHelp, stdout);
+    return kFine;
+  }
+  if (options->watch) return Watch(*options);
+  const Shown shown = LookOnce(*options);
+  const bool is_error = shown.code == kNoSuchRegion || shown.code == kUsage;
+  if (is_error && !options->json) {
+    std::fprintf(stderr, "tandem: %sNext: tools/inspect %s\n",
+                 shown.text.c_str(), shown.code == kUsage ? "--help" : "list");
+  } else {
+    std::fputs(shown.text.c_str(), stdout);
+  }
+  return shown.code;
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  return tandem::Main(std::vector<absl::string_view>(argv + 1, argv + argc));
+}

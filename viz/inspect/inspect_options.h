@@ -1,0 +1,36 @@
+// InspectOptions: the command line of tools/inspect.
+//
+//   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
+//   if (options->what == InspectOptions::What::kHelp) std::cout <<
+//   kInspectHelp;
+
+#ifndef TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
+#define TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct InspectOptions {
+  enum class What : uint8_t { kHelp, kList, kOne };
+  What what = What::kOne;
+  std::string name;  // with kOne
+  bool watch = false;
+  bool json = false;
+};
+
+// kInvalidArgument: no name or more than one, or an unknown flag. --help wins
+// over all else. Behind "--", "list" is a name.
+absl::StatusOr<InspectOptions> ParseInspectOptions(
+    std::span<const absl::string_view> words);
+
+extern const char kInspectHelp[];
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_

@@ -1,0 +1,60 @@
+// Look: one look at a region or at a segment of frames; Onlooker, which takes
+// them and knows the looks before, so that it can tell speeds.
+//
+// Data flow: names -> reports (transport/session) -> looks, with rates and
+// verdicts -> text or JSON.
+// Ownership: the command's one thread.
+//
+//   Onlooker onlooker;
+//   onlooker.LookAtName("demo");
+//   ... half a second later ...
+//   Look look = onlooker.LookAtName("demo");
+//   if (look.status.ok()) std::cout << TextOf(look);
+
+#ifndef TANDEM_VIZ_INSPECT_LOOK_H_
+#define TANDEM_VIZ_INSPECT_LOOK_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/session/region_list.h"
+#include "transport/session/region_report.h"
+#include "transport/session/region_verdict.h"
+
+namespace tandem {
+
+struct Look {
+  std::string name;  // escaped
+  bool is_segment = false;
+  absl::Status status;  // not OK: why nothing could be read; the rest is empty
+  RegionVerdict verdict;
+
+  RegionReport region;               // of a region
+  std::optional<RegionRates> rates;  // since the last look
+
+  SegmentReport segment;  // of a segment
+  std::optional<double> frames_per_sec;
+};
+
+class Onlooker {
+ public:
+  // By a region's name, a segment's whole one, or a segment's run id where no
+  // region has that name. Waits as ReadRegionReport does.
+  Look LookAtName(absl::string_view name);
+
+  // At all that ListShared has, in its order. What went meanwhile is left out.
+  std::vector<Look> LookAtAll();
+
+ private:
+  Look LookAt(const SharedName& at);
+
+  std::map<std::string, Look> before_;  // by name, not escaped
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_INSPECT_LOOK_H_

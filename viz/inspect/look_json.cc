@@ -1,0 +1,213 @@
+#include "viz/inspect/look_json.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "transport/base/error.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json TimesJson(const StepTimesSnapshot& times) {
+  Json buckets = Json::array();
+  for (uint32_t bucket = 0; bucket < StepTimes::kBuckets; ++bucket) {
+    if (times.counts[bucket] == 0) continue;
+    buckets.push_back({{"from_ns", StepTimeBucketStart(bucket)},
+                       {"to_ns", StepTimeBucketStart(bucket + 1)},
+                       {"count", times.counts[bucket]}});
+  }
+  return {{"count", times.count()},
+          {"mean_ns", times.Mean()},
+          {"p50_ns", times.Quantile(0.5)},
+          {"p90_ns", times.Quantile(0.9)},
+          {"p99_ns", times.Quantile(0.99)},
+          {"slowest_below_ns", times.SlowestEnd()},
+          {"buckets", std::move(buckets)}};
+}
+
+Json PeerJson(const PeerReport& peer) {
+  return {{"life", NameOf(peer.life)},
+          {"pid", peer.pid == 0 ? Json(nullptr) : Json(peer.pid)},
+          {"phase", NameOf(peer.phase)},
+          {"phase_seconds", peer.phase_secs},
+          {"bell_rings", peer.bell_rings},
+          {"sleepers", peer.sleepers}};
+}
+
+Json RingJson(const RingFill& ring) {
+  return {{"capacity", ring.capacity},
+          {"used_bytes", ring.used_bytes},
+          {"messages", OrNull(ring.messages)},
+          {"problem", ring.problem}};
+}
+
+Json FramesJson(const FrameRingReport& ring) {
+  return {{"bytes", ring.bytes},
+          {"width", ring.geometry.width},
+          {"height", ring.geometry.height},
+          {"channels", ring.geometry.channels},
+          {"capacity", ring.geometry.capacity},
+          {"published", ring.frames},
+          {"writer_left", ring.invalidated},
+          {"watched", OrNull(ring.watched)},
+          {"last_reward", ring.last_reward},
+          {"rolling_return", ring.rolling_return},
+          {"step_rate_hz", ring.step_rate_hz},
+          {"problem", ring.problem}};
+}
+
+Json RatesJson(const std::optional<RegionRates>& rates) {
+  if (!rates) return nullptr;
+  return {{"seconds", rates->secs},
+          {"exchanges_per_second", rates->exchanges_per_sec},
+          {"busy_share", rates->busy_share},
+          {"frames_per_second", rates->frames_per_sec},
+          {"step_times", TimesJson(rates->step_times)},
+          {"round_trips", TimesJson(rates->round_trips)}};
+}
+
+const char* ExchangeName(ExchangeState state) {
+  switch (state) {
+    case ExchangeState::kIdle:
+      return "idle";
+    case ExchangeState::kPending:
+      return "pending";
+    case ExchangeState::kImpossible:
+      break;
+  }
+  return "impossible";
+}
+
+Json ModeName(RegionMode mode) {
+  switch (mode) {
+    case RegionMode::kTraining:
+      return "training";
+    case RegionMode::kInference:
+      return "inference";
+  }
+  return nullptr;
+}
+
+Json KindName(ExchangeKind kind) {
+  switch (kind) {
+    case ExchangeKind::kStep:
+      return "step";
+    case ExchangeKind::kResetOnly:
+      return "reset_only";
+  }
+  return nullptr;
+}
+
+std::string Date(uint64_t generation) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  return absl::FormatTime(
+      absl::RFC3339_sec,
+      absl::FromUnixNanos(static_cast<int64_t>(std::min(generation, kMost))),
+      absl::UTCTimeZone());
+}
+
+void AddRegion(const Look& look, Json* json) {
+  const RegionReport& region = look.region;
+  (*json)["bytes"] = region.file_bytes;
+  (*json)["name_gone"] = region.name_gone;
+  if (!region.has_header) return;
+  Json sections = Json::array();
+  for (const RegionSection& section : region.sections) {
+    sections.push_back({{"name", std::string(section.name)},
+                        {"offset", section.offset},
+                        {"bytes", section.bytes},
+                        {"problem", section.problem}});
+  }
+  Json error = nullptr;
+  if (region.status != ErrorCode::kOk) {
+    error = {{"code", static_cast<uint32_t>(region.status)},
+             {"name", std::string(NameOf(region.status))},
+             {"text", region.error_text}};
+  }
+  json->update(
+      {{"version", region.version},
+       {"generation", region.generation},
+       {"born", Date(region.generation)},
+       {"features", FeatureNames(region.feature_bits)},
+       {"task", region.task},
+       {"mode", ModeName(region.mode)},
+       {"num_envs", region.num_envs},
+       {"obs_size", region.obs_size},
+       {"act_size", region.act_size},
+       {"info_size", region.info_size},
+       {"autoreset", NameOf(region.autoreset)},
+       {"engine", PeerJson(region.engine)},
+       {"client", PeerJson(region.client)},
+       {"frame_seq", region.frame_seq},
+       {"action_seq", region.action_seq},
+       {"exchange", ExchangeName(region.exchange)},
+       {"exchange_kind", KindName(region.kind)},
+       {"last_error", std::move(error)},
+       {"step_times", TimesJson(region.step_times)},
+       {"round_trips", TimesJson(region.round_trips)},
+       {"rates", RatesJson(look.rates)},
+       {"rings",
+        {{"to_client", RingJson(region.to_client)},
+         {"to_engine", RingJson(region.to_engine)}}},
+       {"frames", region.frames ? FramesJson(*region.frames) : Json(nullptr)},
+       {"images", region.images ? Json{{"width", region.images->width},
+                                       {"height", region.images->height},
+                                       {"channels", region.images->channels},
+                                       {"frame_seq", region.images->step}}
+                                : Json(nullptr)},
+       {"sections", std::move(sections)}});
+}
+
+Json ObjectOf(const Look& look) {
+  Json json = {{"kind", look.is_segment ? "segment" : "region"},
+               {"name", look.name}};
+  if (!look.status.ok()) {
+    json["state"] = "unreadable";
+    json["problems"] = {std::string(look.status.message())};
+    json["remarks"] = Json::array();
+    return json;
+  }
+  json["state"] = !look.verdict.problems.empty()  ? "broken"
+                  : !look.verdict.remarks.empty() ? "look"
+                                                  : "ok";
+  json["problems"] = look.verdict.problems;
+  json["remarks"] = look.verdict.remarks;
+  if (!look.is_segment) {
+    AddRegion(look, &json);
+    return json;
+  }
+  json["bytes"] = look.segment.file_bytes;
+  json["writer"] = NameOf(look.segment.writer);
+  json["frames"] = FramesJson(look.segment.ring);
+  json["frames_per_second"] = OrNull(look.frames_per_sec);
+  return json;
+}
+
+std::string Dump(const Json& json) {
+  // An error's text may quote what a user typed.
+  return json.dump(-1, ' ', /*ensure_ascii=*/true,
+                   Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string JsonOf(const Look& look) { return Dump(ObjectOf(look)); }
+
+std::string ListJsonOf(const std::vector<Look>& looks) {
+  Json entries = Json::array();
+  for (const Look& look : looks) entries.push_back(ObjectOf(look));
+  return Dump({{"entries", std::move(entries)}});
+}
+
+}  // namespace tandem

@@ -1,0 +1,370 @@
+#include "viz/inspect/look_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "transport/base/error.h"
+#include "transport/session/phase_word.h"
+#include "viz/inspect/quantities.h"
+
+namespace tandem {
+namespace {
+
+constexpr char kRow[] = "%-10s %s\n";
+
+std::string StateOf(const RegionVerdict& verdict) {
+  if (!verdict.problems.empty()) return "BROKEN";
+  return verdict.remarks.empty() ? "OK" : "LOOK";
+}
+
+void AppendVerdict(const RegionVerdict& verdict, std::string* text) {
+  for (const std::string& problem : verdict.problems) {
+    absl::StrAppend(text, "  WRONG  ", problem, "\n");
+  }
+  for (const std::string& remark : verdict.remarks) {
+    absl::StrAppend(text, "  note   ", remark, "\n");
+  }
+}
+
+std::string PeerText(const PeerReport& peer) {
+  if (peer.life == Life::kAbsent) return "none";
+  std::string text = NameOf(peer.life);
+  if (peer.life == Life::kUnknown) {
+    absl::StrAppend(&text, " (holds no lock)");
+  }
+  if (peer.pid != 0) absl::StrAppend(&text, ", pid ", peer.pid);
+  if (peer.phase == Phase::kAbsent) return text;
+  const std::string age = DurationText(peer.phase_secs * 1e9);
+  return peer.life == Life::kDead
+             ? absl::StrCat(text, ", last ", NameOf(peer.phase), ", begun ",
+                            age, " ago")
+             : absl::StrCat(text, ", ", NameOf(peer.phase), " for ", age);
+}
+
+// A foreign client leaves no trace between two exchanges but that they grow.
+std::string ClientText(const Look& look) {
+  const PeerReport& client = look.region.client;
+  if (client.life == Life::kAbsent && look.rates &&
+      look.rates->exchanges_per_sec > 0) {
+    return "unknown (holds no lock), but somebody steps";
+  }
+  return PeerText(client);
+}
+
+std::string ExchangesText(const RegionReport& region) {
+  std::string text = absl::StrCat(CountText(region.frame_seq), " done");
+  switch (region.exchange) {
+    case ExchangeState::kIdle:
+      return text;
+    case ExchangeState::kPending:
+      return absl::StrCat(
+          text, ", one pending",
+          region.kind == ExchangeKind::kResetOnly ? " (resets only)" : "");
+    case ExchangeState::kImpossible:
+      break;
+  }
+  return absl::StrCat(text, "; action_seq ", region.action_seq,
+                      " does not fit");
+}
+
+std::string SpeedText(const Look& look) {
+  const RegionRates& rates = *look.rates;
+  const double steps = rates.exchanges_per_sec * look.region.num_envs;
+  return absl::StrFormat(
+      "%s exchanges/s, %s environment steps/s, engine busy %.0f %%",
+      CountText(static_cast<uint64_t>(rates.exchanges_per_sec)),
+      CountText(static_cast<uint64_t>(steps)), 100 * rates.busy_share);
+}
+
+void AppendTimes(absl::string_view name, const StepTimesSnapshot& times,
+                 std::string* text) {
+  if (times.count() == 0) return;
+  // What is beyond the last bucket has no end.
+  const uint64_t end = times.SlowestEnd();
+  const std::string slowest =
+      times.counts[StepTimes::kBuckets - 1] != 0
+          ? "8 s or more"
+          : absl::StrCat("< ", DurationText(static_cast<double>(end)));
+  absl::StrAppendFormat(text, "%-18s %11s %9s %9s %9s %9s %11s\n", name,
+                        CountText(times.count()), DurationText(times.Mean()),
+                        DurationText(times.Quantile(0.5)),
+                        DurationText(times.Quantile(0.9)),
+                        DurationText(times.Quantile(0.99)), slowest);
+}
+
+void AppendTimesTable(const Look& look, std::string* text) {
+  const RegionReport& region = look.region;
+  if (region.step_times.count() + region.round_trips.count() == 0) return;
+  absl::StrAppendFormat(text, "\n%-18s %11s %9s %9s %9s %9s %11s\n", "",
+                        "exchanges", "mean", "p50", "p90", "p99", "slowest");
+  const std::string last =
+      look.rates ? absl::StrFormat("  last %.1f s", look.rates->secs) : "";
+  AppendTimes("engine's steps", region.step_times, text);
+  if (look.rates) AppendTimes(last, look.rates->step_times, text);
+  AppendTimes("round trips", region.round_trips, text);
+  if (look.rates) AppendTimes(last, look.rates->round_trips, text);
+  const std::string bars = BarsOf(region.step_times);
+  if (!bars.empty()) absl::StrAppend(text, "\nengine's steps\n", bars);
+}
+
+std::string RingText(const RingFill& ring) {
+  std::string text = absl::StrFormat("%s of %s", BytesText(ring.used_bytes),
+                                     BytesText(ring.capacity));
+  if (!ring.messages.has_value()) {
+    return absl::StrCat(text,
+                        ring.problem.empty() ? ", on the move" : ", garbled");
+  }
+  if (*ring.messages == 0) return text;
+  const bool more = *ring.messages == RingFill::kMostCounted;
+  return absl::StrFormat("%s (%.0f %%), %s%s message%s", text,
+                         100.0 * ring.used_bytes / ring.capacity,
+                         more ? "at least " : "", CountText(*ring.messages),
+                         *ring.messages == 1 ? "" : "s");
+}
+
+std::string FramesText(const FrameRingReport& ring,
+                       std::optional<double> frames_per_sec) {
+  if (!ring.problem.empty()) return absl::StrCat("garbled: ", ring.problem);
+  std::string text = absl::StrFormat(
+      "%dx%d %s, %d slots, %s published", ring.geometry.width,
+      ring.geometry.height, ring.geometry.channels == 4 ? "RGBA" : "RGB",
+      ring.geometry.capacity, CountText(ring.frames));
+  if (frames_per_sec) {
+    absl::StrAppendFormat(&text, ", %.1f/s", *frames_per_sec);
+  }
+  return absl::StrCat(text, ring.watched.value_or(false) ? ", somebody looks"
+                                                         : ", nobody looks");
+}
+
+// Only where something is wrong: which part lies where.
+void AppendSections(const RegionReport& region, std::string* text) {
+  if (std::all_of(region.sections.begin(), region.sections.end(),
+                  [](const RegionSection& s) { return s.problem.empty(); })) {
+    return;
+  }
+  absl::StrAppend(text, "\nsections\n");
+  for (const RegionSection& section : region.sections) {
+    absl::StrAppendFormat(text, "  %-12s at %12d, %12d bytes%s\n", section.name,
+                          section.offset, section.bytes,
+                          section.problem.empty() ? "" : "   WRONG");
+  }
+}
+
+std::string BirthText(const RegionReport& region, absl::Time now,
+                      absl::TimeZone zone) {
+  // What no clock can have said is the end of time to Abseil as well.
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  const absl::Time born = absl::FromUnixNanos(
+      static_cast<int64_t>(std::min(region.generation, kMost)));
+  return absl::StrFormat(
+      "%s, born %s, %s ago; %s", BytesText(region.file_bytes),
+      absl::FormatTime("%Y-%m-%d %H:%M:%S %z", born, zone),
+      AgeText(std::max(absl::ToDoubleSeconds(now - born), 0.0)),
+      absl::StrJoin(FeatureNames(region.feature_bits), ", "));
+}
+
+std::string TaskText(const RegionReport& region) {
+  std::string text = absl::StrFormat(
+      "%s, %s environment%s of %s observed and %s acted values",
+      region.task.empty() ? "(no name)" : region.task,
+      CountText(region.num_envs), region.num_envs == 1 ? "" : "s",
+      CountText(region.obs_size), CountText(region.act_size));
+  if (region.info_size != 0) {
+    absl::StrAppend(&text, ", ", region.info_size, " infos");
+  }
+  absl::StrAppend(&text, "; autoreset ", NameOf(region.autoreset));
+  if (region.mode == RegionMode::kInference) {
+    absl::StrAppend(&text, "; in real time");
+  }
+  return text;
+}
+
+std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
+  const RegionReport& region = look.region;
+  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
+  AppendVerdict(look.verdict, &text);
+  absl::StrAppend(&text, "\n");
+  const auto row = [&](const char* name, const std::string& value) {
+    absl::StrAppendFormat(&text, kRow, name, value);
+  };
+  if (!region.has_header) {
+    row("file", BytesText(region.file_bytes));
+    return text;
+  }
+  row("task", TaskText(region));
+  row("region", BirthText(region, now, zone));
+  row("engine", PeerText(region.engine));
+  row("client", ClientText(look));
+  row("exchanges", ExchangesText(region));
+  if (look.rates) row("speed", SpeedText(look));
+  AppendTimesTable(look, &text);
+  absl::StrAppend(&text, "\n");
+  row("rings", absl::StrCat("to the client ", RingText(region.to_client)));
+  row("", absl::StrCat("to the engine ", RingText(region.to_engine)));
+  if (region.frames) {
+    row("frames",
+        FramesText(*region.frames,
+                   look.rates ? std::optional(look.rates->frames_per_sec)
+                              : std::nullopt));
+  }
+  if (region.images) {
+    row("images",
+        absl::StrFormat("%dx%dx%d each, of exchange %s", region.images->width,
+                        region.images->height, region.images->channels,
+                        CountText(region.images->step)));
+  }
+  row("bells",
+      absl::StrFormat(
+          "engine's rung %s times, %d asleep; client's rung %s times, %d "
+          "asleep",
+          CountText(region.engine.bell_rings), region.engine.sleepers,
+          CountText(region.client.bell_rings), region.client.sleepers));
+  row("last error",
+      region.status == ErrorCode::kOk
+          ? "none"
+          : absl::StrCat(NameOf(region.status), ": ", region.error_text));
+  AppendSections(region, &text);
+  return text;
+}
+
+std::string SegmentText(const Look& look) {
+  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
+  AppendVerdict(look.verdict, &text);
+  const FrameRingReport& ring = look.segment.ring;
+  absl::StrAppendFormat(&text,
+                        "\n"
+                        "%-10s %s%s, %s\n",
+                        "writer", NameOf(look.segment.writer),
+                        look.segment.writer == Life::kUnknown
+                            ? " (a foreign one, which holds no lock)"
+                            : "",
+                        BytesText(look.segment.file_bytes));
+  absl::StrAppendFormat(&text, kRow, "frames",
+                        FramesText(ring, look.frames_per_sec));
+  absl::StrAppendFormat(&text,
+                        "%-10s last reward %g, rolling return %g, %g "
+                        "steps/s\n",
+                        "metrics", ring.last_reward, ring.rolling_return,
+                        ring.step_rate_hz);
+  return text;
+}
+
+struct ListRow {
+  std::string state;
+  std::string name;
+  std::string what;
+  std::string does;
+};
+
+ListRow SegmentRow(const Look& look) {
+  const FrameRingReport& ring = look.segment.ring;
+  return {StateOf(look.verdict), look.name,
+          absl::StrFormat("frames, %dx%d", ring.geometry.width,
+                          ring.geometry.height),
+          absl::StrFormat("writer %s, %s published, %.1f/s",
+                          NameOf(look.segment.writer), CountText(ring.frames),
+                          look.frames_per_sec.value_or(0))};
+}
+
+ListRow RegionRow(const Look& look) {
+  const RegionReport& region = look.region;
+  const bool has_client = region.client.life != Life::kAbsent;
+  const double rate = look.rates ? look.rates->exchanges_per_sec : 0;
+  return {StateOf(look.verdict), look.name,
+          region.has_header ? absl::StrFormat("%s x %s", region.task,
+                                              CountText(region.num_envs))
+                            : "region",
+          absl::StrFormat("engine %s, client %s, %s exchanges/s",
+                          NameOf(region.engine.phase),
+                          has_client ? NameOf(region.client.life) : "none",
+                          CountText(static_cast<uint64_t>(rate)))};
+}
+
+ListRow RowOf(const Look& look) {
+  if (!look.status.ok()) {
+    return {"?", look.name, look.is_segment ? "frames" : "region",
+            std::string(look.status.message())};
+  }
+  ListRow row = look.is_segment ? SegmentRow(look) : RegionRow(look);
+  if (!look.verdict.problems.empty()) {
+    row.does = look.verdict.problems.front();
+  } else if (!look.verdict.remarks.empty()) {
+    row.does = look.verdict.remarks.front();
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string TextOf(const Look& look, absl::Time now, absl::TimeZone zone) {
+  if (!look.status.ok()) {
+    return absl::StrCat(look.status.message(), "\n");
+  }
+  return look.is_segment ? SegmentText(look) : RegionText(look, now, zone);
+}
+
+std::string ListTextOf(const std::vector<Look>& looks) {
+  if (looks.empty()) {
+    return "no region and no segment of frames is in shared memory\n";
+  }
+  std::vector<ListRow> rows = {{"", "NAME", "what", "does"}};
+  for (const Look& look : looks) rows.push_back(RowOf(look));
+  constexpr size_t kWidest = 40;  // longer ones push the rest aside
+  size_t name_width = 0;
+  size_t what_width = 0;
+  for (const ListRow& row : rows) {
+    name_width = std::max(name_width, std::min(row.name.size(), kWidest));
+    what_width = std::max(what_width, std::min(row.what.size(), kWidest));
+  }
+  std::string text;
+  for (const ListRow& row : rows) {
+    absl::StrAppendFormat(&text, "%-6s %-*s %-*s %s\n", row.state,
+                          static_cast<int>(name_width), row.name,
+                          static_cast<int>(what_width), row.what, row.does);
+  }
+  return text;
+}
+
+std::string BarsOf(const StepTimesSnapshot& times) {
+  constexpr uint32_t kMostBars = 14;
+  constexpr uint32_t kWidth = 50;
+  uint32_t first = 0;
+  while (first < StepTimes::kBuckets && times.counts[first] == 0) ++first;
+  if (first == StepTimes::kBuckets) return "";
+  uint32_t last = StepTimes::kBuckets - 1;
+  while (times.counts[last] == 0) --last;
+  // Quarters of an octave, halves, octaves, pairs of octaves.
+  uint32_t group = 1;
+  while (last / group - first / group >= kMostBars) group *= 2;
+
+  std::vector<uint64_t> bars;
+  for (uint32_t at = first / group; at <= last / group; ++at) {
+    uint64_t sum = 0;
+    for (uint32_t bucket = at * group;
+         bucket < std::min((at + 1) * group, StepTimes::kBuckets); ++bucket) {
+      sum += times.counts[bucket];
+    }
+    bars.push_back(sum);
+  }
+  const double longest =
+      static_cast<double>(*std::max_element(bars.begin(), bars.end()));
+  std::string text;
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const uint32_t bucket = (first / group + static_cast<uint32_t>(i)) * group;
+    // What is there shows, however little.
+    const double share =
+        longest > 0 ? static_cast<double>(bars[i]) / longest : 0;
+    const auto width = static_cast<uint32_t>(std::ceil(share * kWidth));
+    absl::StrAppendFormat(
+        &text, "  %8s |%-*s %s\n",
+        DurationText(static_cast<double>(StepTimeBucketStart(bucket))), kWidth,
+        std::string(width, '#'), bars[i] == 0 ? "" : CountText(bars[i]));
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,58 @@
+#include "viz/inspect/quantities.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace tandem {
+namespace {
+
+// Three digits, never as a power of ten.
+std::string ThreeDigits(double value) {
+  if (value >= 99.95) return absl::StrFormat("%.0f", value);
+  return absl::StrFormat("%.*f", value >= 9.995 ? 1 : 2, value);
+}
+
+}  // namespace
+
+std::string DurationText(double ns) {
+  if (ns < 999.5) return absl::StrFormat("%.0f ns", ns);
+  if (ns < 999.5e3) return absl::StrCat(ThreeDigits(ns / 1e3), " us");
+  if (ns < 999.5e6) return absl::StrCat(ThreeDigits(ns / 1e6), " ms");
+  return absl::StrCat(ThreeDigits(ns / 1e9), " s");
+}
+
+std::string AgeText(double secs) {
+  constexpr std::pair<uint64_t, const char*> kUnits[] = {
+      {86'400, "d"}, {3'600, "h"}, {60, "min"}, {1, "s"}};
+  const uint64_t whole = secs < 1e18 ? static_cast<uint64_t>(secs) : 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const auto& [unit, name] = kUnits[i];
+    if (whole < unit) continue;
+    const auto& [next_unit, next_name] = kUnits[i + 1];
+    return absl::StrCat(whole / unit, " ", name, " ", whole % unit / next_unit,
+                        " ", next_name);
+  }
+  return absl::StrCat(whole, " s");
+}
+
+std::string BytesText(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " bytes");
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return absl::StrCat(ThreeDigits(value), " ", kUnits[unit]);
+}
+
+std::string CountText(uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (size_t at = text.size(); at > 3;) {
+    at -= 3;
+    text.insert(at, 1, ',');
+  }
+  return text;
+}
+
+}  // namespace tandem

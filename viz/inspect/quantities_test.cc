@@ -1,0 +1,44 @@
+#include "viz/inspect/quantities.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+TEST(Quantities, DurationsHaveThreeDigits) {
+  EXPECT_EQ(DurationText(0), "0 ns");
+  EXPECT_EQ(DurationText(128), "128 ns");
+  EXPECT_EQ(DurationText(999.6), "1.00 us");
+  EXPECT_EQ(DurationText(12'340), "12.3 us");
+  EXPECT_EQ(DurationText(552'300), "552 us");
+  EXPECT_EQ(DurationText(999'600), "1.00 ms");
+  EXPECT_EQ(DurationText(8.589e9), "8.59 s");
+  EXPECT_EQ(DurationText(123e9), "123 s");
+}
+
+TEST(Quantities, AgesHaveTheirTwoLargestUnits) {
+  EXPECT_EQ(AgeText(0.4), "0 s");
+  EXPECT_EQ(AgeText(59), "59 s");
+  EXPECT_EQ(AgeText(61), "1 min 1 s");
+  EXPECT_EQ(AgeText(7'385), "2 h 3 min");
+  EXPECT_EQ(AgeText(90'000), "1 d 1 h");
+}
+
+TEST(Quantities, BytesHaveTheUnitThatFits) {
+  EXPECT_EQ(BytesText(0), "0 bytes");
+  EXPECT_EQ(BytesText(1023), "1023 bytes");
+  EXPECT_EQ(BytesText(8192), "8.00 KiB");
+  EXPECT_EQ(BytesText(328'832), "321 KiB");
+  EXPECT_EQ(BytesText(1'048'575), "1.00 MiB");
+  EXPECT_EQ(BytesText(~uint64_t{0}), "16.0 EiB");
+}
+
+TEST(Quantities, CountsHaveCommas) {
+  EXPECT_EQ(CountText(0), "0");
+  EXPECT_EQ(CountText(999), "999");
+  EXPECT_EQ(CountText(1000), "1,000");
+  EXPECT_EQ(CountText(1234567), "1,234,567");
+}
+
+}  // namespace
+}  // namespace tandem
