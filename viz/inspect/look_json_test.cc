@@ -1,0 +1,166 @@
+#include "viz/inspect/look_json.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "transport/base/error.h"
+#include "viz/inspect/sample_look.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Parse(const Look& look) { return Json::parse(JsonOf(look)); }
+
+// "engine.pid", "sections[].name" ...
+void CollectKeys(const Json& json, const std::string& prefix,
+                 std::set<std::string>* keys) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      CollectKeys(value, prefix.empty() ? key : absl::StrCat(prefix, ".", key),
+                  keys);
+    }
+  } else if (json.is_array() && !json.empty() && json[0].is_object()) {
+    CollectKeys(json[0], absl::StrCat(prefix, "[]"), keys);
+  } else {
+    keys->insert(prefix);
+  }
+}
+
+Look SampleSegment() {
+  Look look;
+  look.name = "mosaic.fastlane.run";
+  look.is_segment = true;
+  look.frames_per_sec = 3;
+  return look;
+}
+
+// The first column of the table of keys; "*" there stands for what another
+// line lists.
+std::set<std::string> DocumentedKeys() {
+  std::ifstream file("viz/README.md");
+  EXPECT_TRUE(file.is_open());
+  std::set<std::string> keys;
+  bool in_table = false;
+  for (std::string line; std::getline(file, line);) {
+    if (absl::StartsWith(line, "| key |")) in_table = true;
+    if (line.empty()) in_table = false;
+    if (!in_table || !absl::StartsWith(line, "| `")) continue;
+    const std::vector<absl::string_view> columns = absl::StrSplit(line, '|');
+    for (absl::string_view part : absl::StrSplit(columns[1], '`')) {
+      if (part.find_first_not_of(" ,") != absl::string_view::npos) {
+        keys.insert(std::string(part));
+      }
+    }
+  }
+  return keys;
+}
+
+TEST(LookJson, HasTheKeysThatTheReadmeLists) {
+  std::set<std::string> keys;
+  CollectKeys(Parse(SampleLook()), "", &keys);
+  CollectKeys(Parse(SampleSegment()), "", &keys);
+  // Both histograms, and those of the rates, have the same keys; likewise the
+  // peers and the rings.
+  std::set<std::string> folded;
+  for (std::string key : keys) {
+    for (const auto& [part, as] :
+         {std::pair{"rates.step_times.", "step_times."},
+          {"rates.round_trips.", "step_times."},
+          {"round_trips.", "step_times."},
+          {"client.", "engine."},
+          {"rings.to_engine.", "rings.to_client."}}) {
+      if (absl::StartsWith(key, part)) {
+        key = absl::StrCat(as, key.substr(std::string(part).size()));
+        break;
+      }
+    }
+    folded.insert(key);
+  }
+  EXPECT_EQ(folded, DocumentedKeys());
+}
+
+TEST(LookJson, ValuesAreThoseOfTheLook) {
+  const Json json = Parse(SampleLook());
+  EXPECT_EQ(json["kind"], "region");
+  EXPECT_EQ(json["name"], "demo");
+  EXPECT_EQ(json["state"], "look");
+  EXPECT_EQ(json["remarks"], Json({"a remark"}));
+  EXPECT_EQ(json["born"], "2023-11-14T22:13:20+00:00");
+  EXPECT_EQ(json["engine"]["phase"], "stepping");
+  EXPECT_EQ(json["engine"]["pid"], 40001);
+  EXPECT_EQ(json["exchange"], "pending");
+  EXPECT_EQ(json["last_error"]["name"], "EngineFailed");
+  EXPECT_EQ(json["step_times"]["count"], 1000);
+  EXPECT_EQ(json["step_times"]["mean_ns"], 500'000.0);
+  EXPECT_EQ(json["step_times"]["buckets"].size(), 2u);
+  EXPECT_EQ(json["rates"]["exchanges_per_second"], 1480.0);
+  EXPECT_EQ(json["rings"]["to_engine"]["messages"], 2);
+  EXPECT_EQ(json["frames"]["watched"], true);
+  EXPECT_EQ(json["images"]["frame_seq"], 12'344);
+  EXPECT_EQ(json["sections"][1]["offset"], 8448);
+}
+
+TEST(LookJson, StateIsTheWorst) {
+  Look look = SampleLook();
+  look.verdict.problems = {"a problem"};
+  EXPECT_EQ(Parse(look)["state"], "broken");
+  look.verdict = {};
+  EXPECT_EQ(Parse(look)["state"], "ok");
+  look.status = MakeError(ErrorCode::kNotReady, "none");
+  EXPECT_EQ(Parse(look)["state"], "unreadable");
+  EXPECT_EQ(Parse(look)["problems"], Json({"none"}));
+}
+
+TEST(LookJson, WhatCannotBeToldIsNull) {
+  Look look = SampleLook();
+  look.rates.reset();
+  look.region.frames.reset();
+  look.region.images.reset();
+  look.region.status = ErrorCode::kOk;
+  look.region.to_client.messages.reset();
+  look.region.engine.pid = 0;
+  look.region.mode = static_cast<RegionMode>(9);
+  look.region.kind = static_cast<ExchangeKind>(9);
+  const Json json = Parse(look);
+  for (const char* key :
+       {"rates", "frames", "images", "last_error", "mode", "exchange_kind"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  }
+  EXPECT_TRUE(json["rings"]["to_client"]["messages"].is_null());
+  EXPECT_TRUE(json["engine"]["pid"].is_null());
+}
+
+TEST(LookJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
+  Look look;
+  look.region.file_bytes = 7;
+  look.verdict.problems = {"too short"};
+  const Json json = Parse(look);
+  EXPECT_EQ(json["bytes"], 7);
+  EXPECT_FALSE(json.contains("engine"));
+}
+
+TEST(LookJson, BytesThatAreNoTextAreReplaced) {
+  Look look;
+  look.status = MakeError(ErrorCode::kInvalidArgument, "found '\xff\xfe'");
+  EXPECT_TRUE(Parse(look)["problems"][0].is_string());
+  EXPECT_FALSE(absl::StrContains(JsonOf(look), "\n"));
+}
+
+TEST(LookJson, AListHasAnEntryForEach) {
+  EXPECT_EQ(Json::parse(ListJsonOf({})), Json::parse(R"({"entries": []})"));
+  const Json list = Json::parse(ListJsonOf({SampleLook(), SampleSegment()}));
+  EXPECT_EQ(list["entries"][0], Parse(SampleLook()));
+  EXPECT_EQ(list["entries"][1]["kind"], "segment");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,180 @@
+#include "viz/inspect/look_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "transport/base/error.h"
+#include "viz/inspect/sample_look.h"
+
+namespace tandem {
+namespace {
+
+std::string Text(const Look& look) {
+  return TextOf(look, absl::FromUnixSeconds(1'700'000'061),
+                absl::UTCTimeZone());
+}
+
+void ExpectHas(const std::string& text,
+               const std::vector<absl::string_view>& facts) {
+  for (const absl::string_view fact : facts) {
+    EXPECT_TRUE(absl::StrContains(text, fact)) << fact << " in\n" << text;
+  }
+}
+
+TEST(LookText, SaysWhatIsThereAndHowFast) {
+  ExpectHas(
+      Text(SampleLook()),
+      {"demo: LOOK", "a remark", "HalfCheetah-v5, 64 environments", "SAME_STEP",
+       "2023-11-14 22:13:20 +0000, 1 min 0 s ago", "pid 40001, stepping for",
+       "250 us", "12,345 done, one pending", "1,480 exchanges/s",
+       "94,720 environment steps/s", "busy 82 %", "last 0.5 s", "1,000",
+       "48 bytes of 512 KiB (0 %), 2 messages",
+       "320x240 RGB, 8 slots, 77 published, 30.0/s, somebody looks",
+       "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
+}
+
+TEST(LookText, BeginsWithWhatIsWrong) {
+  Look look = SampleLook();
+  look.verdict.problems = {"a problem"};
+  const std::vector<std::string> lines = absl::StrSplit(Text(look), '\n');
+  EXPECT_EQ(lines[0], "demo: BROKEN");
+  EXPECT_TRUE(absl::StrContains(lines[1], "a problem"));
+  EXPECT_TRUE(absl::StrContains(lines[2], "a remark"));
+}
+
+TEST(LookText, FitsAWindow) {
+  const std::string text = Text(SampleLook());
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(line.size(), 110u) << line;
+  }
+}
+
+TEST(LookText, ADeadSideIsCalledDead) {
+  Look look = SampleLook();
+  look.region.engine.life = Life::kDead;
+  ExpectHas(Text(look), {"dead, pid 40001, last stepping"});
+}
+
+TEST(LookText, AForeignClientShowsInTheSpeed) {
+  Look look = SampleLook();
+  look.region.client = {.life = Life::kAbsent};
+  ExpectHas(Text(look), {"somebody steps"});
+  look.rates->exchanges_per_sec = 0;
+  ExpectHas(Text(look), {"client     none"});
+}
+
+TEST(LookText, SectionsAreShownOnceOneIsWrong) {
+  Look look = SampleLook();
+  EXPECT_FALSE(absl::StrContains(Text(look), "sections"));
+  look.region.sections[1].problem = "it overlaps";
+  ExpectHas(Text(look), {"obs          at         4096", "1536 bytes   WRONG"});
+}
+
+TEST(LookText, WithoutAHeaderOnlyTheFileIsShown) {
+  Look look;
+  look.name = "demo";
+  look.region.file_bytes = 12;
+  look.verdict.problems = {"too short"};
+  EXPECT_EQ(Text(look),
+            "demo: BROKEN\n  WRONG  too short\n\nfile       12 bytes\n");
+}
+
+TEST(LookText, GarbageOfAnyKindIsText) {
+  Look look = SampleLook();
+  look.region.generation = ~uint64_t{0};
+  look.region.exchange = ExchangeState::kImpossible;
+  look.region.engine.phase = static_cast<Phase>(15);
+  look.region.autoreset = static_cast<AutoresetMode>(~0u);
+  look.region.status = static_cast<ErrorCode>(~0u);
+  look.region.step_times.counts.fill(~uint64_t{0});
+  look.region.step_times.total_ns = ~uint64_t{0};
+  look.region.to_client.messages.reset();
+  look.region.frames->problem = "no ring";
+  ExpectHas(Text(look), {"garbled for", "does not fit", "on the move",
+                         "garbled: no ring", "Unknown"});
+}
+
+TEST(LookText, ASegmentHasItsWriterAndItsFrames) {
+  Look look;
+  look.name = "mosaic.fastlane.run";
+  look.is_segment = true;
+  look.segment.writer = Life::kUnknown;
+  look.segment.ring.geometry = {
+      .width = 4, .height = 2, .channels = 4, .capacity = 3};
+  look.frames_per_sec = 12.25;
+  ExpectHas(Text(look), {"run: OK", "holds no lock", "4x2 RGBA, 3 slots",
+                         "12.2/s", "nobody looks"});
+}
+
+TEST(LookText, WhatCannotBeReadIsItsError) {
+  Look look;
+  look.status = MakeError(ErrorCode::kNotReady, "there is none");
+  EXPECT_EQ(Text(look), "there is none\n");
+}
+
+TEST(LookText, TheListHasALineForEach) {
+  Look broken = SampleLook();
+  broken.name = std::string(60, 'n');
+  broken.verdict.problems = {"it is dead"};
+  Look unreadable;
+  unreadable.name = "secret";
+  unreadable.status = MakeError(ErrorCode::kAccessDenied, "it is alice's");
+  Look fine = SampleLook();
+  fine.verdict.remarks.clear();
+  const std::vector<std::string> lines = absl::StrSplit(
+      ListTextOf({broken, unreadable, fine}), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u);
+  ExpectHas(lines[1], {"BROKEN", broken.name, "it is dead"});
+  ExpectHas(lines[2], {"?", "secret", "alice"});
+  ExpectHas(lines[3], {"OK", "HalfCheetah-v5 x 64", "1,480 exchanges/s"});
+  EXPECT_EQ(lines[2].find("region"), lines[3].find("HalfCheetah"));
+  EXPECT_TRUE(absl::StrContains(ListTextOf({}), "no region"));
+}
+
+std::vector<std::string> Bars(const StepTimesSnapshot& times) {
+  return absl::StrSplit(BarsOf(times), '\n', absl::SkipEmpty());
+}
+
+TEST(LookText, BarsAreAsLongAsTheirShare) {
+  StepTimesSnapshot times;
+  EXPECT_EQ(BarsOf(times), "");
+  times.counts[40] = 1000;
+  times.counts[42] = 500;
+  times.counts[43] = 1;
+  const std::vector<std::string> bars = Bars(times);
+  ASSERT_EQ(bars.size(), 4u);
+  const auto length = [](const std::string& bar) {
+    return std::count(bar.begin(), bar.end(), '#');
+  };
+  EXPECT_EQ(length(bars[0]), 50);
+  EXPECT_EQ(length(bars[1]), 0);
+  EXPECT_EQ(length(bars[2]), 25);
+  EXPECT_EQ(length(bars[3]), 1);  // what is there shows
+  ExpectHas(bars[0], {"131 us", "1,000"});
+}
+
+TEST(LookText, BarsOfAWideHistogramAreGroupedWithoutLoss) {
+  StepTimesSnapshot times;
+  times.counts.fill(1);
+  const std::vector<std::string> bars = Bars(times);
+  EXPECT_LE(bars.size(), 14u);
+  int sum = 0;
+  for (const std::string& bar : bars) {
+    sum += std::stoi(bar.substr(bar.rfind(' ')));
+  }
+  EXPECT_EQ(sum, 104);
+  // And one far apart from the other.
+  times.counts.fill(0);
+  times.counts[0] = 1;
+  times.counts[103] = 1;
+  EXPECT_LE(Bars(times).size(), 14u);
+}
+
+}  // namespace
+}  // namespace tandem
