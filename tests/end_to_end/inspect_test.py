@@ -1,0 +1,366 @@
+"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; and that nobody can tell that it looked."""
+
+import contextlib
+import json
+import mmap
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tools.testing import pytest_main
+
+INSPECT = Path("viz/inspect/inspect")
+SERVER = Path("engine_adapter/reference/server")
+SHM = Path("/dev/shm")
+TIMEOUT_SECS = 120
+FINE, NO_SUCH_REGION, USAGE, BROKEN = 0, 1, 2, 3
+
+# Offsets of header fields: schema/goldens/lrbc_v1.txt.
+NUM_ENVS, CMD_S2C_OFFSET, CMD_C2S_OFFSET = 20, 424, 432
+RING_HEADER_BYTES = 128
+
+
+@pytest.fixture
+def engine() -> Iterator[tandem.EngineProcess]:
+    """A reference engine, which goes on in the end if a test stopped it."""
+    with tandem.launch_engine(server=SERVER, num_envs=3, flags=("--obs_size=8", "--act_size=2")) as launched:
+        yield launched
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(launched.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
+    """Its client."""
+    with tandem.SharedMemoryClient(engine.name, timeout=TIMEOUT_SECS) as attached:
+        yield attached
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(engine.pid, signal.SIGCONT)
+
+
+def inspect(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs the command to its end."""
+    return subprocess.run([INSPECT, *arguments], capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False)
+
+
+def look(name: str, code: int) -> dict[str, Any]:
+    """Looks at a region; the command must end with that code."""
+    done = inspect(name, "--json")
+    assert done.returncode == code, done.stdout + done.stderr
+    seen = json.loads(done.stdout)
+    assert isinstance(seen, dict)
+    return seen
+
+
+def zeros(client: tandem.SharedMemoryClient) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Actions."""
+    return np.zeros((client.num_envs, client.act_size), dtype=np.float32)
+
+
+def stop(pid: int) -> None:
+    """Stops a process; every thread of it stands still on return."""
+    os.kill(pid, signal.SIGSTOP)
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        while (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def mapped(name: str) -> Iterator[mmap.mmap]:
+    """The region's bytes, to be scribbled over."""
+    with open(SHM / name, "r+b") as file, mmap.mmap(file.fileno(), 0) as region:
+        yield region
+
+
+def test_a_region_without_a_client(engine: tandem.EngineProcess) -> None:
+    """Its engine is alive and idle, nobody has come, and no time has been measured."""
+    seen = look(engine.name, FINE)
+    assert (seen["kind"], seen["state"], seen["problems"], seen["remarks"]) == ("region", "ok", [], [])
+    assert (seen["num_envs"], seen["obs_size"], seen["act_size"]) == (3, 8, 2)
+    assert (seen["engine"]["life"], seen["engine"]["pid"], seen["engine"]["phase"]) == ("alive", engine.pid, "idle")
+    assert seen["client"]["life"] == "absent"
+    assert seen["frame_seq"] == seen["step_times"]["count"] == 0
+
+
+def test_a_region_with_a_client_that_has_stepped(
+    engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
+) -> None:
+    """Both are alive; exchanges and times are counted; the text says the same."""
+    for _ in range(200):
+        client.step(zeros(client))
+    seen = look(engine.name, FINE)
+    assert (seen["client"]["life"], seen["client"]["pid"], seen["client"]["phase"]) == ("alive", os.getpid(), "idle")
+    assert (seen["frame_seq"], seen["exchange"]) == (200, "idle")
+    assert seen["step_times"]["count"] == seen["round_trips"]["count"] == 200
+    assert 0 < seen["step_times"]["p50_ns"] <= seen["step_times"]["p99_ns"] <= seen["step_times"]["slowest_below_ns"]
+    assert sum(bucket["count"] for bucket in seen["step_times"]["buckets"]) == 200
+    assert seen["rates"]["exchanges_per_second"] == 0
+    text = inspect(engine.name).stdout
+    assert text.startswith(f"{engine.name}: OK\n")
+    assert "200 done" in text
+    assert f"pid {os.getpid()}, idle" in text
+
+
+_STEPPING = """
+import sys
+import numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1])
+actions = np.zeros((3, 2), dtype=np.float32)
+client.step(actions)
+print("steps", flush=True)
+while True:
+    client.step(actions)
+"""
+
+
+@contextlib.contextmanager
+def stepping(name: str) -> Iterator["subprocess.Popen[str]"]:
+    """A client in a process of its own, which steps until it is killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _STEPPING, name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "steps\n"
+        yield process
+        process.kill()
+
+
+def test_speeds_are_those_of_the_time_between_two_looks(engine: tandem.EngineProcess) -> None:
+    """While a client steps, exchanges and busy share are positive."""
+    with stepping(engine.name):
+        rates = look(engine.name, FINE)["rates"]
+        assert rates["exchanges_per_second"] > 0
+        assert 0 < rates["busy_share"] <= 1
+        assert rates["step_times"]["count"] > 0
+
+
+def test_a_stopped_engine_with_a_pending_exchange(
+    engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
+) -> None:
+    """The lock says that it lives; once it has not looked for long, the verdict says what that may be."""
+    stop(engine.pid)
+    client.send(zeros(client))
+    with pytest.raises(tandem.StepTimeout):
+        client.recv(timeout=1.5)
+    seen = look(engine.name, FINE)
+    assert (seen["engine"]["life"], seen["exchange"], seen["action_seq"]) == ("alive", "pending", 1)
+    assert seen["state"] == "look"
+    assert "SIGSTOP" in seen["remarks"][0]
+    os.kill(engine.pid, signal.SIGCONT)
+    client.recv()
+    assert look(engine.name, FINE)["exchange"] == "idle"
+
+
+def test_a_killed_engine(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
+    """The region tells what was, and the command ends with 3."""
+    client.step(zeros(client))
+    # Engines of other tests, that start just now, remove dead regions by their spare links.
+    (SHM / f".{engine.name}.tandem").unlink()
+    os.kill(engine.pid, signal.SIGKILL)
+    while engine.poll() is None:
+        time.sleep(0.001)
+    try:
+        seen = look(engine.name, BROKEN)
+        assert (seen["engine"]["life"], seen["client"]["life"], seen["state"]) == ("dead", "alive", "broken")
+        assert f"pid {engine.pid}" in seen["problems"][0]
+        assert seen["frame_seq"] == 1
+        done = inspect(engine.name)
+        assert done.returncode == BROKEN
+        assert done.stdout.startswith(f"{engine.name}: BROKEN\n")
+        listed = {entry["name"]: entry for entry in json.loads(inspect("list", "--json").stdout)["entries"]}
+        assert listed[engine.name]["engine"]["life"] == "dead"
+    finally:
+        (SHM / engine.name).unlink(missing_ok=True)
+
+
+def test_a_client_killed_while_nobody_notices(engine: tandem.EngineProcess) -> None:
+    """It is dead until the engine, which is stopped, makes room."""
+    with stepping(engine.name) as process:
+        stop(engine.pid)
+        process.kill()
+        process.wait()
+    seen = look(engine.name, BROKEN)
+    assert (seen["client"]["life"], seen["client"]["pid"]) == ("dead", process.pid)
+    os.kill(engine.pid, signal.SIGCONT)
+    while json.loads(inspect(engine.name, "--json").stdout)["client"]["life"] != "absent":
+        pass
+
+
+def test_messages_that_wait_in_both_rings(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
+    """Bytes and messages are counted while no side reads, and garbage is found out."""
+    assert client.pending is False
+    stop(engine.pid)
+    with mapped(engine.name) as region:
+        (to_client,) = struct.unpack_from("<Q", region, CMD_S2C_OFFSET)
+        (to_engine,) = struct.unpack_from("<Q", region, CMD_C2S_OFFSET)
+        for ring, sizes in ((to_client, (20, 1)), (to_engine, (4,))):
+            position = 0
+            for size in sizes:
+                struct.pack_into("<I", region, ring + RING_HEADER_BYTES + position, size)
+                position += (4 + size + 7) // 8 * 8
+            struct.pack_into("<I", region, ring, position)
+        rings = look(engine.name, FINE)["rings"]
+        assert (rings["to_client"]["used_bytes"], rings["to_client"]["messages"]) == (32, 2)
+        assert (rings["to_engine"]["used_bytes"], rings["to_engine"]["messages"]) == (8, 1)
+        struct.pack_into("<I", region, to_engine + RING_HEADER_BYTES, 1000)
+        seen = look(engine.name, BROKEN)
+        assert "1000" in seen["rings"]["to_engine"]["problem"]
+        for ring in (to_client, to_engine):
+            struct.pack_into("<I", region, ring, 0)
+    assert look(engine.name, FINE)["rings"]["to_engine"]["messages"] == 0
+
+
+def test_a_corrupt_header(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
+    """What is wrong is named; who lives is told all the same; the engine goes on."""
+    with mapped(engine.name) as region:
+        region[NUM_ENVS + 3] ^= 0xFF
+        seen = look(engine.name, BROKEN)
+        assert any("num_envs" in problem for problem in seen["problems"])
+        assert (seen["engine"]["life"], seen["client"]["life"]) == ("alive", "alive")
+        region[NUM_ENVS + 3] ^= 0xFF
+        magic = region[0]
+        region[0] = 0
+        assert any("magic" in problem for problem in look(engine.name, BROKEN)["problems"])
+        region[0] = magic
+    assert look(engine.name, FINE)["state"] == "ok"
+    client.step(zeros(client))
+
+
+def test_a_truncated_region(engine: tandem.EngineProcess) -> None:
+    """A copy that ends in the middle, even while it is looked at, is reported."""
+    name = f"{engine.name}-cut"
+    whole = (SHM / engine.name).read_bytes()
+    try:
+        for size in (len(whole) - 1, 5000, 4096):
+            (SHM / name).write_bytes(whole[:size])
+            seen = look(name, BROKEN)
+            assert any("region_size" in problem for problem in seen["problems"])
+        with subprocess.Popen([INSPECT, name, "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None
+            for size in (len(whole), 4096, 12, 0, len(whole)):
+                (SHM / name).write_bytes(whole[:size])
+                assert json.loads(watching.stdout.readline())["state"] in ("broken", "unreadable")
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(TIMEOUT_SECS) == FINE
+    finally:
+        (SHM / name).unlink()
+
+
+def test_looking_changes_no_byte_and_costs_no_exchange(
+    engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
+) -> None:
+    """With both sides stopped, the file is the same before and after; then the next exchange is the next."""
+    client.step(zeros(client))
+    stop(engine.pid)
+    region = SHM / engine.name
+    for pending in (False, True):
+        if pending:
+            client.send(zeros(client))
+        before = region.read_bytes()
+        modified = region.stat().st_mtime_ns
+        assert inspect(engine.name).returncode == FINE
+        assert inspect(engine.name, "--json").returncode == FINE
+        assert inspect("list").returncode == FINE
+        assert region.read_bytes() == before
+        assert region.stat().st_mtime_ns == modified
+    os.kill(engine.pid, signal.SIGCONT)
+    client.recv()
+    client.step(zeros(client))
+    assert look(engine.name, FINE)["frame_seq"] == 3
+
+
+def test_the_list_has_a_line_for_each(engine: tandem.EngineProcess) -> None:
+    """With its task and what it does."""
+    lines = [line for line in inspect("list").stdout.splitlines() if engine.name in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("OK ")
+    assert "engine idle, client none" in lines[0]
+
+
+def test_exit_codes_and_errors() -> None:
+    """No such region is 1, bad usage 2, each with what to do next; help is 0."""
+    done = inspect("no-such-region-of-tandem")
+    assert (done.returncode, done.stdout) == (NO_SUCH_REGION, "")
+    assert "tools/inspect list" in done.stderr
+    for arguments in ((), ("a", "b"), ("a", "--nonsense"), ("no/name",)):
+        done = inspect(*arguments)
+        assert (done.returncode, done.stdout) == (USAGE, "")
+        assert "--help" in done.stderr
+    done = inspect("--help")
+    assert done.returncode == FINE
+    assert "Exit codes" in done.stdout
+    seen = look("no-such-region-of-tandem", NO_SUCH_REGION)
+    assert seen["state"] == "unreadable"
+
+
+def test_watching_waits_for_the_region_and_ends_on_ctrl_c() -> None:
+    """One line of JSON a second, from before the engine starts until SIGINT."""
+    name = f"tandem-inspect-{os.getpid()}-{time.monotonic_ns()}"
+    with subprocess.Popen([INSPECT, name, "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["state"] == "unreadable"
+        with tandem.launch_engine(server=SERVER, name=name, num_envs=1):
+            for line in watching.stdout:
+                if (seen := json.loads(line))["state"] == "ok" and seen["rates"]:
+                    break
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(TIMEOUT_SECS) == FINE
+
+
+ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
+
+
+def read_until(terminal: int, seen: bytes, wanted: bytes) -> bytes:
+    """Reads on until it was shown."""
+    while wanted not in seen:
+        assert select.select([terminal], [], [], TIMEOUT_SECS)[0], seen
+        seen += os.read(terminal, 65536)
+    return seen
+
+
+def test_watching_on_a_terminal_leaves_it_as_it_was(engine: tandem.EngineProcess) -> None:
+    """Another screen, clipped to the window; the first one is back after Ctrl-Z and after Ctrl-C."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(INSPECT, [str(INSPECT), engine.name, "--watch"])
+    termios.tcsetwinsize(terminal, (6, 40))
+    before = termios.tcgetattr(terminal)
+    seen = read_until(terminal, b"", b"more lines")
+    assert seen.startswith(ENTER)
+    # Ctrl-Z, as the terminal sends it.
+    os.kill(pid, signal.SIGTSTP)
+    assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+    seen = read_until(terminal, seen, LEAVE)
+    assert seen.endswith(LEAVE)
+    os.kill(pid, signal.SIGCONT)
+    read_until(terminal, b"", ENTER)
+    os.write(terminal, b"\x03")
+    last = b""
+    with contextlib.suppress(OSError):  # EIO: its last writer has gone
+        while part := os.read(terminal, 65536):
+            last += part
+    assert last.endswith(LEAVE)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == FINE
+    with contextlib.suppress(termios.error):
+        assert termios.tcgetattr(terminal) == before
+    os.close(terminal)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
