@@ -76,8 +76,8 @@ std::string SpeedText(const Look& look) {
   const double steps = rates.exchanges_per_sec * look.region.num_envs;
   return absl::StrFormat(
       "%s exchanges/s, %s environment steps/s, engine busy %.0f %%",
-      CountText(static_cast<uint64_t>(rates.exchanges_per_sec)),
-      CountText(static_cast<uint64_t>(steps)), 100 * rates.busy_share);
+      RoundedText(rates.exchanges_per_sec), RoundedText(steps),
+      100 * rates.busy_share);
 }
 
 void AppendTimes(absl::string_view name, const StepTimesSnapshot& times,
@@ -274,14 +274,14 @@ ListRow RegionRow(const Look& look) {
   const RegionReport& region = look.region;
   const bool has_client = region.client.life != Life::kAbsent;
   const double rate = look.rates ? look.rates->exchanges_per_sec : 0;
-  return {StateOf(look.verdict), look.name,
-          region.has_header ? absl::StrFormat("%s x %s", region.task,
-                                              CountText(region.num_envs))
-                            : "region",
-          absl::StrFormat("engine %s, client %s, %s exchanges/s",
-                          NameOf(region.engine.phase),
-                          has_client ? NameOf(region.client.life) : "none",
-                          CountText(static_cast<uint64_t>(rate)))};
+  return {
+      StateOf(look.verdict), look.name,
+      region.has_header
+          ? absl::StrFormat("%s x %s", region.task, CountText(region.num_envs))
+          : "region",
+      absl::StrFormat(
+          "engine %s, client %s, %s exchanges/s", NameOf(region.engine.phase),
+          has_client ? NameOf(region.client.life) : "none", RoundedText(rate))};
 }
 
 ListRow RowOf(const Look& look) {

@@ -96,6 +96,7 @@ TEST(LookText, GarbageOfAnyKindIsText) {
   look.region.step_times.total_ns = ~uint64_t{0};
   look.region.to_client.messages.reset();
   look.region.frames->problem = "no ring";
+  look.rates->exchanges_per_sec = 1e300;
   ExpectHas(Text(look), {"garbled for", "does not fit", "on the move",
                          "garbled: no ring", "Unknown"});
 }

@@ -1,5 +1,8 @@
 #include "viz/inspect/quantities.h"
 
+#include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +56,13 @@ std::string CountText(uint64_t count) {
     text.insert(at, 1, ',');
   }
   return text;
+}
+
+std::string RoundedText(double number) {
+  // Beyond, the conversion is not defined.
+  return number >= 0 && number < 1e18
+             ? CountText(static_cast<uint64_t>(std::round(number)))
+             : absl::StrFormat("%.3g", number);
 }
 
 }  // namespace tandem

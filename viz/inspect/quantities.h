@@ -23,6 +23,9 @@ std::string BytesText(uint64_t bytes);
 // With a comma before each three digits.
 std::string CountText(uint64_t count);
 
+// The same of a number that is not whole, as large as it may be.
+std::string RoundedText(double number);
+
 }  // namespace tandem
 
 #endif  // TANDEM_VIZ_INSPECT_QUANTITIES_H_

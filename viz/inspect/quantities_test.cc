@@ -33,6 +33,12 @@ TEST(Quantities, BytesHaveTheUnitThatFits) {
   EXPECT_EQ(BytesText(~uint64_t{0}), "16.0 EiB");
 }
 
+TEST(Quantities, RoundedNumbersMayBeAnything) {
+  EXPECT_EQ(RoundedText(1234.6), "1,235");
+  EXPECT_EQ(RoundedText(3.7e19), "3.7e+19");
+  EXPECT_EQ(RoundedText(-1), "-1");
+}
+
 TEST(Quantities, CountsHaveCommas) {
   EXPECT_EQ(CountText(0), "0");
   EXPECT_EQ(CountText(999), "999");
