@@ -10,8 +10,8 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import pytest
-from tandem.generated import hazel_rpc as rpc
 
+from tandem.generated import hazel_rpc as rpc
 from tools.testing import pytest_main
 
 GOLDENS = Path("schema/goldens/rpc_v1")
