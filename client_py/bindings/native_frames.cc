@@ -107,12 +107,14 @@ NativeFrameWriter::NativeFrameWriter(const std::string& run_id, uint32_t width,
                                      uint32_t height, uint32_t channels,
                                      uint32_t capacity, uint32_t metadata_size)
     : run_id_(run_id) {
-  absl::StatusOr<OwnedFrameSegment> segment =
-      OwnedFrameSegment::Create(run_id, {.width = width,
-                                         .height = height,
-                                         .channels = channels,
-                                         .capacity = capacity,
-                                         .metadata_bytes = metadata_size});
+  absl::StatusOr<OwnedFrameSegment> segment = [&] {
+    const py::gil_scoped_release others_run;
+    return OwnedFrameSegment::Create(run_id, {.width = width,
+                                              .height = height,
+                                              .channels = channels,
+                                              .capacity = capacity,
+                                              .metadata_bytes = metadata_size});
+  }();
   if (!segment.ok()) Raise(segment.status(), run_id);
   segment_ = *std::move(segment);
 }
@@ -204,6 +206,7 @@ py::object NativeFrameReader::Read(bool once) {
   Frame frame;
   switch (once ? reader.NextTo(room, &frame) : reader.NewestTo(room, &frame)) {
     case FrameReader::Found::kFrame:
+      dropped_ = reader.dropped();
       break;
     case FrameReader::Found::kNothing:
     case FrameReader::Found::kInvalidated:
@@ -249,8 +252,6 @@ std::optional<bool> NativeFrameReader::WriterAlive() {
   }
   return std::nullopt;
 }
-
-uint64_t NativeFrameReader::Dropped() { return Frames().reader().dropped(); }
 
 py::tuple NativeFrameReader::Geometry() {
   const FrameGeometry& geometry = Frames().reader().geometry();

@@ -4,7 +4,9 @@
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
 // Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
-// need the GIL, and none releases it: the longest is the copy of a frame.
+// need the GIL. The constructor of a writer releases it, since it takes seconds
+// to reserve gigabytes; no other call does: it is what keeps a Close in another
+// thread from unmapping the frame that is being copied.
 //
 //   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
 //   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());
@@ -25,8 +27,8 @@
 
 namespace tandem {
 
-// Raises by the error table. After Close every call but Close and the
-// properties gets ClientClosed; in a forked child Publish gets ForkedChild.
+// Raises by the error table. After Close every call but Close and those that
+// are const gets ClientClosed; in a forked child also ForkedChild.
 class NativeFrameWriter {
  public:
   NativeFrameWriter(const std::string& run_id, uint32_t width, uint32_t height,
@@ -54,8 +56,8 @@ class NativeFrameWriter {
   uint64_t head_ = 0;
 };
 
-// As NativeFrameWriter. A frame is (number, bytes, last_reward, rolling_return,
-// step_rate_hz, metadata as bytes or None).
+// As NativeFrameWriter; in a forked child it goes on. A frame is (number,
+// bytes, last_reward, rolling_return, step_rate_hz, metadata as bytes or None).
 class NativeFrameReader {
  public:
   explicit NativeFrameReader(const std::string& run_id);
@@ -68,11 +70,11 @@ class NativeFrameReader {
   bool Replaced();
   // True, False, or None where the writer keeps no lock.
   std::optional<bool> WriterAlive();
-  uint64_t Dropped();
   // Width, height, channels, capacity, metadata room.
   pybind11::tuple Geometry();
   void Close() { frames_.reset(); }
   bool closed() const { return !frames_.has_value(); }
+  uint64_t dropped() const { return dropped_; }
 
  private:
   AttachedFrames& Frames();
@@ -80,6 +82,7 @@ class NativeFrameReader {
 
   std::string run_id_;
   std::optional<AttachedFrames> frames_;
+  uint64_t dropped_ = 0;  // as of the newest frame
 };
 
 // Returns of the episodes of a vector environment, or of one of its

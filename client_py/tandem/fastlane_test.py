@@ -4,6 +4,8 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +86,7 @@ def test_latest_repeats_and_next_delivers_once(run_id: str) -> None:
         newest = reader.next_frame()
         assert newest is not None and newest.number == 10
         assert reader.dropped == 6
+    assert reader.dropped == 6  # after close, too
 
 
 def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
@@ -173,8 +176,10 @@ def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
         assert reader.is_replaced()
     reader.close()
     reader.close()
-    with pytest.raises(tandem.ClientClosed):
-        reader.latest_frame()
+    for call in (reader.latest_frame, reader.metrics, reader.is_invalidated, reader.writer_alive, reader.is_replaced):
+        with pytest.raises(tandem.ClientClosed):
+            call()
+    assert reader.closed and reader.dropped == 0
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
@@ -218,6 +223,34 @@ def test_a_writer_knows_its_audience(run_id: str) -> None:
         assert writer.has_reader()
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
         assert not writer.has_reader()
+
+
+def test_other_threads_run_while_a_segment_is_made(run_id: str) -> None:
+    """Its memory is reserved meanwhile, which takes a second a gigabyte.
+
+    Half-way through, this thread runs, at least sometimes: other work may have the cores. If it could not, it would run
+    before and after, and there by rare chance alone.
+    """
+
+    def make(told: list[float]) -> None:
+        config = tandem.FastLaneConfig(640, 480, capacity=32)
+        told.append(time.perf_counter())
+        with tandem.FastLaneWriter.create(run_id, config):
+            told.append(time.perf_counter())
+
+    ran_half_way = 0
+    for _ in range(50):
+        told: list[float] = []
+        ran = []
+        maker = threading.Thread(target=make, args=(told,))
+        maker.start()
+        while maker.is_alive():
+            ran.append(time.perf_counter())
+        begin, end = told
+        ran_half_way += any(0.45 < (at - begin) / (end - begin) < 0.55 for at in ran)
+        if ran_half_way == 10:
+            return
+    pytest.fail(f"this thread ran half-way through {ran_half_way} of 50 creations")
 
 
 def _publish_until_told(run_id: str, ready: Any, stop: Any) -> None:

@@ -128,7 +128,7 @@ class FastLaneReader:
     @property
     def dropped(self) -> int:
         """Frames that passed between those that `next_frame` delivered."""
-        return self._native.dropped()
+        return self._native.dropped
 
     @property
     def closed(self) -> bool:
