@@ -1,5 +1,7 @@
 #include "client_py/bindings/native_frames.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -141,14 +143,14 @@ uint64_t NativeFrameWriter::Publish(py::handle frame, double last_reward,
   const FrameGeometry& geometry = writer.geometry();
   const Buffer pixels(frame, "frame", run_id_);
   const std::span<const Py_ssize_t> shape = pixels.shape();
-  if (shape.size() == 3 &&
-      (shape[0] != geometry.height || shape[1] != geometry.width ||
-       shape[2] != geometry.channels)) {
-    RaiseInvalid(absl::StrCat("frame: expected shape [", geometry.height, ", ",
-                              geometry.width, ", ", geometry.channels,
-                              "] (height, width, channels), found [",
-                              absl::StrJoin(shape, ", "), "]"),
-                 run_id_);
+  const std::array<Py_ssize_t, 3> expected = {geometry.height, geometry.width,
+                                              geometry.channels};
+  if (shape.size() != 1 && !std::ranges::equal(shape, expected)) {
+    RaiseInvalid(
+        absl::StrCat("frame: expected shape [", absl::StrJoin(expected, ", "),
+                     "] (height, width, channels) or one dimension, found [",
+                     absl::StrJoin(shape, ", "), "]"),
+        run_id_);
   }
   if (pixels.bytes().size() > geometry.FrameBytes()) {
     RaiseInvalid(

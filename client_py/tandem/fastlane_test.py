@@ -110,6 +110,10 @@ def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
         (bytes(37), "found 37"),
         (np.zeros((3, 4, 4), np.uint8), r"found \[3, 4, 4\]"),
         (np.zeros((4, 3, 3), np.uint8), r"found \[4, 3, 3\]"),
+        (np.zeros((3, 4), np.uint8), r"found \[3, 4\]"),
+        (np.zeros((1, 3, 4, 3), np.uint8), r"found \[1, 3, 4, 3\]"),
+        (memoryview(bytes(12)).cast("B", [2, 2, 3]), r"found \[2, 2, 3\]"),
+        (np.zeros((), np.uint8), r"found \[\]"),
         (np.zeros((3, 4, 3), np.float32), "found elements of 'f'"),
         (np.zeros(9, np.int32), "found elements of 'i'"),
         ("text", "found str"),
@@ -176,9 +180,9 @@ def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
         assert reader.is_replaced()
     reader.close()
     reader.close()
-    for call in (reader.latest_frame, reader.metrics, reader.is_invalidated, reader.writer_alive, reader.is_replaced):
+    for ask in (reader.latest_frame, reader.metrics, reader.is_invalidated, reader.writer_alive, reader.is_replaced):
         with pytest.raises(tandem.ClientClosed):
-            call()
+            ask()
     assert reader.closed and reader.dropped == 0
 
 

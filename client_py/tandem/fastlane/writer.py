@@ -82,8 +82,8 @@ class FastLaneWriter:
         """Copies a frame into the next slot and makes it the newest.
 
         Args:
-          frame: bytes, memoryview or uint8[height, width, channels]: rows from the top, R, G, B (A). What has no
-            shape may be shorter than a frame, as MOSAIC allows.
+          frame: uint8[height, width, channels], or bytes or anything else of one dimension: rows from the top, R, G,
+            B (A). What has one dimension may be shorter than a frame, as MOSAIC allows.
           metrics: What is shown beside it; None: zeroes.
           metadata: JSON by agreement; what exceeds `config.metadata_size` is cut off.
 
