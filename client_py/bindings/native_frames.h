@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/base/clock.h"
 #include "transport/ring/frame_segment.h"
 
 namespace tandem {
@@ -35,8 +36,10 @@ class NativeFrameWriter {
                     uint32_t channels, uint32_t capacity,
                     uint32_t metadata_size);
 
-  // `frame`: a buffer of bytes, of any layout; if it has three dimensions, of
-  // the segment's height, width and channels. `metadata`: bytes or None.
+  // `frame`: a buffer of bytes, of any layout: of one dimension and at most a
+  // frame's length, or of the segment's height, width and channels.
+  // `metadata`: bytes or None. From a second after the start on it also does
+  // what HasReader does: a segment that is only published to keeps its name.
   uint64_t Publish(pybind11::handle frame, double last_reward,
                    double rolling_return, double step_rate_hz,
                    pybind11::handle metadata);
@@ -54,6 +57,7 @@ class NativeFrameWriter {
   std::string run_id_;
   std::optional<OwnedFrameSegment> segment_;
   uint64_t head_ = 0;
+  int64_t made_ns_ = MonotonicNanos();
 };
 
 // As NativeFrameWriter; in a forked child it goes on. A frame is (number,
