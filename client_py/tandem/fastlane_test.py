@@ -104,6 +104,21 @@ def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
             _ = short.view
 
 
+def test_metrics_stay_until_there_are_others(run_id: str) -> None:
+    """As MOSAIC's writer keeps them; metadata is a frame's own, and may be text."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        writer.publish(picture(1))
+        assert reader.metrics() == tandem.FastLaneMetrics()
+        writer.publish(picture(1), metrics=METRICS, metadata='{"a": "é"}')
+        with pytest.raises(tandem.InvalidArgument):
+            writer.publish(bytes(37), metrics=tandem.FastLaneMetrics(9.0, 9.0, 9.0))
+        first = reader.next_frame()
+        writer.publish(picture(1))
+        second = reader.next_frame()
+    assert first is not None and (first.metrics, first.metadata) == (METRICS, '{"a": "é"}'.encode())
+    assert second is not None and (second.metrics, second.metadata) == (METRICS, None)
+
+
 @pytest.mark.parametrize(
     ("frame", "found"),
     [
