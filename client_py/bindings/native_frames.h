@@ -72,7 +72,8 @@ class NativeFrameReader {
   pybind11::tuple Metrics();  // last_reward, rolling_return, step_rate_hz
   bool Invalidated();
   bool Replaced();
-  // True, False, or None where the writer keeps no lock.
+  // True, False, or None where the writer keeps no lock, or this is a forked
+  // child.
   std::optional<bool> WriterAlive();
   // Width, height, channels, capacity, metadata room.
   pybind11::tuple Geometry();

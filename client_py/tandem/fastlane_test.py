@@ -236,6 +236,19 @@ def test_a_forked_child_may_not_publish(run_id: str) -> None:
             assert not reader.is_invalidated()
 
 
+def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> None:
+    """Its lock is the parent's, who goes on as before."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        writer.publish(picture(1))
+        child = os.fork()
+        if child == 0:
+            frame = reader.latest_frame()
+            seen = frame is not None and frame.data == picture(1).tobytes()
+            os._exit(0 if seen and reader.writer_alive() is None and not reader.is_replaced() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert reader.writer_alive() is True and writer.has_reader()
+
+
 def test_a_writer_knows_its_audience(run_id: str) -> None:
     """At its first look, and a second after that."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):

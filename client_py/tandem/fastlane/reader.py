@@ -16,7 +16,7 @@ class FastLaneReader:
     """Takes the newest frame of a run; nothing it does slows the writer.
 
     Make one with `attach`. While it is open, writers of Tandem's know that somebody looks. One thread, or several that
-    take turns.
+    take turns. In a forked child it goes on, unknown to the writer.
     """
 
     def __init__(self, native: _native.NativeFrameReader, run_id: str) -> None:
@@ -107,7 +107,8 @@ class FastLaneReader:
         """Asks the kernel whether the writer lives.
 
         Returns:
-          Whether it does; None: it is a program that keeps no lock, such as MOSAIC's.
+          Whether it does; None: it cannot be known, of a program that keeps no lock, such as MOSAIC's, or by a forked
+          child of this process, whose lock is gone; attach there anew.
 
         Raises:
           ClientClosed: The reader was closed.
