@@ -450,7 +450,7 @@ def test_a_frame_that_is_tiled_already_is_published_as_it_is(run_id: str) -> Non
     env.reset()
     frame = newest(run_id)
     assert (frame.view == np.full((3, 5, 3), 7)).all()
-    assert json.loads(frame.metadata or b"")["step"] == 0
+    assert json.loads(frame.metadata or b"") == {"step": 0}
     env.close()
 
 

@@ -155,7 +155,7 @@ class _Publisher:
             return _checked(rendered), envs
         # One for each environment; or one that the environment has tiled itself, as it likes.
         if isinstance(rendered, np.ndarray) and rendered.ndim == 3:
-            return _checked(rendered), envs
+            return _checked(rendered), {}
         if not isinstance(rendered, Sequence | np.ndarray) or len(rendered) <= max(self._shown):
             raise InvalidArgument(
                 f"env.render(): expected a frame for each environment, found {_described(rendered)}; "
