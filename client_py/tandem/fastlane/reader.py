@@ -95,6 +95,8 @@ class FastLaneReader:
     def is_invalidated(self) -> bool:
         """Says whether the writer has left and said so; then `attach` again, for the run's next segment.
 
+        A method; MOSAIC's own reader has a property of that name.
+
         Returns:
           Whether it has.
 
