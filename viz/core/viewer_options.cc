@@ -115,7 +115,7 @@ constexpr Flag kFlags[] = {
      [](absl::string_view value, ViewerOptions* options) {
        return absl::SimpleAtoi(value, &options->after) && options->after >= 1;
      }},
-    {"timeout", "SECONDS", "how long --snapshot waits for them", "30",
+    {"timeout", "SECONDS", "how long --snapshot waits for those frames", "30",
      [](absl::string_view value, ViewerOptions* options) {
        return absl::SimpleAtod(value, &options->timeout_secs) &&
               options->timeout_secs > 0;

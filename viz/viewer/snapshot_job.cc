@@ -34,11 +34,20 @@ void SnapshotJob::Look() {
       missing = tab;
     }
   }
-  if (viewer_->fast_lane_tabs().isEmpty() ? waited_ns >= kListNs
-                                          : missing == nullptr) {
+  // Without tabs it is the list that was asked for, which has no frames to wait
+  // for; or whoever sits at the window closed what was.
+  const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
+  if (!has_tabs && !options_.runs.empty()) {
+    timer_.stop();
+    std::fprintf(stderr,
+                 "viewer: --snapshot: expected the tabs of --run, found them "
+                 "closed; leave one open until the picture is saved\n");
+    QCoreApplication::exit(1);
+  } else if (has_tabs ? missing == nullptr : waited_ns >= kListNs) {
     timer_.stop();
     Save();
-  } else if (static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
+  } else if (missing != nullptr &&
+             static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
     timer_.stop();
     const FrameWatch& watch = missing->consumer().watch();
     std::fprintf(

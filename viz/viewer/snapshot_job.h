@@ -1,7 +1,8 @@
 // SnapshotJob: --snapshot: waits for frames, saves the window, ends the loop.
 //
 // Data flow: every tab's count of new frames -> the window as PNG -> exit code
-// 0; or the deadline -> what was missing on stderr -> exit code 1.
+// 0; or the deadline -> what was missing on stderr -> exit code 1. Without
+// --run it saves the list of runs, whatever the deadline.
 // Ownership: main, while the event loop runs.
 
 #ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
