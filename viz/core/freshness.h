@@ -49,7 +49,6 @@ class Freshness {
   static constexpr int64_t kMaxLiveAgeNs = 300'000'000;
 
   void SetLink(Link link) { link_ = link; }
-  Link link() const { return link_; }
 
   // A frame was in the ring when we attached, at `now_ns`: nobody can say how
   // long it had been there.
