@@ -32,7 +32,7 @@ class Viewer : public QObject {
   Q_PROPERTY(QList<QObject*> tabs READ tabs NOTIFY tabsChanged)
   // kStartPage, or an index of tabs
   Q_PROPERTY(int current READ current WRITE SetCurrent NOTIFY currentChanged)
-  // Maps: run, title, details, state, moving, watchable
+  // Maps: run, kind, details, state, moving, watchable
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
   Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
   Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
