@@ -17,6 +17,7 @@
 #include <QTimer>
 #include <optional>
 
+#include "viz/core/frame_metadata.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
@@ -25,7 +26,7 @@ namespace tandem {
 struct FastLaneFrameEvent {
   QImage image;  // its own copy: RGB888, or RGBA8888
   QString hud_text;
-  QString metadata;  // as published; empty: none
+  FrameMetadata metadata;
 };
 
 class FastLaneConsumer : public QObject {
