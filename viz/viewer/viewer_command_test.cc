@@ -1,10 +1,8 @@
 // The viewer as scripts and people start it: its command line, its exit codes,
 // snapshots without a display, Ctrl-C.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <QCoreApplication>
 #include <QImage>
@@ -16,12 +14,11 @@
 #include <memory>
 #include <string>
 
-#include "schema/layout/flan.h"
 #include "transport/base/clock.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/unique_region_name.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/pattern_check.h"
+#include "viz/testing/readers_lock.h"
 
 namespace tandem {
 namespace {
@@ -69,19 +66,9 @@ class ViewerCommandTest : public testing::Test {
             {QStringLiteral("QT_QUICK_BACKEND"), QStringLiteral("software")}};
   }
 
-  // Whether somebody watches the segment.
-  static bool Watched(const std::string& path) {
-    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = kFlanReadersLockByte;
-    lock.l_len = 1;
-    return fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  }
   static void AwaitWatched(const std::string& path, bool watched) {
     const int64_t begin_ns = MonotonicNanos();
-    while (Watched(path) != watched) {
+    while (ReadersLockHeld(path) != watched) {
       ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogMs * 1'000'000LL);
       const timespec wait = {0, 5'000'000};
       nanosleep(&wait, nullptr);
