@@ -43,7 +43,8 @@ QString Details(const RunEntry& run) {
 }
 
 QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
-  const QString state = run.moving
+  const QString state = run.is_anothers ? QStringLiteral("another user's")
+                        : run.moving
                             ? QStringLiteral("running")
                             : QStringLiteral("still for ") +
                                   Text(AgeText(now_ns - run.still_since_ns));
