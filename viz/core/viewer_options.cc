@@ -24,7 +24,7 @@ Without --run it opens on a list of what runs now. A RUN is the name of an
 engine's region, or the run id of a frame segment (mosaic.fastlane.RUN).
 
 The word beside the picture says what you see:
-  connected             a new frame came within the last 0.3 s
+  connected             a new frame came within the last 0.4 s
   stale                 no new frame for as long as it says: the run is slow,
                         busy, stopped, or gone without a word
   reconnecting          the writer left, died or broke its ring; the viewer

@@ -33,10 +33,10 @@ class FastLaneConsumer : public QObject {
   Q_OBJECT
 
  public:
-  // A look every 16 ms, or every refresh of a display that is quicker; ten a
+  // A look every 16 ms, or every refresh of a display that is quicker; twenty a
   // second are enough to know the state of a run that nobody sees.
   static constexpr int kLookMs = 16;
-  static constexpr int kHiddenLookMs = 100;
+  static constexpr int kHiddenLookMs = 50;
 
   explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
 
