@@ -1,7 +1,6 @@
 #include "viz/viewer/snapshot_job.h"
 
 #include <QCoreApplication>
-#include <QImage>
 #include <cstdio>
 
 #include "transport/base/clock.h"
@@ -15,12 +14,8 @@ constexpr int64_t kListNs = 1'300'000'000;
 
 }  // namespace
 
-SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer,
-                         QQuickWindow* window)
-    : options_(options),
-      viewer_(viewer),
-      window_(window),
-      begin_ns_(MonotonicNanos()) {
+SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
+    : options_(options), viewer_(viewer), begin_ns_(MonotonicNanos()) {
   QObject::connect(&timer_, &QTimer::timeout, [this] { Look(); });
   timer_.start(kLookMs);
 }
@@ -64,8 +59,7 @@ void SnapshotJob::Look() {
 }
 
 void SnapshotJob::Save() {
-  const QImage picture = window_->grabWindow();
-  if (picture.save(QString::fromStdString(options_.snapshot), "PNG")) {
+  if (viewer_->SaveWindow(QString::fromStdString(options_.snapshot))) {
     QCoreApplication::exit(0);
     return;
   }

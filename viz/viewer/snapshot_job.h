@@ -8,7 +8,6 @@
 #ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
 #define TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
 
-#include <QQuickWindow>
 #include <QTimer>
 #include <cstdint>
 
@@ -19,8 +18,8 @@ namespace tandem {
 
 class SnapshotJob {
  public:
-  SnapshotJob(const ViewerOptions& options, Viewer* viewer,
-              QQuickWindow* window);
+  // The viewer has its window.
+  SnapshotJob(const ViewerOptions& options, Viewer* viewer);
 
  private:
   void Look();
@@ -28,7 +27,6 @@ class SnapshotJob {
 
   const ViewerOptions options_;
   Viewer* viewer_;
-  QQuickWindow* window_;
   int64_t begin_ns_;
   QTimer timer_;
 };

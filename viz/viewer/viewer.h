@@ -70,6 +70,9 @@ class Viewer : public QObject {
   // Whatever is out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
+  // The window as PNG, with a word on what drew it. False: no such file can be
+  // written.
+  bool SaveWindow(const QString& path);
 
   // Shows a run: its tab, or a new one.
   Q_INVOKABLE void open(const QString& run);
@@ -93,7 +96,7 @@ class Viewer : public QObject {
   void ScanRuns();
   void TellTabs();
   void Say(const QString& text);
-  void SaveWindow();
+  void SaveWindowSnapshot();
 
   const ViewerOptions options_;
   QPointer<QQuickWindow> window_;

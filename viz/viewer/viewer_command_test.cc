@@ -13,12 +13,14 @@
 #include <QTemporaryDir>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "transport/base/clock.h"
 #include "transport/memory/unique_region_name.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/pattern_check.h"
 #include "viz/testing/readers_lock.h"
+#include "viz/testing/virtual_display.h"
 
 namespace tandem {
 namespace {
@@ -186,6 +188,26 @@ TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.error, QString());
     AwaitWatched(publisher.path(), false);
+  }
+}
+
+// An X server without a graphics card, as over SSH.
+TEST_F(ViewerCommandTest, LetsQtDrawWhereThereIsNoCard) {
+  const VirtualDisplay display(1280, 800);
+  const QString file = File("window.png");
+  for (const auto& [backend, renderer] :
+       {std::pair{QString(), QStringLiteral("Qt")},
+        {QStringLiteral("rhi"), QStringLiteral("OpenGL")},
+        {QStringLiteral("software"), QStringLiteral("Qt")}}) {
+    const Ended ended =
+        Run({QStringLiteral("--snapshot"), file},
+            {{QStringLiteral("DISPLAY"), qEnvironmentVariable("DISPLAY")},
+             {QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("xcb")},
+             {QStringLiteral("QT_QUICK_BACKEND"), backend}});
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.error, QString());
+    EXPECT_EQ(QImage(file).text(QStringLiteral("Renderer")), renderer);
+    QFile::remove(file);
   }
 }
 

@@ -57,6 +57,7 @@ Rectangle {
 
         PlotItem {
             id: plot
+            objectName: course.series
             anchors {
                 top: title.bottom; topMargin: 4; left: parent.left; right: parent.right
                 bottom: foot.top; bottomMargin: 2
