@@ -4,13 +4,17 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QKeySequence>
+#include <QQuickItem>
+#include <QRectF>
 #include <QSignalSpy>
 #include <QString>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QWindow>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -28,18 +32,18 @@ namespace {
 class KeysTest : public ViewerTest {
  protected:
   // On the start page, by the arrow keys.
-  void ChooseRun() {
+  void ChooseRun(const std::string& run) {
     const auto run_at = [&](qsizetype row) {
       return viewer_->runs()[row].toMap()[QStringLiteral("run")].toString();
     };
     Await([&] {
       for (qsizetype i = 0; i < viewer_->runs().size(); ++i) {
-        if (run_at(i).toStdString() == run_) return true;
+        if (run_at(i).toStdString() == run) return true;
       }
       return false;
     });
     for (qsizetype i = 0; i < viewer_->runs().size(); ++i) Press(Qt::Key_Up);
-    while (run_at(viewer_->chosenRun()).toStdString() != run_) {
+    while (run_at(viewer_->chosenRun()).toStdString() != run) {
       Press(Qt::Key_Down);
     }
   }
@@ -156,7 +160,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
       return;
     case Action::kOpen:
       viewer_->SetCurrent(Viewer::kStartPage);
-      ChooseRun();
+      ChooseRun(run_);
       press();
       EXPECT_EQ(viewer_->current(), 0);
       return;
@@ -247,10 +251,37 @@ TEST_F(KeysTest, ListsRunsAndOpensOneByKeyOrClick) {
   Publisher other({.kind = PatternRun::Kind::kRegion, .run = run_});
   Open({});
   EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
-  ChooseRun();
+  ChooseRun(run_);
   Press(Qt::Key_Return);
   ASSERT_EQ(viewer_->fast_lane_tabs().size(), 1);
   AwaitStatus("connected");
+}
+
+// In a window that is too low for the list, and from one scan to the next.
+TEST_F(KeysTest, KeepTheChosenRunInSight) {
+  std::vector<std::unique_ptr<Publisher>> publishers;
+  for (const char* name : {"", ".1", ".2", ".3", ".4", ".5"}) {
+    publishers.push_back(
+        std::make_unique<Publisher>(PatternRun{.run = run_ + name}));
+  }
+  ViewerOptions options;
+  options.width = 600;
+  options.height = 400;
+  Open(options);
+  const auto is_in_sight = [&](const std::string& run) {
+    const QQuickItem* card = Item(QString::fromStdString(run));
+    return card != nullptr &&
+           QRectF(QPointF(), QSizeF(window()->size()))
+               .contains(card->mapRectToScene(card->boundingRect()));
+  };
+  QSignalSpy scans(viewer_.get(), &Viewer::runsChanged);
+  for (const std::string& run : {run_, run_ + ".5"}) {
+    ChooseRun(run);
+    Await([&] { return is_in_sight(run); });
+    const qsizetype scan = scans.count();
+    Await([&] { return scans.count() >= scan + 2; });
+    EXPECT_TRUE(is_in_sight(run)) << run;
+  }
 }
 
 TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {

@@ -80,7 +80,7 @@ Rectangle {
         Words {
             id: span
             anchors { right: parent.right; baseline: foot.baseline }
-            text: plot.spanText.length > 0 ? "last " + plot.spanText : ""
+            text: plot.spanText.length > 0 ? "within " + plot.spanText : ""
             color: panel.theme.faint
             font.pixelSize: 11
         }
