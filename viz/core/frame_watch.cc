@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/ring/frame_segment_name.h"
 
 namespace tandem {
 namespace {

@@ -25,7 +25,6 @@
 #include "transport/memory/dead_region.h"
 #include "transport/memory/found_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/ring/frame_segment.h"
 
 namespace tandem {
 namespace {

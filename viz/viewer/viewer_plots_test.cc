@@ -15,8 +15,8 @@
 
 #include "absl/status/statusor.h"
 #include "transport/base/clock.h"
-#include "transport/ring/frame_segment.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/owned_frame_segment.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
 #include "viz/viewer/viewer_fixture.h"
