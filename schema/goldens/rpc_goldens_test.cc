@@ -20,7 +20,6 @@
 namespace tandem {
 namespace {
 
-namespace rpc = hazel::rpc;
 using flatbuffers::FieldDef;
 using flatbuffers::StructDef;
 using flatbuffers::Table;

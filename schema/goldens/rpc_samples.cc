@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-using namespace hazel::rpc;  // NOLINT: all names here are theirs
+using namespace rpc;  // NOLINT: all names here are theirs
 
 std::unique_ptr<Vec3> NewVec3(float x, float y, float z) {
   return std::make_unique<Vec3>(x, y, z);

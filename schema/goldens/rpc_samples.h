@@ -20,7 +20,7 @@ namespace tandem {
 
 struct RpcSample {
   std::string name;  // the payload's, such as "ImageFrame"; or of what it is
-  hazel::rpc::EnvelopeT envelope;
+  rpc::EnvelopeT envelope;
 };
 
 // No field of a message is zero or empty in all of them, and no two numbers of
@@ -28,7 +28,7 @@ struct RpcSample {
 std::vector<RpcSample> RpcSamples();
 
 // As it goes over a ring.
-std::string RpcBytes(const hazel::rpc::EnvelopeT& envelope);
+std::string RpcBytes(const rpc::EnvelopeT& envelope);
 
 }  // namespace tandem
 
