@@ -9,8 +9,6 @@
 namespace tandem {
 namespace {
 
-namespace rpc = hazel::rpc;
-
 std::vector<uint64_t> Words(size_t bytes) {
   return std::vector<uint64_t>(bytes / sizeof(uint64_t) + 1);
 }
@@ -70,11 +68,11 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     if (fragment->total_bytes() > limits_.max_envelope_bytes ||
         fragment->total_bytes() == 0 || fragment->count() == 0 ||
         bytes > fragment->total_bytes()) {
-      return Drop(id, absl::StrCat("expected an envelope of 1 to ",
-                                   limits_.max_envelope_bytes,
-                                   " bytes in pieces, found ",
-                                   fragment->total_bytes(), " in ",
-                                   fragment->count()));
+      return Drop(
+          id,
+          absl::StrCat("expected an envelope of 1 to ",
+                       limits_.max_envelope_bytes, " bytes in pieces, found ",
+                       fragment->total_bytes(), " in ", fragment->count()));
     }
     whole_ = Words(fragment->total_bytes());
     whole_bytes_ = fragment->total_bytes();
@@ -87,9 +85,9 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     const std::string expected =
         pieces_ == 0 ? "piece 0"
                      : absl::StrCat("piece ", next_piece_, " of ", pieces_);
-    const std::string found = absl::StrCat(
-        "piece ", fragment->index(), " of ", fragment->count(), ", ", bytes,
-        " bytes");
+    const std::string found =
+        absl::StrCat("piece ", fragment->index(), " of ", fragment->count(),
+                     ", ", bytes, " bytes");
     ForgetPieces();
     return Drop(id, absl::StrCat("expected ", expected, ", found ", found));
   }

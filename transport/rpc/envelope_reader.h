@@ -56,7 +56,7 @@ class EnvelopeReader {
 
   // After kEnvelope, until the next call: never a Fragment's. Verified: each
   // field may be read; what it says may still be nonsense.
-  const hazel::rpc::Envelope& envelope() const { return *envelope_; }
+  const rpc::Envelope& envelope() const { return *envelope_; }
 
   // After kDropped: what was expected and found, and which call it was of, if
   // that could be known; else 0.
@@ -68,15 +68,15 @@ class EnvelopeReader {
 
  private:
   // A verified envelope, or nullptr.
-  const hazel::rpc::Envelope* Verified(std::span<const uint8_t> bytes) const;
-  Got TakePiece(const hazel::rpc::Envelope& piece);
+  const rpc::Envelope* Verified(std::span<const uint8_t> bytes) const;
+  Got TakePiece(const rpc::Envelope& piece);
   Got Drop(uint64_t correlation_id, std::string problem);
   void ForgetPieces();
 
   RingReader ring_;
   Limits limits_;
   std::vector<uint64_t> entry_;  // of 8-byte words: FlatBuffers are aligned
-  const hazel::rpc::Envelope* envelope_ = nullptr;
+  const rpc::Envelope* envelope_ = nullptr;
   std::string problem_;
   uint64_t problem_correlation_id_ = 0;
   uint64_t dropped_ = 0;

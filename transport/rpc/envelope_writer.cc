@@ -8,8 +8,6 @@
 namespace tandem {
 namespace {
 
-namespace rpc = hazel::rpc;
-
 // Of a Fragment's envelope, beside its data: tables, their fields, alignment.
 constexpr size_t kPieceOverhead = 128;
 // Small enough that a reader has one while the next is written.
@@ -61,9 +59,9 @@ ErrorCode EnvelopeWriter::WriteNext(Queued* next) {
     const std::span<const uint8_t> data =
         whole.subspan(begin, std::min(piece_bytes, whole.size() - begin));
     piece_.Clear();
-    const auto fragment = rpc::CreateFragment(
-        piece_, next->pieces_sent, pieces, whole.size(),
-        piece_.CreateVector(data.data(), data.size()));
+    const auto fragment =
+        rpc::CreateFragment(piece_, next->pieces_sent, pieces, whole.size(),
+                            piece_.CreateVector(data.data(), data.size()));
     rpc::EnvelopeBuilder envelope(piece_);
     envelope.add_correlation_id(next->correlation_id);
     envelope.add_payload_type(rpc::Payload::Fragment);
