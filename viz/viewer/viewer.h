@@ -70,8 +70,8 @@ class Viewer : public QObject {
   // Whatever is out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
-  // The window as PNG, with a word on what drew it. False: no such file can be
-  // written.
+  // The window, once it is set, as PNG, with a word on what drew it. False: no
+  // such file can be written.
   bool SaveWindow(const QString& path);
 
   // Shows a run: its tab, or a new one.

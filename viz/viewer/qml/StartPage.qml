@@ -40,11 +40,18 @@ Item {
         spacing: 8
         clip: true
         boundsBehavior: Flickable.StopAtBounds
-        // A number: a list of rows, new each second, would scroll back to its top.
-        model: page.viewer.runs.length
+        // One of the view's own for each run: it scrolls back to its top whenever
+        // its model is another, as the list of runs is after each scan.
+        model: ListModel { id: places }
+
+        readonly property int wanted: page.viewer.runs.length
+        onWantedChanged: {
+            while (places.count < wanted) places.append({})
+            if (places.count > wanted) places.remove(wanted, places.count - wanted)
+        }
 
         readonly property int chosen: page.viewer.chosenRun
-        onChosenChanged: positionViewAtIndex(chosen, ListView.Contain)
+        onChosenChanged: Qt.callLater(positionViewAtIndex, chosen, ListView.Contain)
 
         delegate: Rectangle {
             id: card
