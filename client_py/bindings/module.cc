@@ -67,10 +67,10 @@ void DefineFrames(py::module_& module) {
       .def("invalidated", &NativeFrameReader::Invalidated)
       .def("replaced", &NativeFrameReader::Replaced)
       .def("writer_alive", &NativeFrameReader::WriterAlive)
-      .def("dropped", &NativeFrameReader::Dropped)
       .def("geometry", &NativeFrameReader::Geometry)
       .def("close", &NativeFrameReader::Close)
-      .def_property_readonly("closed", &NativeFrameReader::closed);
+      .def_property_readonly("closed", &NativeFrameReader::closed)
+      .def_property_readonly("dropped", &NativeFrameReader::dropped);
   py::class_<EpisodeReturns>(module, "EpisodeReturns")
       .def(py::init<size_t, int64_t, size_t>(), py::arg("num_envs"),
            py::arg("only"), py::arg("window"))

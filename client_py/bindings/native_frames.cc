@@ -1,5 +1,7 @@
 #include "client_py/bindings/native_frames.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -12,6 +14,8 @@
 namespace tandem {
 namespace py = pybind11;
 namespace {
+
+constexpr int64_t kFirstLookNs = 1'000'000'000;
 
 [[noreturn]] void RaiseInvalid(absl::string_view message,
                                const std::string& run_id) {
@@ -107,12 +111,14 @@ NativeFrameWriter::NativeFrameWriter(const std::string& run_id, uint32_t width,
                                      uint32_t height, uint32_t channels,
                                      uint32_t capacity, uint32_t metadata_size)
     : run_id_(run_id) {
-  absl::StatusOr<OwnedFrameSegment> segment =
-      OwnedFrameSegment::Create(run_id, {.width = width,
-                                         .height = height,
-                                         .channels = channels,
-                                         .capacity = capacity,
-                                         .metadata_bytes = metadata_size});
+  absl::StatusOr<OwnedFrameSegment> segment = [&] {
+    const py::gil_scoped_release others_run;
+    return OwnedFrameSegment::Create(run_id, {.width = width,
+                                              .height = height,
+                                              .channels = channels,
+                                              .capacity = capacity,
+                                              .metadata_bytes = metadata_size});
+  }();
   if (!segment.ok()) Raise(segment.status(), run_id);
   segment_ = *std::move(segment);
 }
@@ -135,18 +141,22 @@ OwnedFrameSegment& NativeFrameWriter::Segment() {
 uint64_t NativeFrameWriter::Publish(py::handle frame, double last_reward,
                                     double rolling_return, double step_rate_hz,
                                     py::handle metadata) {
-  FrameWriter& writer = Segment().writer();
+  OwnedFrameSegment& segment = Segment();
+  // It restores the segment's name, and looks once a second by itself. Not at
+  // the first frames: the first answer is for who asks.
+  if (MonotonicNanos() - made_ns_ >= kFirstLookNs) (void)segment.HasReader();
+  FrameWriter& writer = segment.writer();
   const FrameGeometry& geometry = writer.geometry();
   const Buffer pixels(frame, "frame", run_id_);
   const std::span<const Py_ssize_t> shape = pixels.shape();
-  if (shape.size() == 3 &&
-      (shape[0] != geometry.height || shape[1] != geometry.width ||
-       shape[2] != geometry.channels)) {
-    RaiseInvalid(absl::StrCat("frame: expected shape [", geometry.height, ", ",
-                              geometry.width, ", ", geometry.channels,
-                              "] (height, width, channels), found [",
-                              absl::StrJoin(shape, ", "), "]"),
-                 run_id_);
+  const std::array<Py_ssize_t, 3> expected = {geometry.height, geometry.width,
+                                              geometry.channels};
+  if (shape.size() != 1 && !std::ranges::equal(shape, expected)) {
+    RaiseInvalid(
+        absl::StrCat("frame: expected shape [", absl::StrJoin(expected, ", "),
+                     "] (height, width, channels) or one dimension, found [",
+                     absl::StrJoin(shape, ", "), "]"),
+        run_id_);
   }
   if (pixels.bytes().size() > geometry.FrameBytes()) {
     RaiseInvalid(
@@ -204,6 +214,7 @@ py::object NativeFrameReader::Read(bool once) {
   Frame frame;
   switch (once ? reader.NextTo(room, &frame) : reader.NewestTo(room, &frame)) {
     case FrameReader::Found::kFrame:
+      dropped_ = reader.dropped();
       break;
     case FrameReader::Found::kNothing:
     case FrameReader::Found::kInvalidated:
@@ -249,8 +260,6 @@ std::optional<bool> NativeFrameReader::WriterAlive() {
   }
   return std::nullopt;
 }
-
-uint64_t NativeFrameReader::Dropped() { return Frames().reader().dropped(); }
 
 py::tuple NativeFrameReader::Geometry() {
   const FrameGeometry& geometry = Frames().reader().geometry();

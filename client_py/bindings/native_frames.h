@@ -4,7 +4,9 @@
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
 // Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
-// need the GIL, and none releases it: the longest is the copy of a frame.
+// need the GIL. The constructor of a writer releases it, since it takes seconds
+// to reserve gigabytes; no other call does: it is what keeps a Close in another
+// thread from unmapping the frame that is being copied.
 //
 //   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
 //   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());
@@ -21,20 +23,24 @@
 #include <string>
 #include <vector>
 
-#include "transport/ring/frame_segment.h"
+#include "transport/base/clock.h"
+#include "transport/ring/attached_frames.h"
+#include "transport/ring/owned_frame_segment.h"
 
 namespace tandem {
 
-// Raises by the error table. After Close every call but Close and the
-// properties gets ClientClosed; in a forked child Publish gets ForkedChild.
+// Raises by the error table. After Close every call but Close and those that
+// are const gets ClientClosed; in a forked child also ForkedChild.
 class NativeFrameWriter {
  public:
   NativeFrameWriter(const std::string& run_id, uint32_t width, uint32_t height,
                     uint32_t channels, uint32_t capacity,
                     uint32_t metadata_size);
 
-  // `frame`: a buffer of bytes, of any layout; if it has three dimensions, of
-  // the segment's height, width and channels. `metadata`: bytes or None.
+  // `frame`: a buffer of bytes, of any layout: of one dimension and at most a
+  // frame's length, or of the segment's height, width and channels.
+  // `metadata`: bytes or None. From a second after the start on it also does
+  // what HasReader does: a segment that is only published to keeps its name.
   uint64_t Publish(pybind11::handle frame, double last_reward,
                    double rolling_return, double step_rate_hz,
                    pybind11::handle metadata);
@@ -52,10 +58,11 @@ class NativeFrameWriter {
   std::string run_id_;
   std::optional<OwnedFrameSegment> segment_;
   uint64_t head_ = 0;
+  int64_t made_ns_ = MonotonicNanos();
 };
 
-// As NativeFrameWriter. A frame is (number, bytes, last_reward, rolling_return,
-// step_rate_hz, metadata as bytes or None).
+// As NativeFrameWriter; in a forked child it goes on. A frame is (number,
+// bytes, last_reward, rolling_return, step_rate_hz, metadata as bytes or None).
 class NativeFrameReader {
  public:
   explicit NativeFrameReader(const std::string& run_id);
@@ -66,13 +73,14 @@ class NativeFrameReader {
   pybind11::tuple Metrics();  // last_reward, rolling_return, step_rate_hz
   bool Invalidated();
   bool Replaced();
-  // True, False, or None where the writer keeps no lock.
+  // True, False, or None where the writer keeps no lock, or this is a forked
+  // child.
   std::optional<bool> WriterAlive();
-  uint64_t Dropped();
   // Width, height, channels, capacity, metadata room.
   pybind11::tuple Geometry();
   void Close() { frames_.reset(); }
   bool closed() const { return !frames_.has_value(); }
+  uint64_t dropped() const { return dropped_; }
 
  private:
   AttachedFrames& Frames();
@@ -80,6 +88,7 @@ class NativeFrameReader {
 
   std::string run_id_;
   std::optional<AttachedFrames> frames_;
+  uint64_t dropped_ = 0;  // as of the newest frame
 };
 
 // Returns of the episodes of a vector environment, or of one of its

@@ -20,6 +20,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
+from tandem.testing.shared_memory import with_shared_memory
 from tools.testing import pytest_main
 
 _DOCTOR = ("-m", "tandem.doctor")
@@ -114,7 +115,7 @@ def test_a_small_shared_memory_is_told_with_the_flag_that_mends_it(
     mount: str, code: int, level: str, expected: str
 ) -> None:
     """A tmpfs of Docker's default size, and one in which no engine can live."""
-    report = _report(*_with_mount(mount), sys.executable, code=code)
+    report = _report(*with_shared_memory(mount), sys.executable, code=code)
     assert report["/dev/shm"]["level"] == level
     assert expected in report["/dev/shm"]["next_step"]
     assert ("engine" in _levels(report, "FAIL")) == (code == 1)
@@ -122,17 +123,8 @@ def test_a_small_shared_memory_is_told_with_the_flag_that_mends_it(
 
 def test_a_shared_memory_that_nobody_may_write_fails() -> None:
     """It is mounted read-only."""
-    report = _report(*_with_mount("-o ro"), sys.executable, code=1)
+    report = _report(*with_shared_memory("-o ro"), sys.executable, code=1)
     assert "O_TMPFILE" in report["files in /dev/shm"]["found"]
-
-
-def _with_mount(options: str) -> tuple[str, ...]:
-    """Makes the start of a command that has a /dev/shm of its own."""
-    script = f'mount -t tmpfs {options} none /dev/shm && exec "$@"'
-    command = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")
-    if subprocess.run([*command, "true"], capture_output=True).returncode:
-        pytest.skip("this machine does not let its user mount a tmpfs in a namespace of their own (unshare, mount)")
-    return command
 
 
 def test_a_broken_extension_fails_and_the_rest_is_told(tmp_path: Path) -> None:
@@ -180,7 +172,7 @@ with tandem.launch_engine(name="live", server=server), tandem.launch_engine(name
 
 def test_dead_and_live_regions_are_told_apart() -> None:
     """The dead one goes as the doctor's own engine starts."""
-    outcome = _run(*_with_mount("-o size=64m"), sys.executable, "-u", "-c", _DEAD_AND_LIVE, str(TRIVIAL_ENGINE))
+    outcome = _run(*with_shared_memory("-o size=64m"), sys.executable, "-u", "-c", _DEAD_AND_LIVE, str(TRIVIAL_ENGINE))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     before, *lines, after = outcome.stdout.splitlines()
     assert "'dead'" in before and "'live'" in before

@@ -4,6 +4,8 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +86,7 @@ def test_latest_repeats_and_next_delivers_once(run_id: str) -> None:
         newest = reader.next_frame()
         assert newest is not None and newest.number == 10
         assert reader.dropped == 6
+    assert reader.dropped == 6  # after close, too
 
 
 def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
@@ -101,12 +104,31 @@ def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
             _ = short.view
 
 
+def test_metrics_stay_until_there_are_others(run_id: str) -> None:
+    """As MOSAIC's writer keeps them; metadata is a frame's own, and may be text."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        writer.publish(picture(1))
+        assert reader.metrics() == tandem.FastLaneMetrics()
+        writer.publish(picture(1), metrics=METRICS, metadata='{"a": "é"}')
+        with pytest.raises(tandem.InvalidArgument):
+            writer.publish(bytes(37), metrics=tandem.FastLaneMetrics(9.0, 9.0, 9.0))
+        first = reader.next_frame()
+        writer.publish(picture(1))
+        second = reader.next_frame()
+    assert first is not None and (first.metrics, first.metadata) == (METRICS, '{"a": "é"}'.encode())
+    assert second is not None and (second.metrics, second.metadata) == (METRICS, None)
+
+
 @pytest.mark.parametrize(
     ("frame", "found"),
     [
         (bytes(37), "found 37"),
         (np.zeros((3, 4, 4), np.uint8), r"found \[3, 4, 4\]"),
         (np.zeros((4, 3, 3), np.uint8), r"found \[4, 3, 3\]"),
+        (np.zeros((3, 4), np.uint8), r"found \[3, 4\]"),
+        (np.zeros((1, 3, 4, 3), np.uint8), r"found \[1, 3, 4, 3\]"),
+        (memoryview(bytes(12)).cast("B", [2, 2, 3]), r"found \[2, 2, 3\]"),
+        (np.zeros((), np.uint8), r"found \[\]"),
         (np.zeros((3, 4, 3), np.float32), "found elements of 'f'"),
         (np.zeros(9, np.int32), "found elements of 'i'"),
         ("text", "found str"),
@@ -173,8 +195,10 @@ def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
         assert reader.is_replaced()
     reader.close()
     reader.close()
-    with pytest.raises(tandem.ClientClosed):
-        reader.latest_frame()
+    for ask in (reader.latest_frame, reader.metrics, reader.is_invalidated, reader.writer_alive, reader.is_replaced):
+        with pytest.raises(tandem.ClientClosed):
+            ask()
+    assert reader.closed and reader.dropped == 0
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
@@ -212,12 +236,53 @@ def test_a_forked_child_may_not_publish(run_id: str) -> None:
             assert not reader.is_invalidated()
 
 
+def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> None:
+    """Its lock is the parent's, who goes on as before."""
+    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+        writer.publish(picture(1))
+        child = os.fork()
+        if child == 0:
+            frame = reader.latest_frame()
+            seen = frame is not None and frame.data == picture(1).tobytes()
+            os._exit(0 if seen and reader.writer_alive() is None and not reader.is_replaced() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert reader.writer_alive() is True and writer.has_reader()
+
+
 def test_a_writer_knows_its_audience(run_id: str) -> None:
     """At its first look, and a second after that."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):
         assert writer.has_reader()
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
         assert not writer.has_reader()
+
+
+def test_other_threads_run_while_a_segment_is_made(run_id: str) -> None:
+    """Its memory is reserved meanwhile, which takes a second a gigabyte.
+
+    Half-way through, this thread runs, at least sometimes: other work may have the cores. If it could not, it would run
+    before and after, and there by rare chance alone.
+    """
+
+    def make(told: list[float]) -> None:
+        config = tandem.FastLaneConfig(640, 480, capacity=32)
+        told.append(time.perf_counter())
+        with tandem.FastLaneWriter.create(run_id, config):
+            told.append(time.perf_counter())
+
+    ran_half_way = 0
+    for _ in range(50):
+        told: list[float] = []
+        ran = []
+        maker = threading.Thread(target=make, args=(told,))
+        maker.start()
+        while maker.is_alive():
+            ran.append(time.perf_counter())
+        begin, end = told
+        ran_half_way += any(0.45 < (at - begin) / (end - begin) < 0.55 for at in ran)
+        if ran_half_way == 10:
+            return
+    pytest.fail(f"this thread ran half-way through {ran_half_way} of 50 creations")
 
 
 def _publish_until_told(run_id: str, ready: Any, stop: Any) -> None:

@@ -5,7 +5,6 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem import errors
 from tandem.errors import EngineFailed, LayoutMismatch, Unsupported
 
 
@@ -27,18 +26,19 @@ def separate(frame: NDArray[np.uint8], metadata: bytes, num_envs: int) -> tuple[
     """
     try:
         told = json.loads(metadata)
-        error, text = told.get("error"), told.get("error_text")
+        error, text = told.get("error"), str(told.get("error_text"))
         envs, rows, columns = told["envs"], int(told["rows"]), int(told["columns"])
-    except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as wrong:
         raise LayoutMismatch(f"frame: expected metadata of an engine's, found {metadata[:100]!r} ({wrong})") from wrong
     if error is not None:
-        kind = getattr(errors, str(error), None)
-        raise (Unsupported if kind is Unsupported else EngineFailed)(str(text))
+        raise (Unsupported if error == Unsupported.__name__ else EngineFailed)(text)
     if envs != list(range(num_envs)) or rows < 1 or columns < 1 or rows * columns < num_envs:
         raise LayoutMismatch(
-            f"frame: expected pictures of environments 0 .. {num_envs - 1}, found {str(envs)[:100]}; start the engine "
+            f"frame: expected pictures of environments 0 .. {num_envs - 1}, found {metadata[:100]!r}; start the engine "
             "with frame_envs='all'"
         )
+    if frame.shape[0] % rows or frame.shape[1] % columns:
+        raise LayoutMismatch(f"frame: expected pictures of one size, found {metadata[:100]!r} of {list(frame.shape)}")
     height, width = frame.shape[0] // rows, frame.shape[1] // columns
     corners = (divmod(place, columns) for place in range(num_envs))
     return tuple(

@@ -1,8 +1,13 @@
 """`publish_frames`: what is published, when, and that nothing is rendered for nobody."""
 
 import json
+import os
+import subprocess
+import sys
 import uuid
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,6 +18,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 import tandem
 from tandem.fastlane import publishing
+from tandem.testing.shared_memory import with_shared_memory
 from tools.testing import pytest_main
 
 
@@ -42,6 +48,8 @@ class Counting(gymnasium.Env[Any, Any]):
     def render(self) -> Any:
         """Counts."""
         self.renders += 1
+        if isinstance(self.shape, str):
+            raise RuntimeError(self.shape)
         return np.full(self.shape, self.steps % 256, np.uint8)
 
 
@@ -301,6 +309,126 @@ def test_a_live_runs_id_is_refused(run_id: str) -> None:
             tandem.publish_frames(Counting(), run_id)
 
 
+def test_a_run_goes_on_while_another_has_its_id(run_id: str, clock: Clock) -> None:
+    """It warns once, and is seen again when the other has ended."""
+    inner = Counting()
+    env = tandem.publish_frames(inner, run_id, unseen_hz=10)
+    env.reset()
+    for path in Path("/dev/shm").glob(f"*{run_id}*"):  # as somebody might who tidies up
+        path.unlink()
+    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)) as other:
+        inner.shape = (2, 4, 4)  # which takes another segment
+        clock.now += 1
+        with pytest.warns(UserWarning, match=f"the run goes on.*{run_id}"):
+            env.step(0)
+        for _ in range(10):
+            clock.now += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                env.step(0)
+        assert other.head == 0 and inner.renders == 2
+    env.step(0)
+    assert inner.renders == 2  # not before a second has passed
+    clock.now += 1
+    env.step(0)
+    assert newest(run_id).view.shape == (2, 4, 4)
+    env.close()
+
+
+# As Counting, with a frame that fills a small /dev/shm; room is made half-way.
+_IN_A_FULL_SHM = """
+import subprocess, sys, time, warnings
+import gymnasium, numpy, tandem
+
+class Large(gymnasium.Env):
+    render_mode = "rgb_array"
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, seed=None, options=None): return 0, {}
+    def step(self, action): return 0, 1.0, False, False, {}
+    def render(self): return numpy.zeros((480, 640, 3), numpy.uint8)
+
+def head():
+    with tandem.FastLaneReader.attach("full") as reader:
+        frame = reader.latest_frame()
+        return 0 if frame is None else frame.number
+
+env = tandem.publish_frames(Large(), "full", unseen_hz=1000)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    env.reset()
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until:
+        assert env.step(0)[1] == 1.0
+assert len(told) == 1 and "the run goes on" in str(told[0].message) and "--shm-size" in str(told[0].message), told
+try:
+    head()
+    raise AssertionError("expected no segment")
+except tandem.NotReady:
+    pass
+subprocess.run(["mount", "-o", "remount,size=64m", "/dev/shm"], check=True)
+until = time.monotonic() + 60
+env.reset()
+while time.monotonic() < until:
+    env.step(0)
+    try:
+        if head() > 0:
+            env.close()
+            sys.exit()
+    except tandem.NotReady:
+        pass
+raise AssertionError("there is room, but no frame")
+"""
+
+
+def test_a_run_goes_on_where_shared_memory_is_full() -> None:
+    """It warns once, and is seen as soon as there is room."""
+    command = [*with_shared_memory("-o size=1m"), sys.executable, "-c", _IN_A_FULL_SHM]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    outcome = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+def test_a_forked_child_runs_on_unseen(run_id: str, clock: Clock) -> None:
+    """It warns once; the parent is seen as before."""
+    env = tandem.publish_frames(Counting(length=100), run_id, unseen_hz=10)
+    env.reset()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(5):
+                clock.now += 1
+                env.step(0)
+            env.close()
+            code = 0 if len(told) == 1 and "forked" in str(told[0].message) else 2
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (newest(run_id).view == 0).all()
+    clock.now += 1
+    env.step(0)
+    assert (newest(run_id).view == 1).all()
+    env.close()
+
+
+@pytest.mark.parametrize("shape", ["nothing to draw with", (6, 8), (1, 20_000, 3)])
+def test_what_cannot_be_rendered_is_said_each_time(run_id: str, clock: Clock, shape: Any) -> None:
+    """In the same words, at every step at which a frame is due, while the run steps."""
+    inner = Counting(length=100)
+    env = tandem.publish_frames(inner, run_id, unseen_hz=10)
+    env.reset()
+    inner.shape = shape
+    said = []
+    for step in range(1, 5):
+        clock.now += 1
+        with pytest.raises((ValueError, RuntimeError)) as raised:
+            env.step(0)
+        said.append(str(raised.value))
+        assert inner.steps == step
+    assert said == said[:1] * 4
+    env.close()
+
+
 class Tiled(VectorEnv[Any, Any, Any]):
     """Renders one picture of all its environments."""
 
@@ -317,10 +445,12 @@ class Tiled(VectorEnv[Any, Any, Any]):
 
 
 def test_a_frame_that_is_tiled_already_is_published_as_it_is(run_id: str) -> None:
-    """Engines may tile their own."""
+    """Engines may tile their own; then no environments are said to be in tiles, for viewers to cut it into."""
     env = tandem.publish_frames(Tiled(), run_id)
     env.reset()
-    assert (newest(run_id).view == np.full((3, 5, 3), 7)).all()
+    frame = newest(run_id)
+    assert (frame.view == np.full((3, 5, 3), 7)).all()
+    assert json.loads(frame.metadata or b"") == {"step": 0}
     env.close()
 
 

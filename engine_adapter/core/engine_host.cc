@@ -135,6 +135,8 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kFrameWanted:
       ServeFrames();
       return;
+    case EngineEvent::kCommands:  // nobody asked for them yet
+      return;
     case EngineEvent::kClientArrived: {
       const absl::Status status =
           fresh_ ? absl::OkStatus() : runner_.ResetAll(std::nullopt);

@@ -4,9 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "schema/goldens/listing.h"
+#include "schema/goldens/rpc_listing.h"
+#include "schema/goldens/rpc_samples.h"
 #include "schema/goldens/samples.h"
 #include "schema/layout/lrbc.h"
 
@@ -20,6 +24,25 @@ bool Write(const std::string& path, const void* bytes, size_t size) {
   std::fprintf(stderr, "%s: %s, %zu bytes\n", path.c_str(),
                file ? "written" : "could not be written", size);
   return !file.fail();
+}
+
+// The messages of version 1, as the kept copy of their schema lists them.
+bool WriteMessages(const std::string& folder) {
+  std::ifstream schema(folder + "hazel_rpc.fbs");
+  const absl::StatusOr<std::string> listing = tandem::RpcListing(
+      std::string(std::istreambuf_iterator<char>(schema), {}));
+  if (!listing.ok()) {
+    std::fprintf(stderr, "%s\n", listing.status().ToString().c_str());
+    return false;
+  }
+  bool written =
+      Write(folder + "listing.json", listing->data(), listing->size());
+  for (const tandem::RpcSample& sample : tandem::RpcSamples()) {
+    const std::string bytes = tandem::RpcBytes(sample.envelope);
+    written = written &&
+              Write(folder + sample.name + ".bin", bytes.data(), bytes.size());
+  }
+  return written;
 }
 
 }  // namespace
@@ -41,6 +64,7 @@ int main() {
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&
-      Write(folder + "flan_v1.txt", flan_listing.data(), flan_listing.size());
+      Write(folder + "flan_v1.txt", flan_listing.data(), flan_listing.size()) &&
+      WriteMessages(folder + "rpc_v1/");
   return written ? 0 : 1;
 }

@@ -25,7 +25,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
-#include "transport/ring/frame_segment.h"
+#include "transport/ring/owned_frame_segment.h"
 #include "transport/ring/racy_copy.h"
 
 ABSL_FLAG(uint32_t, width, 84, "pixels");

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from tests.interop.foreign_fast_lane import HEADER, SLOT
 
-# schema/goldens/lrbc_v1.txt
+# schema/goldens/lrbc_v1.txt, flan_v1.txt
 _FLAN_OFFSET = 720
+_HEAD = 40  # of the ring
 _READERS_LOCK_BYTE = 48  # of the ring
 _WATCHDOG_SECS = 60
 _F_OFD_SETLK = 37  # of Linux; Python's fcntl has no name for it
@@ -54,8 +55,9 @@ class FrameWatcher:
 
     @property
     def head(self) -> int:
-        """Frames published so far."""
-        return int(HEADER.unpack_from(self._map, self._at)[10])
+        """Frames published so far. A slice is copied in one piece; what is unpacked is read byte by byte."""
+        at = self._at + _HEAD
+        return int.from_bytes(self._map[at : at + 8], "little")
 
     @property
     def invalidated(self) -> bool:
@@ -63,20 +65,22 @@ class FrameWatcher:
         return bool(HEADER.unpack_from(self._map, self._at)[2] & 1)
 
     def latest(self) -> Frame | None:
-        """The newest frame; None: there is none, or it was overwritten meanwhile."""
-        magic, version, _, capacity, slot_size, _, width, height, channels, _, head, _, *metrics = HEADER.unpack_from(
+        """The newest frame; None: there is none, or it may have been overwritten meanwhile (with one slot, always)."""
+        head = self.head
+        magic, version, _, capacity, slot_size, _, width, height, channels, _, _, _, *metrics = HEADER.unpack_from(
             self._map, self._at
         )
         assert (magic, version) == (b"FLAN", 1)
         if head == 0:
             return None
-        at = self._at + HEADER.size + (head - 1) % capacity * slot_size
-        seq, frame_len, metadata_len = SLOT.unpack_from(self._map, at)
+        slot = self._at + HEADER.size + (head - 1) % capacity * slot_size
+        seq, frame_len, metadata_len = SLOT.unpack_from(self._map, slot)
         assert frame_len == width * height * channels
-        at += SLOT.size
+        at = slot + SLOT.size
         frame = self._map[at : at + frame_len]
         metadata = self._map[at + frame_len : at + frame_len + metadata_len]
-        if seq != 2 * head + 2 or self.head >= head + capacity:
+        seq_again, _, _ = SLOT.unpack_from(self._map, slot)
+        if seq != 2 * head + 2 or seq_again != seq or self.head > head + capacity - 2:
             return None
         pixels = np.frombuffer(frame, np.uint8).reshape(height, width, channels)
         return Frame(head, pixels, json.loads(metadata), *metrics)

@@ -54,6 +54,13 @@ def _link_options(ctx, files, package):
     # A group lets the archives stand in any order.
     return ["-Wl,--start-group"] + ["-l:" + file for file in files] + ["-Wl,--end-group", "-lpthread"]
 
+def _link_tool(ctx, tool, package):
+    source = ctx.path("/usr/bin/" + tool)
+    if not source.exists:
+        fail("%s expected, but not found. Next: tools/setup, or apt-get install %s." % (source, package))
+    ctx.symlink(source, tool)
+    return '\nexports_files(["%s"])\n' % tool
+
 def _system_library_repository_impl(ctx):
     _link_headers(ctx, ctx.attr.headers, ctx.attr.package)
     notice = "notices/%s/copyright" % ctx.name
@@ -61,7 +68,7 @@ def _system_library_repository_impl(ctx):
     ctx.file("BUILD.bazel", _NOTICES % notice + "".join([
         _LIBRARY.format(name = name, linkopts = _link_options(ctx, files, ctx.attr.package))
         for name, files in ctx.attr.archives.items()
-    ]))
+    ]) + "".join([_link_tool(ctx, tool, package) for tool, package in ctx.attr.tools.items()]))
 
 system_library_repository = repository_rule(
     doc = "One Debian -dev package: its headers, and a target for each group of libraries.",
@@ -71,6 +78,7 @@ system_library_repository = repository_rule(
         "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
         "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
         "package": attr.string(mandatory = True, doc = "the Debian package, for the error message"),
+        "tools": attr.string_dict(doc = "name of a program in /usr/bin -> its Debian package"),
     },
 )
 

@@ -1,7 +1,7 @@
 """Checks over the build graph that dependencies between the project's layers point down only.
 
     client_py, engine_adapter, viz, slow_lane  ->  transport  ->  schema
-    within transport: session -> ring -> wait, memory -> base
+    within transport: rpc -> session -> ring -> wait, memory -> base
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
 one depends on tests/ or tools/, except that test rules may use //tools/testing. The files of the root folder, such as
@@ -25,6 +25,7 @@ _BELOW: dict[str, frozenset[str]] = {
 }
 _BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
 _BELOW["transport/session"] = _BELOW["transport/ring"] | {"transport/ring"}
+_BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
 _TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 

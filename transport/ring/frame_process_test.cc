@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "transport/memory/unique_region_name.h"
+#include "transport/ring/attached_frames.h"
 #include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_segment.h"
 #include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

@@ -30,7 +30,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/doubt.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/frame_writer.h"
+#include "transport/ring/frame_metrics.h"
 
 namespace tandem {
 

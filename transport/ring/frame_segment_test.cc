@@ -1,6 +1,4 @@
 // Frame segments and region rings, with real processes that die.
-#include "transport/ring/frame_segment.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +17,10 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/unique_region_name.h"
+#include "transport/ring/attached_frames.h"
+#include "transport/ring/frame_segment_name.h"
 #include "transport/ring/frame_test_ring.h"
+#include "transport/ring/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

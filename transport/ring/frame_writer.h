@@ -33,18 +33,11 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/flan.h"
 #include "transport/base/frame_geometry.h"
+#include "transport/ring/frame_metrics.h"
 #include "transport/ring/frame_slot.h"
 #include "transport/ring/racy_copy.h"
 
 namespace tandem {
-
-// What a head-up display shows beside a frame.
-struct FrameMetrics {
-  double last_reward = 0;
-  double rolling_return = 0;
-  double step_rate_hz = 0;
-  friend bool operator==(const FrameMetrics&, const FrameMetrics&) = default;
-};
 
 // Not thread-safe. After Create nothing blocks, allocates or makes a system
 // call. A moved-from writer may only be assigned to or destroyed.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/ring_header.h"
 #include "transport/base/doubt.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
@@ -397,6 +398,23 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   Become(State::kIdle);
   next->in_use_.reset();  // an empty shell: it leaves nothing
   return absl::OkStatus();
+}
+
+absl::StatusOr<RingReader> ClientSide::CommandReader() {
+  const uint64_t offset = plan().cmd_s2c_offset;
+  return RingReader::Attach(region_.mapping()->At<RingHeader>(offset),
+                            CommandData(offset), engine_bell_);
+}
+
+absl::StatusOr<RingWriter> ClientSide::CommandWriter() {
+  const uint64_t offset = plan().cmd_c2s_offset;
+  return RingWriter::Attach(region_.mapping()->At<RingHeader>(offset),
+                            CommandData(offset), engine_bell_);
+}
+
+std::span<std::byte> ClientSide::CommandData(uint64_t ring_offset) const {
+  return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
+          plan().cmd_ring_size};
 }
 
 ErrorCode ClientSide::Close() {

@@ -27,6 +27,7 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/memory/attached_region.h"
+#include "transport/ring/ring.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/step_times.h"
 #include "transport/wait/doorbell.h"
@@ -111,6 +112,12 @@ class ClientSide {
   // otherwise as Send, and kUnsupported without frames. Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
+  // This session's command rings, each to be taken once; of no use after a
+  // Reconnect. One thread may use them while another steps. kBrokenPeer: the
+  // engine has scribbled over them.
+  absl::StatusOr<RingReader> CommandReader();
+  absl::StatusOr<RingWriter> CommandWriter();
+
   // Leaves the session, if there is one, and attaches to the engine that now
   // has the name. On success the arrays are others (the old mapping lives on
   // with whoever shares it). Errors: as Attach; kLayoutMismatch also if task,
@@ -155,6 +162,7 @@ class ClientSide {
                                              : ErrorCode::kEngineFailed;
   }
   void Leave();
+  std::span<std::byte> CommandData(uint64_t ring_offset) const;
   State state() const {
     // relaxed: asked by the thread that set it, or by one that only shows it.
     return static_cast<State>(state_.load(std::memory_order_relaxed));

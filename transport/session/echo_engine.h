@@ -101,6 +101,7 @@ class EchoEngine {
           break;
         case EngineEvent::kTimedOut:
         case EngineEvent::kInterrupted:
+        case EngineEvent::kCommands:
           break;
       }
     }

@@ -60,7 +60,9 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
               wait),
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
-      ring_offsets_{header_->cmd_s2c_offset, header_->cmd_c2s_offset},
+      to_client_offset_(header_->cmd_s2c_offset),
+      to_engine_offset_(header_->cmd_c2s_offset),
+      ring_bytes_(header_->cmd_ring_size),
       has_frames_(!region_.frame_ring().empty()),
       asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
   SetPhase(Phase::kResetting, MonotonicNanos());
@@ -93,9 +95,20 @@ bool EngineSide::Ready() const {
   if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
     return true;
   }
+  if (HasCommands()) return true;
   // relaxed: a number that is only compared; beside attach_request.
   return has_frames_ && header_->frame_request.load(
                             std::memory_order_relaxed) != frame_request_;
+}
+
+bool EngineSide::HasCommands() const {
+  if (!hears_commands_) return false;
+  // relaxed: a number that is only compared; RingReader's acquire has the
+  // entries.
+  return !heard_all_ ||
+         region_.mapping()
+                 ->At<RingHeader>(to_engine_offset_)
+                 ->write_pos.load(std::memory_order_relaxed) != heard_pos_;
 }
 
 EngineEvent EngineSide::Next(Deadline deadline) {
@@ -155,7 +168,7 @@ EngineEvent EngineSide::Take() {
         taken_at_ns_);
     return EngineEvent::kExchange;
   }
-  if (arriving_ == welcomed_) return TakeFrameRequest();
+  if (arriving_ == welcomed_) return TakeRequest();
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
       header_->autoreset_mode.load(std::memory_order_relaxed));
@@ -170,7 +183,15 @@ EngineEvent EngineSide::Take() {
 }
 
 // What both kinds of peers may ask for beside steps; kTimedOut if nothing.
-EngineEvent EngineSide::TakeFrameRequest() {
+EngineEvent EngineSide::TakeRequest() {
+  if (HasCommands()) {
+    // relaxed: as in HasCommands.
+    heard_pos_ = region_.mapping()
+                     ->At<RingHeader>(to_engine_offset_)
+                     ->write_pos.load(std::memory_order_relaxed);
+    heard_all_ = true;
+    return EngineEvent::kCommands;
+  }
   // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
   const bool called =
       (asked_->fetch_and(~kAskedForFrame, std::memory_order_relaxed) &
@@ -220,6 +241,7 @@ void EngineSide::ForgetClient() {
   // SYNC(attach.leave): acquire; the phase, then what the client left.
   (void)header_->client_phase.load(std::memory_order_acquire);
   has_client_ = false;
+  hears_commands_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
   // A pending exchange still needs its flags and kind, and will clear them.
   // relaxed: only compared; the exchange is taken by Take's acquire.
@@ -282,9 +304,10 @@ void EngineSide::Welcome(const absl::Status& status) {
   ClearRequests();
   // Commands to and from the last client die with it; the next touches the
   // rings only once it is welcome.
-  for (const uint64_t offset : ring_offsets_) {
+  for (const uint64_t offset : {to_client_offset_, to_engine_offset_}) {
     ResetRing(region_.mapping()->At<RingHeader>(offset));
   }
+  hears_commands_ = false;
   SetStatus(CodeOf(status), absl::string_view(status.message().data(),
                                               status.message().size()));
   welcomed_ = arriving_;
@@ -293,6 +316,25 @@ void EngineSide::Welcome(const absl::Status& status) {
   // SYNC(attach.welcome): release; fresh observations before the answer.
   header_->attach_ack.store(welcomed_, std::memory_order_release);
   client_bell_.RingIfAwaited();
+}
+
+absl::StatusOr<RingReader> EngineSide::CommandReader() {
+  hears_commands_ = true;
+  heard_all_ = false;  // what came before this call
+  return RingReader::Attach(
+      region_.mapping()->At<RingHeader>(to_engine_offset_),
+      CommandData(to_engine_offset_), client_bell_);
+}
+
+absl::StatusOr<RingWriter> EngineSide::CommandWriter() {
+  return RingWriter::Attach(
+      region_.mapping()->At<RingHeader>(to_client_offset_),
+      CommandData(to_client_offset_), client_bell_);
+}
+
+std::span<std::byte> EngineSide::CommandData(uint64_t ring_offset) {
+  return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
+          ring_bytes_};
 }
 
 void EngineSide::RequestStop() {

@@ -20,7 +20,6 @@
 #ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
 #define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +38,7 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/ring/ring.h"
 #include "transport/session/step_arrays.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/wait_strategy.h"
@@ -51,6 +51,8 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kClientArrived,  // reset everything, then Welcome
     kClientLeft,     // reset everything
     kFrameWanted,    // a client or CallStepper asks: look at frame_request()
+    kCommands,       // the client has written into its command ring; or, after
+                     // HearAgain, something may be left in it
     kBrokenClient,   // action_seq made no sense; it was resynchronised, and the
                      // client will be told. BrokenClientText() says what it was
     kTimedOut,       // the deadline passed
@@ -116,6 +118,16 @@ class EngineSide {
   // sleeps.
   void AnswerFrame(uint32_t request);
 
+  // The command rings of the client that was welcomed last; it writes into one
+  // and reads the other. To be taken anew after each Welcome, each once: from
+  // CommandReader on, kCommands tells of what the client writes, until it
+  // leaves. kBrokenPeer: it has scribbled over them already.
+  absl::StatusOr<RingReader> CommandReader();
+  absl::StatusOr<RingWriter> CommandWriter();
+  // Not all commands were read: makes Next and Poll say kCommands once more,
+  // behind an exchange that has come meanwhile.
+  void HearAgain() { heard_all_ = false; }
+
   // Of the exchange: what is asked for.
   ExchangeKind kind() const { return kind_; }
   // Of the client that arrived last; kSameStep when none has.
@@ -149,8 +161,10 @@ class EngineSide {
 
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
+  bool HasCommands() const;
+  std::span<std::byte> CommandData(uint64_t ring_offset);
   EngineEvent Take();
-  EngineEvent TakeFrameRequest();
+  EngineEvent TakeRequest();
   EngineEvent LookAfter(int64_t now_ns);
   EngineEvent Deliver(EngineEvent event);
   void Complete(ErrorCode code, absl::string_view text);
@@ -173,7 +187,10 @@ class EngineSide {
   Doorbell own_bell_;
   Doorbell client_bell_;
 
-  const std::array<uint64_t, 2> ring_offsets_;
+  // Of both command rings; the engine's own copies.
+  const uint64_t to_client_offset_;
+  const uint64_t to_engine_offset_;
+  const uint32_t ring_bytes_;
   const bool has_frames_;
 
   // Private truth: the region's copies can be scribbled over by the peer.
@@ -184,6 +201,9 @@ class EngineSide {
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
   bool has_client_ = false;
+  bool hears_commands_ = false;
+  bool heard_all_ = true;
+  uint32_t heard_pos_ = 0;  // of write_pos, when kCommands was said last
   std::string broken_text_;
 
   int64_t taken_at_ns_ = 0;

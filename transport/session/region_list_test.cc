@@ -13,7 +13,8 @@
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/placed_file.h"
 #include "transport/memory/unique_region_name.h"
-#include "transport/ring/frame_segment.h"
+#include "transport/ring/attached_frames.h"
+#include "transport/ring/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

@@ -1,6 +1,5 @@
 #include "viz/core/frame_metadata.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,11 +12,14 @@ constexpr size_t kMaxErrorBytes = 512;
 
 std::optional<int64_t> Integer(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
+  // get<int64_t> wraps what only a uint64_t holds.
   if (value.is_number_unsigned() &&
-      value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
+      value.get<uint64_t>() > uint64_t{kMaxMetadataInteger}) {
     return std::nullopt;
   }
-  return value.get<int64_t>();
+  const int64_t integer = value.get<int64_t>();
+  if (integer < -kMaxMetadataInteger) return std::nullopt;
+  return integer;
 }
 
 std::optional<int64_t> Integer(const nlohmann::json& object, const char* key) {

@@ -17,6 +17,11 @@
 
 namespace tandem {
 
+// Greater numbers, of either sign, are left out: a double does not hold all of
+// them, so that no writer in JSON can mean them; and sums of such do not
+// overflow.
+inline constexpr int64_t kMaxMetadataInteger = int64_t{1} << 53;
+
 struct FrameMetadata {
   std::optional<int64_t> step;
   std::vector<int64_t> envs;  // environments in the tiles, in order

@@ -27,6 +27,20 @@ TEST(FrameMetadata, LeavesOutWhatIsMissingOrOdd) {
   }
 }
 
+TEST(FrameMetadata, LeavesOutNumbersThatNoDoubleHolds) {
+  const FrameMetadata most = ParseFrameMetadata(
+      R"({"step": -9007199254740992, "episodes": 9007199254740992})");
+  EXPECT_EQ(most.step, -kMaxMetadataInteger);
+  EXPECT_EQ(most.episodes, kMaxMetadataInteger);
+  for (const char* integer :
+       {"9007199254740993", "-9007199254740993", "9223372036854775807",
+        "-9223372036854775808", "18446744073709551615"}) {
+    EXPECT_FALSE(
+        ParseFrameMetadata(std::string(R"({"step": )") + integer + "}").step)
+        << integer;
+  }
+}
+
 TEST(FrameMetadata, TakesTheWordsOfAFailedDrawing) {
   EXPECT_EQ(ParseFrameMetadata(R"({"error_text": "no EGL"})").error, "no EGL");
   EXPECT_EQ(ParseFrameMetadata(R"({"error_text": 7})").error, "");

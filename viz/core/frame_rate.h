@@ -26,7 +26,8 @@ class FrameRate {
   }
 
   // Over the last second, or over the last two frames if they are further
-  // apart; 0 once nothing came for two seconds and twice that distance.
+  // apart; falls as soon as a frame is overdue, to 0 once nothing came for two
+  // seconds and twice that distance.
   double PerSecondAt(int64_t now_ns) const {
     if (count_ < 2) return 0;
     const int64_t newest = Back(1);
@@ -36,7 +37,10 @@ class FrameRate {
     while (frames + 1 < count_ && now_ns - Back(frames + 2) <= kSecond) {
       ++frames;
     }
-    const int64_t span = newest - Back(frames + 1);
+    const int64_t first = Back(frames + 1);
+    // A silence longer than the usual distance counts.
+    const int64_t usual = (newest - first) / static_cast<int64_t>(frames);
+    const int64_t span = std::max(newest, now_ns - usual) - first;
     return span > 0 ? static_cast<double>(frames) * kSecond /
                           static_cast<double>(span)
                     : 0;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/ring/frame_segment_name.h"
 
 namespace tandem {
 namespace {
@@ -128,7 +129,10 @@ void FrameWatch::CountEpisodes() {
   if (!metadata_.episodes.has_value()) return;
   const int64_t now = std::max<int64_t>(0, *metadata_.episodes);
   if (episodes_now_.has_value() && now < *episodes_now_) {
-    episodes_before_ += *episodes_now_;  // the writer began anew
+    // The writer began anew; one that says so with each frame gets no sum
+    // that overflows.
+    episodes_before_ =
+        std::min(kMaxMetadataInteger, episodes_before_ + *episodes_now_);
   }
   episodes_now_ = now;
 }

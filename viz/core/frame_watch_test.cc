@@ -22,42 +22,21 @@
 #include <string>
 #include <vector>
 
-#include "schema/layout/flan.h"
-#include "schema/layout/lrbc.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/unique_region_name.h"
+#include "transport/ring/owned_frame_segment.h"
+#include "viz/core/frame_metadata.h"
 #include "viz/testing/pattern.h"
+#include "viz/testing/readers_lock.h"
 
 namespace tandem {
 namespace {
 
 constexpr int64_t kHonestNs = 500'000'000;
 constexpr int64_t kWatchdogNs = 60'000'000'000;
-
-// Where the ring starts in a region's or a segment's file.
-uint64_t RingOffset(int fd) {
-  uint32_t magic = 0;
-  uint64_t offset = 0;
-  if (pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
-      magic == kLrbcMagic) {
-    EXPECT_EQ(
-        pread(fd, &offset, sizeof(offset), offsetof(LrbcHeader, flan_offset)),
-        8);
-  }
-  return offset;
-}
-
-bool ReadersLockHeld(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start =
-      static_cast<off_t>(RingOffset(fd.get())) + kFlanReadersLockByte;
-  lock.l_len = 1;
-  return fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
 
 class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
  protected:
@@ -361,6 +340,25 @@ TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
   await(FreshnessState::kReconnecting);
   const Publisher region({.kind = Kind::kRegion, .run = run});
   await(FreshnessState::kConnected);
+}
+
+// As many as overflow a sum that nobody bounds, and some more.
+TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
+  const std::string run = UniqueRegionName("anew");
+  absl::StatusOr<OwnedFrameSegment> segment =
+      OwnedFrameSegment::Create(run, PatternRun().geometry);
+  ASSERT_TRUE(segment.ok());
+  FrameWatch watch(run);
+  for (int i = 0; i < 1'100; ++i) {
+    for (const int64_t episodes : {kMaxMetadataInteger, int64_t{1}}) {
+      segment->writer().Loan();
+      segment->writer().Commit({},
+                               absl::StrCat("{\"episodes\": ", episodes, "}"));
+      ASSERT_TRUE(watch.Look(MonotonicNanos()));
+      ASSERT_GE(watch.episodes(), episodes);
+    }
+  }
+  EXPECT_EQ(watch.episodes(), kMaxMetadataInteger + 1);
 }
 
 TEST(FrameWatch, SaysThatAFileIsNoRing) {

@@ -44,12 +44,14 @@ class Freshness {
     kAttached,  // a ring is mapped and its writer is not known to be gone
   };
 
-  // A picture older than this is never called live: with a look at least every
-  // 100 ms the state is right within 500 ms of the writer's last frame.
-  static constexpr int64_t kMaxLiveAgeNs = 300'000'000;
+  // A picture older than this is never called live. Three frames a second, seen
+  // by looks 16 ms apart, are live throughout: between two of them an age comes
+  // to 333 ms and two looks. And with looks at most 50 ms apart a view has 50
+  // ms left to draw, for what is on screen to be right within 500 ms of the
+  // writer's last frame.
+  static constexpr int64_t kMaxLiveAgeNs = 400'000'000;
 
   void SetLink(Link link) { link_ = link; }
-  Link link() const { return link_; }
 
   // A frame was in the ring when we attached, at `now_ns`: nobody can say how
   // long it had been there.

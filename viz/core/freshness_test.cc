@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tandem {
 namespace {
 
@@ -56,6 +59,42 @@ TEST(Freshness, ComesBackWithTheNextFrame) {
   EXPECT_EQ(freshness.StateAt(10'000 * kMs), FreshnessState::kStale);
   freshness.SawNewFrame(10'000 * kMs);
   EXPECT_EQ(freshness.StateAt(10'001 * kMs), FreshnessState::kConnected);
+}
+
+// What a view says of a writer of `hz` frames a second that it looks at every
+// `look_ms`, from the first new frame to 20 s later, and how long after the
+// writer's last frame it still says "connected".
+struct Course {
+  bool steady = true;
+  int64_t live_for_ms = 0;
+};
+Course Watch(int64_t hz, int64_t look_ms) {
+  constexpr int64_t kEndMs = 20'000;
+  Freshness freshness;
+  freshness.SetLink(Link::kAttached);
+  int64_t taken = 0;
+  Course course;
+  for (int64_t now_ms = 0; now_ms < kEndMs + 2'000; now_ms += look_ms) {
+    const int64_t frames = std::min(now_ms, kEndMs) * hz / 1'000;
+    if (frames > taken) freshness.SawNewFrame((now_ms - look_ms) * kMs);
+    taken = frames;
+    const bool live =
+        freshness.StateAt(now_ms * kMs) == FreshnessState::kConnected;
+    if (taken > 0 && now_ms < kEndMs) course.steady &= live;
+    if (live) course.live_for_ms = now_ms - kEndMs;
+  }
+  return course;
+}
+
+TEST(Freshness, IsSteadyAtThreeFramesASecondAndHonestAtTheirEnd) {
+  for (const int64_t look_ms : {7, 16, 30}) {
+    const Course course = Watch(/*hz=*/3, look_ms);
+    EXPECT_TRUE(course.steady) << look_ms;
+    EXPECT_LE(course.live_for_ms, 400) << look_ms;
+    EXPECT_GT(course.live_for_ms, 300) << look_ms;
+  }
+  EXPECT_TRUE(Watch(/*hz=*/4, /*look_ms=*/50).steady);  // a tab not on show
+  EXPECT_FALSE(Watch(/*hz=*/2, /*look_ms=*/16).steady);
 }
 
 // The look before was a second ago: so may the frame be.

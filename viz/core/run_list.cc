@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -20,8 +22,9 @@
 #include "transport/base/frame_geometry.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/attached_region.h"
+#include "transport/memory/dead_region.h"
+#include "transport/memory/found_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/ring/frame_segment.h"
 
 namespace tandem {
 namespace {
@@ -65,51 +68,72 @@ bool ReadRing(int fd, uint64_t offset, uint64_t bytes, RunEntry* entry) {
   return true;
 }
 
-// Nothing if it is no plain file, or another user's.
-UniqueFd OpenShared(const std::string& name, struct stat* about) {
-  UniqueFd fd(open(RegionPath(name).c_str(),
-                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (fd.valid() && (fstat(fd.get(), about) != 0 || !S_ISREG(about->st_mode))) {
-    fd.reset();
+struct SharedFile {
+  UniqueFd fd;  // none: no plain file, or not to be read
+  uint64_t bytes = 0;
+  // Attaching would refuse it: whose it is may truncate it under us.
+  bool is_anothers = false;
+};
+
+SharedFile OpenShared(const std::string& name) {
+  SharedFile file;
+  file.fd = UniqueFd(open(RegionPath(name).c_str(),
+                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat about = {};
+  if (!file.fd.valid()) {
+    file.is_anothers = errno == EACCES;
+  } else if (fstat(file.fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    file.fd.reset();
+  } else {
+    file.bytes = static_cast<uint64_t>(about.st_size);
+    file.is_anothers = !MayTrust(about);
   }
-  return fd;
+  return file;
+}
+
+// Says so, and nothing else of it.
+RunEntry AnothersEntry(RunEntry entry, const std::string& name) {
+  entry.is_anothers = true;
+  entry.problem = absl::StrCat("belongs to ", OwnerOf(RegionPath(name)),
+                               "; to watch it, run the viewer as that user");
+  return entry;
 }
 
 std::optional<RunEntry> ReadSegment(const std::string& name,
                                     uint64_t* counter) {
-  struct stat about = {};
-  const UniqueFd fd = OpenShared(name, &about);
-  if (!fd.valid()) return std::nullopt;
+  const SharedFile file = OpenShared(name);
   RunEntry entry;
   entry.kind = RunEntry::Kind::kSegment;
   entry.run = std::string(absl::StripPrefix(name, kFlanSegmentPrefix));
-  ReadRing(fd.get(), 0, static_cast<uint64_t>(about.st_size), &entry);
+  if (file.is_anothers) return AnothersEntry(std::move(entry), name);
+  if (!file.fd.valid()) return std::nullopt;
+  ReadRing(file.fd.get(), 0, file.bytes, &entry);
   *counter = entry.frames;
   return entry;
 }
 
 std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
-  struct stat about = {};
-  const UniqueFd fd = OpenShared(name, &about);
+  const SharedFile file = OpenShared(name);
   // Most files of /dev/shm are no regions: one small read tells.
   uint32_t magic = 0;
-  if (!fd.valid() ||
-      pread(fd.get(), &magic, sizeof(magic), 0) !=
+  if (!file.fd.valid() ||
+      pread(file.fd.get(), &magic, sizeof(magic), 0) !=
           static_cast<ssize_t>(sizeof(magic)) ||
       magic != kLrbcMagic) {
     return std::nullopt;
   }
-  const absl::StatusOr<LrbcHeader> plan = AttachedRegion::Peek(name);
-  if (!plan.ok()) return std::nullopt;  // no living engine
   RunEntry entry;
   entry.kind = RunEntry::Kind::kRegion;
   entry.run = name;
+  if (file.is_anothers) return AnothersEntry(std::move(entry), name);
+  const absl::StatusOr<LrbcHeader> plan = AttachedRegion::Peek(name);
+  if (!plan.ok()) return std::nullopt;  // no living engine
   entry.task.assign(plan->task, strnlen(plan->task, sizeof(plan->task)));
   entry.num_envs = plan->num_envs;
   if (plan->flan_offset == 0) {
     entry.problem = "no frames: its engine lacks --frames=WxH";
   } else {
-    ReadRing(fd.get(), plan->flan_offset, plan->flan_size, &entry);
+    ReadRing(file.fd.get(), plan->flan_offset, plan->flan_size, &entry);
   }
   // Steps, too: an engine that nobody watches renders nothing.
   *counter = entry.frames + plan->frame_seq.load(std::memory_order_relaxed);

@@ -31,6 +31,9 @@ struct RunEntry {
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
+  // Another user's, who is named in `problem`: nothing of it was read, and
+  // FrameWatch would not attach.
+  bool is_anothers = false;
   uint64_t frames = 0;  // published so far
   double rolling_return = 0;
   double step_rate_hz = 0;
@@ -42,8 +45,10 @@ struct RunEntry {
 
 class RunList {
  public:
-  // Living engines' regions and all frame segments, by name. Makes system
-  // calls; does not wait. At most 1,000 entries.
+  // Living engines' regions and all frame segments, by name; other users', too,
+  // where a file is known for one: a segment by its name, a region if it may be
+  // opened, whether its engine lives or not. Makes system calls; does not wait.
+  // At most 1,000 entries.
   const std::vector<RunEntry>& Scan(int64_t now_ns);
 
  private:

@@ -2,7 +2,9 @@
 #include "viz/core/run_list.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +15,8 @@
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/unique_region_name.h"
+#include "viz/core/frame_watch.h"
+#include "viz/core/freshness.h"
 #include "viz/testing/pattern.h"
 
 namespace tandem {
@@ -99,6 +103,59 @@ TEST_F(RunListTest, SaysWhatIsWrongWithASegment) {
   EXPECT_EQ(Find(run)->width, 0u);
   unlink(path.c_str());
   Await(run, IsGone);
+}
+
+// Root may open every file, but watches none that its owner could truncate.
+TEST_F(RunListTest, SaysWhoseARunIsThatItWouldNotAttachTo) {
+  constexpr uid_t kStranger = 54321;
+  for (const Kind kind : {Kind::kSegment, Kind::kForeign, Kind::kRegion}) {
+    const std::string run = UniqueRegionName("list");
+    const Publisher publisher({.kind = kind, .run = run});
+    EXPECT_FALSE(Await(run, IsMoving)->is_anothers);
+    if (chown(publisher.path().c_str(), kStranger, kStranger) != 0) {
+      GTEST_SKIP() << "this user may not give files away (chown)";
+    }
+    const std::optional<RunEntry> entry = Find(run);
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_TRUE(entry->is_anothers);
+    EXPECT_NE(entry->problem.find("uid 54321"), std::string::npos)
+        << entry->problem;
+    EXPECT_EQ(entry->width, 0u);
+    FrameWatch watch(run);
+    watch.Look(MonotonicNanos());
+    EXPECT_NE(watch.StateAt(MonotonicNanos()), FreshnessState::kConnected);
+    EXPECT_EQ(watch.frames(), 0u);
+    EXPECT_NE(watch.reason().find("uid 54321"), std::string::npos)
+        << watch.reason();
+  }
+}
+
+// The other way round: a segment that cannot even be opened has a name.
+TEST_F(RunListTest, SaysWhoseASegmentIsThatItCannotOpen) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  const std::string run = UniqueRegionName("list");
+  const Publisher publisher({.run = run});
+  Await(run, IsMoving);
+  constexpr int kNoUser = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setgroups(0, nullptr) != 0 ||
+        setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      _exit(kNoUser);
+    }
+    const std::optional<RunEntry> entry = Find(run);
+    EXPECT_TRUE(entry.has_value() && entry->is_anothers);
+    EXPECT_TRUE(entry.has_value() &&
+                entry->problem.find("uid 0") != std::string::npos);
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoUser) GTEST_SKIP() << "no second user here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(RunListTest, LeavesOutFilesThatAreNoRuns) {

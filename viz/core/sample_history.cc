@@ -23,17 +23,8 @@ SampleHistory::SampleHistory(size_t capacity)
   buckets_.reserve(capacity_);
 }
 
-void SampleHistory::Clear() {
-  buckets_.clear();
-  bucket_ns_ = kFirstBucketNs;
-  count_ = not_finite_ = 0;
-}
-
 void SampleHistory::Add(int64_t now_ns, double value) {
-  if (!std::isfinite(value)) {
-    ++not_finite_;
-    return;
-  }
+  if (!std::isfinite(value)) return;
   if (buckets_.empty()) begin_ns_ = now_ns;
   if (!buckets_.empty()) now_ns = std::max(now_ns, buckets_.back().start_ns);
   HalveUntilFits(now_ns);

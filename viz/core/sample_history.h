@@ -35,15 +35,12 @@ class SampleHistory {
   explicit SampleHistory(size_t capacity);
 
   // Takes a sample; times that go backwards count as the newest time. What is
-  // not finite is counted apart and kept out of the buckets. Does not allocate.
+  // not finite is left out. Does not allocate.
   void Add(int64_t now_ns, double value);
-  // Forgets all samples.
-  void Clear();
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int64_t bucket_ns() const { return bucket_ns_; }
-  uint64_t count() const { return count_; }  // of finite samples
-  uint64_t not_finite() const { return not_finite_; }
+  uint64_t count() const { return count_; }  // samples taken
 
  private:
   void HalveUntilFits(int64_t now_ns);
@@ -53,7 +50,6 @@ class SampleHistory {
   int64_t begin_ns_ = 0;
   int64_t bucket_ns_;
   uint64_t count_ = 0;
-  uint64_t not_finite_ = 0;
 };
 
 }  // namespace tandem

@@ -27,12 +27,11 @@ TEST(SampleHistory, KeepsASpikeOfOneSample) {
   EXPECT_EQ(history.buckets().front().min, 1.0);
 }
 
-TEST(SampleHistory, CountsApartWhatIsNotFinite) {
+TEST(SampleHistory, LeavesOutWhatIsNotFinite) {
   SampleHistory history(4);
   history.Add(1, NAN);
   history.Add(2, INFINITY);
   history.Add(3, 5);
-  EXPECT_EQ(history.not_finite(), 2u);
   EXPECT_EQ(history.count(), 1u);
   EXPECT_EQ(history.buckets().front().mean(), 5);
 }
@@ -50,16 +49,6 @@ TEST(SampleHistory, BearsAGapOfYears) {
   history.Add(0, 1);
   history.Add(int64_t{1} << 60, 2);
   EXPECT_EQ(history.buckets().size(), 2u);
-}
-
-TEST(SampleHistory, ForgetsOnClear) {
-  SampleHistory history(2);
-  history.Add(0, 1);
-  history.Add(1'000'000'000, 1);
-  history.Clear();
-  EXPECT_EQ(history.count(), 0u);
-  history.Add(5, 3);
-  EXPECT_EQ(history.buckets().front().start_ns, 5);
 }
 
 // Against a twin that keeps every sample and sorts them into buckets anew.

@@ -24,7 +24,7 @@ Without --run it opens on a list of what runs now. A RUN is the name of an
 engine's region, or the run id of a frame segment (mosaic.fastlane.RUN).
 
 The word beside the picture says what you see:
-  connected             a new frame came within the last 0.3 s
+  connected             a new frame came within the last 0.4 s
   stale                 no new frame for as long as it says: the run is slow,
                         busy, stopped, or gone without a word
   reconnecting          the writer left, died or broke its ring; the viewer
@@ -115,7 +115,7 @@ constexpr Flag kFlags[] = {
      [](absl::string_view value, ViewerOptions* options) {
        return absl::SimpleAtoi(value, &options->after) && options->after >= 1;
      }},
-    {"timeout", "SECONDS", "how long --snapshot waits for them", "30",
+    {"timeout", "SECONDS", "how long --snapshot waits for those frames", "30",
      [](absl::string_view value, ViewerOptions* options) {
        return absl::SimpleAtod(value, &options->timeout_secs) &&
               options->timeout_secs > 0;

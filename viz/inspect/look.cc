@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
-#include "transport/ring/frame_segment.h"
+#include "transport/ring/frame_segment_name.h"
 
 namespace tandem {
 namespace {

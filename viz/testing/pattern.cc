@@ -23,8 +23,9 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
-#include "transport/ring/frame_segment.h"
+#include "transport/ring/frame_segment_name.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

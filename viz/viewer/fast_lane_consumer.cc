@@ -63,7 +63,7 @@ void FastLaneConsumer::Look() {
                       .hud_text = Text(HudText(frame.metrics.last_reward,
                                                frame.metrics.rolling_return,
                                                frame.metrics.step_rate_hz)),
-                      .metadata = Text(frame.metadata)});
+                      .metadata = watch_.metadata()});
 }
 
 }  // namespace tandem

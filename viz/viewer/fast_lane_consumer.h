@@ -17,6 +17,7 @@
 #include <QTimer>
 #include <optional>
 
+#include "viz/core/frame_metadata.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
@@ -25,17 +26,17 @@ namespace tandem {
 struct FastLaneFrameEvent {
   QImage image;  // its own copy: RGB888, or RGBA8888
   QString hud_text;
-  QString metadata;  // as published; empty: none
+  FrameMetadata metadata;
 };
 
 class FastLaneConsumer : public QObject {
   Q_OBJECT
 
  public:
-  // A look every 16 ms, or every refresh of a display that is quicker; ten a
+  // A look every 16 ms, or every refresh of a display that is quicker; twenty a
   // second are enough to know the state of a run that nobody sees.
   static constexpr int kLookMs = 16;
-  static constexpr int kHiddenLookMs = 100;
+  static constexpr int kHiddenLookMs = 50;
 
   explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
 

@@ -126,8 +126,7 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
   const QSize size_before = image_.size();
   image_ = event.image;
   hud_text_ = event.hud_text;
-  const FrameMetadata metadata =
-      ParseFrameMetadata(event.metadata.toStdString());
+  const FrameMetadata& metadata = event.metadata;
   step_text_ = metadata.step.has_value() && *metadata.step >= 0
                    ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
                    : QString();

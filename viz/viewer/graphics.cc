@@ -29,7 +29,7 @@ bool CardDraws() {
 }  // namespace
 
 void ChooseGraphics() {
-  if (qEnvironmentVariableIsSet("QT_QUICK_BACKEND") || CardDraws()) return;
+  if (!qEnvironmentVariableIsEmpty("QT_QUICK_BACKEND") || CardDraws()) return;
   QQuickWindow::setGraphicsApi(QSGRendererInterface::Software);
 }
 

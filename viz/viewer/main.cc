@@ -70,7 +70,7 @@ int Main(int argc, char** argv) {
     QCoreApplication::exit(options->snapshot.empty() ? 0 : kExitFailed);
   });
   if (options->snapshot.empty()) return QGuiApplication::exec();
-  SnapshotJob job(*options, &viewer, scene.window());
+  SnapshotJob job(*options, &viewer);
   return QGuiApplication::exec();
 }
 

@@ -2,7 +2,7 @@
 //
 // Data flow: SampleHistory -> for each bucket a band from its least to its
 // greatest sample, and a line through their means.
-// Ownership: PlotPanel.qml.
+// Ownership: SidePanel.qml.
 //
 //   PlotItem { tab: view.tab; series: "return"; lineColor: "teal" }
 

@@ -1,7 +1,6 @@
 #include "viz/viewer/snapshot_job.h"
 
 #include <QCoreApplication>
-#include <QImage>
 #include <cstdio>
 
 #include "transport/base/clock.h"
@@ -15,12 +14,8 @@ constexpr int64_t kListNs = 1'300'000'000;
 
 }  // namespace
 
-SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer,
-                         QQuickWindow* window)
-    : options_(options),
-      viewer_(viewer),
-      window_(window),
-      begin_ns_(MonotonicNanos()) {
+SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
+    : options_(options), viewer_(viewer), begin_ns_(MonotonicNanos()) {
   QObject::connect(&timer_, &QTimer::timeout, [this] { Look(); });
   timer_.start(kLookMs);
 }
@@ -34,11 +29,20 @@ void SnapshotJob::Look() {
       missing = tab;
     }
   }
-  if (viewer_->fast_lane_tabs().isEmpty() ? waited_ns >= kListNs
-                                          : missing == nullptr) {
+  // Without tabs it is the list that was asked for, which has no frames to wait
+  // for; or whoever sits at the window closed what was.
+  const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
+  if (!has_tabs && !options_.runs.empty()) {
+    timer_.stop();
+    std::fprintf(stderr,
+                 "viewer: --snapshot: expected the tabs of --run, found them "
+                 "closed; leave one open until the picture is saved\n");
+    QCoreApplication::exit(1);
+  } else if (has_tabs ? missing == nullptr : waited_ns >= kListNs) {
     timer_.stop();
     Save();
-  } else if (static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
+  } else if (missing != nullptr &&
+             static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
     timer_.stop();
     const FrameWatch& watch = missing->consumer().watch();
     std::fprintf(
@@ -55,8 +59,7 @@ void SnapshotJob::Look() {
 }
 
 void SnapshotJob::Save() {
-  const QImage picture = window_->grabWindow();
-  if (picture.save(QString::fromStdString(options_.snapshot), "PNG")) {
+  if (viewer_->SaveWindow(QString::fromStdString(options_.snapshot))) {
     QCoreApplication::exit(0);
     return;
   }

@@ -1,13 +1,13 @@
 // SnapshotJob: --snapshot: waits for frames, saves the window, ends the loop.
 //
 // Data flow: every tab's count of new frames -> the window as PNG -> exit code
-// 0; or the deadline -> what was missing on stderr -> exit code 1.
+// 0; or the deadline -> what was missing on stderr -> exit code 1. Without
+// --run it saves the list of runs, whatever the deadline.
 // Ownership: main, while the event loop runs.
 
 #ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
 #define TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
 
-#include <QQuickWindow>
 #include <QTimer>
 #include <cstdint>
 
@@ -18,8 +18,8 @@ namespace tandem {
 
 class SnapshotJob {
  public:
-  SnapshotJob(const ViewerOptions& options, Viewer* viewer,
-              QQuickWindow* window);
+  // The viewer has its window.
+  SnapshotJob(const ViewerOptions& options, Viewer* viewer);
 
  private:
   void Look();
@@ -27,7 +27,6 @@ class SnapshotJob {
 
   const ViewerOptions options_;
   Viewer* viewer_;
-  QQuickWindow* window_;
   int64_t begin_ns_;
   QTimer timer_;
 };

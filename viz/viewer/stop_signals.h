@@ -5,7 +5,9 @@
 // Ownership: main, before any other thread exists, since threads inherit what
 // is blocked.
 //
-//   StopSignals signals([&] { app.quit(); });
+//   StopSignals signals;
+//   QGuiApplication app(argc, argv);
+//   signals.Listen([&] { app.quit(); });
 
 #ifndef TANDEM_VIZ_VIEWER_STOP_SIGNALS_H_
 #define TANDEM_VIZ_VIEWER_STOP_SIGNALS_H_

@@ -2,8 +2,10 @@
 
 #include <QDateTime>
 #include <QDir>
+#include <QImage>
 #include <QKeyEvent>
 #include <QKeySequence>
+#include <QSGRendererInterface>
 #include <QScreen>
 #include <QVariantMap>
 #include <algorithm>
@@ -43,7 +45,8 @@ QString Details(const RunEntry& run) {
 }
 
 QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
-  const QString state = run.moving
+  const QString state = run.is_anothers ? QStringLiteral("another user's")
+                        : run.moving
                             ? QStringLiteral("running")
                             : QStringLiteral("still for ") +
                                   Text(AgeText(now_ns - run.still_since_ns));
@@ -177,7 +180,7 @@ void Viewer::Perform(Action action) {
     case Action::kCloseTab:
       return close(current_);
     case Action::kWindowSnapshot:
-      return SaveWindow();
+      return SaveWindowSnapshot();
     case Action::kFullScreen:
       if (window_ == nullptr) return;
       return window_->setVisibility(window_->visibility() == QWindow::FullScreen
@@ -253,7 +256,16 @@ void Viewer::Say(const QString& text) {
   Q_EMIT messageChanged();
 }
 
-void Viewer::SaveWindow() {
+bool Viewer::SaveWindow(const QString& path) {
+  QImage picture = window_->grabWindow();
+  const bool by_qt = window_->rendererInterface()->graphicsApi() ==
+                     QSGRendererInterface::Software;
+  picture.setText(QStringLiteral("Renderer"),
+                  by_qt ? QStringLiteral("Qt") : QStringLiteral("OpenGL"));
+  return picture.save(path, "PNG");
+}
+
+void Viewer::SaveWindowSnapshot() {
   if (window_ == nullptr) return;
   const QString path =
       QDir(Text(options_.snapshots))
@@ -261,7 +273,7 @@ void Viewer::SaveWindow() {
                     QDateTime::currentDateTime().toString(
                         QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
                     QStringLiteral(".png"));
-  Say(window_->grabWindow().save(path, "PNG")
+  Say(SaveWindow(path)
           ? QStringLiteral("Saved ") + path
           : QStringLiteral("Could not write %1: is the folder there, and "
                            "yours? (--snapshots)")

@@ -32,7 +32,7 @@ class Viewer : public QObject {
   Q_PROPERTY(QList<QObject*> tabs READ tabs NOTIFY tabsChanged)
   // kStartPage, or an index of tabs
   Q_PROPERTY(int current READ current WRITE SetCurrent NOTIFY currentChanged)
-  // Maps: run, title, details, state, moving, watchable
+  // Maps: run, kind, details, state, moving, watchable
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
   Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
   Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
@@ -70,6 +70,9 @@ class Viewer : public QObject {
   // Whatever is out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
+  // The window, once it is set, as PNG, with a word on what drew it. False: no
+  // such file can be written.
+  bool SaveWindow(const QString& path);
 
   // Shows a run: its tab, or a new one.
   Q_INVOKABLE void open(const QString& run);
@@ -93,7 +96,7 @@ class Viewer : public QObject {
   void ScanRuns();
   void TellTabs();
   void Say(const QString& text);
-  void SaveWindow();
+  void SaveWindowSnapshot();
 
   const ViewerOptions options_;
   QPointer<QQuickWindow> window_;

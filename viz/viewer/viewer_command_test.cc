@@ -1,10 +1,8 @@
 // The viewer as scripts and people start it: its command line, its exit codes,
 // snapshots without a display, Ctrl-C.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <QCoreApplication>
 #include <QImage>
@@ -15,13 +13,14 @@
 #include <QTemporaryDir>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "schema/layout/flan.h"
 #include "transport/base/clock.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/unique_region_name.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/pattern_check.h"
+#include "viz/testing/readers_lock.h"
+#include "viz/testing/virtual_display.h"
 
 namespace tandem {
 namespace {
@@ -69,19 +68,9 @@ class ViewerCommandTest : public testing::Test {
             {QStringLiteral("QT_QUICK_BACKEND"), QStringLiteral("software")}};
   }
 
-  // Whether somebody watches the segment.
-  static bool Watched(const std::string& path) {
-    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = kFlanReadersLockByte;
-    lock.l_len = 1;
-    return fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  }
   static void AwaitWatched(const std::string& path, bool watched) {
     const int64_t begin_ns = MonotonicNanos();
-    while (Watched(path) != watched) {
+    while (ReadersLockHeld(path) != watched) {
       ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogMs * 1'000'000LL);
       const timespec wait = {0, 5'000'000};
       nanosleep(&wait, nullptr);
@@ -140,13 +129,19 @@ TEST_F(ViewerCommandTest, SavesTheRightPixelsWithoutADisplay) {
   }
 }
 
-TEST_F(ViewerCommandTest, SavesTheListOfRuns) {
-  const QString file = File("list.png");
-  EXPECT_EQ(Run({QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
-                 file, QStringLiteral("--theme=light")})
-                .code,
-            0);
-  EXPECT_EQ(QImage(file).size(), QSize(1280, 800));
+// The deadline is one for frames: the list takes the time that it needs.
+TEST_F(ViewerCommandTest, SavesTheListOfRunsWhateverTheDeadline) {
+  for (const QString& deadline :
+       {QStringLiteral("--timeout=30"), QStringLiteral("--timeout=0.01")}) {
+    const QString file = File("list.png");
+    const Ended ended =
+        Run({QStringLiteral("--offscreen"), QStringLiteral("--snapshot"), file,
+             QStringLiteral("--theme=light"), deadline});
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.error, QString());
+    EXPECT_EQ(QImage(file).size(), QSize(1280, 800));
+    QFile::remove(file);
+  }
 }
 
 TEST_F(ViewerCommandTest, SaysWhatWasMissingForASnapshot) {
@@ -193,6 +188,26 @@ TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.error, QString());
     AwaitWatched(publisher.path(), false);
+  }
+}
+
+// An X server without a graphics card, as over SSH.
+TEST_F(ViewerCommandTest, LetsQtDrawWhereThereIsNoCard) {
+  const VirtualDisplay display(1280, 800);
+  const QString file = File("window.png");
+  for (const auto& [backend, renderer] :
+       {std::pair{QString(), QStringLiteral("Qt")},
+        {QStringLiteral("rhi"), QStringLiteral("OpenGL")},
+        {QStringLiteral("software"), QStringLiteral("Qt")}}) {
+    const Ended ended =
+        Run({QStringLiteral("--snapshot"), file},
+            {{QStringLiteral("DISPLAY"), qEnvironmentVariable("DISPLAY")},
+             {QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("xcb")},
+             {QStringLiteral("QT_QUICK_BACKEND"), backend}});
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.error, QString());
+    EXPECT_EQ(QImage(file).text(QStringLiteral("Renderer")), renderer);
+    QFile::remove(file);
   }
 }
 

@@ -65,7 +65,7 @@ class FastLaneFrame:
     height: int
     channels: int
     metrics: FastLaneMetrics
-    metadata: bytes | None
+    metadata: bytes | None = None
     number: int = 0
 
     @property

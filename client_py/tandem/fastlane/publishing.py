@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
+from gymnasium import logger
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem import _native
 from tandem.arguments import described
-from tandem.errors import InvalidArgument
+from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import tile_frames
 from tandem.fastlane.worker_environment import WorkerSettings
@@ -41,7 +42,12 @@ def publish_frames(
     rolling return (the mean of the last 100 episodes) and step rate (of all environments together) beside it. A vector
     environment's frames are tiled. The rate and the audience are looked at before `render` is called: while nobody
     looks, and with `unseen_hz=0`, nothing is rendered at all, and a step takes under a microsecond more. (The segment
-    then holds one black pixel until a reader of Tandem's comes.)
+    is made for a frame of one pixel, and empty, until the first is rendered.)
+
+    No training ends for want of a segment. One that cannot be had on the way (/dev/shm is full, another run has taken
+    the run id) is a warning, once, and is tried for again each second; so is a wrapper that steps in a forked child,
+    which publishes nothing. What `render` itself raises, the step or reset raises at which a frame was due, and each
+    after it while one is.
 
     The variables of `apply_fastlane_environment` are honoured: video mode "off" publishes nothing, "single" shows
     environment SLOT of a vector, "grid" the first GRID_LIMIT.
@@ -60,6 +66,8 @@ def publish_frames(
       InvalidArgument: Another render mode, rates or variables that cannot be, or a run id that cannot (also a
         ValueError). During a step or reset: frames that cannot be.
       AlreadyAttached: A live writer has that run id.
+      OutOfSharedMemory: /dev/shm has no room even for a pixel.
+      AccessDenied: The name is another user's.
     """
     if isinstance(env, VectorEnv):
         return PublishVectorFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
@@ -70,8 +78,7 @@ class _Publisher:
     """When to render, and where to.
 
     Attributes:
-      due: `time.monotonic()` from which on `tick` has something to do.
-      writer: The segment; None: publishing is off.
+      due: `time.monotonic()` from which on `tick` has something to do; infinity: publishing is off.
     """
 
     def __init__(self, env: Any, run_id: str, max_hz: float, unseen_hz: float, num_envs: int | None) -> None:
@@ -85,7 +92,7 @@ class _Publisher:
         self._shown: Sequence[int] = _shown(self.settings, num_envs)
         self._frames_of_many = num_envs is not None
         self._num_envs = num_envs or 1
-        self.writer: FastLaneWriter | None = None
+        self._writer: FastLaneWriter | None = None
         self.due = np.inf
         if self.settings.video_mode == "off":
             return
@@ -95,7 +102,9 @@ class _Publisher:
                 "make it with gymnasium.make(..., render_mode='rgb_array')"
             )
         # A frame's size is known once it was rendered, which may be never; readers need something to look for.
-        self.writer = FastLaneWriter.create(run_id, FastLaneConfig(1, 1, capacity=1))
+        self._config = FastLaneConfig(1, 1, capacity=1)
+        self._writer = FastLaneWriter.create(run_id, self._config)
+        self._warned = False
         self.due = 0.0
         self._published_at = -1e9  # long ago; and an infinite period after that is never
         self._rate_from = time.monotonic()
@@ -110,57 +119,81 @@ class _Publisher:
           last_reward: For the metrics.
           rolling_return: For the metrics.
         """
-        assert self.writer is not None
-        period = self._period if self.writer.has_reader() else self._unseen_period
+        writer = self._segment()
+        if writer is None:
+            self.due = now + _LOOK_S
+            return
+        try:
+            period = self._period if writer.has_reader() else self._unseen_period
+        except ForkedChild as error:
+            self.due = np.inf
+            self._warn(error)
+            return
         if now < self._published_at + period:
             self.due = min(self._published_at + period, now + _LOOK_S)
             return
-        frame = self._picture(self._env.render())
-        self._fit(frame)
+        frame, envs = self._picture(self._env.render())
+        writer = self._fitting(frame)
+        if writer is None:
+            self.due = now + _LOOK_S
+            return
         elapsed = now - self._rate_from
         rate = (steps - self._rate_steps) * self._num_envs / elapsed if elapsed > 0 else 0.0
         self._rate_from, self._rate_steps = now, steps
-        metadata = json.dumps({"step": steps, "envs": list(self._shown)}, separators=(",", ":"))
-        self.writer.publish(
+        writer.publish(
             frame,
             metrics=FastLaneMetrics(last_reward, rolling_return, rate),
-            metadata=metadata.encode("ascii"),
+            metadata=json.dumps({"step": steps, **envs}, separators=(",", ":")),
         )
         self._published_at = now
         self.due = now + min(period, _LOOK_S)
 
-    def _picture(self, rendered: Any) -> NDArray[np.uint8]:
-        """Makes one frame of what `render` returned."""
+    def _picture(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
+        """Makes one frame of what `render` returned, and says which environments are in its tiles."""
+        envs = {"envs": list(self._shown)}
         if not self._frames_of_many:
-            return _checked(rendered)
-        # One for each environment; or one that the environment has tiled itself.
+            return _checked(rendered), envs
+        # One for each environment; or one that the environment has tiled itself, as it likes.
         if isinstance(rendered, np.ndarray) and rendered.ndim == 3:
-            return _checked(rendered)
+            return _checked(rendered), {}
         if not isinstance(rendered, Sequence | np.ndarray) or len(rendered) <= max(self._shown):
             raise InvalidArgument(
                 f"env.render(): expected a frame for each environment, found {_described(rendered)}; "
                 f"environments {list(self._shown)} were to be shown"
             )
-        return _checked(tile_frames([rendered[i] for i in self._shown]))
+        return _checked(tile_frames([rendered[i] for i in self._shown])), envs
 
-    def _fit(self, frame: NDArray[np.uint8]) -> None:
-        """Replaces the segment by one for frames of that shape, if it is for others. Readers attach anew."""
-        assert self.writer is not None
+    def _fitting(self, frame: NDArray[np.uint8]) -> FastLaneWriter | None:
+        """As `_segment`, for frames of that shape: one for others is closed first, and its readers attach anew."""
         height, width, channels = frame.shape
-        old = self.writer.config
-        if (old.height, old.width, old.channels) == (height, width, channels) and old.capacity == _CAPACITY:
-            return
-        self.writer.close()
-        self.writer = FastLaneWriter.create(
-            self._run_id,
-            FastLaneConfig(width, height, channels, "RGB" if channels == 3 else "RGBA", _CAPACITY, _METADATA_SIZE),
-        )
+        pixel_format = "RGB" if channels == 3 else "RGBA"
+        config = FastLaneConfig(width, height, channels, pixel_format, _CAPACITY, _METADATA_SIZE)
+        if config != self._config and self._writer is not None:
+            self._writer.close()
+            self._writer, self._config = None, config
+        return self._segment()
+
+    def _segment(self) -> FastLaneWriter | None:
+        """Makes the segment, if there is none; None: it cannot be had now, of which the user is told once."""
+        if self._writer is None:
+            try:
+                self._writer = FastLaneWriter.create(self._run_id, self._config)
+            except InvalidArgument:  # a frame too large for any segment
+                raise
+            except TandemError as error:
+                self._warn(error)
+        return self._writer
+
+    def _warn(self, error: TandemError) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warn("publish_frames: the run goes on, but cannot be watched for now: %s", error)
 
     def close(self) -> None:
         """Ends the publishing. Safe twice."""
         self.due = np.inf
-        if self.writer is not None:
-            self.writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):

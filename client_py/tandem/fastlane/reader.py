@@ -16,7 +16,7 @@ class FastLaneReader:
     """Takes the newest frame of a run; nothing it does slows the writer.
 
     Make one with `attach`. While it is open, writers of Tandem's know that somebody looks. One thread, or several that
-    take turns.
+    take turns. In a forked child it goes on, unknown to the writer.
     """
 
     def __init__(self, native: _native.NativeFrameReader, run_id: str) -> None:
@@ -95,6 +95,8 @@ class FastLaneReader:
     def is_invalidated(self) -> bool:
         """Says whether the writer has left and said so; then `attach` again, for the run's next segment.
 
+        A method; MOSAIC's own reader has a property of that name.
+
         Returns:
           Whether it has.
 
@@ -107,7 +109,8 @@ class FastLaneReader:
         """Asks the kernel whether the writer lives.
 
         Returns:
-          Whether it does; None: it is a program that keeps no lock, such as MOSAIC's.
+          Whether it does; None: it cannot be known, of a program that keeps no lock, such as MOSAIC's, or by a forked
+          child of this process, whose lock is gone; attach there anew.
 
         Raises:
           ClientClosed: The reader was closed.
@@ -128,7 +131,7 @@ class FastLaneReader:
     @property
     def dropped(self) -> int:
         """Frames that passed between those that `next_frame` delivered."""
-        return self._native.dropped()
+        return self._native.dropped
 
     @property
     def closed(self) -> bool:

@@ -9,7 +9,6 @@ from tandem.errors import InvalidArgument
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics, Pixels
 
 _FORMATS = {"RGB": 3, "RGBA": 4}
-_NO_METRICS = FastLaneMetrics()
 
 
 class FastLaneWriter:
@@ -41,6 +40,7 @@ class FastLaneWriter:
         """
         self._native = native
         self._publish = native.publish
+        self._metrics = FastLaneMetrics()
         self.run_id = run_id
         self.config = config
 
@@ -78,14 +78,16 @@ class FastLaneWriter:
         )
         return cls(native, run_id, config)
 
-    def publish(self, frame: Pixels, *, metrics: FastLaneMetrics | None = None, metadata: bytes | None = None) -> int:
+    def publish(
+        self, frame: Pixels, *, metrics: FastLaneMetrics | None = None, metadata: bytes | str | None = None
+    ) -> int:
         """Copies a frame into the next slot and makes it the newest.
 
         Args:
-          frame: bytes, memoryview or uint8[height, width, channels]: rows from the top, R, G, B (A). What has no
-            shape may be shorter than a frame, as MOSAIC allows.
-          metrics: What is shown beside it; None: zeroes.
-          metadata: JSON by agreement; what exceeds `config.metadata_size` is cut off.
+          frame: uint8[height, width, channels], or bytes or anything else of one dimension: rows from the top, R, G,
+            B (A). What has one dimension may be shorter than a frame, as MOSAIC allows.
+          metrics: What is shown beside it; None: what was last, and zeroes at first.
+          metadata: JSON by agreement; what exceeds `config.metadata_size` bytes is cut off.
 
         Returns:
           The new head: frames published so far.
@@ -96,8 +98,12 @@ class FastLaneWriter:
           ForkedChild: It belongs to the parent of this process.
         """
         if metrics is None:
-            metrics = _NO_METRICS
-        return self._publish(frame, metrics.last_reward, metrics.rolling_return, metrics.step_rate_hz, metadata)
+            metrics = self._metrics
+        if isinstance(metadata, str):
+            metadata = metadata.encode()
+        head = self._publish(frame, metrics.last_reward, metrics.rolling_return, metrics.step_rate_hz, metadata)
+        self._metrics = metrics
+        return head
 
     @property
     def head(self) -> int:

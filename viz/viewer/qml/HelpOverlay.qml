@@ -65,5 +65,10 @@ Rectangle {
                 }
             }
         }
+
+        ScrollMark {
+            list: rows
+            color: help.theme.faint
+        }
     }
 }

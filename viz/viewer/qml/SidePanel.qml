@@ -57,6 +57,7 @@ Rectangle {
 
         PlotItem {
             id: plot
+            objectName: course.series
             anchors {
                 top: title.bottom; topMargin: 4; left: parent.left; right: parent.right
                 bottom: foot.top; bottomMargin: 2
@@ -79,7 +80,7 @@ Rectangle {
         Words {
             id: span
             anchors { right: parent.right; baseline: foot.baseline }
-            text: plot.spanText.length > 0 ? "last " + plot.spanText : ""
+            text: plot.spanText.length > 0 ? "within " + plot.spanText : ""
             color: panel.theme.faint
             font.pixelSize: 11
         }

@@ -40,26 +40,38 @@ Item {
         spacing: 8
         clip: true
         boundsBehavior: Flickable.StopAtBounds
-        model: page.viewer.runs
-        currentIndex: page.viewer.chosenRun
-        highlightFollowsCurrentItem: false
+        // One of the view's own for each run: it scrolls back to its top whenever
+        // its model is another, as the list of runs is after each scan.
+        model: ListModel { id: places }
+
+        readonly property int wanted: page.viewer.runs.length
+        onWantedChanged: {
+            while (places.count < wanted) places.append({})
+            if (places.count > wanted) places.remove(wanted, places.count - wanted)
+        }
+
+        readonly property int chosen: page.viewer.chosenRun
+        onChosenChanged: Qt.callLater(positionViewAtIndex, chosen, ListView.Contain)
 
         delegate: Rectangle {
             id: card
             required property int index
-            required property var modelData
+            // Without a run for the moment in which the list grows shorter.
+            readonly property var row: page.viewer.runs[index]
+                ?? { run: "", details: "", kind: "", state: "", moving: false, watchable: false }
+            objectName: row.run
             width: list.width
             height: words.height + 24
             radius: 10
             color: over.containsMouse ? page.theme.raised : page.theme.panel
             border.width: 1
-            border.color: index === page.viewer.chosenRun ? page.theme.accent : page.theme.line
+            border.color: index === list.chosen ? page.theme.accent : page.theme.line
 
             MouseArea {
                 id: over
                 anchors.fill: parent
                 hoverEnabled: true
-                onClicked: page.viewer.open(card.modelData.run)
+                onClicked: page.viewer.open(card.row.run)
             }
 
             Rectangle {
@@ -68,8 +80,8 @@ Item {
                 width: 10
                 height: 10
                 radius: 5
-                color: card.modelData.moving ? page.theme.good
-                     : card.modelData.watchable ? page.theme.late : page.theme.faint
+                color: card.row.moving ? page.theme.good
+                     : card.row.watchable ? page.theme.late : page.theme.faint
             }
 
             Column {
@@ -83,7 +95,7 @@ Item {
                 Words {
                     width: parent.width
                     elide: Text.ElideMiddle
-                    text: card.modelData.run
+                    text: card.row.run
                     color: page.theme.text
                     font { pixelSize: 16; bold: true }
                 }
@@ -91,7 +103,7 @@ Item {
                 Words {
                     width: parent.width
                     wrapMode: Text.Wrap
-                    text: card.modelData.details
+                    text: card.row.details
                     color: page.theme.faint
                     font.pixelSize: page.theme.normal
                 }
@@ -104,19 +116,24 @@ Item {
 
                 Words {
                     anchors.right: parent.right
-                    text: card.modelData.state
+                    text: card.row.state
                     color: page.theme.text
                     font.pixelSize: page.theme.normal
                 }
 
                 Words {
                     anchors.right: parent.right
-                    text: card.modelData.kind
+                    text: card.row.kind
                     color: page.theme.faint
                     font.pixelSize: page.theme.small
                 }
             }
         }
+    }
+
+    ScrollMark {
+        list: list
+        color: page.theme.faint
     }
 
     Rectangle {  // nothing there: how to begin

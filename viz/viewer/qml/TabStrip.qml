@@ -98,6 +98,7 @@ Rectangle {
 
                 Words {
                     id: cross
+                    visible: tab.width >= 64  // it would lie on the dot
                     anchors { right: parent.right; rightMargin: 8; verticalCenter: parent.verticalCenter }
                     text: "×"
                     color: strip.theme.faint

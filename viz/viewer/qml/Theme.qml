@@ -10,7 +10,7 @@ QtObject {
     readonly property color stage: dark ? "#0b0d10" : "#d5dbe3"
     readonly property color line: dark ? "#2d3642" : "#cfd6df"
     readonly property color text: dark ? "#e8ecf2" : "#18202b"
-    readonly property color faint: dark ? "#9aa6b5" : "#566273"
+    readonly property color faint: dark ? "#9aa6b5" : "#4d5869"
     readonly property color accent: dark ? "#38bdf8" : "#0369a1"
     readonly property color reward: dark ? "#fbbf24" : "#b45309"
     readonly property color returns: dark ? "#34d399" : "#047857"

@@ -1,31 +1,23 @@
-#include "transport/ring/frame_segment.h"
+#include "transport/ring/attached_frames.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <span>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/found_region.h"
 #include "transport/memory/region_name.h"
+#include "transport/ring/frame_segment_name.h"
 
 namespace tandem {
 namespace {
-
-constexpr int64_t kAskForReadersNs = 1'000'000'000;
-
-// One lock byte serves a stand-alone segment's writer and an engine.
-static_assert(kFlanWriterLockByte == kEngineLockByte);
 
 absl::Status Said(absl::string_view name, const absl::Status& status) {
   return MakeError(CodeOf(status),
@@ -33,95 +25,6 @@ absl::Status Said(absl::string_view name, const absl::Status& status) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
-  constexpr size_t kLongest = 184;  // the longest region name, less the prefix
-  if (run_id.empty() || run_id.size() > kLongest ||
-      run_id.find('\0') != absl::string_view::npos) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("run id: expected 1 to ", kLongest,
-                     " bytes without NUL, found ", run_id.size(), " ('",
-                     absl::CHexEscape(run_id.substr(0, kLongest)), "')"));
-  }
-  std::string name = absl::StrCat(kFlanSegmentPrefix, run_id);
-  std::ranges::replace(name, '/', '_');
-  return name;
-}
-
-absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
-    absl::string_view run_id, const FrameGeometry& geometry) {
-  const absl::StatusOr<std::string> name = FrameSegmentName(run_id);
-  if (!name.ok()) return name.status();
-  const absl::StatusOr<uint64_t> bytes = FrameWriter::RingBytes(geometry);
-  if (!bytes.ok()) return bytes.status();
-  RemoveDeadRegions();
-  if (absl::Status status = RemoveUnlessLocked(*name); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<NamedFile> file =
-      NamedFile::Reserve(*name, *bytes, /*group_access=*/false,
-                         {"the frame ring", "use fewer slots (capacity)"});
-  if (!file.ok()) return file.status();
-  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
-      RegionMapping::Map(file->fd(), *bytes);
-  if (!mapping.ok()) return mapping.status();
-  absl::StatusOr<RegionLock> lock = RegionLock::On(file->fd());
-  if (!lock.ok()) return lock.status();
-  if (!lock->TryAcquire(kFlanWriterLockByte)) {
-    return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
-  }
-  absl::StatusOr<FrameWriter> writer =
-      FrameWriter::Create({(*mapping)->base(), *bytes}, geometry);
-  if (!writer.ok()) return writer.status();
-  const absl::StatusOr<bool> linked =
-      file->LinkOver([&] { return RemoveUnlessLocked(*name); });
-  if (!linked.ok()) return linked.status();
-  if (*linked) {
-    return OwnedFrameSegment(*std::move(file), *std::move(lock),
-                             *std::move(mapping), *std::move(writer));
-  }
-  return MakeError(ErrorCode::kAlreadyAttached,
-                   absl::StrCat("'", *name,
-                                "': other writers kept taking the "
-                                "name; choose another run id"));
-}
-
-OwnedFrameSegment::OwnedFrameSegment(
-    NamedFile file, RegionLock lock,
-    std::shared_ptr<const RegionMapping> mapping, FrameWriter writer)
-    : mapping_(std::move(mapping)),
-      writer_(std::move(writer)),
-      lock_(std::move(lock)),
-      file_(std::move(file)) {}
-
-OwnedFrameSegment& OwnedFrameSegment::operator=(
-    OwnedFrameSegment&& other) noexcept {
-  if (this != &other) {
-    if (IsOurs()) writer_.Invalidate();
-    file_ = std::move(other.file_);  // unlinks while the lock is still held
-    lock_ = std::move(other.lock_);
-    writer_ = std::move(other.writer_);
-    mapping_ = std::move(other.mapping_);
-    asked_ns_ = other.asked_ns_;
-    has_reader_ = other.has_reader_;
-  }
-  return *this;
-}
-
-OwnedFrameSegment::~OwnedFrameSegment() {
-  if (IsOurs()) writer_.Invalidate();
-}
-
-bool OwnedFrameSegment::HasReader() {
-  const int64_t now_ns = MonotonicNanos();
-  if (now_ns - asked_ns_ >= kAskForReadersNs) {
-    asked_ns_ = now_ns;
-    has_reader_ = lock_.HeldByOther(kFlanReadersLockByte);
-    file_.RestoreName();
-  }
-  return has_reader_;
-}
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {

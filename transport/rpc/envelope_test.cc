@@ -1,0 +1,205 @@
+// EnvelopeWriter and EnvelopeReader at the two ends of a ring.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/ring/ring_test_region.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+
+namespace tandem {
+namespace {
+
+using Got = EnvelopeReader::Got;
+
+constexpr uint32_t kRingBytes = 4096;
+
+std::vector<uint8_t> Pack(const rpc::EnvelopeT& envelope) {
+  flatbuffers::FlatBufferBuilder builder;
+  rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
+// A call with a picture of so many bytes, each of which is known.
+std::vector<uint8_t> Picture(uint64_t id, size_t bytes) {
+  rpc::ImageFrameT frame;
+  frame.data.resize(bytes);
+  std::iota(frame.data.begin(), frame.data.end(), static_cast<uint8_t>(id));
+  rpc::EnvelopeT envelope;
+  envelope.method = rpc::MethodId::StreamCamera;
+  envelope.correlation_id = id;
+  envelope.payload.Set(std::move(frame));
+  return Pack(envelope);
+}
+
+std::vector<uint8_t> Piece(uint64_t id, uint32_t index, uint32_t count,
+                           uint64_t total, size_t bytes) {
+  rpc::FragmentT fragment;
+  fragment.index = index;
+  fragment.count = count;
+  fragment.total_bytes = total;
+  fragment.data.resize(bytes);
+  rpc::EnvelopeT envelope;
+  envelope.correlation_id = id;
+  envelope.payload.Set(std::move(fragment));
+  return Pack(envelope);
+}
+
+class EnvelopeTest : public testing::Test {
+ protected:
+  // As a peer writes, whatever it is.
+  void WriteRaw(std::span<const uint8_t> bytes) {
+    RingWriter ring = region_.Writer();
+    ASSERT_EQ(ring.TryWrite(std::as_bytes(bytes)), ErrorCode::kOk);
+  }
+
+  void ExpectPicture(uint64_t id, size_t bytes) {
+    EXPECT_EQ(reader_.envelope().method(), rpc::MethodId::StreamCamera);
+    EXPECT_EQ(reader_.envelope().correlation_id(), id);
+    const rpc::ImageFrame* frame = reader_.envelope().payload_as_ImageFrame();
+    ASSERT_NE(frame, nullptr);
+    ASSERT_EQ(frame->data()->size(), bytes);
+    for (uint32_t i = 0; i < bytes; ++i) {
+      ASSERT_EQ(frame->data()->Get(i), static_cast<uint8_t>(id + i));
+    }
+  }
+
+  // Reads and, where the ring is full, writes on, until an envelope is there.
+  Got Await() {
+    for (;;) {
+      const Got got = reader_.Next();
+      if (got != Got::kPiece && got != Got::kNothing) return got;
+      if (got == Got::kNothing && writer_.queued_bytes() == 0) return got;
+      EXPECT_NE(writer_.Pump(), ErrorCode::kBrokenPeer);
+    }
+  }
+
+  TestRegion region_{kRingBytes};
+  EnvelopeWriter writer_{region_.Writer()};
+  EnvelopeReader reader_{region_.Reader(), {.max_envelope_bytes = 1 << 20}};
+};
+
+TEST_F(EnvelopeTest, ArrivesAsItWasSent) {
+  EXPECT_EQ(reader_.Next(), Got::kNothing);
+  EXPECT_EQ(writer_.Post(Picture(7, 100), 7), ErrorCode::kOk);
+  EXPECT_EQ(writer_.queued_bytes(), 0u);
+  ASSERT_EQ(reader_.Next(), Got::kEnvelope);
+  ExpectPicture(7, 100);
+  EXPECT_EQ(reader_.Next(), Got::kNothing);
+}
+
+TEST_F(EnvelopeTest, ComesInPiecesBeyondARingEntry) {
+  // Just below, at and above what an entry and what the whole ring hold.
+  uint64_t id = 0;
+  for (size_t bytes = 1800; bytes < 2200; bytes += 4) {
+    ++id;
+    (void)writer_.Post(Picture(id, bytes), id);
+    ASSERT_EQ(Await(), Got::kEnvelope) << bytes;
+    ExpectPicture(id, bytes);
+  }
+  ++id;
+  EXPECT_EQ(writer_.Post(Picture(id, 300'000), id), ErrorCode::kRingFull);
+  ASSERT_EQ(Await(), Got::kEnvelope);
+  ExpectPicture(id, 300'000);
+  EXPECT_EQ(reader_.dropped(), 0u);
+}
+
+TEST_F(EnvelopeTest, KeepsTheOrderOfPostsWhateverTheirSizes) {
+  for (uint64_t id = 1; id <= 20; ++id) {
+    (void)writer_.Post(Picture(id, id % 3 == 0 ? 5000 : 50 * id), id);
+  }
+  for (uint64_t id = 1; id <= 20; ++id) {
+    ASSERT_EQ(Await(), Got::kEnvelope);
+    ExpectPicture(id, id % 3 == 0 ? 5000 : 50 * id);
+  }
+  EXPECT_EQ(writer_.queued_bytes(), 0u);
+}
+
+TEST_F(EnvelopeTest, CountsWhatIsNoEnvelopeAndReadsOn) {
+  std::vector<uint8_t> cut = Picture(3, 100);
+  cut.resize(cut.size() / 2);
+  std::vector<uint8_t> other = Picture(3, 100);
+  std::memcpy(other.data() + 4, "ABCD", 4);  // another schema's identifier
+  const std::vector<std::vector<uint8_t>> bad = {
+      {}, {1}, std::vector<uint8_t>(500, 0xff), cut, other};
+  for (const std::vector<uint8_t>& bytes : bad) {
+    WriteRaw(bytes);
+    ASSERT_EQ(reader_.Next(), Got::kDropped);
+    EXPECT_NE(reader_.problem(), "");
+    EXPECT_EQ(reader_.problem_correlation_id(), 0u);
+  }
+  EXPECT_EQ(reader_.dropped(), bad.size());
+  WriteRaw(Picture(4, 10));
+  ASSERT_EQ(reader_.Next(), Got::kEnvelope);
+  ExpectPicture(4, 10);
+}
+
+TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
+  const std::vector<std::vector<std::vector<uint8_t>>> bad = {
+      {Piece(5, 1, 2, 100, 50)},                           // no first
+      {Piece(5, 0, 2, 100, 50), Piece(6, 1, 2, 100, 50)},  // another's
+      {Piece(5, 0, 3, 100, 50), Piece(5, 2, 3, 100, 50)},  // one is missing
+      {Piece(5, 0, 2, 100, 50), Piece(5, 0, 2, 100, 50),
+       Piece(5, 1, 2, 100, 51)},                           // too long
+      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 101, 50)},  // another size
+      {Piece(5, 0, 1, 100, 100)},                          // no envelope
+      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 100, 49)},  // too short
+      {Piece(5, 0, 1, 0, 0)},
+      {Piece(5, 0, 0, 100, 50)},
+      {Piece(5, 0, 2, uint64_t{1} << 40, 50)}};  // more than the bound
+  uint64_t dropped = 0;
+  for (const auto& pieces : bad) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      WriteRaw(pieces[i]);
+      ASSERT_EQ(reader_.Next(),
+                i + 1 < pieces.size() ? Got::kPiece : Got::kDropped);
+    }
+    EXPECT_NE(reader_.problem_correlation_id(), 0u);
+    EXPECT_EQ(reader_.dropped(), ++dropped);
+    WriteRaw(Picture(9, 30));
+    ASSERT_EQ(reader_.Next(), Got::kEnvelope);
+    ExpectPicture(9, 30);
+  }
+}
+
+TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
+  WriteRaw(Piece(5, 0, 2, 100, 50));
+  ASSERT_EQ(reader_.Next(), Got::kPiece);
+  WriteRaw(Picture(6, 10));
+  ASSERT_EQ(reader_.Next(), Got::kEnvelope);
+  ExpectPicture(6, 10);
+  EXPECT_EQ(reader_.dropped(), 1u);
+  WriteRaw(Piece(5, 1, 2, 100, 50));
+  EXPECT_EQ(reader_.Next(), Got::kDropped);
+}
+
+TEST_F(EnvelopeTest, APieceHoldsNoFurtherPieces) {
+  const std::vector<uint8_t> inner = Piece(8, 0, 2, 100, 50);
+  rpc::FragmentT fragment;
+  fragment.count = 1;
+  fragment.total_bytes = inner.size();
+  fragment.data = inner;
+  rpc::EnvelopeT envelope;
+  envelope.correlation_id = 8;
+  envelope.payload.Set(std::move(fragment));
+  WriteRaw(Pack(envelope));
+  EXPECT_EQ(reader_.Next(), Got::kDropped);
+}
+
+TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {
+  region_.SetPositions(3, 0);
+  EXPECT_EQ(reader_.Next(), Got::kBrokenPeer);
+  region_.SetPositions(0, 3);
+  ErrorCode code = ErrorCode::kOk;
+  for (int i = 0; i < 3; ++i) code = writer_.Post(Picture(1, 1500), 1);
+  EXPECT_EQ(code, ErrorCode::kBrokenPeer);
+}
+
+}  // namespace
+}  // namespace tandem

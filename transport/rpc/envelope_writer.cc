@@ -1,0 +1,80 @@
+#include "transport/rpc/envelope_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+namespace {
+
+// Of a Fragment's envelope, beside its data: tables, their fields, alignment.
+constexpr size_t kPieceOverhead = 128;
+// Small enough that a reader has one while the next is written.
+constexpr size_t kLargestPiece = 64 * 1024;
+
+}  // namespace
+
+EnvelopeWriter::EnvelopeWriter(RingWriter ring)
+    : ring_(std::move(ring)), piece_(PieceBytes() + kPieceOverhead) {}
+
+size_t EnvelopeWriter::PieceBytes() const {
+  return std::min(kLargestPiece,
+                  size_t{ring_.max_message_bytes()} - kPieceOverhead);
+}
+
+ErrorCode EnvelopeWriter::Post(std::span<const uint8_t> envelope,
+                               uint64_t correlation_id) {
+  if (queue_.empty() && envelope.size() <= ring_.max_message_bytes()) {
+    const ErrorCode code = ring_.TryWrite(std::as_bytes(envelope));
+    if (code != ErrorCode::kRingFull) return code;
+  }
+  queue_.push_back({.envelope = {envelope.begin(), envelope.end()},
+                    .correlation_id = correlation_id});
+  queued_bytes_ += envelope.size();
+  return Pump();
+}
+
+ErrorCode EnvelopeWriter::Pump() {
+  while (!queue_.empty()) {
+    const ErrorCode code = WriteNext(&queue_.front());
+    if (code == ErrorCode::kRingFull || code == ErrorCode::kBrokenPeer) {
+      return code;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+// An entry of the first in the queue, which leaves the queue with its last.
+ErrorCode EnvelopeWriter::WriteNext(Queued* next) {
+  const std::span<const uint8_t> whole = next->envelope;
+  if (whole.size() <= ring_.max_message_bytes()) {
+    const ErrorCode code = ring_.TryWrite(std::as_bytes(whole));
+    if (code != ErrorCode::kOk) return code;
+  } else {
+    const size_t piece_bytes = PieceBytes();
+    const uint32_t pieces =
+        static_cast<uint32_t>((whole.size() - 1) / piece_bytes + 1);
+    const size_t begin = next->pieces_sent * piece_bytes;
+    const std::span<const uint8_t> data =
+        whole.subspan(begin, std::min(piece_bytes, whole.size() - begin));
+    piece_.Clear();
+    const auto fragment =
+        rpc::CreateFragment(piece_, next->pieces_sent, pieces, whole.size(),
+                            piece_.CreateVector(data.data(), data.size()));
+    rpc::EnvelopeBuilder envelope(piece_);
+    envelope.add_correlation_id(next->correlation_id);
+    envelope.add_payload_type(rpc::Payload::Fragment);
+    envelope.add_payload(fragment.Union());
+    rpc::FinishEnvelopeBuffer(piece_, envelope.Finish());
+    const ErrorCode code = ring_.TryWrite(
+        std::as_bytes(std::span(piece_.GetBufferPointer(), piece_.GetSize())));
+    if (code != ErrorCode::kOk) return code;
+    if (++next->pieces_sent < pieces) return ErrorCode::kOk;
+  }
+  queued_bytes_ -= whole.size();
+  queue_.pop_front();
+  return ErrorCode::kOk;
+}
+
+}  // namespace tandem

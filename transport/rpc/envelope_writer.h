@@ -1,0 +1,69 @@
+// EnvelopeWriter: sends envelopes over a command ring, large ones in pieces.
+//
+// Data flow: a finished FlatBuffer -> Post -> queue -> Pump, as far as there is
+// room -> ring entries: the envelope itself, or Fragments of it -> the peer's
+// EnvelopeReader.
+// Ownership: one side of a session; the ring outlives the writer.
+//
+//   EnvelopeWriter writer(*std::move(ring));
+//   flatbuffers::FlatBufferBuilder builder;
+//   builder.Finish(...);  // an Envelope
+//   writer.Post(builder.GetBufferPointer(), builder.GetSize(), correlation_id);
+//   while (writer.Pump() == ErrorCode::kRingFull) ...  // the peer reads on
+//
+// Nothing is lost and nothing waits here: who posts more than the peer reads
+// looks at queued_bytes first. Envelopes leave in the order of their posting;
+// the pieces of one have no other envelope between them.
+
+#ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
+#define TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "flatbuffers/flatbuffers.h"
+#include "schema/layout/error_codes.h"
+#include "transport/ring/ring.h"
+
+namespace tandem {
+
+// Not thread-safe.
+class EnvelopeWriter {
+ public:
+  explicit EnvelopeWriter(RingWriter ring);
+
+  // Copies an envelope to the end of the queue, and writes what there is room
+  // for. What Pump says.
+  ErrorCode Post(std::span<const uint8_t> envelope, uint64_t correlation_id);
+
+  // Writes on. kOk: the queue is empty. kRingFull: the peer must read first.
+  // kBrokenPeer: for good. Never blocks; a system call only to wake a peer that
+  // sleeps.
+  ErrorCode Pump();
+
+  // Of envelopes that are not in the ring yet, or not all of them.
+  size_t queued_bytes() const { return queued_bytes_; }
+
+ private:
+  struct Queued {
+    std::vector<uint8_t> envelope;
+    uint64_t correlation_id;
+    uint32_t pieces_sent = 0;
+  };
+
+  // Bytes of a piece, and of what the ring takes beside them.
+  size_t PieceBytes() const;
+  ErrorCode WriteNext(Queued* next);
+
+  RingWriter ring_;
+  std::deque<Queued> queue_;
+  size_t queued_bytes_ = 0;
+  flatbuffers::FlatBufferBuilder piece_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_

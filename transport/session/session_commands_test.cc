@@ -1,0 +1,166 @@
+// The command rings between both ends of the protocol in one process, each
+// step of which is this thread's.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "schema/layout/ring_header.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_plan.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+#include "transport/session/echo_engine.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+namespace {
+
+std::span<const std::byte> Bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// An engine that this thread drives, and a client that waits on another.
+class SessionCommands : public testing::Test {
+ protected:
+  SessionCommands() : name_(UniqueRegionName("commands")) {
+    absl::StatusOr<EngineSide> side = EngineSide::Create(name_, EchoSpec(), {});
+    EXPECT_TRUE(side.ok()) << side.status();
+    engine_.emplace(*std::move(side));
+    EXPECT_TRUE(engine_->Open().ok());
+  }
+
+  // A client arrives and is welcomed; both take up their rings.
+  void Meet() {
+    std::thread arriving([this] { client_.emplace(AttachOrFail(name_)); });
+    while (engine_->Next(Deadline::After(20)) != EngineEvent::kClientArrived) {
+    }
+    engine_->Welcome(absl::OkStatus());
+    arriving.join();
+    engine_reader_.emplace(engine_->CommandReader().value());
+    engine_writer_.emplace(engine_->CommandWriter().value());
+    client_reader_.emplace(client_->CommandReader().value());
+    client_writer_.emplace(client_->CommandWriter().value());
+  }
+  // The next event that is a word of the client's.
+  EngineEvent Next() {
+    EngineEvent event = EngineEvent::kTimedOut;
+    do {
+      event = engine_->Next(Deadline::After(20));
+    } while (event == EngineEvent::kInterrupted);
+    return event;
+  }
+  std::string Read(RingReader& reader) {
+    std::vector<std::byte> buffer(reader.max_message_bytes());
+    size_t bytes = 0;
+    if (reader.TryRead(buffer, &bytes) != ErrorCode::kOk) return "nothing";
+    return {reinterpret_cast<const char*>(buffer.data()), bytes};
+  }
+
+  std::string name_;
+  std::optional<EngineSide> engine_;
+  std::optional<ClientSide> client_;
+  std::optional<RingReader> engine_reader_, client_reader_;
+  std::optional<RingWriter> engine_writer_, client_writer_;
+};
+
+TEST_F(SessionCommands, GoBothWaysBetweenSteps) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);  // what may have come before
+  EXPECT_EQ(Read(*engine_reader_), "nothing");
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(client_writer_->TryWrite(Bytes("how far?")), ErrorCode::kOk);
+    ASSERT_EQ(Next(), EngineEvent::kCommands);
+    EXPECT_EQ(Read(*engine_reader_), "how far?");
+    ASSERT_EQ(engine_writer_->TryWrite(Bytes("so far")), ErrorCode::kOk);
+    EXPECT_EQ(Read(*client_reader_), "so far");
+    ASSERT_EQ(client_->Send(kActions), ErrorCode::kOk);
+    ASSERT_EQ(Next(), EngineEvent::kExchange);
+    engine_->Publish();
+    ASSERT_EQ(client_->Recv(Deadline::After(20)), ErrorCode::kOk);
+  }
+  EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+}
+
+TEST_F(SessionCommands, AnExchangeComesFirst) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
+  ASSERT_EQ(client_->Send(kActions), ErrorCode::kOk);
+  ASSERT_EQ(Next(), EngineEvent::kExchange);
+  engine_->Publish();
+  EXPECT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(client_->Recv(Deadline::After(20)), ErrorCode::kOk);
+}
+
+TEST_F(SessionCommands, SaysOnceWhatIsThereUnlessAskedAgain) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
+  ASSERT_EQ(client_writer_->TryWrite(Bytes("b")), ErrorCode::kOk);
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  EXPECT_EQ(Read(*engine_reader_), "a");
+  engine_->HearAgain();
+  EXPECT_EQ(engine_->Poll(), EngineEvent::kCommands);
+  EXPECT_EQ(Read(*engine_reader_), "b");
+  EXPECT_EQ(engine_->Poll(), EngineEvent::kTimedOut);
+}
+
+TEST_F(SessionCommands, WakeASleepingEngine) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  const LrbcHeader* const header = client_->mapping()->header();
+  std::thread client([&] {
+    // relaxed: a test's look at a number.
+    while (header->engine_sleepers.load(std::memory_order_relaxed) == 0) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
+  });
+  EXPECT_EQ(Next(), EngineEvent::kCommands);
+  client.join();
+}
+
+TEST_F(SessionCommands, DieWithTheirClient) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(client_writer_->TryWrite(Bytes("from the first")), ErrorCode::kOk);
+  client_.reset();
+  EngineEvent event = Next();
+  if (event == EngineEvent::kCommands) event = Next();
+  ASSERT_EQ(event, EngineEvent::kClientLeft);
+  EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  EXPECT_EQ(Read(*engine_reader_), "nothing");
+  ASSERT_EQ(client_writer_->TryWrite(Bytes("from the second")), ErrorCode::kOk);
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  EXPECT_EQ(Read(*engine_reader_), "from the second");
+}
+
+TEST_F(SessionCommands, AreNotHeardUnlessTheEngineAsksForThem) {
+  Meet();
+  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  client_.reset();
+  while (Next() != EngineEvent::kClientLeft) {
+  }
+  std::thread arriving([this] { client_.emplace(AttachOrFail(name_)); });
+  while (Next() != EngineEvent::kClientArrived) {
+  }
+  engine_->Welcome(absl::OkStatus());
+  arriving.join();
+  RingWriter writer = client_->CommandWriter().value();
+  ASSERT_EQ(writer.TryWrite(Bytes("a")), ErrorCode::kOk);
+  EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+}
+
+}  // namespace
+}  // namespace tandem

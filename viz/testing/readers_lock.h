@@ -1,0 +1,21 @@
+// ReadersLockHeld: whether somebody watches a run, as its writer sees it.
+//
+//   EXPECT_TRUE(ReadersLockHeld(publisher.path()));
+
+#ifndef TANDEM_VIZ_TESTING_READERS_LOCK_H_
+#define TANDEM_VIZ_TESTING_READERS_LOCK_H_
+
+#include <cstdint>
+#include <string>
+
+namespace tandem {
+
+// Where the ring starts in the file of a region or of a segment.
+uint64_t RingOffset(int fd);
+
+// Of the file of a region or of a segment. Takes no lock.
+bool ReadersLockHeld(const std::string& path);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_TESTING_READERS_LOCK_H_

@@ -1,0 +1,342 @@
+// What keys and the mouse do to the window and its tabs.
+#include <gtest/gtest.h>
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QKeySequence>
+#include <QQuickItem>
+#include <QRectF>
+#include <QSignalSpy>
+#include <QString>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QWindow>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "transport/memory/unique_region_name.h"
+#include "viz/core/key_map.h"
+#include "viz/core/picture_view.h"
+#include "viz/core/viewer_options.h"
+#include "viz/testing/pattern.h"
+#include "viz/viewer/viewer.h"
+#include "viz/viewer/viewer_fixture.h"
+
+namespace tandem {
+namespace {
+
+class KeysTest : public ViewerTest {
+ protected:
+  // On the start page, by the arrow keys.
+  void ChooseRun(const std::string& run) {
+    const auto run_at = [&](qsizetype row) {
+      return viewer_->runs()[row].toMap()[QStringLiteral("run")].toString();
+    };
+    Await([&] {
+      for (qsizetype i = 0; i < viewer_->runs().size(); ++i) {
+        if (run_at(i).toStdString() == run) return true;
+      }
+      return false;
+    });
+    for (qsizetype i = 0; i < viewer_->runs().size(); ++i) Press(Qt::Key_Up);
+    while (run_at(viewer_->chosenRun()).toStdString() != run) {
+      Press(Qt::Key_Down);
+    }
+  }
+
+  // Lets `press` press the action's key where there is something for it to do,
+  // and sees it done.
+  void ExpectDone(Action action, const std::function<void()>& press);
+
+  const QTemporaryDir folder_;
+};
+
+void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
+  PictureView& view = tab()->view();
+  const auto toggles = [&](const std::function<bool()>& state) {
+    const bool before = state();
+    press();
+    EXPECT_NE(state(), before);
+    press();
+    EXPECT_EQ(state(), before);
+  };
+  // Whether the press makes the picture's scale, or place, a greater one.
+  enum class Of { kScale, kX, kY };
+  const auto grows = [&](Of of) {
+    const auto value = [&] {
+      return of == Of::kScale ? view.scale()
+             : of == Of::kX   ? view.Target().x
+                              : view.Target().y;
+    };
+    view.Fit();
+    view.ZoomBy(2);
+    const double before = value();
+    press();
+    EXPECT_NE(value(), before);
+    return value() > before;
+  };
+  const auto saves = [&](const QString& pattern) {
+    const auto files = [&] {
+      return QDir(folder_.path()).entryList({pattern}).size();
+    };
+    const qsizetype before = files();
+    press();
+    EXPECT_EQ(files(), before + 1);
+  };
+  switch (action) {
+    case Action::kPause:
+      return toggles([&] { return tab()->paused(); });
+    case Action::kHud:
+      return toggles([&] { return tab()->hudShown(); });
+    case Action::kPlots:
+      return toggles([&] { return tab()->plotsShown(); });
+    case Action::kPictureOnly:
+      return toggles([&] { return viewer_->pictureOnly(); });
+    case Action::kTheme:
+      return toggles([&] { return viewer_->dark(); });
+    case Action::kHelp:
+      return toggles([&] { return viewer_->helpShown(); });
+    case Action::kFullScreen:
+      return toggles(
+          [&] { return window()->visibility() == QWindow::FullScreen; });
+    case Action::kFit:
+      view.ZoomBy(2);
+      press();
+      EXPECT_TRUE(view.fitted());
+      return;
+    case Action::kActualSize:
+      view.Fit();
+      press();
+      EXPECT_EQ(view.scale(), 1);
+      return;
+    case Action::kZoomIn:
+      EXPECT_TRUE(grows(Of::kScale));
+      return;
+    case Action::kZoomOut:
+      EXPECT_FALSE(grows(Of::kScale));
+      return;
+    case Action::kPanLeft:
+      EXPECT_TRUE(grows(Of::kX));
+      return;
+    case Action::kPanRight:
+      EXPECT_FALSE(grows(Of::kX));
+      return;
+    case Action::kPanUp:
+      EXPECT_TRUE(grows(Of::kY));
+      return;
+    case Action::kPanDown:
+      EXPECT_FALSE(grows(Of::kY));
+      return;
+    case Action::kGrid:
+      view.Focus(1);
+      viewer_->Perform(Action::kHelp);
+      press();  // closes the help first
+      EXPECT_FALSE(viewer_->helpShown());
+      EXPECT_EQ(view.focus(), 1);
+      press();
+      EXPECT_EQ(view.focus(), PictureView::kGrid);
+      return;
+    case Action::kNextTile:
+      view.Focus(1);
+      press();
+      EXPECT_EQ(view.focus(), 2);
+      return view.Focus(PictureView::kGrid);
+    case Action::kPreviousTile:
+      view.Focus(1);
+      press();
+      EXPECT_EQ(view.focus(), 0);
+      return view.Focus(PictureView::kGrid);
+    case Action::kSnapshot:
+      return saves(QString::fromStdString(run_) + QStringLiteral("-*.png"));
+    case Action::kWindowSnapshot:
+      return saves(QStringLiteral("viewer-*.png"));
+    case Action::kStartPage:
+      press();
+      EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
+      return;
+    case Action::kOpen:
+      viewer_->SetCurrent(Viewer::kStartPage);
+      ChooseRun(run_);
+      press();
+      EXPECT_EQ(viewer_->current(), 0);
+      return;
+    case Action::kNextTab:
+      press();
+      EXPECT_EQ(viewer_->current(), 1);
+      return;
+    case Action::kPreviousTab:
+      viewer_->SetCurrent(1);
+      press();
+      EXPECT_EQ(viewer_->current(), 0);
+      return;
+    case Action::kCloseTab:
+      viewer_->SetCurrent(1);
+      press();
+      EXPECT_EQ(viewer_->tabs().size(), 1);
+      return viewer_->open(QStringLiteral("no-such-run"));
+    case Action::kQuit: {
+      QSignalSpy quit(viewer_.get(), &Viewer::quitWanted);
+      press();
+      EXPECT_EQ(quit.count(), 1);
+      return;
+    }
+  }
+}
+
+TEST_F(KeysTest, AnswerAsTheTableSays) {
+  PatternRun run = {.run = run_};
+  run.tiles = 4;
+  ViewerOptions options;
+  options.snapshots = folder_.path().toStdString();
+  OpenRun(run, options);
+  Await([&] { return tab()->view().tiles() == 4; });
+  viewer_->open(QStringLiteral("no-such-run"));
+  for (const KeyRow& row : KeyTable()) {
+    for (const absl::string_view name : absl::StrSplit(row.keys, ' ')) {
+      SCOPED_TRACE(name);
+      const QKeyCombination key = QKeySequence::fromString(
+          QString::fromStdString(std::string(name)))[0];
+      viewer_->SetCurrent(0);
+      ExpectDone(row.action,
+                 [&] { Press(key.key(), key.keyboardModifiers()); });
+    }
+  }
+}
+
+TEST_F(ViewerTest, ShowsOneTileByClickAndByKey) {
+  PatternRun run = Slow(64, 48, 3);
+  run.tiles = 4;
+  OpenRun(run, Bare());
+  QTest::mouseClick(window(), Qt::LeftButton, {}, PointOf(0.75, 0.25));
+  EXPECT_EQ(tab()->view().focus(), 1);
+  AwaitPattern(run, {32, 0, 32, 24});
+  Press(Qt::Key_BracketRight);
+  EXPECT_EQ(tab()->view().focus(), 2);
+  AwaitPattern(run, {0, 24, 32, 24});
+  QTest::mouseClick(window(), Qt::LeftButton, {}, PointOf(0.5, 0.5));
+  EXPECT_EQ(tab()->view().focus(), PictureView::kGrid);
+  Press(Qt::Key_BracketLeft);
+  EXPECT_EQ(tab()->view().focus(), 3);
+  Press(Qt::Key_G);
+  EXPECT_EQ(tab()->view().focus(), PictureView::kGrid);
+  AwaitPattern(run);
+}
+
+TEST_F(ViewerTest, ZoomsAndPansByMouseAndKeys) {
+  OpenRun(Slow(64, 48, 3));
+  EXPECT_TRUE(tab()->view().fitted());
+  const double fitted = tab()->view().scale();
+  Press(Qt::Key_Plus);
+  EXPECT_GT(tab()->view().scale(), fitted);
+  const ViewRect before = tab()->view().Target();
+  QTest::mousePress(window(), Qt::LeftButton, {}, PointOf(0.5, 0.5));
+  QTest::mouseMove(window(), PointOf(0.5, 0.5) + QPoint(30, 10));
+  QTest::mouseRelease(window(), Qt::LeftButton, {},
+                      PointOf(0.5, 0.5) + QPoint(30, 10));
+  EXPECT_GT(tab()->view().Target().x, before.x);
+  const double dragged = tab()->view().Target().x;
+  Press(Qt::Key_Right);
+  EXPECT_LT(tab()->view().Target().x, dragged);
+  Press(Qt::Key_1);
+  EXPECT_EQ(tab()->view().scale(), 1);
+  Press(Qt::Key_F);
+  EXPECT_TRUE(tab()->view().fitted());
+}
+
+TEST_F(KeysTest, ListsRunsAndOpensOneByKeyOrClick) {
+  Publisher other({.kind = PatternRun::Kind::kRegion, .run = run_});
+  Open({});
+  EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
+  ChooseRun(run_);
+  Press(Qt::Key_Return);
+  ASSERT_EQ(viewer_->fast_lane_tabs().size(), 1);
+  AwaitStatus("connected");
+}
+
+// In a window that is too low for the list, and from one scan to the next.
+TEST_F(KeysTest, KeepTheChosenRunInSight) {
+  std::vector<std::unique_ptr<Publisher>> publishers;
+  for (const char* name : {"", ".1", ".2", ".3", ".4", ".5"}) {
+    publishers.push_back(
+        std::make_unique<Publisher>(PatternRun{.run = run_ + name}));
+  }
+  ViewerOptions options;
+  options.width = 600;
+  options.height = 400;
+  Open(options);
+  const auto is_in_sight = [&](const std::string& run) {
+    const QQuickItem* card = Item(QString::fromStdString(run));
+    return card != nullptr &&
+           QRectF(QPointF(), QSizeF(window()->size()))
+               .contains(card->mapRectToScene(card->boundingRect()));
+  };
+  QSignalSpy scans(viewer_.get(), &Viewer::runsChanged);
+  for (const std::string& run : {run_, run_ + ".5"}) {
+    ChooseRun(run);
+    Await([&] { return is_in_sight(run); });
+    const qsizetype scan = scans.count();
+    Await([&] { return scans.count() >= scan + 2; });
+    Await([&] { return is_in_sight(run); });
+  }
+}
+
+TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {
+  const std::string second = UniqueRegionName("viewer");
+  Publisher publisher({.run = second});
+  ViewerOptions options;
+  options.runs = {run_, second};
+  Open(options);
+  EXPECT_EQ(viewer_->current(), 0);
+  AwaitStatus("fastlane-unavailable");
+  Press(Qt::Key_Tab, Qt::ControlModifier);
+  EXPECT_EQ(viewer_->current(), 1);
+  AwaitStatus("connected");
+  Press(Qt::Key_Home);
+  EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
+  // A hidden tab knows its state, too.
+  publisher.Stop();
+  FastLaneTab* hidden = viewer_->fast_lane_tabs()[1];
+  Await([&] { return hidden->status() == QStringLiteral("stale"); });
+  Press(Qt::Key_PageUp);
+  EXPECT_EQ(viewer_->current(), 1);
+  Press(Qt::Key_W, Qt::ControlModifier);
+  EXPECT_EQ(viewer_->fast_lane_tabs().size(), 1);
+  EXPECT_EQ(viewer_->current(), 0);
+  Press(Qt::Key_W, Qt::ControlModifier);
+  EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
+  QCoreApplication::processEvents();
+}
+
+TEST_F(ViewerTest, HasNoShortcutsIfNoneAreWanted) {
+  ViewerOptions options;
+  options.shortcuts = false;
+  OpenRun({.run = run_}, options);
+  QSignalSpy quit(viewer_.get(), &Viewer::quitWanted);
+  for (const Qt::Key key : {Qt::Key_Space, Qt::Key_F1, Qt::Key_T, Qt::Key_B}) {
+    Press(key);
+  }
+  Press(Qt::Key_Q, Qt::ControlModifier);
+  EXPECT_FALSE(tab()->paused());
+  EXPECT_FALSE(viewer_->helpShown());
+  EXPECT_TRUE(viewer_->dark());
+  EXPECT_FALSE(viewer_->pictureOnly());
+  EXPECT_EQ(quit.count(), 0);
+}
+
+TEST(KeyName, NamesKeysAsTheTableDoes) {
+  EXPECT_EQ(KeyName(Qt::Key_Question, Qt::ShiftModifier), QStringLiteral("?"));
+  EXPECT_EQ(KeyName(Qt::Key_Plus, Qt::KeypadModifier), QStringLiteral("+"));
+  EXPECT_EQ(KeyName(Qt::Key_S, Qt::ShiftModifier), QStringLiteral("Shift+S"));
+  EXPECT_EQ(KeyName(Qt::Key_Tab, Qt::ControlModifier),
+            QStringLiteral("Ctrl+Tab"));
+  EXPECT_EQ(KeyName(Qt::Key_Backtab, Qt::ControlModifier | Qt::ShiftModifier),
+            QStringLiteral("Ctrl+Shift+Backtab"));
+  EXPECT_EQ(KeyName(Qt::Key_Space, Qt::NoModifier), QStringLiteral("Space"));
+}
+
+}  // namespace
+}  // namespace tandem
