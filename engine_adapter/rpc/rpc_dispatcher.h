@@ -89,6 +89,10 @@ class RpcDispatcher {
   // blocks; allocates.
   bool Poll(int64_t now_ns);
 
+  // Unless something comes, Poll has nothing to do, now or later.
+  bool IsQuiet() const {
+    return streams_.empty() && (!writer_ || writer_->queued_bytes() == 0);
+  }
   // When Poll has something to do though nothing comes: a stream is due, or
   // answers wait for room. Nothing: never.
   std::optional<int64_t> DueNs(int64_t now_ns) const;
