@@ -26,6 +26,8 @@
 
 namespace tandem {
 
+class RpcDispatcher;
+
 // Constant in the life of an engine.
 struct EngineSchema {
   std::string task;       // for people, and for reconnects; at most 63 bytes
@@ -80,6 +82,10 @@ class Engine {
   // Ended episodes go on until they are reset: the host decides when.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
+
+  // Tells the dispatcher which commands it answers, and how: once, before the
+  // first client. Handlers run in the thread that steps, between exchanges.
+  virtual void RegisterCommands(RpcDispatcher*) {}
 
   // What draws the environments, or nullptr: this engine draws none. The
   // engine's own, and the same each time.

@@ -5,9 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/ring.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -60,6 +64,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
+  engine->RegisterCommands(&host->commands_);
   absl::Status status = host->runner_.ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
@@ -96,7 +101,7 @@ void EngineHost::Run() {
   // relaxed: a flag for people; nothing is read on the strength of it.
   running_.store(true, std::memory_order_relaxed);
   for (;;) {
-    const EngineEvent event = side_.Next(Deadline::Infinite());
+    const EngineEvent event = side_.Next(NextDue());
     if (event == EngineEvent::kStopRequested) break;
     Serve(event);
   }
@@ -135,7 +140,8 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kFrameWanted:
       ServeFrames();
       return;
-    case EngineEvent::kCommands:  // nobody asked for them yet
+    case EngineEvent::kCommands:
+      ServeCommands();
       return;
     case EngineEvent::kClientArrived: {
       const absl::Status status =
@@ -146,11 +152,13 @@ void EngineHost::Serve(EngineEvent event) {
                       : MakeError(ErrorCode::kEngineFailed, status.message()));
       Log(status.ok() ? "client attached"
                       : absl::StrCat("client refused: ", status.message()));
+      if (status.ok()) BeginCommands();
       if (frames_ != nullptr) frames_->Forget();
       ServeFrames();
       return;
     }
     case EngineEvent::kClientLeft: {
+      commands_.End();
       const absl::Status status = runner_.ResetAll(std::nullopt);
       fresh_ = status.ok();
       Log(status.ok()
@@ -163,6 +171,8 @@ void EngineHost::Serve(EngineEvent event) {
       Log(side_.BrokenClientText());
       return;
     case EngineEvent::kTimedOut:
+      ServeCommands();
+      return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
       return;
@@ -185,6 +195,33 @@ void EngineHost::Exchange() {
   }
   // Beside the client's own work, which has its results.
   ServeFrames();
+  if (side_.HearCommands() || !commands_.IsQuiet()) ServeCommands();
+}
+
+// When commands want to be served though nothing comes.
+Deadline EngineHost::NextDue() const {
+  if (!commands_.HasClient()) return Deadline::Infinite();
+  const std::optional<int64_t> due = commands_.DueNs(MonotonicNanos());
+  return due ? Deadline::At(*due) : Deadline::Infinite();
+}
+
+void EngineHost::BeginCommands() {
+  absl::StatusOr<RingReader> reader = side_.CommandReader();
+  absl::StatusOr<RingWriter> writer = side_.CommandWriter();
+  if (!reader.ok() || !writer.ok()) {
+    Log("commands: the client has broken its rings; none is heard");
+    return;
+  }
+  commands_.Begin(EnvelopeReader(*std::move(reader), {}),
+                  EnvelopeWriter(*std::move(writer)));
+}
+
+void EngineHost::ServeCommands() {
+  if (!commands_.HasClient() || commands_.broken()) return;
+  if (commands_.Poll(MonotonicNanos())) side_.HearAgain();
+  if (commands_.broken()) {
+    Log("commands: the client has broken its rings; none is heard");
+  }
 }
 
 void EngineHost::CountForFrames() {

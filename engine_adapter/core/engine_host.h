@@ -29,6 +29,8 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -88,6 +90,9 @@ class EngineHost {
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   void Serve(EngineEvent event);
   void Exchange();
+  Deadline NextDue() const;
+  void BeginCommands();
+  void ServeCommands();
   void CountForFrames();
   void ServeFrames();
   void Log(absl::string_view line) const;
@@ -98,6 +103,7 @@ class EngineHost {
   bool fresh_ = true;  // nothing was stepped since the last reset of all
   // Of the last exchange; logged once for any number of equal ones in a row.
   absl::Status last_failure_;
+  RpcDispatcher commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.

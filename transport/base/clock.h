@@ -32,6 +32,8 @@ class Deadline {
   }
   // Has passed from the start: a wait with it looks once.
   static constexpr Deadline Now() { return Deadline(0); }
+  // When MonotonicNanos says `at_ns`.
+  static constexpr Deadline At(int64_t at_ns) { return Deadline(at_ns); }
   // `timeout_secs` from now; negative counts as zero, and what exceeds a
   // century (or is NaN) as never.
   static Deadline After(double timeout_secs) {

@@ -111,6 +111,16 @@ bool EngineSide::HasCommands() const {
                  ->write_pos.load(std::memory_order_relaxed) != heard_pos_;
 }
 
+bool EngineSide::HearCommands() {
+  if (!HasCommands()) return false;
+  // relaxed: as in HasCommands.
+  heard_pos_ = region_.mapping()
+                   ->At<RingHeader>(to_engine_offset_)
+                   ->write_pos.load(std::memory_order_relaxed);
+  heard_all_ = true;
+  return true;
+}
+
 EngineEvent EngineSide::Next(Deadline deadline) {
   for (;;) {
     Watch watch(this);
@@ -184,14 +194,7 @@ EngineEvent EngineSide::Take() {
 
 // What both kinds of peers may ask for beside steps; kTimedOut if nothing.
 EngineEvent EngineSide::TakeRequest() {
-  if (HasCommands()) {
-    // relaxed: as in HasCommands.
-    heard_pos_ = region_.mapping()
-                     ->At<RingHeader>(to_engine_offset_)
-                     ->write_pos.load(std::memory_order_relaxed);
-    heard_all_ = true;
-    return EngineEvent::kCommands;
-  }
+  if (HearCommands()) return EngineEvent::kCommands;
   // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
   const bool called =
       (asked_->fetch_and(~kAskedForFrame, std::memory_order_relaxed) &

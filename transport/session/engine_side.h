@@ -124,6 +124,9 @@ class EngineSide {
   // leaves. kBrokenPeer: it has scribbled over them already.
   absl::StatusOr<RingReader> CommandReader();
   absl::StatusOr<RingWriter> CommandWriter();
+  // Whether kCommands is due, which is then not said: for between an exchange
+  // and the next. One load.
+  bool HearCommands();
   // Not all commands were read: makes Next and Poll say kCommands once more,
   // behind an exchange that has come meanwhile.
   void HearAgain() { heard_all_ = false; }

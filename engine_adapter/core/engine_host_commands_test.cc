@@ -1,0 +1,200 @@
+// Commands to a hosted engine, beside the steps of the same client.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+namespace {
+
+using Got = EnvelopeReader::Got;
+
+// Counts its steps, and tells them to whoever asks.
+class CountingEngine final : public Engine {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
+    io.obs[0] = static_cast<float>(++steps_);
+    return absl::OkStatus();
+  }
+  void RegisterCommands(RpcDispatcher* dispatcher) override {
+    dispatcher->Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
+        rpc::MethodId::GetSceneInfo, [this](const rpc::GetSceneInfoRequestT&) {
+          rpc::GetSceneInfoResponseT response;
+          response.entity_count = steps_;
+          return response;
+        });
+    dispatcher->ServeStream<rpc::StreamTelemetryRequestT>(
+        rpc::MethodId::StreamTelemetry,
+        [this](const rpc::StreamTelemetryRequestT& request) {
+          return absl::StatusOr<RpcStream>(
+              {.hz = static_cast<double>(request.target_fps), .next = [this] {
+                 rpc::TelemetryFrameT frame;
+                 frame.frame_number = steps_;
+                 rpc::PayloadUnion item;
+                 item.Set(std::move(frame));
+                 return std::optional<rpc::PayloadUnion>(std::move(item));
+               }});
+        });
+  }
+
+ private:
+  uint32_t steps_ = 0;
+  EngineSchema schema_ = {
+      .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
+};
+
+// A client with a thread, the test's, that steps and calls.
+class Client {
+ public:
+  explicit Client(const std::string& name)
+      : side_(ClientSide::Attach(name, {}).value()),
+        calls_(side_.CommandWriter().value()),
+        answers_(side_.CommandReader().value(), {}) {}
+
+  float Step() {
+    const std::array<float, 1> actions = {0};
+    EXPECT_EQ(side_.Send(actions), ErrorCode::kOk);
+    EXPECT_EQ(side_.Recv(Deadline::After(20)), ErrorCode::kOk);
+    return side_.arrays().obs[0];
+  }
+
+  template <typename Request>
+  void Call(rpc::MethodId method, uint64_t id, Request request = {}) {
+    rpc::EnvelopeT envelope;
+    envelope.method = method;
+    envelope.correlation_id = id;
+    envelope.payload.Set(std::move(request));
+    flatbuffers::FlatBufferBuilder builder;
+    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+    EXPECT_EQ(calls_.Post(
+                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
+              ErrorCode::kOk);
+  }
+
+  // The next envelope, if there is one.
+  std::optional<rpc::EnvelopeT> Take() {
+    if (answers_.Next() != Got::kEnvelope) return std::nullopt;
+    rpc::EnvelopeT answer;
+    answers_.envelope().UnPackTo(&answer);
+    return answer;
+  }
+  rpc::EnvelopeT Await() {
+    for (;;) {  // alarm(60) is the watchdog
+      if (std::optional<rpc::EnvelopeT> answer = Take()) return *answer;
+    }
+  }
+
+ private:
+  ClientSide side_;
+  EnvelopeWriter calls_;
+  EnvelopeReader answers_;
+};
+
+class EngineHostCommandsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    alarm(60);
+    auto host = EngineHost::Create(&engine_, {.name = name_});
+    ASSERT_TRUE(host.ok()) << host.status();
+    host_ = *std::move(host);
+    host_->Start();
+  }
+  void TearDown() override { alarm(0); }
+
+  const std::string name_ = UniqueRegionName("host_commands");
+  CountingEngine engine_;
+  std::unique_ptr<EngineHost> host_;
+};
+
+TEST_F(EngineHostCommandsTest, AreAnsweredWhileNobodySteps) {
+  Client client(name_);
+  for (uint64_t id = 1; id <= 100; ++id) {
+    client.Call<rpc::GetSceneInfoRequestT>(rpc::MethodId::GetSceneInfo, id);
+    EXPECT_EQ(client.Await().correlation_id, id);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
+  Client client(name_);
+  rpc::StreamTelemetryRequestT stream;
+  stream.target_fps = 60;
+  client.Call(rpc::MethodId::StreamTelemetry, 1'000'000, stream);
+  uint64_t asked = 0;
+  uint64_t answered = 0;
+  uint64_t items = 0;
+  uint32_t steps_told = 0;
+  const auto take = [&](const rpc::EnvelopeT& envelope) {
+    EXPECT_EQ(envelope.error_message, "");
+    if (envelope.correlation_id == 1'000'000) {
+      EXPECT_EQ(envelope.stream_number, ++items);
+      return;
+    }
+    EXPECT_EQ(envelope.correlation_id, ++answered);
+    const uint32_t steps =
+        envelope.payload.AsGetSceneInfoResponse()->entity_count;
+    EXPECT_GE(steps, steps_told);
+    steps_told = steps;
+  };
+  for (int step = 1; step <= 20'000; ++step) {
+    ASSERT_EQ(client.Step(), static_cast<float>(step));
+    if (step % 10 == 0) {
+      client.Call<rpc::GetSceneInfoRequestT>(rpc::MethodId::GetSceneInfo,
+                                             ++asked);
+    }
+    while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
+      take(*envelope);
+    }
+  }
+  while (answered < asked || items < 3) take(client.Await());
+  EXPECT_EQ(answered, 2'000u);
+}
+
+TEST_F(EngineHostCommandsTest, StreamsComeWhileNobodySteps) {
+  Client client(name_);
+  client.Call<rpc::StreamTelemetryRequestT>(rpc::MethodId::StreamTelemetry, 7);
+  for (uint64_t item = 1; item <= 5; ++item) {
+    EXPECT_EQ(client.Await().stream_number, item);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, EachClientStartsAnew) {
+  for (int i = 0; i < 3; ++i) {
+    Client client(name_);
+    client.Call<rpc::StreamTelemetryRequestT>(rpc::MethodId::StreamTelemetry,
+                                              7);
+    EXPECT_EQ(client.Await().stream_number, 1u);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, WhatIsNotServedIsAnsweredWithAnError) {
+  Client client(name_);
+  client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
+  EXPECT_EQ(client.Await().error_code,
+            static_cast<uint16_t>(ErrorCode::kUnsupported));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,246 @@
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// Streams' items are lost while this much waits for a client that reads slowly.
+constexpr size_t kStreamBacklogBytes = 1;
+// How often room is looked for while answers wait.
+constexpr int64_t kRoomNs = 1'000'000;
+
+std::string Name(rpc::MethodId method) {
+  const char* const name = rpc::EnumNameMethodId(method);
+  return *name != '\0' ? name
+                       : absl::StrCat("method ", static_cast<int>(method));
+}
+
+std::string Name(rpc::Payload payload) {
+  const char* const name = rpc::EnumNamePayload(payload);
+  return *name != '\0' ? name
+                       : absl::StrCat("payload ", static_cast<int>(payload));
+}
+
+}  // namespace
+
+void RpcDispatcher::SwitchOff(rpc::MethodId method, std::string why) {
+  handlers_[method] = [this, why = std::move(why)](const rpc::Envelope& call) {
+    SendError(call.method(), call.correlation_id(),
+              MakeError(ErrorCode::kUnsupported, why));
+  };
+}
+
+void RpcDispatcher::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
+  End();
+  reader_ = std::move(reader);
+  writer_ = std::move(writer);
+}
+
+void RpcDispatcher::End() {
+  streams_.clear();
+  reader_.reset();
+  writer_.reset();
+  broken_ = false;
+  nameless_ = 0;
+}
+
+uint64_t RpcDispatcher::dropped() const {
+  return nameless_ + (reader_ ? reader_->dropped() : 0);
+}
+
+bool RpcDispatcher::Poll(int64_t now_ns) {
+  if (!reader_ || broken_) return false;
+  if (writer_->Pump() == ErrorCode::kBrokenPeer) broken_ = true;
+  bool more = true;
+  for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
+       ++calls) {
+    if (writer_->queued_bytes() > limits_.waiting_bytes) break;
+    switch (reader_->Next()) {
+      case EnvelopeReader::Got::kNothing:
+        more = false;
+        break;
+      case EnvelopeReader::Got::kEnvelope:
+        Answer(reader_->envelope());
+        break;
+      case EnvelopeReader::Got::kPiece:
+        break;
+      case EnvelopeReader::Got::kDropped:
+        if (reader_->problem_correlation_id() != 0) {
+          SendError(rpc::MethodId::NONE, reader_->problem_correlation_id(),
+                    MakeError(ErrorCode::kInvalidArgument, reader_->problem()));
+        }
+        break;
+      case EnvelopeReader::Got::kBrokenPeer:
+        broken_ = true;
+        break;
+    }
+  }
+  for (auto stream = streams_.begin(); stream != streams_.end() && !broken_;) {
+    const auto current = stream++;
+    if (!Feed(current->first, &current->second, now_ns)) {
+      streams_.erase(current);
+    }
+  }
+  return more && !broken_;
+}
+
+std::optional<int64_t> RpcDispatcher::DueNs(int64_t now_ns) const {
+  std::optional<int64_t> due;
+  if (!writer_ || broken_) return due;
+  if (writer_->queued_bytes() > 0) due = now_ns + kRoomNs;
+  for (const auto& [id, stream] : streams_) {
+    due = std::min(due.value_or(stream.due_ns), stream.due_ns);
+  }
+  return due;
+}
+
+absl::Status RpcDispatcher::WrongPayload(const rpc::Envelope& call,
+                                         rpc::Payload expected) {
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(Name(call.method()), ": expected ", Name(expected),
+                   ", found ", Name(call.payload_type())));
+}
+
+void RpcDispatcher::Answer(const rpc::Envelope& call) {
+  const uint64_t id = call.correlation_id();
+  if (id == 0) {
+    ++nameless_;
+    return;
+  }
+  if (call.method() == rpc::MethodId::CancelStream) {
+    Cancel(call);
+    return;
+  }
+  if (streams_.contains(id)) {
+    SendError(call.method(), id,
+              MakeError(ErrorCode::kInvalidArgument,
+                        absl::StrCat("correlation_id: expected one that is "
+                                     "not in use, found ",
+                                     id, ", a stream's; it goes on")));
+    return;
+  }
+  const auto handler = handlers_.find(call.method());
+  if (handler == handlers_.end()) {
+    SendError(call.method(), id,
+              MakeError(ErrorCode::kUnsupported,
+                        absl::StrCat(Name(call.method()),
+                                     ": this engine does not serve it; "
+                                     "GetServices says what it does")));
+    return;
+  }
+  handler->second(call);
+}
+
+void RpcDispatcher::Send(rpc::EnvelopeT envelope) {
+  builder_.Clear();
+  rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, &envelope));
+  const ErrorCode code =
+      writer_->Post(std::span(builder_.GetBufferPointer(), builder_.GetSize()),
+                    envelope.correlation_id);
+  if (code == ErrorCode::kBrokenPeer) broken_ = true;
+}
+
+void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
+                              const absl::Status& status) {
+  rpc::EnvelopeT answer;
+  answer.method = method;
+  answer.correlation_id = correlation_id;
+  answer.error_code = static_cast<uint16_t>(CodeOf(status));
+  answer.error_message = std::string(status.message());
+  Send(std::move(answer));
+}
+
+void RpcDispatcher::Open(const rpc::Envelope& call,
+                         absl::StatusOr<RpcStream> stream) {
+  if (stream.ok() && streams_.size() >= limits_.streams) {
+    stream = MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat(Name(call.method()), ": expected at most ",
+                                    limits_.streams,
+                                    " open streams, found as many; cancel "
+                                    "one first"));
+  }
+  if (stream.ok() && !(stream->hz >= 0 && std::isfinite(stream->hz))) {
+    stream = MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat(Name(call.method()),
+                     ": expected a rate of 0 or more, found ", stream->hz));
+  }
+  if (!stream.ok()) {
+    SendError(call.method(), call.correlation_id(), stream.status());
+    return;
+  }
+  const double hz = stream->hz > 0 ? std::min(stream->hz, limits_.stream_hz)
+                                   : limits_.stream_hz;
+  streams_.emplace(call.correlation_id(),
+                   Stream{.method = call.method(),
+                          .source = *std::move(stream),
+                          .period_ns = static_cast<int64_t>(1e9 / hz),
+                          .due_ns = 0});
+}
+
+void RpcDispatcher::Cancel(const rpc::Envelope& call) {
+  const absl::StatusOr<rpc::CancelStreamRequestT> request =
+      Unpacked<rpc::CancelStreamRequestT>(call);
+  if (!request.ok()) {
+    SendError(call.method(), call.correlation_id(), request.status());
+    return;
+  }
+  const auto stream = streams_.find(request->correlation_id);
+  rpc::CancelStreamResponseT response;
+  response.success = stream != streams_.end();
+  if (response.success) {
+    rpc::EnvelopeT last;
+    last.method = stream->second.method;
+    last.correlation_id = stream->first;
+    last.dropped = stream->second.dropped;
+    last.end_of_stream = true;
+    streams_.erase(stream);
+    Send(std::move(last));
+  }
+  rpc::EnvelopeT answer;
+  answer.method = call.method();
+  answer.correlation_id = call.correlation_id();
+  answer.payload.Set(std::move(response));
+  Send(std::move(answer));
+}
+
+// False: the stream is over.
+bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
+                         int64_t now_ns) {
+  if (now_ns < stream->due_ns) return true;
+  // Late items are not made up for.
+  stream->due_ns += stream->period_ns;
+  if (stream->due_ns <= now_ns) stream->due_ns = now_ns + stream->period_ns;
+  if (writer_->queued_bytes() >= kStreamBacklogBytes) {
+    ++stream->items;  // which there is no room for, and which is not even made
+    ++stream->dropped;
+    return true;
+  }
+  absl::StatusOr<std::optional<rpc::PayloadUnion>> item = stream->source.next();
+  if (item.ok() && !item->has_value()) return true;
+  rpc::EnvelopeT envelope;
+  envelope.method = stream->method;
+  envelope.correlation_id = correlation_id;
+  if (!item.ok()) {
+    envelope.error_code = static_cast<uint16_t>(CodeOf(item.status()));
+    envelope.error_message = std::string(item.status().message());
+    envelope.dropped = stream->dropped;
+    envelope.end_of_stream = true;
+    Send(std::move(envelope));
+    return false;
+  }
+  envelope.payload = **std::move(item);
+  envelope.stream_number = ++stream->items;
+  envelope.dropped = stream->dropped;
+  Send(std::move(envelope));
+  return true;
+}
+
+}  // namespace tandem

@@ -1,0 +1,317 @@
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "transport/base/error.h"
+#include "transport/ring/ring_test_region.h"
+
+namespace tandem {
+namespace {
+
+using Got = EnvelopeReader::Got;
+
+constexpr uint32_t kRingBytes = 4096;
+constexpr int64_t kMs = 1'000'000;
+
+// A dispatcher of three methods, and a client at the other ends of its rings.
+class RpcDispatcherTest : public testing::Test {
+ protected:
+  RpcDispatcherTest() {
+    dispatcher_.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
+        rpc::MethodId::GetSceneInfo, [this](const rpc::GetSceneInfoRequestT&) {
+          rpc::GetSceneInfoResponseT response;
+          response.entity_count = ++asked_;
+          return response;
+        });
+    dispatcher_.Serve<rpc::GetEntityRequestT, rpc::GetEntityResponseT>(
+        rpc::MethodId::GetEntity,
+        [](const rpc::GetEntityRequestT& request)
+            -> absl::StatusOr<rpc::GetEntityResponseT> {
+          return MakeError(ErrorCode::kInvalidArgument,
+                           "no entity named " + request.name);
+        });
+    dispatcher_.ServeStream<rpc::StreamTelemetryRequestT>(
+        rpc::MethodId::StreamTelemetry,
+        [this](const rpc::StreamTelemetryRequestT& request) {
+          return absl::StatusOr<RpcStream>(
+              {.hz = static_cast<double>(request.target_fps),
+               .next = [this] { return NextItem(); }});
+        });
+    dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+                      EnvelopeWriter(to_client_.Writer()));
+  }
+
+  absl::StatusOr<std::optional<rpc::PayloadUnion>> NextItem() {
+    if (!stream_status_.ok()) return stream_status_;
+    if (!news_) return std::optional<rpc::PayloadUnion>();
+    rpc::TelemetryFrameT frame;
+    frame.frame_number = ++frames_;
+    frame.observation_qpos.assign(item_floats_, 0.5F);
+    rpc::PayloadUnion item;
+    item.Set(std::move(frame));
+    return std::optional<rpc::PayloadUnion>(std::move(item));
+  }
+
+  template <typename Request>
+  void Call(rpc::MethodId method, uint64_t id, Request request) {
+    rpc::EnvelopeT envelope;
+    envelope.method = method;
+    envelope.correlation_id = id;
+    envelope.payload.Set(std::move(request));
+    flatbuffers::FlatBufferBuilder builder;
+    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+    ASSERT_EQ(calls_.Post(
+                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
+              ErrorCode::kOk);
+  }
+
+  // The next answer, as plain structs.
+  rpc::EnvelopeT Answer() {
+    rpc::EnvelopeT answer;
+    Got got = Got::kNothing;
+    do {
+      got = answers_.Next();
+    } while (got == Got::kPiece);
+    EXPECT_EQ(got, Got::kEnvelope);
+    if (got == Got::kEnvelope) answers_.envelope().UnPackTo(&answer);
+    return answer;
+  }
+  void ExpectError(uint64_t id, ErrorCode code, const std::string& text) {
+    const rpc::EnvelopeT answer = Answer();
+    EXPECT_EQ(answer.correlation_id, id);
+    EXPECT_EQ(answer.error_code, static_cast<uint16_t>(code));
+    EXPECT_TRUE(absl::StrContains(answer.error_message, text))
+        << answer.error_message;
+    EXPECT_EQ(answer.payload.type, rpc::Payload::NONE);
+  }
+
+  TestRegion to_engine_{kRingBytes};
+  TestRegion to_client_{kRingBytes};
+  uint32_t asked_ = 0;
+  uint32_t frames_ = 0;
+  bool news_ = true;
+  size_t item_floats_ = 4;
+  absl::Status stream_status_;
+  RpcDispatcher dispatcher_{{.calls_per_poll = 4,
+                             .streams = 2,
+                             .stream_hz = 100,
+                             .waiting_bytes = 64 * 1024}};
+  EnvelopeWriter calls_{to_engine_.Writer()};
+  EnvelopeReader answers_{to_client_.Reader(), {}};
+};
+
+TEST_F(RpcDispatcherTest, AnswersEachCallOnceInOrder) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    Call(rpc::MethodId::GetSceneInfo, id, rpc::GetSceneInfoRequestT());
+  }
+  EXPECT_FALSE(dispatcher_.Poll(0));
+  for (uint32_t id = 1; id <= 3; ++id) {
+    const rpc::EnvelopeT answer = Answer();
+    EXPECT_EQ(answer.correlation_id, id);
+    EXPECT_EQ(answer.method, rpc::MethodId::GetSceneInfo);
+    ASSERT_NE(answer.payload.AsGetSceneInfoResponse(), nullptr);
+    EXPECT_EQ(answer.payload.AsGetSceneInfoResponse()->entity_count, id);
+  }
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+}
+
+TEST_F(RpcDispatcherTest, AStepWaitsForAFewCallsOnly) {
+  for (uint64_t id = 1; id <= 6; ++id) {
+    Call(rpc::MethodId::GetSceneInfo, id, rpc::GetSceneInfoRequestT());
+  }
+  EXPECT_TRUE(dispatcher_.Poll(0));
+  EXPECT_EQ(asked_, 4u);
+  EXPECT_FALSE(dispatcher_.Poll(0));
+  EXPECT_EQ(asked_, 6u);
+}
+
+TEST_F(RpcDispatcherTest, HandlersErrorsReachTheCaller) {
+  rpc::GetEntityRequestT request;
+  request.name = "knee";
+  Call(rpc::MethodId::GetEntity, 7, std::move(request));
+  (void)dispatcher_.Poll(0);
+  ExpectError(7, ErrorCode::kInvalidArgument, "no entity named knee");
+}
+
+TEST_F(RpcDispatcherTest, WhatCannotBeAnsweredIsAnsweredWithAnError) {
+  Call(rpc::MethodId::Draw, 1, rpc::DebugDrawRequestT());
+  Call(static_cast<rpc::MethodId>(999), 2, rpc::DebugDrawRequestT());
+  Call(rpc::MethodId::GetEntity, 3, rpc::DebugDrawRequestT());
+  dispatcher_.SwitchOff(rpc::MethodId::GetSceneInfo, "scene is switched off");
+  Call(rpc::MethodId::GetSceneInfo, 4, rpc::GetSceneInfoRequestT());
+  (void)dispatcher_.Poll(0);
+  ExpectError(1, ErrorCode::kUnsupported, "Draw");
+  ExpectError(2, ErrorCode::kUnsupported, "999");
+  ExpectError(3, ErrorCode::kInvalidArgument, "expected GetEntityRequest");
+  ExpectError(4, ErrorCode::kUnsupported, "switched off");
+  EXPECT_EQ(dispatcher_.dropped(), 0u);
+}
+
+TEST_F(RpcDispatcherTest, WhatNobodyWaitsForIsCounted) {
+  Call(rpc::MethodId::GetSceneInfo, 0, rpc::GetSceneInfoRequestT());
+  RingWriter raw = to_engine_.Writer();
+  const std::string garbage(100, 'x');
+  ASSERT_EQ(raw.TryWrite(std::as_bytes(std::span(garbage))), ErrorCode::kOk);
+  (void)dispatcher_.Poll(0);
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_EQ(asked_, 0u);
+  EXPECT_EQ(dispatcher_.dropped(), 2u);
+}
+
+TEST_F(RpcDispatcherTest, AStreamComesAtItsRateBesideCalls) {
+  rpc::StreamTelemetryRequestT request;
+  request.target_fps = 50;
+  Call(rpc::MethodId::StreamTelemetry, 5, request);
+  (void)dispatcher_.Poll(1000 * kMs);
+  for (int i = 1; i <= 5; ++i) {
+    const rpc::EnvelopeT item = Answer();
+    EXPECT_EQ(item.correlation_id, 5u);
+    EXPECT_EQ(item.stream_number, static_cast<uint64_t>(i));
+    EXPECT_EQ(item.dropped, 0u);
+    EXPECT_FALSE(item.end_of_stream);
+    const int64_t due = *dispatcher_.DueNs(1000 * kMs);
+    EXPECT_EQ(due, (1000 + 20 * i) * kMs);
+    (void)dispatcher_.Poll(due - 1);
+    EXPECT_EQ(answers_.Next(), Got::kNothing);
+    (void)dispatcher_.Poll(due);
+  }
+}
+
+TEST_F(RpcDispatcherTest, AStreamIsBoundedByTheEnginesRate) {
+  rpc::StreamTelemetryRequestT request;
+  request.target_fps = 100'000;
+  Call(rpc::MethodId::StreamTelemetry, 5, request);
+  int items = 0;
+  for (int64_t now = 1000 * kMs; now < 2000 * kMs; now += kMs) {
+    (void)dispatcher_.Poll(now);
+    while (answers_.Next() == Got::kEnvelope) ++items;
+  }
+  EXPECT_NEAR(items, 100, 1);
+}
+
+TEST_F(RpcDispatcherTest, ASlowReaderLosesItemsAndIsTold) {
+  item_floats_ = 300;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  for (int i = 0; i < 50; ++i)
+    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+  const uint32_t made = frames_;
+  EXPECT_LT(made, 6u);  // as many as the ring holds, and one that waits
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < made; ++i) {
+    last = Answer().stream_number;
+    (void)dispatcher_.Poll(1500 * kMs - 1);
+  }
+  EXPECT_EQ(last, made);
+  (void)dispatcher_.Poll(1600 * kMs);
+  const rpc::EnvelopeT item = Answer();
+  EXPECT_EQ(item.stream_number, item.dropped + made + 1);
+  EXPECT_GT(item.dropped, 40u);
+}
+
+TEST_F(RpcDispatcherTest, AStreamEndsOnceCancelled) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  EXPECT_EQ(Answer().stream_number, 1u);
+  for (const bool first : {true, false}) {
+    rpc::CancelStreamRequestT cancel;
+    cancel.correlation_id = 5;
+    Call(rpc::MethodId::CancelStream, 6, cancel);
+    (void)dispatcher_.Poll(1001 * kMs);
+    if (first) {
+      const rpc::EnvelopeT last = Answer();
+      EXPECT_EQ(last.correlation_id, 5u);
+      EXPECT_TRUE(last.end_of_stream);
+    }
+    const rpc::EnvelopeT answer = Answer();
+    EXPECT_EQ(answer.correlation_id, 6u);
+    EXPECT_EQ(answer.payload.AsCancelStreamResponse()->success, first);
+  }
+  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+}
+
+TEST_F(RpcDispatcherTest, AStreamThatFailsSaysSoAndEnds) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  stream_status_ = MakeError(ErrorCode::kEngineFailed, "no more");
+  (void)dispatcher_.Poll(1000 * kMs);
+  const rpc::EnvelopeT last = Answer();
+  EXPECT_TRUE(last.end_of_stream);
+  EXPECT_EQ(last.error_message, "no more");
+  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+}
+
+TEST_F(RpcDispatcherTest, WithoutNewsAStreamIsSilent) {
+  news_ = false;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  for (int i = 0; i < 10; ++i)
+    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  news_ = true;
+  (void)dispatcher_.Poll(2000 * kMs);
+  EXPECT_EQ(Answer().stream_number, 1u);
+}
+
+TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  Call(rpc::MethodId::StreamTelemetry, 6, rpc::StreamTelemetryRequestT());
+  Call(rpc::MethodId::StreamTelemetry, 7, rpc::StreamTelemetryRequestT());
+  news_ = false;
+  (void)dispatcher_.Poll(1000 * kMs);
+  ExpectError(5, ErrorCode::kInvalidArgument, "not in use");
+  ExpectError(7, ErrorCode::kInvalidArgument, "at most 2");
+}
+
+TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
+  // Each answer is larger than its call: the way back fills first.
+  for (uint64_t id = 1; id <= 2'000; ++id) {
+    Call(rpc::MethodId::GetEntity, id, [&] {
+      rpc::GetEntityRequestT request;
+      request.name = std::string(200, 'n');
+      return request;
+    }());
+    (void)dispatcher_.Poll(0);
+    if (to_engine_.write_pos() != to_engine_.read_pos()) break;
+  }
+  EXPECT_NE(to_engine_.write_pos(), to_engine_.read_pos());
+  EXPECT_NE(dispatcher_.DueNs(0), std::nullopt);
+  // It reads again: nothing was lost.
+  uint64_t expected = 0;
+  for (int quiet = 0; quiet < 3;) {
+    if (answers_.Next() == Got::kEnvelope) {
+      EXPECT_EQ(answers_.envelope().correlation_id(), ++expected);
+      quiet = 0;
+    } else {
+      (void)dispatcher_.Poll(0);
+      ++quiet;
+    }
+  }
+  EXPECT_GT(expected, 100u);
+  EXPECT_EQ(to_engine_.write_pos(), to_engine_.read_pos());
+}
+
+TEST_F(RpcDispatcherTest, ABrokenRingIsNotHeardAnyMore) {
+  to_engine_.SetPositions(5, 0);
+  EXPECT_FALSE(dispatcher_.Poll(0));
+  EXPECT_TRUE(dispatcher_.broken());
+  EXPECT_FALSE(dispatcher_.Poll(0));
+  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+}
+
+TEST_F(RpcDispatcherTest, StreamsEndWithTheirClient) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  dispatcher_.End();
+  EXPECT_FALSE(dispatcher_.HasClient());
+  EXPECT_FALSE(dispatcher_.Poll(2000 * kMs));
+  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tandem
