@@ -45,6 +45,25 @@ def described(value: object) -> str:
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
+def rate(name: str, value: SupportsFloat) -> float:
+    """Takes a number of times a second.
+
+    Args:
+      name: The argument's.
+      value: What was given.
+
+    Returns:
+      It, as a Python float.
+
+    Raises:
+      InvalidArgument: No number, negative, infinite or NaN.
+    """
+    number = float(value) if isinstance(value, SupportsFloat) else -1.0
+    if not 0 <= number < np.inf:
+        raise InvalidArgument(f"{name}: expected a finite rate in Hz, 0 or more, found {value!r}")
+    return number
+
+
 def seconds(name: str, value: SupportsFloat) -> float:
     """Takes a time to wait.
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 from tandem import _native, errors
-from tandem.arguments import integer, seconds
+from tandem.arguments import integer, rate, seconds
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -148,14 +148,23 @@ def _frame_flags(
 ) -> list[str]:
     """Puts the frames' options into the program's words, which judges the values."""
     if not isinstance(frames, str):
-        width, height = (integer("frames", side, 1) for side in frames)
-        frames = f"{width}x{height}"
+        try:
+            width, height = frames
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"frames: expected (width, height) or 'WxH', found {frames!r}") from None
+        frames = f"{integer('frames', width, 1)}x{integer('frames', height, 1)}"
     if not isinstance(envs, str | None):
-        envs = ",".join(str(integer("frame_envs", env, 0)) for env in envs)
+        try:
+            indices = [integer("frame_envs", env, 0) for env in envs]
+        except TypeError:
+            indices = []
+        if not indices:
+            raise InvalidArgument(f"frame_envs: expected indices of environments, 'all' or None, found {envs!r}")
+        envs = ",".join(map(str, indices))
     return [
         f"--frames={frames}",
         f"--frame_envs={envs or ''}",
-        f"--frame_hz={seconds('frame_hz', hz)}",
+        f"--frame_hz={rate('frame_hz', hz)}",
         f"--frame_slots={integer('frame_slots', slots, 1)}",
         f"--frame_effects={effects if isinstance(effects, str) else ','.join(effects)}",
         f"--frame_camera={camera}",

@@ -202,6 +202,16 @@ def test_render_refuses_what_cannot_be() -> None:
         tandem.make_vec("Hopper-v5", render_mode="rgb_array", frame_envs=[0])
     with pytest.raises(tandem.InvalidArgument, match="frames"):
         tandem.launch_engine("Hopper-v5", frames=(0, 10))
+    for wrong in (
+        {"frames": 320},
+        {"frames": (320,)},
+        {"frames": (32, 32), "frame_envs": 1},
+        {"frames": (32, 32), "frame_envs": []},
+        {"frames": (32, 32), "frame_hz": -1},
+        {"frames": (32, 32), "frame_hz": float("nan")},
+    ):
+        with pytest.raises(tandem.InvalidArgument, match=list(wrong)[-1]):
+            tandem.launch_engine("Hopper-v5", **wrong)
     with pytest.raises(tandem.InvalidArgument, match="frame_envs"):
         tandem.launch_engine("Hopper-v5", frame_envs="all")
 

@@ -111,6 +111,8 @@ void FrameWatch::Detach() {
 void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
                            int64_t since_ns) {
   ++frames_seen_;
+  const std::optional<int64_t> step_before =
+      found_on_attaching ? std::nullopt : metadata_.step;
   metadata_ = ParseFrameMetadata(frame_.metadata);
   CountEpisodes();
   if (found_on_attaching) {
@@ -118,7 +120,11 @@ void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
     return;  // its numbers are of some time before
   }
   ++new_frames_;
-  freshness_.SawNewFrame(since_ns);
+  // An engine whose run stands still repeats its last picture once a second:
+  // that is no news of the run.
+  if (!step_before.has_value() || metadata_.step != step_before) {
+    freshness_.SawNewFrame(since_ns);
+  }
   rate_.Add(now_ns);
   rewards_.Add(now_ns, frame_.metrics.last_reward);
   returns_.Add(now_ns, frame_.metrics.rolling_return);

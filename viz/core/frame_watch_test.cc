@@ -361,6 +361,40 @@ TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
   EXPECT_EQ(watch.episodes(), kMaxMetadataInteger + 1);
 }
 
+// As an engine publishes whose run stands still. Times are this test's own.
+TEST(FrameWatch, ARepeatedStepIsNoNews) {
+  constexpr int64_t kMs = 1'000'000;
+  const std::string run = UniqueRegionName("still");
+  absl::StatusOr<OwnedFrameSegment> segment =
+      OwnedFrameSegment::Create(run, PatternRun().geometry);
+  ASSERT_TRUE(segment.ok());
+  FrameWatch watch(run);
+  const int64_t begin = MonotonicNanos();
+  const auto publish_at = [&](int64_t at_ms, int step) {
+    segment->writer().Loan();
+    segment->writer().Commit({.step_rate_hz = step == 2 ? 0.0 : 60.0},
+                             absl::StrCat("{\"step\": ", step, "}"));
+    EXPECT_TRUE(watch.Look(begin + at_ms * kMs));
+  };
+  const auto state = [&](int64_t at_ms) {
+    return watch.StateAt(begin + at_ms * kMs);
+  };
+  publish_at(1'000, 1);  // found on attaching
+  publish_at(1'100, 2);
+  EXPECT_EQ(state(1'100), FreshnessState::kConnected);
+  for (int64_t at_ms = 2'000; at_ms < 20'000; at_ms += 1'000) {
+    publish_at(at_ms, 2);
+    EXPECT_EQ(state(at_ms), FreshnessState::kStale);
+    EXPECT_EQ(watch.freshness().AgeNsAt(begin + at_ms * kMs),
+              (at_ms - 1'000) * kMs);  // from the look before step 2
+    EXPECT_EQ(watch.frame().metrics.step_rate_hz, 0);
+  }
+  publish_at(20'100, 3);
+  EXPECT_EQ(state(20'100), FreshnessState::kStale);  // the look before is old
+  publish_at(20'120, 4);
+  EXPECT_EQ(state(20'120), FreshnessState::kConnected);
+}
+
 TEST(FrameWatch, SaysThatAFileIsNoRing) {
   const std::string run = UniqueRegionName("noring");
   const std::string path = "/dev/shm/mosaic.fastlane." + run;

@@ -8,16 +8,21 @@
 namespace tandem {
 namespace {
 
-// Python never prints a sign before nan.
-double Unsigned(double value) { return std::isnan(value) ? NAN : value; }
+// As the seed formats it, but where that would be hundreds of digits.
+std::string Number(double value, int decimals) {
+  if (std::isnan(value)) return "nan";  // never with a sign, as Python has it
+  return std::abs(value) < 1e15 || std::isinf(value)
+             ? absl::StrFormat("%.*f", decimals, value)
+             : absl::StrFormat("%.6g", value);
+}
 
 }  // namespace
 
 std::string HudText(double last_reward, double rolling_return,
                     double step_rate_hz) {
-  return absl::StrFormat("reward: %.2f\nreturn: %.2f\nstep/sec: %.1f",
-                         Unsigned(last_reward), Unsigned(rolling_return),
-                         Unsigned(step_rate_hz));
+  return absl::StrCat("reward: ", Number(last_reward, 2),
+                      "\nreturn: ", Number(rolling_return, 2),
+                      "\nstep/sec: ", Number(step_rate_hz, 1));
 }
 
 std::string AgeText(int64_t age_ns) {

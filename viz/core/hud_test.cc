@@ -19,6 +19,11 @@ TEST(Hud, PrintsOddNumbersAsPythonDoes) {
             "reward: -0.00\nreturn: -0.00\nstep/sec: 0.0");
 }
 
+TEST(Hud, HasRoomForAnyNumber) {
+  EXPECT_EQ(HudText(1e308, -1e308, 9.5e14),
+            "reward: 1e+308\nreturn: -1e+308\nstep/sec: 950000000000000.0");
+}
+
 TEST(Hud, SaysAgesInTheUnitThatFits) {
   constexpr int64_t kSecond = 1'000'000'000;
   EXPECT_EQ(AgeText(0), "0 ms");

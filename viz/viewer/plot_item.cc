@@ -13,6 +13,7 @@ namespace {
 constexpr int kRefreshMs = 250;
 
 QString Number(double value) {
+  if (std::isnan(value)) return QStringLiteral("nan");
   const double size = std::abs(value);
   if (size >= 1e6 || (size > 0 && size < 1e-3)) {
     return QString::number(value, 'g', 3);
@@ -69,8 +70,14 @@ const SampleHistory* PlotItem::History() const {
 
 QString PlotItem::lastText() const {
   const SampleHistory* history = History();
-  return history == nullptr ? QStringLiteral("–")
-                            : Number(history->buckets().back().last);
+  if (history == nullptr) return QStringLiteral("–");
+  // A run that has diverged says so, also where the curve has no place for it.
+  const FrameMetrics& now = tab_->consumer().watch().frame().metrics;
+  const double value = series_ == QStringLiteral("reward") ? now.last_reward
+                       : series_ == QStringLiteral("return")
+                           ? now.rolling_return
+                           : now.step_rate_hz;
+  return Number(std::isfinite(value) ? history->buckets().back().last : value);
 }
 
 QString PlotItem::minText() const {

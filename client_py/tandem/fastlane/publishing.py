@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.arguments import described
+from tandem.arguments import described, rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import tile_frames
@@ -288,9 +288,8 @@ class PublishVectorFrames(_VectorWrapper):
 
 def _period(name: str, hz: float) -> float:
     """Seconds between frames; infinity for a rate of 0."""
-    if not isinstance(hz, SupportsFloat) or not 0 <= float(hz) < np.inf:
-        raise InvalidArgument(f"{name}: expected a rate of 0 or more, found {hz!r}")
-    return 1 / float(hz) if float(hz) > 0 else float(np.inf)
+    hz = rate(name, hz)
+    return 1 / hz if hz > 0 else float(np.inf)
 
 
 def _shown(settings: WorkerSettings, num_envs: int | None) -> Sequence[int]:

@@ -189,7 +189,10 @@ Item {
                     horizontalAlignment: Text.AlignHCenter
                     wrapMode: Text.Wrap
                     text: "This picture is " + view.tab.ageText + " old. "
-                          + (view.tab.paused ? "Paused here; the run goes on. Space: back to live."
+                          + (view.tab.paused
+                             ? "Paused here; " + (view.tab.reason.length > 0
+                               ? "meanwhile the run was lost: " + view.tab.reason + "."
+                               : "the run goes on.") + " Space: back to live."
                              : view.tab.reason.length > 0
                                ? "It is lost: " + view.tab.reason + ". Attaching again by itself."
                                : "No new frame since.")

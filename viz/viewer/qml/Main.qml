@@ -10,6 +10,9 @@ Window {
 
     width: viewer.initialWidth
     height: viewer.initialHeight
+    // Beyond any screen, and 270 MB: what a picture of the window takes.
+    maximumWidth: 8192
+    maximumHeight: 8192
     visible: true
     color: colours.background
     title: tab ? tab.runId + " – Tandem" : "Tandem"
