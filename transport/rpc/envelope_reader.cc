@@ -45,6 +45,7 @@ EnvelopeReader::Got EnvelopeReader::Next() {
     ++dropped_;
   }
   envelope_ = found;
+  envelope_words_ = std::span(entry_).first(bytes / sizeof(uint64_t) + 1);
   return Got::kEnvelope;
 }
 
@@ -107,6 +108,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
                                  " pieces, found bytes that are none"));
   }
   envelope_ = found;
+  envelope_words_ = whole_;
   return Got::kEnvelope;
 }
 

@@ -58,6 +58,9 @@ class EnvelopeReader {
   // field may be read; what it says may still be nonsense.
   const rpc::Envelope& envelope() const { return *envelope_; }
 
+  // Its bytes, for who keeps them.
+  std::span<const uint64_t> envelope_words() const { return envelope_words_; }
+
   // After kDropped: what was expected and found, and which call it was of, if
   // that could be known; else 0.
   const std::string& problem() const { return problem_; }
@@ -77,6 +80,7 @@ class EnvelopeReader {
   Limits limits_;
   std::vector<uint64_t> entry_;  // of 8-byte words: FlatBuffers are aligned
   const rpc::Envelope* envelope_ = nullptr;
+  std::span<const uint64_t> envelope_words_;
   std::string problem_;
   uint64_t problem_correlation_id_ = 0;
   uint64_t dropped_ = 0;

@@ -412,6 +412,10 @@ absl::StatusOr<RingWriter> ClientSide::CommandWriter() {
                             CommandData(offset), engine_bell_);
 }
 
+Waiter ClientSide::CommandWaiter() const {
+  return Waiter(own_bell_, options_.wait);
+}
+
 std::span<std::byte> ClientSide::CommandData(uint64_t ring_offset) const {
   return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
           plan().cmd_ring_size};

@@ -117,6 +117,10 @@ class ClientSide {
   // engine has scribbled over them.
   absl::StatusOr<RingReader> CommandReader();
   absl::StatusOr<RingWriter> CommandWriter();
+  // To wait on for what comes through them, in a thread of one's own.
+  Waiter CommandWaiter() const;
+  // Whether the engine lives: a system call. Any thread may ask.
+  bool EngineAlive() const { return region_.EngineAlive(); }
 
   // Leaves the session, if there is one, and attaches to the engine that now
   // has the name. On success the arrays are others (the old mapping lives on

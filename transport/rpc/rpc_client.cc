@@ -1,0 +1,251 @@
+#include "transport/rpc/rpc_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+
+namespace tandem {
+namespace {
+
+// The thread that reads for all looks up as often: others may have come whose
+// deadline is nearer, or who have more to write.
+constexpr int64_t kReadNs = 20'000'000;
+
+// The engine's own words.
+absl::Status ErrorOf(const rpc::Envelope& envelope) {
+  const ErrorCode code = static_cast<ErrorCode>(envelope.error_code());
+  const flatbuffers::String* const text = envelope.error_message();
+  return MakeError(
+      IsKnown(code) && code != ErrorCode::kOk ? code : ErrorCode::kEngineFailed,
+      text != nullptr ? absl::string_view(text->c_str(), text->size())
+                      : MeaningOf(code));
+}
+
+bool IsError(const rpc::Envelope& envelope) {
+  return envelope.error_code() != 0 || (envelope.error_message() != nullptr &&
+                                        envelope.error_message()->size() > 0);
+}
+
+}  // namespace
+
+RpcMessage::RpcMessage(const EnvelopeReader& reader)
+    : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {}
+
+// Ends a long wait for what the ring does not show.
+class RpcClient::Watch final : public WaitWatch {
+ public:
+  explicit Watch(const RpcClient& client) : client_(client) {}
+
+  ErrorCode Check(int64_t, bool) override {
+    if (!client_.side_->EngineAlive()) return ErrorCode::kPeerGone;
+    const InterruptHook interrupted = client_.options_.interrupted;
+    return interrupted != nullptr && interrupted() ? ErrorCode::kInterrupted
+                                                   : ErrorCode::kOk;
+  }
+
+ private:
+  const RpcClient& client_;
+};
+
+absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
+    ClientSide* side, const Options& options) {
+  absl::StatusOr<RingReader> reader = side->CommandReader();
+  if (!reader.ok()) return reader.status();
+  absl::StatusOr<RingWriter> writer = side->CommandWriter();
+  if (!writer.ok()) return writer.status();
+  return std::unique_ptr<RpcClient>(
+      new RpcClient(side, EnvelopeReader(*std::move(reader), {}),
+                    EnvelopeWriter(*std::move(writer)), options));
+}
+
+RpcClient::RpcClient(ClientSide* side, EnvelopeReader reader,
+                     EnvelopeWriter writer, const Options& options)
+    : side_(side),
+      options_(options),
+      born_in_(ForkCount()),
+      reader_(std::move(reader)),
+      waiter_(side->CommandWaiter()),
+      writer_(std::move(writer)) {}
+
+absl::StatusOr<RpcMessage> RpcClient::Call(rpc::EnvelopeT call,
+                                           Deadline deadline) {
+  if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
+  Lock lock(mutex_);
+  absl::Status status = Post(&call);
+  if (!status.ok()) return status;
+  const uint64_t id = call.correlation_id;
+  std::optional<RpcMessage>& answer = calls_[id];
+  status = Await(
+      lock, [&] { return answer.has_value(); }, deadline);
+  std::optional<RpcMessage> message = std::move(answer);
+  calls_.erase(id);
+  if (!status.ok()) return status;
+  if (IsError(message->envelope())) return ErrorOf(message->envelope());
+  return *std::move(message);
+}
+
+absl::StatusOr<uint64_t> RpcClient::Open(rpc::EnvelopeT call) {
+  if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
+  const Lock lock(mutex_);
+  absl::Status status = Post(&call);
+  if (!status.ok()) return status;
+  streams_[call.correlation_id];
+  return call.correlation_id;
+}
+
+absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
+                                                          Deadline deadline) {
+  if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
+  Lock lock(mutex_);
+  const auto found = [&] { return streams_.find(stream); };
+  // Another thread may close the stream meanwhile.
+  absl::Status status = Await(
+      lock,
+      [&] {
+        const auto it = found();
+        return it == streams_.end() || !it->second.items.empty() ||
+               it->second.over;
+      },
+      deadline);
+  const auto it = found();
+  if (it != streams_.end() && !it->second.items.empty()) {
+    RpcMessage item = std::move(it->second.items.front());
+    it->second.items.pop_front();
+    return std::optional<RpcMessage>(std::move(item));
+  }
+  if (!status.ok()) return status;
+  if (it != streams_.end() && !it->second.error.ok()) return it->second.error;
+  return std::optional<RpcMessage>();
+}
+
+uint64_t RpcClient::Dropped(uint64_t stream) const {
+  const Lock lock(mutex_);
+  const auto it = streams_.find(stream);
+  return it == streams_.end()
+             ? 0
+             : it->second.dropped_by_engine + it->second.dropped_here;
+}
+
+absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
+  if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
+  {
+    const Lock lock(mutex_);
+    const auto it = streams_.find(stream);
+    if (it == streams_.end()) return absl::OkStatus();
+    const bool over = it->second.over;
+    streams_.erase(it);
+    arrived_.notify_all();
+    if (over || lost_ != ErrorCode::kOk) return absl::OkStatus();
+  }
+  rpc::CancelStreamRequestT cancel;
+  cancel.correlation_id = stream;
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::CancelStream;
+  call.payload.Set(std::move(cancel));
+  return Call(std::move(call), deadline).status();
+}
+
+// Gives the call its id, and sends what there is room for.
+absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
+  if (lost_ != ErrorCode::kOk) return Ended(lost_);
+  call->correlation_id = ++last_id_;
+  builder_.Clear();
+  rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, call));
+  const ErrorCode code =
+      writer_.Post(std::span(builder_.GetBufferPointer(), builder_.GetSize()),
+                   call->correlation_id);
+  if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
+  return absl::OkStatus();
+}
+
+// Waits until `ready()`, which is asked under the lock.
+template <typename Ready>
+absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+  for (;;) {
+    if (ready()) return absl::OkStatus();
+    if (lost_ != ErrorCode::kOk) return Ended(lost_);
+    const int64_t now = MonotonicNanos();
+    if (deadline.PassedAt(now)) return Ended(ErrorCode::kStepTimeout);
+    if (writer_.Pump() == ErrorCode::kBrokenPeer) {
+      lost_ = ErrorCode::kBrokenPeer;
+      continue;
+    }
+    const int64_t slice = std::min(deadline.at_ns() - now, kReadNs);
+    if (reading_) {
+      arrived_.wait_for(lock, std::chrono::nanoseconds(slice));
+      continue;
+    }
+    reading_ = true;
+    EnvelopeReader::Got got = EnvelopeReader::Got::kNothing;
+    Watch watch(*this);
+    lock.unlock();
+    const ErrorCode code = waiter_.Until(
+        [&] {
+          got = reader_.Next();
+          return got != EnvelopeReader::Got::kNothing;
+        },
+        Deadline::At(now + slice), watch);
+    lock.lock();
+    // The first, and what stands behind it.
+    for (; got != EnvelopeReader::Got::kNothing && lost_ == ErrorCode::kOk;
+         got = reader_.Next()) {
+      Take(got);
+    }
+    reading_ = false;
+    arrived_.notify_all();
+    if (code == ErrorCode::kPeerGone) lost_ = code;
+    if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
+  }
+}
+
+// Hands what the reader got to whom it is for.
+void RpcClient::Take(EnvelopeReader::Got got) {
+  if (got == EnvelopeReader::Got::kBrokenPeer) lost_ = ErrorCode::kBrokenPeer;
+  if (got != EnvelopeReader::Got::kEnvelope) return;
+  const rpc::Envelope& envelope = reader_.envelope();
+  const uint64_t id = envelope.correlation_id();
+  if (const auto call = calls_.find(id); call != calls_.end()) {
+    call->second.emplace(reader_);
+    return;
+  }
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;  // nobody waits for it any more
+  Stream& stream = it->second;
+  stream.dropped_by_engine = envelope.dropped();
+  if (IsError(envelope)) stream.error = ErrorOf(envelope);
+  // An error without items before it: the stream was never opened.
+  if (envelope.end_of_stream() || IsError(envelope)) {
+    stream.over = true;
+    return;
+  }
+  if (stream.items.size() >= options_.stream_items) {
+    stream.items.pop_front();
+    ++stream.dropped_here;
+  }
+  stream.items.emplace_back(reader_);
+}
+
+absl::Status RpcClient::Ended(ErrorCode code) const {
+  switch (code) {
+    case ErrorCode::kStepTimeout:
+      return MakeError(code, absl::StrCat("region '", side_->name(),
+                                          "': the engine did not answer before "
+                                          "the deadline; it may be in a long "
+                                          "step, or stopped"));
+    case ErrorCode::kPeerGone:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': the engine is gone; reconnect to the next"));
+    default:
+      return MakeError(code, absl::StrCat("region '", side_->name(),
+                                          "': ", MeaningOf(code)));
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,135 @@
+// RpcClient: a client's calls to its engine, and the streams that it opens.
+//
+// Data flow: a request -> Envelope -> ring -> the engine's handler -> ring ->
+// whoever waits for that correlation id.
+// Ownership: one for a session; its threads share it, also while one of them
+// steps. The ClientSide that it was made of outlives it.
+//
+//   absl::StatusOr<std::unique_ptr<RpcClient>> client =
+//       RpcClient::Create(&client_side, {});
+//   rpc::EnvelopeT call;
+//   call.method = rpc::MethodId::GetSceneInfo;
+//   call.payload.Set(rpc::GetSceneInfoRequestT());
+//   absl::StatusOr<RpcMessage> answer =
+//       (*client)->Call(call, Deadline::After(1));
+//   answer->envelope().payload_as_GetSceneInfoResponse()->entity_count();
+//
+// One of the waiting threads reads the ring for all: the others sleep until
+// it has something for them, or stops waiting.
+
+#ifndef TANDEM_TRANSPORT_RPC_RPC_CLIENT_H_
+#define TANDEM_TRANSPORT_RPC_RPC_CLIENT_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/layout/error_codes.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/client_side.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+// A verified envelope and its bytes.
+class RpcMessage {
+ public:
+  // A copy of the reader's envelope.
+  explicit RpcMessage(const EnvelopeReader& reader);
+
+  const rpc::Envelope& envelope() const {
+    return *rpc::GetEnvelope(words_.data());
+  }
+
+ private:
+  std::vector<uint64_t> words_;  // FlatBuffers are aligned
+};
+
+// Thread-safe. In a forked child every call gives kForkedChild.
+class RpcClient {
+ public:
+  struct Options {
+    // Items of a stream that wait for who takes them; then the oldest is lost.
+    size_t stream_items = 64;
+    // Called now and then while a call waits; true ends it with kInterrupted.
+    InterruptHook interrupted = nullptr;
+  };
+
+  // `side` outlives it, and has no Reconnect meanwhile. kBrokenPeer: the engine
+  // has scribbled over the rings.
+  static absl::StatusOr<std::unique_ptr<RpcClient>> Create(
+      ClientSide* side, const Options& options);
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
+
+  // Calls, and waits for the answer; the correlation id is chosen here. Errors:
+  // the engine's, with its code and text; kStepTimeout (an answer that comes
+  // later is dropped), kPeerGone, kBrokenPeer, kInterrupted.
+  absl::StatusOr<RpcMessage> Call(rpc::EnvelopeT call, Deadline deadline);
+
+  // Opens a stream and returns its id, for the three below. Doesn't wait.
+  absl::StatusOr<uint64_t> Open(rpc::EnvelopeT call);
+  // The stream's next item; nothing: it is over. Errors as Call's; the engine's
+  // is the stream's last word.
+  absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
+                                                 Deadline deadline);
+  // Items lost so far, by the engine or here, since nobody took them.
+  uint64_t Dropped(uint64_t stream) const;
+  // Ends the stream and forgets it. kStepTimeout and the like: the engine may
+  // not have heard. Safe twice.
+  absl::Status Close(uint64_t stream, Deadline deadline);
+
+ private:
+  struct Stream {
+    std::deque<RpcMessage> items;
+    uint64_t dropped_by_engine = 0;
+    uint64_t dropped_here = 0;
+    bool over = false;
+    absl::Status error;  // its last word
+  };
+  class Watch;
+  using Lock = std::unique_lock<std::mutex>;
+
+  RpcClient(ClientSide* side, EnvelopeReader reader, EnvelopeWriter writer,
+            const Options& options);
+
+  absl::Status Post(rpc::EnvelopeT* call);
+  template <typename Ready>
+  absl::Status Await(Lock& lock, Ready ready, Deadline deadline);
+  void Take(EnvelopeReader::Got got);
+  absl::Status Ended(ErrorCode code) const;
+
+  ClientSide* const side_;
+  const Options options_;
+  const uint32_t born_in_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  // Guarded by mutex_, but for the reader and the waiter while reading_: then
+  // they are the reading thread's alone.
+  EnvelopeReader reader_;
+  Waiter waiter_;
+  bool reading_ = false;
+  EnvelopeWriter writer_;
+  flatbuffers::FlatBufferBuilder builder_;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, std::optional<RpcMessage>> calls_;  // that wait
+  std::map<uint64_t, Stream> streams_;
+  ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_RPC_RPC_CLIENT_H_

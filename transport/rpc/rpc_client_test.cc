@@ -1,0 +1,384 @@
+// RpcClient at an engine that answers what the test tells it to.
+#include "transport/rpc/rpc_client.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::array<float, 1> kActions = {0};
+
+// Serves steps and calls on a thread of its own.
+class Engine {
+ public:
+  // Told of each call; sends what it likes.
+  using Handler =
+      std::function<void(const rpc::EnvelopeT& call,
+                         const std::function<void(rpc::EnvelopeT)>& send)>;
+
+  Engine(const std::string& name, Handler handler)
+      : side_(Create(name)),
+        handler_(std::move(handler)),
+        thread_([this] { Serve(); }) {}
+  ~Engine() { Stop(); }
+  void Stop() {
+    if (!thread_.joinable()) return;
+    side_->RequestStop();
+    thread_.join();
+    side_.reset();
+  }
+
+ private:
+  static std::optional<EngineSide> Create(const std::string& name) {
+    std::optional<EngineSide> side(
+        EngineSide::Create(
+            name,
+            {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "calls"}, {})
+            .value());
+    EXPECT_TRUE(side->Open().ok());
+    return side;
+  }
+
+  void Serve() {
+    for (;;) {
+      switch (side_->Next(Deadline::After(0.001))) {
+        case EngineEvent::kStopRequested:
+          return;
+        case EngineEvent::kExchange:
+          side_->Publish();
+          Answer();
+          break;
+        case EngineEvent::kClientArrived:
+          side_->Welcome(absl::OkStatus());
+          reader_.emplace(side_->CommandReader().value(),
+                          EnvelopeReader::Limits());
+          writer_.emplace(side_->CommandWriter().value());
+          break;
+        case EngineEvent::kClientLeft:
+          reader_.reset();
+          writer_.reset();
+          break;
+        default:
+          Answer();
+      }
+    }
+  }
+  void Answer() {
+    if (!reader_) return;
+    (void)writer_->Pump();
+    while (reader_->Next() == EnvelopeReader::Got::kEnvelope) {
+      rpc::EnvelopeT call;
+      reader_->envelope().UnPackTo(&call);
+      handler_(call, [this](const rpc::EnvelopeT& answer) {
+        flatbuffers::FlatBufferBuilder builder;
+        rpc::FinishEnvelopeBuffer(builder,
+                                  rpc::CreateEnvelope(builder, &answer));
+        (void)writer_->Post(
+            std::span(builder.GetBufferPointer(), builder.GetSize()),
+            answer.correlation_id);
+      });
+    }
+  }
+
+  std::optional<EngineSide> side_;
+  Handler handler_;
+  std::optional<EnvelopeReader> reader_;
+  std::optional<EnvelopeWriter> writer_;
+  std::thread thread_;
+};
+
+rpc::EnvelopeT Named(const std::string& name) {
+  rpc::GetEntityRequestT request;
+  request.name = name;
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::GetEntity;
+  call.payload.Set(std::move(request));
+  return call;
+}
+
+// Answers a name with itself, as large as `bytes`.
+rpc::EnvelopeT Echo(const rpc::EnvelopeT& call, size_t bytes = 0) {
+  rpc::GetEntityResponseT response;
+  response.entity = std::make_unique<rpc::EntityInfoT>();
+  response.entity->name = call.payload.AsGetEntityRequest()->name;
+  response.entity->components = {std::string(bytes, 'c')};
+  rpc::EnvelopeT answer;
+  answer.method = call.method;
+  answer.correlation_id = call.correlation_id;
+  answer.payload.Set(std::move(response));
+  return answer;
+}
+
+class RpcClientTest : public testing::Test {
+ protected:
+  void SetUp() override { alarm(60); }
+  void TearDown() override { alarm(0); }
+
+  void Start(Engine::Handler handler, RpcClient::Options options = {}) {
+    engine_ = std::make_unique<Engine>(name_, std::move(handler));
+    side_.emplace(ClientSide::Attach(name_, {}).value());
+    client_ = RpcClient::Create(&*side_, options).value();
+  }
+  std::string NameIn(const absl::StatusOr<RpcMessage>& answer) {
+    if (!answer.ok()) return std::string(answer.status().message());
+    return answer->envelope()
+        .payload_as_GetEntityResponse()
+        ->entity()
+        ->name()
+        ->str();
+  }
+  void Step() {
+    ASSERT_EQ(side_->Send(kActions), ErrorCode::kOk);
+    ASSERT_EQ(side_->Recv(Deadline::After(20)), ErrorCode::kOk);
+  }
+
+  const std::string name_ = UniqueRegionName("rpc_client");
+  std::unique_ptr<Engine> engine_;
+  std::optional<ClientSide> side_;
+  std::unique_ptr<RpcClient> client_;
+};
+
+void AnswerAtOnce(const rpc::EnvelopeT& call,
+                  const std::function<void(rpc::EnvelopeT)>& send) {
+  send(Echo(call));
+}
+
+TEST_F(RpcClientTest, GetsTheAnswerToItsCall) {
+  Start(AnswerAtOnce);
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = std::to_string(i);
+    EXPECT_EQ(NameIn(client_->Call(Named(name), Deadline::After(20))), name);
+  }
+}
+
+TEST_F(RpcClientTest, TakesAnswersThatFillTheRingManyTimes) {
+  Start(
+      [](const auto& call, const auto& send) { send(Echo(call, 3'000'000)); });
+  for (int i = 0; i < 3; ++i) {
+    const absl::StatusOr<RpcMessage> answer =
+        client_->Call(Named("large"), Deadline::After(20));
+    EXPECT_EQ(NameIn(answer), "large");
+  }
+}
+
+TEST_F(RpcClientTest, ThreadsCallAtATimeWhileOneSteps) {
+  Start(AnswerAtOnce);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int i = 0; i < 300; ++i) {
+        const std::string name = std::to_string(caller * 1000 + i);
+        EXPECT_EQ(NameIn(client_->Call(Named(name), Deadline::After(20))),
+                  name);
+      }
+    });
+  }
+  std::thread joiner([&] {
+    for (std::thread& caller : callers) caller.join();
+    stop = true;
+  });
+  while (!stop) Step();
+  joiner.join();
+}
+
+TEST_F(RpcClientTest, AnswersMayComeInAnyOrder) {
+  std::vector<rpc::EnvelopeT> waiting;
+  Start([&](const auto& call, const auto& send) {
+    waiting.push_back(Echo(call));
+    if (waiting.size() < 3) return;
+    for (; !waiting.empty(); waiting.pop_back()) send(waiting.back());
+  });
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&, caller] {
+      const std::string name = std::to_string(caller);
+      EXPECT_EQ(NameIn(client_->Call(Named(name), Deadline::After(20))), name);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
+  Start([](const auto& call, const auto& send) {
+    rpc::EnvelopeT answer;
+    answer.correlation_id = call.correlation_id;
+    answer.error_code = static_cast<uint16_t>(ErrorCode::kUnsupported);
+    answer.error_message = "no such thing";
+    send(answer);
+  });
+  const absl::Status status =
+      client_->Call(Named("a"), Deadline::After(20)).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
+  EXPECT_EQ(status.message(), "no such thing");
+}
+
+TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
+  std::optional<rpc::EnvelopeT> late;
+  Start([&](const auto& call, const auto& send) {
+    if (!late) {
+      late = Echo(call);
+      return;
+    }
+    send(*late);
+    send(Echo(call));
+  });
+  EXPECT_EQ(
+      CodeOf(client_->Call(Named("first"), Deadline::After(0.05)).status()),
+      ErrorCode::kStepTimeout);
+  EXPECT_EQ(NameIn(client_->Call(Named("second"), Deadline::After(20))),
+            "second");
+}
+
+TEST_F(RpcClientTest, AnEngineThatLeavesIsNoticed) {
+  Start([](const auto&, const auto&) {});
+  std::thread leaving([&] { engine_->Stop(); });
+  const absl::Status status =
+      client_->Call(Named("a"), Deadline::Infinite()).status();
+  leaving.join();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kPeerGone);
+  EXPECT_EQ(CodeOf(client_->Call(Named("b"), Deadline::Infinite()).status()),
+            ErrorCode::kPeerGone);
+}
+
+// Item n of a stream, or its end.
+rpc::EnvelopeT Item(const rpc::EnvelopeT& call, uint32_t n, bool last = false) {
+  rpc::EnvelopeT item;
+  item.method = call.method;
+  item.correlation_id = call.correlation_id;
+  item.end_of_stream = last;
+  if (last) return item;
+  item.stream_number = n;
+  rpc::TelemetryFrameT frame;
+  frame.frame_number = n;
+  item.payload.Set(std::move(frame));
+  return item;
+}
+
+rpc::EnvelopeT Stream() {
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::StreamTelemetry;
+  call.payload.Set(rpc::StreamTelemetryRequestT());
+  return call;
+}
+
+TEST_F(RpcClientTest, StreamsInterleaveWithCalls) {
+  std::optional<rpc::EnvelopeT> stream;
+  uint32_t items = 0;
+  Start([&](const auto& call, const auto& send) {
+    if (call.method == rpc::MethodId::StreamTelemetry) {
+      stream = call;
+      return;
+    }
+    send(Item(*stream, ++items));
+    send(Echo(call));
+    if (items == 20) send(Item(*stream, 0, /*last=*/true));
+  });
+  const uint64_t id = client_->Open(Stream()).value();
+  for (uint32_t i = 1; i <= 20; ++i) {
+    EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+    const auto item = client_->Next(id, Deadline::After(20));
+    ASSERT_TRUE(item.ok() && item->has_value());
+    EXPECT_EQ((*item)->envelope().payload_as_TelemetryFrame()->frame_number(),
+              i);
+  }
+  const auto end = client_->Next(id, Deadline::After(20));
+  ASSERT_TRUE(end.ok());
+  EXPECT_FALSE(end->has_value());
+  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+}
+
+TEST_F(RpcClientTest, WhatNobodyTakesIsLostAndCounted) {
+  Start(
+      [](const auto& call, const auto& send) {
+        if (call.method == rpc::MethodId::StreamTelemetry) {
+          for (uint32_t i = 1; i <= 10; ++i) send(Item(call, i));
+          return;
+        }
+        send(Echo(call));
+      },
+      {.stream_items = 4});
+  const uint64_t id = client_->Open(Stream()).value();
+  // Its answer stands behind the ten.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  EXPECT_EQ(client_->Dropped(id), 6u);
+  EXPECT_EQ(
+      (*client_->Next(id, Deadline::After(20)))->envelope().stream_number(),
+      7u);
+}
+
+TEST_F(RpcClientTest, AClosedStreamIsCancelledAndForgotten) {
+  std::atomic<uint64_t> cancelled{0};
+  Start([&](const auto& call, const auto& send) {
+    if (call.method == rpc::MethodId::StreamTelemetry) {
+      send(Item(call, 1));
+      return;
+    }
+    cancelled = call.payload.AsCancelStreamRequest()->correlation_id;
+    rpc::EnvelopeT answer;
+    answer.correlation_id = call.correlation_id;
+    answer.payload.Set(rpc::CancelStreamResponseT());
+    send(answer);
+  });
+  const uint64_t id = client_->Open(Stream()).value();
+  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+  EXPECT_EQ(cancelled, id);
+  const auto next = client_->Next(id, Deadline::After(20));
+  EXPECT_TRUE(next.ok() && !next->has_value());
+}
+
+TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
+  Start([](const auto& call, const auto& send) {
+    rpc::EnvelopeT answer;
+    answer.correlation_id = call.correlation_id;
+    answer.error_code = static_cast<uint16_t>(ErrorCode::kUnsupported);
+    answer.error_message = "no telemetry";
+    send(answer);
+  });
+  const uint64_t id = client_->Open(Stream()).value();
+  EXPECT_EQ(client_->Next(id, Deadline::After(20)).status().message(),
+            "no telemetry");
+}
+
+TEST_F(RpcClientTest, AForkedChildIsRefused) {
+  Start(AnswerAtOnce);
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(CodeOf(client_->Call(Named("a"), Deadline::After(1)).status()) ==
+                  ErrorCode::kForkedChild
+              ? 0
+              : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(NameIn(client_->Call(Named("b"), Deadline::After(20))), "b");
+}
+
+}  // namespace
+}  // namespace tandem
