@@ -13,7 +13,7 @@ namespace {
 // In line for more than this part of its work: cores are contended for.
 constexpr int64_t kContendedPart = 8;
 // Of a contended core's time, one part is a frame's and the others are not.
-constexpr int64_t kRestParts = 7;
+constexpr int64_t kRestParts = 15;
 // The longest rest: who looks sees that the engine lives.
 constexpr int64_t kMaxRestNs = 1'000'000'000;
 

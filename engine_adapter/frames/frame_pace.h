@@ -22,7 +22,7 @@ namespace tandem {
 
 // A frame that stood in line took its core from somebody, and in an engine's
 // lock-step a step waits for its slowest thread: then frames are rare, and take
-// an eighth of one core. A nice value alone isn't enough: while a render
+// a sixteenth of one core. A nice value alone isn't enough: while a render
 // thread fills a core, however idle its class, Linux moves no second stepping
 // thread there until the next tick, milliseconds later.
 class FramePace {

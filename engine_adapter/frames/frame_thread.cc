@@ -23,8 +23,8 @@ constexpr int64_t kProbeNs = 200'000'000;
 constexpr int64_t kRefreshNs = kSecondNs;
 // Over which the step rate is measured.
 constexpr int64_t kRateNs = kSecondNs / 2;
-// The steps' threads come first.
-constexpr int kNiceness = 10;
+// The steps' threads come first, unless it is they who wait for a frame.
+constexpr int kNiceness = 19;
 constexpr size_t kErrorBytes = 400;
 
 }  // namespace
@@ -99,7 +99,7 @@ void FrameThread::Run() {
   pthread_setname_np(pthread_self(), "tandem-frames");
   // Of this thread only, and of those that a driver makes in it. Refused or
   // not, frames are drawn.
-  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  if (options_.hz > 0) (void)setpriority(PRIO_PROCESS, 0, kNiceness);
   FramePace pace(options_.hz);
   const CoreWait line;
   int64_t next_probe_ns = 0;
