@@ -221,6 +221,7 @@ TEST_F(RpcClientTest, AnswersMayComeInAnyOrder) {
     });
   }
   for (std::thread& caller : callers) caller.join();
+  engine_->Stop();  // before what its handler uses is gone
 }
 
 TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
@@ -252,6 +253,7 @@ TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
       ErrorCode::kStepTimeout);
   EXPECT_EQ(NameIn(client_->Call(Named("second"), Deadline::After(20))),
             "second");
+  engine_->Stop();  // before what its handler uses is gone
 }
 
 TEST_F(RpcClientTest, AnEngineThatLeavesIsNoticed) {
@@ -311,6 +313,7 @@ TEST_F(RpcClientTest, StreamsInterleaveWithCalls) {
   EXPECT_FALSE(end->has_value());
   EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
   EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+  engine_->Stop();  // before what its handler uses is gone
 }
 
 TEST_F(RpcClientTest, WhatNobodyTakesIsLostAndCounted) {
@@ -350,6 +353,7 @@ TEST_F(RpcClientTest, AClosedStreamIsCancelledAndForgotten) {
   EXPECT_EQ(cancelled, id);
   const auto next = client_->Next(id, Deadline::After(20));
   EXPECT_TRUE(next.ok() && !next->has_value());
+  engine_->Stop();  // before what its handler uses is gone
 }
 
 TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
