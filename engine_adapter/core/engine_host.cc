@@ -200,7 +200,7 @@ void EngineHost::Exchange() {
 
 // When commands want to be served though nothing comes.
 Deadline EngineHost::NextDue() const {
-  if (!commands_.HasClient()) return Deadline::Infinite();
+  if (commands_.IsQuiet()) return Deadline::Infinite();  // reads no clock
   const std::optional<int64_t> due = commands_.DueNs(MonotonicNanos());
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }

@@ -60,7 +60,10 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   bool more = true;
   for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
        ++calls) {
-    if (writer_->queued_bytes() > limits_.waiting_bytes) break;
+    if (writer_->queued_bytes() > limits_.waiting_bytes) {
+      more = false;  // not before the client has read: DueNs says when to look
+      break;
+    }
     switch (reader_->Next()) {
       case EnvelopeReader::Got::kNothing:
         more = false;

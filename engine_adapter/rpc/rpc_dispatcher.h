@@ -85,8 +85,8 @@ class RpcDispatcher {
   bool HasClient() const { return reader_.has_value(); }
 
   // Answers what has come, and sends what streams have, within the limits;
-  // writes on what the client had no room for. True: more may be there. Never
-  // blocks; allocates.
+  // writes on what the client had no room for. True: more may be there, and
+  // can be answered now. Never blocks; allocates.
   bool Poll(int64_t now_ns);
 
   // Unless something comes, Poll has nothing to do, now or later.
