@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/services/engine_ports.h"
 
 namespace tandem {
 
@@ -87,9 +88,18 @@ class Engine {
   // first client. Handlers run in the thread that steps, between exchanges.
   virtual void RegisterCommands(RpcDispatcher*) {}
 
-  // What draws the environments, or nullptr: this engine draws none. The
-  // engine's own, and the same each time.
+  // What draws the environments for who looks on, or nullptr: this engine draws
+  // none. The engine's own, and the same each time.
   virtual FrameSource* frames() { return nullptr; }
+  // The same for the observations' images.
+  virtual FrameSource* images() { return nullptr; }
+
+  // What the services stand on. The engine's own, and the same each time; the
+  // thread that steps calls them between exchanges.
+  virtual EnginePorts ports() { return {}; }
+
+  // Seconds of simulated time in a step; 0: this engine does not say.
+  virtual double step_secs() const { return 0; }
 };
 
 }  // namespace tandem

@@ -11,10 +11,10 @@ namespace tandem {
 
 EnvironmentEngine::EnvironmentEngine(
     EngineSchema schema, std::vector<std::unique_ptr<Environment>> environments,
-    int threads, std::unique_ptr<FrameSource> frames)
+    int threads, EnvironmentFittings fittings)
     : schema_(std::move(schema)),
       info_size_(InfoSize(schema_.description)),
-      frames_(std::move(frames)),
+      fittings_(std::move(fittings)),
       pool_(threads) {
   schema_.num_envs = static_cast<uint32_t>(environments.size());
   std::random_device entropy;
@@ -24,6 +24,14 @@ EnvironmentEngine::EnvironmentEngine(
     envs_.push_back(
         {.environment = std::move(environment), .random = EnvRandom(seed)});
   }
+}
+
+EnginePorts EnvironmentEngine::ports() {
+  return {.randomization = fittings_.randomization.get(),
+          .mujoco = fittings_.mujoco.get(),
+          .scene = fittings_.scene.get(),
+          .camera = fittings_.camera.get(),
+          .debug = fittings_.debug.get()};
 }
 
 absl::Status EnvironmentEngine::Reset(std::span<const ResetRequest> requests,

@@ -24,8 +24,27 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/services/camera_port.h"
+#include "engine_adapter/services/debug_port.h"
+#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/services/mujoco_port.h"
+#include "engine_adapter/services/randomization_port.h"
+#include "engine_adapter/services/scene_port.h"
 
 namespace tandem {
+
+// What an engine may have beside its environments; it may point into them.
+// Destroyed before them, in the order opposite to this.
+struct EnvironmentFittings {
+  double step_secs = 0;  // of simulated time; 0: not known
+  std::unique_ptr<RandomizationPort> randomization = {};
+  std::unique_ptr<MujocoPort> mujoco = {};
+  std::unique_ptr<ScenePort> scene = {};
+  std::unique_ptr<DebugPort> debug = {};
+  std::unique_ptr<CameraPort> camera = {};
+  std::unique_ptr<FrameSource> frames = {};
+  std::unique_ptr<FrameSource> images = {};
+};
 
 // An environment is truncated by the step that reaches max_episode_steps of the
 // schema's description, and by every later one until it is reset. What an
@@ -33,17 +52,19 @@ namespace tandem {
 // first one by index, and how many more threw.
 class EnvironmentEngine final : public Engine {
  public:
-  // `schema.num_envs` is taken from the number of environments. `frames` draws
-  // them, and may point into them; nullptr: nothing does.
+  // `schema.num_envs` is taken from the number of environments.
   EnvironmentEngine(EngineSchema schema,
                     std::vector<std::unique_ptr<Environment>> environments,
-                    int threads, std::unique_ptr<FrameSource> frames = nullptr);
+                    int threads, EnvironmentFittings fittings = {});
 
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest> requests,
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
-  FrameSource* frames() override { return frames_.get(); }
+  FrameSource* frames() override { return fittings_.frames.get(); }
+  FrameSource* images() override { return fittings_.images.get(); }
+  EnginePorts ports() override;
+  double step_secs() const override { return fittings_.step_secs; }
 
  private:
   struct Env {
@@ -62,7 +83,7 @@ class EnvironmentEngine final : public Engine {
   EngineSchema schema_;
   size_t info_size_;
   std::vector<Env> envs_;
-  std::unique_ptr<FrameSource> frames_;
+  EnvironmentFittings fittings_;
   std::mutex failure_mutex_;
   // Guarded by failure_mutex_, of this exchange.
   uint32_t failures_ = 0;

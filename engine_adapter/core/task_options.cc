@@ -36,6 +36,11 @@ std::string Shortened(const json& value) {
 }  // namespace
 
 TaskOptions::TaskOptions() : given_(std::make_unique<json>(json::object())) {}
+TaskOptions::TaskOptions(const TaskOptions& other)
+    : given_(std::make_unique<nlohmann::json>(*other.given_)),
+      known_(other.known_),
+      error_(other.error_) {}
+
 TaskOptions::TaskOptions(TaskOptions&&) noexcept = default;
 TaskOptions& TaskOptions::operator=(TaskOptions&&) noexcept = default;
 TaskOptions::~TaskOptions() = default;

@@ -34,6 +34,8 @@ class TaskOptions {
   TaskOptions();
   // kInvalidArgument if it is no JSON object.
   static absl::StatusOr<TaskOptions> Parse(absl::string_view text);
+  TaskOptions(const TaskOptions& other);
+  TaskOptions& operator=(const TaskOptions&) = delete;
   TaskOptions(TaskOptions&&) noexcept;
   TaskOptions& operator=(TaskOptions&&) noexcept;
   ~TaskOptions();

@@ -68,6 +68,22 @@ absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
                                 "write it out"));
 }
 
+// What MuJoCo allocates, or why it did not.
+template <typename Pointer, typename Make>
+absl::StatusOr<Pointer> Made(absl::string_view function, const Make& make) {
+  std::string text = absl::StrCat(function, " failed");
+  try {
+    Pointer made(make());
+    if (made != nullptr) return made;
+  } catch (const MujocoError& error) {
+    text = error.what();
+  }
+  return MakeError(ErrorCode::kEngineFailed,
+                   absl::StrCat("expected room for one more environment, "
+                                "found: ",
+                                text, "; use fewer"));
+}
+
 }  // namespace
 
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
@@ -121,20 +137,13 @@ absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
                    absl::StripAsciiWhitespace(text.data()), " (", path, ")"));
 }
 
+absl::StatusOr<ModelPtr> CopyModel(const mjModel& model) {
+  return Made<ModelPtr>("mj_copyModel",
+                        [&] { return mj_copyModel(nullptr, &model); });
+}
+
 absl::StatusOr<DataPtr> MakeData(const mjModel& model) {
-  absl::string_view text = "mj_makeData failed";
-  std::string said;
-  try {
-    DataPtr data(mj_makeData(&model));
-    if (data != nullptr) return data;
-  } catch (const MujocoError& error) {
-    said = error.what();
-    text = said;
-  }
-  return MakeError(ErrorCode::kEngineFailed,
-                   absl::StrCat("expected room for one more environment, "
-                                "found: ",
-                                text, "; use fewer"));
+  return Made<DataPtr>("mj_makeData", [&] { return mj_makeData(&model); });
 }
 
 }  // namespace tandem

@@ -48,7 +48,8 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
 // own words if it is no model.
 absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file);
 
-// kEngineFailed if MuJoCo has no memory for it.
+// Both: kEngineFailed if MuJoCo has no memory for it.
+absl::StatusOr<ModelPtr> CopyModel(const mjModel& model);
 absl::StatusOr<DataPtr> MakeData(const mjModel& model);
 
 }  // namespace tandem

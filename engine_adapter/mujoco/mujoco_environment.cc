@@ -36,8 +36,10 @@ void CheckCount(size_t found, size_t expected, const char* what) {
 }  // namespace
 
 MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
-                                     DataPtr data, size_t reset_infos)
+                                     TaskMaker make_task, DataPtr data,
+                                     size_t reset_infos)
     : task_(std::move(task)),
+      make_task_(std::move(make_task)),
       data_(std::move(data)),
       reset_infos_(reset_infos),
       action_(static_cast<size_t>(task_->model().nu)) {}
@@ -63,6 +65,16 @@ StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
     PutRow(row);
     return outcome;
   });
+}
+
+absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
+  if (own_model_ != nullptr) return own_model_.get();
+  absl::StatusOr<ModelPtr> copy = CopyModel(task_->model());
+  if (!copy.ok()) return copy.status();
+  std::shared_ptr<mjModel> model = *std::move(copy);
+  task_ = make_task_(model);
+  own_model_ = std::move(model);
+  return own_model_.get();
 }
 
 void MujocoEnvironment::TakeActions(std::span<const float> actions) {

@@ -1,27 +1,35 @@
 // MujocoEnvironment: one environment of a Task.
 //
 // Data flow: actions (float32) -> mjData.ctrl -> Task -> obs, infos, reward,
-// end. Ownership: an EnvironmentEngine's; the Task and its mjModel are shared
-// by all environments, each of which has its own mjData.
+// end. Ownership: an EnvironmentEngine's; each environment has its own mjData.
+// The Task and its mjModel are shared by all environments, but for those whose
+// model was changed: they have their own.
 //
 //   InstallMujocoLog(LogLine);
 //   environments.push_back(std::make_unique<MujocoEnvironment>(
-//       task, MakeData(task->model()).value(), reset_infos));
+//       task, make_task, MakeData(task->model()).value(), reset_infos));
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_ENVIRONMENT_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_ENVIRONMENT_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/task.h"
 
 namespace tandem {
+
+// Makes the same task anew, on a changed copy of its model. Throws if that has
+// become impossible.
+using TaskMaker = std::function<std::shared_ptr<const Task>(
+    std::shared_ptr<const mjModel> model)>;
 
 // Values that cannot be, as MuJoCo handles them: an action row with a NaN, an
 // infinity or a magnitude above 1e10 counts as a row of zeros; a state that
@@ -32,18 +40,30 @@ namespace tandem {
 class MujocoEnvironment final : public Environment {
  public:
   // `reset_infos` is how many of the infos' columns, the first, reset writes.
-  MujocoEnvironment(std::shared_ptr<const Task> task, DataPtr data,
-                    size_t reset_infos);
+  MujocoEnvironment(std::shared_ptr<const Task> task, TaskMaker make_task,
+                    DataPtr data, size_t reset_infos);
 
   void Reset(EnvRandom& random, const EnvironmentRow& row) override;
   StepOutcome Step(std::span<const float> actions,
                    const EnvironmentRow& row) override;
+
+  const mjModel& model() const { return task_->model(); }
+  // Between two steps, for who moves things; mj_forward is theirs to call.
+  mjData* data() { return data_.get(); }
+  const mjData* data() const { return data_.get(); }
+
+  // This environment's own copy of the model, made by the first call, to be
+  // changed between two steps: all sizes have to stay. kEngineFailed with
+  // MuJoCo's words, and kOutOfSharedMemory.
+  absl::StatusOr<mjModel*> OwnModel();
 
  private:
   void TakeActions(std::span<const float> actions);
   void PutRow(const EnvironmentRow& row) const;
 
   std::shared_ptr<const Task> task_;
+  TaskMaker make_task_;
+  std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
   DataPtr data_;
   size_t reset_infos_;
   std::vector<float> action_;  // a copy that nobody scribbles over

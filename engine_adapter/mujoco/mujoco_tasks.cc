@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,10 +35,9 @@ namespace {
 constexpr size_t kLongestName = 63;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(const TaskType& type,
-                                                        ModelPtr model,
-                                                        const std::string& path,
-                                                        TaskOptions& options) {
+absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(
+    const TaskType& type, std::shared_ptr<const mjModel> model,
+    const std::string& path, TaskOptions options) {
   TaskSetup setup(std::move(model), path,
                   options.Count("frame_skip", type.frame_skip), &options);
   setup.NeedAtLeast(1, setup.model().nv, "velocities (nv)");
@@ -44,6 +46,17 @@ absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(const TaskType& type,
   if (absl::Status status = options.Finish(); !status.ok()) return status;
   if (!setup.status().ok()) return setup.status();
   return task;
+}
+
+TaskMaker MakerOf(const TaskType& type, std::string path, TaskOptions options) {
+  return [&type, path = std::move(path),
+          options = std::move(options)](std::shared_ptr<const mjModel> model) {
+    absl::StatusOr<std::shared_ptr<const Task>> task =
+        MakeTheTask(type, std::move(model), path, options);
+    if (!task.ok())
+      throw std::logic_error(std::string(task.status().message()));
+    return *std::move(task);
+  };
 }
 
 // Rounded to float32, as the space's bounds are in Gymnasium.
@@ -102,9 +115,15 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
-    const std::shared_ptr<const Task>& task, const TaskType& type,
-    std::string name, const TaskRequest& request) {
+absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
+                                                   ModelPtr model,
+                                                   const std::string& path,
+                                                   std::string name,
+                                                   const TaskRequest& request) {
+  absl::StatusOr<std::shared_ptr<const Task>> made =
+      MakeTheTask(type, std::move(model), path, request.options);
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<const Task>& task = *made;
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
   absl::StatusOr<EngineSchema> schema = TrySchema(*task, data->get());
@@ -127,21 +146,23 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
                      " are available; use fewer environments"));
   }
   const uint32_t reset_infos = ResetInfos(schema->description);
+  const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
   std::vector<const mjData*> datas;
   while (environments.size() < request.num_envs) {
     datas.push_back(data->get());
     environments.push_back(std::make_unique<MujocoEnvironment>(
-        task, *std::move(data), reset_infos));
+        task, make_task, *std::move(data), reset_infos));
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
   }
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,
-      std::make_unique<MujocoFrames>(task->shared_model(), std::move(datas),
-                                     type.camera));
+      EnvironmentFittings{
+          .frames = std::make_unique<MujocoFrames>(
+              task->shared_model(), std::move(datas), type.camera)});
 }
 
 }  // namespace
@@ -170,22 +191,17 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
   if (!file.ok()) return file.status();
   absl::StatusOr<ModelPtr> model = LoadModel(*file);
   if (!model.ok()) return model.status();
-  absl::StatusOr<std::shared_ptr<const Task>> made =
-      MakeTheTask(type, *std::move(model), file->path, request.options);
-  if (!made.ok()) return made.status();
-  return MakeEngine(*made, type, type.name, request);
+  return MakeEngine(type, *std::move(model), file->path, type.name, request);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request) {
   absl::StatusOr<ModelPtr> model = LoadModel({.path = mjcf_path});
   if (!model.ok()) return model.status();
-  absl::StatusOr<std::shared_ptr<const Task>> task =
-      MakeTheTask(kMjcfModel, *std::move(model), mjcf_path, request.options);
-  if (!task.ok()) return task.status();
   std::string name = std::filesystem::path(mjcf_path).stem();
   name.resize(std::min(name.size(), kLongestName));
-  return MakeEngine(*task, kMjcfModel, std::move(name), request);
+  return MakeEngine(kMjcfModel, *std::move(model), mjcf_path, std::move(name),
+                    request);
 }
 
 }  // namespace tandem

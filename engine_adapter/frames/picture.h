@@ -1,0 +1,34 @@
+// Picture: one picture for who asked for it, in a format of its choice.
+//
+// Data flow: rendered rows -> EncodePicture (picture_encoder.h) -> Picture ->
+// rpc::ImageFrameT.
+//
+//   absl::StatusOr<PictureFormat> format = PictureFormatNamed("png", depth);
+
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace tandem {
+
+enum class PictureFormat : uint8_t {
+  kRaw,     // colour: uint8[height, width, 3], the top row first
+  kPng,     // colour
+  kJpeg,    // colour
+  kGray16,  // depth: uint16[height, width], little-endian
+};
+
+struct Picture {
+  std::vector<uint8_t> data;
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t channels = 3;
+  PictureFormat format = PictureFormat::kRaw;
+  float depth_scale = 0;  // metres for each step of a kGray16; else 0
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
