@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
@@ -53,9 +54,9 @@ class CountingEngine final : public Engine {
               {.hz = static_cast<double>(request.target_fps), .next = [this] {
                  rpc::TelemetryFrameT frame;
                  frame.frame_number = steps_;
-                 rpc::PayloadUnion item;
-                 item.Set(std::move(frame));
-                 return std::optional<rpc::PayloadUnion>(std::move(item));
+                 std::vector<rpc::PayloadUnion> items(1);
+                 items[0].Set(std::move(frame));
+                 return items;
                }});
         });
   }
