@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_description.h"
+#include "engine_adapter/services/engine_ports.h"
 
 namespace tandem {
 
@@ -43,6 +44,8 @@ class EngineRig {
   }
 
   const EngineSchema& schema() const { return engine_->schema(); }
+  EnginePorts ports() { return engine_->ports(); }
+  double step_secs() const { return engine_->step_secs(); }
 
   // Environment i from first_seed + i; without one its stream goes on.
   absl::Status ResetAll(std::optional<uint64_t> first_seed = {}) {
