@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -54,6 +55,15 @@ class EngineRig {
       if (first_seed) request.seed = *first_seed + request.env;
     }
     return engine_->Reset(requests_, {.obs = obs, .infos = infos});
+  }
+  absl::Status Reset(std::span<const uint32_t> envs,
+                     std::optional<uint64_t> first_seed) {
+    std::vector<ResetRequest> requests;
+    for (const uint32_t env : envs) {
+      requests.push_back({.env = env, .seed = {}});
+      if (first_seed) requests.back().seed = *first_seed + env;
+    }
+    return engine_->Reset(requests, {.obs = obs, .infos = infos});
   }
   absl::Status Step() {
     return engine_->Step(all_, {.actions = actions,
