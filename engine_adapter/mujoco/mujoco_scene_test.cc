@@ -6,15 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
@@ -31,48 +35,7 @@ using Transform = rpc::TransformT;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// One of everything. The world has several geoms, and so has the arm: MuJoCo
-// looks for contacts in a tree of boxes then.
-std::string Zoo(const std::string& block_pos, const std::string& tip_pos) {
-  return absl::StrCat(R"(<mujoco model="zoo">
-    <compiler angle="radian"/>
-    <asset><mesh name="wedge" vertex="0 0 0 .3 0 0 0 .2 0 0 0 .4 .3 .2 .5"/>
-    </asset>
-    <worldbody>
-      <light name="lamp" pos="0 0 3" dir="0 .6 -.8"/>
-      <light name="spot" mode="targetbody" target="ball" pos="1 1 3"/>
-      <camera name="eye" pos="0 -3 1" xyaxes="1 0 0 0 0 1"/>
-      <camera name="follower" mode="trackcom" pos="0 -3 1"/>
-      <geom name="floor" type="plane" size="5 5 .1"/>
-      <geom name="block" type="box" size=".25 .25 .25" pos=")",
-                      block_pos, R"("/>
-      <geom name="post" type="cylinder" size=".1 .5" pos="-3 3 .5"/>
-      <geom name="stone" type="mesh" mesh="wedge" pos="3 3 1"/>
-      <body name="ball" pos="0 0 1.5"><freejoint/>
-        <geom size=".1"/></body>
-      <body name="hand" mocap="true" pos="2 0 .25">
-        <geom type="box" size=".1 .1 .1"/></body>
-      <body name="shelf" pos="-2 0 .5">
-        <geom name="board" type="box" size=".2 .2 .1"/></body>
-      <body name="arm" pos="0 2 1">
-        <inertial pos="0 0 .25" mass="1" diaginertia=".1 .1 .1"/>
-        <joint name="shoulder" axis="0 1 0" pos="0 0 .1" damping=".1"/>
-        <geom type="capsule" fromto="0 0 0 0 0 .5" size=".05"/>
-        <geom name="tip" size=".1" pos=")",
-                      tip_pos, R"("/>
-        <geom size=".05" pos="0 0 .6"/>
-        <body name="finger" pos="0 0 .5" euler=".1 .2 .3">
-          <joint name="reach" type="slide" axis="1 0 0" damping=".1"/>
-          <joint name="bend" type="ball" pos="0 .1 0" damping=".1"/>
-          <camera name="nail" pos=".1 0 0"/>
-          <light name="torch" pos=".1 0 0" dir="1 0 0"/>
-          <geom type="ellipsoid" size=".1 .05 .05" mass=".2"/>
-        </body>
-      </body>
-    </worldbody>
-    <actuator><motor name="motor" joint="shoulder"/></actuator>
-    </mujoco>)");
-}
+const char kZoo[] = "engine_adapter/mujoco/testdata/zoo.xml";
 
 std::string Write(const std::string& name, const std::string& text) {
   std::string path = absl::StrCat(testing::TempDir(), "/", name);
@@ -80,7 +43,14 @@ std::string Write(const std::string& name, const std::string& text) {
   return path;
 }
 
-std::string ZooPath() { return Write("zoo.xml", Zoo("2 2 .25", "0 0 -.2")); }
+// The zoo's file with some of its text replaced.
+std::string ZooWith(
+    std::initializer_list<std::pair<absl::string_view, absl::string_view>>
+        replacements) {
+  std::ostringstream text;
+  text << std::ifstream(kZoo).rdbuf();
+  return Write("zoo_with.xml", absl::StrReplaceAll(text.str(), replacements));
+}
 
 EngineRig Models(const std::string& path, uint32_t num_envs) {
   EngineRig rig(MakeModelEngine(path, {.num_envs = num_envs}).value());
@@ -244,11 +214,11 @@ class MujocoSceneTest : public testing::Test {
 };
 
 TEST_F(MujocoSceneTest, ListsWhatTheModelHas) {
-  EngineRig rig = Models(ZooPath(), 1);
+  EngineRig rig = Models(kZoo, 1);
   const ScenePort& scene = *rig.ports().scene;
   EXPECT_EQ(scene.scene_name(), "zoo");
-  EXPECT_EQ(scene.scene_path(), ZooPath());
-  const Bare bare(ZooPath());
+  EXPECT_EQ(scene.scene_path(), kZoo);
+  const Bare bare(kZoo);
   const mjModel& model = *bare.model;
   ASSERT_EQ(scene.entity_count(),
             model.nbody + model.ngeom + model.ncam + model.nlight);
@@ -282,8 +252,8 @@ TEST_F(MujocoSceneTest, ListsWhatTheModelHas) {
 }
 
 TEST_F(MujocoSceneTest, TransformsAreMujocosAfterTheSameSteps) {
-  EngineRig rig = Models(ZooPath(), 1);
-  Bare bare(ZooPath());
+  EngineRig rig = Models(kZoo, 1);
+  Bare bare(kZoo);
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(rig.Step().ok());
   bare.Step(50);
   const ScenePort& scene = *rig.ports().scene;
@@ -339,7 +309,7 @@ TEST_F(MujocoSceneTest, WhatWasMovedIsWhereItWasPutInEveryModelOfTheTasks) {
     EXPECT_GT(MoveEach(&rig), 3);
     EXPECT_TRUE(rig.Step().ok());
   }
-  EngineRig rig = Models(ZooPath(), 2);
+  EngineRig rig = Models(kZoo, 2);
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(rig.Step().ok());
   // All but the world and what MuJoCo moves along.
   EXPECT_EQ(MoveEach(&rig),
@@ -347,8 +317,8 @@ TEST_F(MujocoSceneTest, WhatWasMovedIsWhereItWasPutInEveryModelOfTheTasks) {
 }
 
 TEST_F(MujocoSceneTest, AFreeBodyMovesAsQposDoesAndReturnsWithTheReset) {
-  EngineRig rig = Models(ZooPath(), 2);
-  Bare bare(ZooPath());
+  EngineRig rig = Models(kZoo, 2);
+  Bare bare(kZoo);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(rig.Step().ok());
   bare.Step(20);
   ScenePort& scene = *rig.ports().scene;
@@ -376,8 +346,8 @@ TEST_F(MujocoSceneTest, AFreeBodyMovesAsQposDoesAndReturnsWithTheReset) {
 }
 
 TEST_F(MujocoSceneTest, AMocapBodyMovesAsMocapPosDoesAndReturnsWithTheReset) {
-  EngineRig rig = Models(ZooPath(), 2);
-  Bare bare(ZooPath());
+  EngineRig rig = Models(kZoo, 2);
+  Bare bare(kZoo);
   ScenePort& scene = *rig.ports().scene;
   const Transform wanted = Place(0, 0, 0.5F);
   ASSERT_TRUE(scene.SetTransform(1, *scene.IdOf("hand"), wanted).ok());
@@ -395,8 +365,8 @@ TEST_F(MujocoSceneTest, AMocapBodyMovesAsMocapPosDoesAndReturnsWithTheReset) {
 
 // Of a body's place in its parent: also while joints have moved it away.
 TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
-  EngineRig rig = Models(ZooPath(), 2);
-  Bare bare(ZooPath());
+  EngineRig rig = Models(kZoo, 2);
+  Bare bare(kZoo);
   for (int i = 0; i < 40; ++i) {
     rig.actions[1] = 1;
     ASSERT_TRUE(rig.Step().ok());
@@ -437,7 +407,7 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
 
 // Among them what MuJoCo works out once for a model: which geoms can touch.
 TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
-  EngineRig rig = Models(ZooPath(), 2);
+  EngineRig rig = Models(kZoo, 2);
   ScenePort& scene = *rig.ports().scene;
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("block"), Place(0.125F, 0, 0.5F)).ok());
@@ -447,7 +417,8 @@ TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
   // Its frame was its body's, which MuJoCo makes use of.
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("board"), Place(-2, 0, 2)).ok());
-  Bare bare(Write("zoo_moved.xml", Zoo(".125 0 .5", ".5 0 -.25")));
+  Bare bare(ZooWith({{"pos=\"2 2 .25\"", "pos=\".125 0 .5\""},
+                     {"pos=\"0 0 -.2\"", "pos=\".5 0 -.25\""}}));
   for (int i = 0; i < 400; ++i) {
     rig.actions[1] = 1;
     ASSERT_TRUE(rig.Step().ok());
@@ -467,7 +438,7 @@ TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
 }
 
 TEST_F(MujocoSceneTest, WhatIsNoPlaceOrCannotBeIsRefusedAndChangesNothing) {
-  EngineRig rig = Models(ZooPath(), 1);
+  EngineRig rig = Models(kZoo, 1);
   ScenePort& scene = *rig.ports().scene;
   const std::vector<float> before = Numbers(scene, 0);
   const auto expect = [&](const char* name, Transform transform, ErrorCode code,

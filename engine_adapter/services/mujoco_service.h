@@ -58,6 +58,8 @@ class MujocoService {
 
   // Answers the SendControls that waited for a step and have had one.
   void AnswerWaiting();
+  // Some wait: AnswerWaiting is wanted after the next step.
+  bool HasWaiting() const { return !waiting_.empty(); }
 
  private:
   struct Waiting {

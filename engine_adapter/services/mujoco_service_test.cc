@@ -254,6 +254,7 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
   EXPECT_FALSE(Send(request).has_value());
   service_->AnswerWaiting();
   EXPECT_FALSE(late_[0]->has_value());
+  EXPECT_TRUE(service_->HasWaiting());
   stepped_->Exchange();
   // One that comes before the others are answered waits for the step after.
   EXPECT_FALSE(Send(request).has_value());
@@ -266,6 +267,7 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
   stepped_->Idle();
   service_->AnswerWaiting();
   EXPECT_TRUE(late_[1]->has_value());
+  EXPECT_FALSE(service_->HasWaiting());
   service_->AnswerWaiting();
 }
 
