@@ -42,7 +42,8 @@ MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
       make_task_(std::move(make_task)),
       data_(std::move(data)),
       reset_infos_(reset_infos),
-      action_(static_cast<size_t>(task_->model().nu)) {}
+      action_(static_cast<size_t>(task_->model().nu)),
+      set_controls_(action_.size()) {}
 
 void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
   const mjModel& model = task_->model();
@@ -79,6 +80,7 @@ absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
 
 void MujocoEnvironment::TakeActions(std::span<const float> actions) {
   std::ranges::copy(actions, action_.begin());
+  if (any_set_) TakeSetControls();
   const auto bad = std::ranges::find_if(action_, [](float value) {
     return !(std::abs(static_cast<mjtNum>(value)) <= mjMAXVAL);
   });
@@ -88,6 +90,24 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
     std::ranges::fill(action_, 0.0F);
   }
   std::ranges::copy(action_, data_->ctrl);
+}
+
+void MujocoEnvironment::SetControl(size_t actuator, float value) {
+  set_controls_[actuator] = value;
+  any_set_ = true;
+}
+
+float MujocoEnvironment::Control(size_t actuator) const {
+  return set_controls_[actuator].value_or(
+      static_cast<float>(data_->ctrl[actuator]));
+}
+
+void MujocoEnvironment::TakeSetControls() {
+  for (size_t i = 0; i < action_.size(); ++i) {
+    action_[i] = set_controls_[i].value_or(action_[i]);
+    set_controls_[i].reset();
+  }
+  any_set_ = false;
 }
 
 void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,8 +58,15 @@ class MujocoEnvironment final : public Environment {
   // MuJoCo's words, and kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
 
+  // This actuator's control in the next step, in place of its action's; resets
+  // before it change nothing about that.
+  void SetControl(size_t actuator, float value);
+  // Of the last step, 0 after a reset; or what was set since.
+  float Control(size_t actuator) const;
+
  private:
   void TakeActions(std::span<const float> actions);
+  void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
 
   std::shared_ptr<const Task> task_;
@@ -67,6 +75,8 @@ class MujocoEnvironment final : public Environment {
   DataPtr data_;
   size_t reset_infos_;
   std::vector<float> action_;  // a copy that nobody scribbles over
+  std::vector<std::optional<float>> set_controls_;  // by actuator
+  bool any_set_ = false;                            // of them
 };
 
 }  // namespace tandem

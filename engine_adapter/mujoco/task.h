@@ -44,6 +44,8 @@ class Task {
 
   const mjModel& model() const { return *model_; }
   const std::shared_ptr<const mjModel>& shared_model() const { return model_; }
+  // Of simulated time, for one action.
+  double step_secs() const { return step_secs_; }
 
   // Starts an episode in `data`, which mj_resetData has just reset. mj_forward
   // follows.
