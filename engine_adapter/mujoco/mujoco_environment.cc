@@ -45,10 +45,14 @@ MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
       action_(static_cast<size_t>(task_->model().nu)) {}
 
 void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
+  DrawModel();
   const mjModel& model = task_->model();
   mj_resetData(&model, data_.get());
   ResettingOnError(model, data_.get(), [&] {
     task_->Reset(data_.get(), random);
+    if (randomization_ != nullptr) {
+      randomization_->ShakeState(model, data_.get());
+    }
     mj_forward(&model, data_.get());
     PutRow(row);
   });
@@ -56,12 +60,17 @@ void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
 
 StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
                                     const EnvironmentRow& row) {
-  return ResettingOnError(task_->model(), data_.get(), [&] {
+  const mjModel& model = task_->model();
+  return ResettingOnError(model, data_.get(), [&] {
     TakeActions(actions);
+    if (randomization_ != nullptr) {
+      randomization_->BeforeStep(model, data_.get());
+    }
     InfoWriter step_infos(row.infos.subspan(reset_infos_));
     const StepOutcome outcome = task_->Step(action_, data_.get(), step_infos);
     CheckCount(step_infos.count(), row.infos.size() - reset_infos_,
                "infos of a step");
+    if (randomization_ != nullptr) randomization_->AfterStep(model, *data_);
     PutRow(row);
     return outcome;
   });
@@ -75,6 +84,21 @@ absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
   task_ = make_task_(model);
   own_model_ = std::move(model);
   return own_model_.get();
+}
+
+void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
+  next_randomization_ = std::move(next);
+}
+
+// Before mj_resetData: the draws use the state as scratch.
+void MujocoEnvironment::DrawModel() {
+  if (next_randomization_ != nullptr) {
+    randomization_ = std::move(next_randomization_);
+  }
+  if (randomization_ == nullptr) return;
+  ResettingOnError(*own_model_, data_.get(), [&] {
+    randomization_->DrawModel(own_model_.get(), data_.get());
+  });
 }
 
 void MujocoEnvironment::TakeActions(std::span<const float> actions) {
@@ -96,6 +120,10 @@ void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
   CheckCount(infos.count(), reset_infos_, "infos of a reset");
   ObsWriter obs(row.obs);
   task_->Observe(*data_, obs);
+  if (task_->FollowsVelocityCommand()) {
+    obs.Put(randomization_ != nullptr ? randomization_->velocity_command()
+                                      : kNoVelocityCommand);
+  }
   CheckCount(obs.count(), row.obs.size(), "observations");
 }
 

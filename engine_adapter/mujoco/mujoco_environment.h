@@ -22,6 +22,7 @@
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/randomization/randomization.h"
 #include "engine_adapter/mujoco/task.h"
 
 namespace tandem {
@@ -57,7 +58,15 @@ class MujocoEnvironment final : public Environment {
   // MuJoCo's words, and kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
 
+  // From the next reset on, in place of the one before. OwnModel comes first.
+  void SetRandomization(std::unique_ptr<Randomization> next);
+  // It has been called.
+  bool is_randomized() const {
+    return randomization_ != nullptr || next_randomization_ != nullptr;
+  }
+
  private:
+  void DrawModel();
   void TakeActions(std::span<const float> actions);
   void PutRow(const EnvironmentRow& row) const;
 
@@ -66,6 +75,8 @@ class MujocoEnvironment final : public Environment {
   std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
   DataPtr data_;
   size_t reset_infos_;
+  std::unique_ptr<Randomization> randomization_;       // of this episode
+  std::unique_ptr<Randomization> next_randomization_;  // from the next one on
   std::vector<float> action_;  // a copy that nobody scribbles over
 };
 

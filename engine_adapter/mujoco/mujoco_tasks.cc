@@ -21,6 +21,7 @@
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
@@ -97,6 +98,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     task.Step(action, data, step_infos);
     ObsWriter obs({});
     task.Observe(*data, obs);
+    if (task.FollowsVelocityCommand()) obs.Put(kNoVelocityCommand);
     schema.obs_size = static_cast<uint32_t>(obs.count());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
@@ -149,11 +151,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
+  std::vector<MujocoEnvironment*> mujoco_environments;
   std::vector<const mjData*> datas;
   while (environments.size() < request.num_envs) {
     datas.push_back(data->get());
-    environments.push_back(std::make_unique<MujocoEnvironment>(
-        task, make_task, *std::move(data), reset_infos));
+    auto environment = std::make_unique<MujocoEnvironment>(
+        task, make_task, *std::move(data), reset_infos);
+    mujoco_environments.push_back(environment.get());
+    environments.push_back(std::move(environment));
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
@@ -161,6 +166,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,
       EnvironmentFittings{
+          .randomization = std::make_unique<MujocoRandomization>(
+              task, std::move(mujoco_environments)),
           .frames = std::make_unique<MujocoFrames>(
               task->shared_model(), std::move(datas), type.camera)});
 }
