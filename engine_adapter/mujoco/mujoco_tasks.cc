@@ -23,6 +23,7 @@
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_scene.h"
 #include "engine_adapter/mujoco/mujoco_state_port.h"
+#include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
@@ -99,6 +100,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     task.Step(action, data, step_infos);
     ObsWriter obs({});
     task.Observe(*data, obs);
+    if (task.FollowsVelocityCommand()) obs.Put(kNoVelocityCommand);
     schema.obs_size = static_cast<uint32_t>(obs.count());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
@@ -167,6 +169,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
       *std::move(schema), std::move(environments), request.threads,
       EnvironmentFittings{
           .step_secs = task->step_secs(),
+          .randomization = std::make_unique<MujocoRandomization>(task, served),
           .mujoco = std::make_unique<MujocoStatePort>(served),
           .scene = std::make_unique<MujocoScene>(served, path),
           .frames = std::make_unique<MujocoFrames>(

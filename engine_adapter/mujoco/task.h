@@ -18,6 +18,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@
 #include "engine_adapter/mujoco/task_setup.h"
 
 namespace tandem {
+
+// Stand still: what is commanded unless somebody commands something.
+inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
 
 // Calls may throw MujocoError. None may allocate but the constructor.
 class Task {
@@ -53,6 +57,10 @@ class Task {
 
   // The same number of values each time.
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
+
+  // Whether the environment's velocity command follows what is observed: see
+  // randomization/velocity_command.h.
+  virtual bool FollowsVelocityCommand() const { return false; }
 
   // The infos that Gymnasium's reset() gives; they are a step's first ones,
   // too.
