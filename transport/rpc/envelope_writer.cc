@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schema/messages/hazel_rpc_generated.h"
-
 namespace tandem {
 namespace {
 
@@ -21,6 +19,13 @@ EnvelopeWriter::EnvelopeWriter(RingWriter ring)
 size_t EnvelopeWriter::PieceBytes() const {
   return std::min(kLargestPiece,
                   size_t{ring_.max_message_bytes()} - kPieceOverhead);
+}
+
+ErrorCode EnvelopeWriter::Post(const rpc::EnvelopeT& envelope) {
+  packed_.Clear();
+  rpc::FinishEnvelopeBuffer(packed_, rpc::CreateEnvelope(packed_, &envelope));
+  return Post(std::span(packed_.GetBufferPointer(), packed_.GetSize()),
+              envelope.correlation_id);
 }
 
 ErrorCode EnvelopeWriter::Post(std::span<const uint8_t> envelope,

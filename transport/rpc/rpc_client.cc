@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "flatbuffers/flatbuffers.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 
@@ -155,11 +155,7 @@ absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
 absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   if (lost_ != ErrorCode::kOk) return Ended(lost_);
   call->correlation_id = ++last_id_;
-  builder_.Clear();
-  rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, call));
-  const ErrorCode code =
-      writer_.Post(std::span(builder_.GetBufferPointer(), builder_.GetSize()),
-                   call->correlation_id);
+  const ErrorCode code = writer_.Post(*call);
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
   return absl::OkStatus();
 }

@@ -32,7 +32,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
@@ -123,7 +122,6 @@ class RpcClient {
   Waiter waiter_;
   bool reading_ = false;
   EnvelopeWriter writer_;
-  flatbuffers::FlatBufferBuilder builder_;
   uint64_t last_id_ = 0;
   std::map<uint64_t, std::optional<RpcMessage>> calls_;  // that wait
   std::map<uint64_t, Stream> streams_;
