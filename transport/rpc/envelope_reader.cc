@@ -9,16 +9,14 @@
 namespace tandem {
 namespace {
 
-std::vector<uint64_t> Words(size_t bytes) {
-  return std::vector<uint64_t>(bytes / sizeof(uint64_t) + 1);
-}
+constexpr size_t WordsFor(size_t bytes) { return bytes / sizeof(uint64_t) + 1; }
 
 }  // namespace
 
 EnvelopeReader::EnvelopeReader(RingReader ring, const Limits& limits)
     : ring_(std::move(ring)),
       limits_(limits),
-      entry_(Words(ring_.max_message_bytes())) {}
+      entry_(WordsFor(ring_.max_message_bytes())) {}
 
 EnvelopeReader::Got EnvelopeReader::Next() {
   envelope_ = nullptr;
@@ -45,7 +43,7 @@ EnvelopeReader::Got EnvelopeReader::Next() {
     ++dropped_;
   }
   envelope_ = found;
-  envelope_words_ = std::span(entry_).first(bytes / sizeof(uint64_t) + 1);
+  envelope_words_ = std::span(entry_).first(WordsFor(bytes));
   return Got::kEnvelope;
 }
 
@@ -75,7 +73,6 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
                        limits_.max_envelope_bytes, " bytes in pieces, found ",
                        fragment->total_bytes(), " in ", fragment->count()));
     }
-    whole_ = Words(fragment->total_bytes());
     whole_bytes_ = fragment->total_bytes();
     whole_id_ = id;
     pieces_ = fragment->count();
@@ -92,6 +89,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     ForgetPieces();
     return Drop(id, absl::StrCat("expected ", expected, ", found ", found));
   }
+  whole_.resize(WordsFor(filled_bytes_ + bytes));
   std::memcpy(reinterpret_cast<uint8_t*>(whole_.data()) + filled_bytes_,
               fragment->data()->data(), bytes);
   filled_bytes_ += bytes;

@@ -29,7 +29,8 @@
 namespace tandem {
 
 // Not thread-safe. Takes memory for one ring entry and, while pieces come, for
-// what they announce, max_envelope_bytes at most.
+// those that came (no more because they announce more): a small multiple of
+// max_envelope_bytes at most.
 class EnvelopeReader {
  public:
   struct Limits {

@@ -1,5 +1,6 @@
 // EnvelopeWriter and EnvelopeReader at the two ends of a ring.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstring>
 #include <numeric>
@@ -166,6 +167,18 @@ TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
     ASSERT_EQ(reader_.Next(), Got::kEnvelope);
     ExpectPicture(9, 30);
   }
+}
+
+TEST_F(EnvelopeTest, APieceTakesNoMemoryForWhatItOnlyAnnounces) {
+  EnvelopeReader reader(region_.Reader(), {});
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const size_t before = in_use();
+  WriteRaw(Piece(5, 0, 1000, size_t{64} * 1024 * 1024, 1000));
+  ASSERT_EQ(reader.Next(), Got::kPiece);
+  EXPECT_LT(in_use(), before + 64 * 1024);
 }
 
 TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
