@@ -38,7 +38,8 @@ class EnvelopeWriter {
   explicit EnvelopeWriter(RingWriter ring);
 
   // Packs an envelope to the end of the queue, and writes what there is room
-  // for. What Pump says.
+  // for. What Pump says; kMessageTooLarge: the ring is too small for pieces of
+  // it, and it was not queued.
   ErrorCode Post(const rpc::EnvelopeT& envelope);
 
   // The same of one that was packed elsewhere: copies it.
@@ -59,7 +60,7 @@ class EnvelopeWriter {
     uint32_t pieces_sent = 0;
   };
 
-  // Bytes of a piece, and of what the ring takes beside them.
+  // Of a piece's data; 0: the ring is too small for pieces.
   size_t PieceBytes() const;
   ErrorCode WriteNext(Queued* next);
 
