@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "flatbuffers/flatbuffers.h"
+#include "transport/rpc/unpacked_size.h"
 
 namespace tandem {
 namespace {
@@ -42,8 +43,19 @@ EnvelopeReader::Got EnvelopeReader::Next() {
     ForgetPieces();
     ++dropped_;
   }
-  envelope_ = found;
-  envelope_words_ = std::span(entry_).first(WordsFor(bytes));
+  return HandOut(*found, std::span(entry_).first(WordsFor(bytes)));
+}
+
+EnvelopeReader::Got EnvelopeReader::HandOut(const rpc::Envelope& found,
+                                            std::span<const uint64_t> words) {
+  if (!UnpacksWithin(found, limits_.max_unpacked_bytes)) {
+    return Drop(found.correlation_id(),
+                absl::StrCat("expected an envelope of at most ",
+                             limits_.max_unpacked_bytes,
+                             " bytes once unpacked, found more"));
+  }
+  envelope_ = &found;
+  envelope_words_ = words;
   return Got::kEnvelope;
 }
 
@@ -105,9 +117,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     return Drop(id, absl::StrCat("expected an Envelope in ", fragment->count(),
                                  " pieces, found bytes that are none"));
   }
-  envelope_ = found;
-  envelope_words_ = whole_;
-  return Got::kEnvelope;
+  return HandOut(*found, whole_);
 }
 
 EnvelopeReader::Got EnvelopeReader::Drop(uint64_t correlation_id,

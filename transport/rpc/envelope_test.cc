@@ -205,6 +205,28 @@ TEST_F(EnvelopeTest, APieceHoldsNoFurtherPieces) {
   EXPECT_EQ(reader_.Next(), Got::kDropped);
 }
 
+TEST_F(EnvelopeTest, DropsWhatIsFarLargerOnceUnpacked) {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<flatbuffers::Offset<flatbuffers::String>> names(
+      100'000, builder.CreateString(std::string(100'000, 'n')));
+  const auto all = builder.CreateVector(names);
+  rpc::GetMujocoInfoResponseBuilder response(builder);
+  response.add_joint_names(all);
+  const auto payload = response.Finish();
+  rpc::EnvelopeBuilder envelope(builder);
+  envelope.add_correlation_id(8);
+  envelope.add_payload_type(rpc::Payload::GetMujocoInfoResponse);
+  envelope.add_payload(payload.Union());
+  rpc::FinishEnvelopeBuffer(builder, envelope.Finish());
+  (void)writer_.Post(std::span(builder.GetBufferPointer(), builder.GetSize()),
+                     8);
+  ASSERT_EQ(Await(), Got::kDropped);
+  EXPECT_EQ(reader_.problem_correlation_id(), 8u);
+  (void)writer_.Post(Picture(9, 30), 9);
+  ASSERT_EQ(Await(), Got::kEnvelope);
+  ExpectPicture(9, 30);
+}
+
 TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {
   region_.SetPositions(3, 0);
   EXPECT_EQ(reader_.Next(), Got::kBrokenPeer);
