@@ -59,7 +59,7 @@ LrbcHeader SampleHeader() {
   header.version = kLrbcVersion;
   header.server_pid.store(40'001, kRelaxed);
   header.client_pid.store(40'002, kRelaxed);
-  header.mode = RegionMode::kInference;
+  header.mode.store(static_cast<uint8_t>(RegionMode::kInference), kRelaxed);
   header.num_envs = 33;
   header.obs_size = 17;
   header.act_size = 6;
@@ -131,6 +131,14 @@ LrbcHeader SampleHeader() {
                             kRelaxed);
   SetStepTimes(header.engine_step_times, 123'456'789, 2001);
   SetStepTimes(header.client_round_trips, 223'456'789, 3001);
+  return header;
+}
+
+LrbcHeader SampleImagesHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureImages;
+  header.image_step.store(header.frame_seq.load(kRelaxed), kRelaxed);
+  header.layout_crc32 = LayoutCrc(header);
   return header;
 }
 
