@@ -13,8 +13,8 @@
 namespace tandem {
 namespace {
 
-// The thread that reads for all looks up as often: others may have come whose
-// deadline is nearer, or who have more to write.
+// A waiting thread looks up as often: others may have come whose deadline is
+// nearer, or who have more to write; a signal may have.
 constexpr int64_t kReadNs = 20'000'000;
 
 // The engine's own words.
@@ -164,14 +164,43 @@ absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   return absl::OkStatus();
 }
 
+void RpcClient::End() {
+  if (ForkCount() != born_in_) return;
+  Lock lock(mutex_);
+  if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClosed;
+  arrived_.notify_all();
+  arrived_.wait(lock, [&] { return waiting_ == 0; });
+}
+
 // Waits until `ready()`, which is asked under the lock.
 template <typename Ready>
 absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+  ++waiting_;
+  absl::Status status = WaitFor(lock, ready, deadline);
+  if (--waiting_ == 0) arrived_.notify_all();  // End may wait for it
+  return status;
+}
+
+template <typename Ready>
+absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
+  int64_t look_up_ns = MonotonicNanos() + kReadNs;
   for (;;) {
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
     const int64_t now = MonotonicNanos();
-    if (deadline.PassedAt(now)) return Ended(ErrorCode::kStepTimeout);
+    if (deadline.PassedAt(now)) {
+      if (!reading_) TakeAll(reader_.Next());
+      return ready() ? absl::OkStatus() : Ended(ErrorCode::kStepTimeout);
+    }
+    // Traffic for others must not keep a signal from being seen.
+    if (now >= look_up_ns && options_.interrupted != nullptr) {
+      look_up_ns = now + kReadNs;
+      lock.unlock();
+      const bool interrupted = options_.interrupted();
+      lock.lock();
+      if (interrupted && !ready()) return Ended(ErrorCode::kInterrupted);
+      continue;
+    }
     if (writer_.Pump() == ErrorCode::kBrokenPeer) {
       lost_ = ErrorCode::kBrokenPeer;
       continue;
@@ -192,15 +221,20 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
         },
         Deadline::At(now + slice), watch);
     lock.lock();
-    // The first, and what stands behind it.
-    for (; got != EnvelopeReader::Got::kNothing && lost_ == ErrorCode::kOk;
-         got = reader_.Next()) {
-      Take(got);
-    }
+    TakeAll(got);
     reading_ = false;
     arrived_.notify_all();
-    if (code == ErrorCode::kPeerGone) lost_ = code;
+    if (code == ErrorCode::kPeerGone && lost_ == ErrorCode::kOk) lost_ = code;
     if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
+  }
+}
+
+// What the reader got, and what stands behind it.
+void RpcClient::TakeAll(EnvelopeReader::Got first) {
+  for (EnvelopeReader::Got got = first;
+       got != EnvelopeReader::Got::kNothing && lost_ == ErrorCode::kOk;
+       got = reader_.Next()) {
+    Take(got);
   }
 }
 
@@ -242,6 +276,11 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
+    case ErrorCode::kClosed:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': the session that this call or stream belonged "
+                             "to was ended by a close or reconnect"));
     default:
       return MakeError(code, absl::StrCat("region '", side_->name(),
                                           "': ", MeaningOf(code)));
