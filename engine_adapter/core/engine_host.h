@@ -26,10 +26,13 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/exchange_runner.h"
+#include "engine_adapter/core/simulation.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/services/rpc_host.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
@@ -46,6 +49,10 @@ class EngineHost {
     // chooses.
     std::optional<uint64_t> seed = {};
     EngineSide::Options side = {};
+    RpcConfig rpc = {};
+    uint32_t command_ring_bytes = kDefaultRingBytes;  // a power of two
+    // With which each client starts.
+    rpc::SimulationMode mode = rpc::SimulationMode::FAST;
     // Draws environments while somebody looks, on a thread of its own.
     std::optional<FrameOptions> frames = {};
     // Told what happens, a line at a time: clients that come, leave, break.
@@ -56,7 +63,7 @@ class EngineHost {
   // Resets every environment into a region of the name, then opens it to
   // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
   // and the engine's own; kInvalidArgument for frames that cannot be, or of an
-  // engine that draws none.
+  // engine that draws none; kUnsupported for a mode that it cannot have.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
   // Stops, then removes the region.
@@ -90,20 +97,22 @@ class EngineHost {
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   void Serve(EngineEvent event);
   void Exchange();
+  void Advance();
   Deadline NextDue() const;
   void BeginCommands();
   void ServeCommands();
-  void CountForFrames();
+  void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
+  void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;
   bool fresh_ = true;  // nothing was stepped since the last reset of all
-  // Of the last exchange; logged once for any number of equal ones in a row.
-  absl::Status last_failure_;
-  RpcDispatcher commands_;
+  absl::Status last_failure_;  // of the last step
+  Simulation simulation_;
+  RpcHost commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.

@@ -15,12 +15,6 @@ constexpr size_t kStreamBacklogBytes = 1;
 // How often room is looked for while answers wait.
 constexpr int64_t kRoomNs = 1'000'000;
 
-std::string Name(rpc::MethodId method) {
-  const char* const name = rpc::EnumNameMethodId(method);
-  return *name != '\0' ? name
-                       : absl::StrCat("method ", static_cast<int>(method));
-}
-
 std::string Name(rpc::Payload payload) {
   const char* const name = rpc::EnumNamePayload(payload);
   return *name != '\0' ? name
@@ -29,7 +23,14 @@ std::string Name(rpc::Payload payload) {
 
 }  // namespace
 
+std::string RpcDispatcher::NameOf(rpc::MethodId method) {
+  const char* const name = rpc::EnumNameMethodId(method);
+  return *name != '\0' ? name
+                       : absl::StrCat("method ", static_cast<int>(method));
+}
+
 void RpcDispatcher::SwitchOff(rpc::MethodId method, std::string why) {
+  switched_off_.insert(method);
   handlers_[method] = [this, why = std::move(why)](const rpc::Envelope& call) {
     SendError(call.method(), call.correlation_id(),
               MakeError(ErrorCode::kUnsupported, why));
@@ -43,7 +44,9 @@ void RpcDispatcher::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
 }
 
 void RpcDispatcher::End() {
+  ++session_;
   streams_.clear();
+  late_.clear();
   reader_.reset();
   writer_.reset();
   broken_ = false;
@@ -98,6 +101,7 @@ std::optional<int64_t> RpcDispatcher::DueNs(int64_t now_ns) const {
   if (!writer_ || broken_) return due;
   if (writer_->queued_bytes() > 0) due = now_ns + kRoomNs;
   for (const auto& [id, stream] : streams_) {
+    if (stream.awaits_news) continue;
     due = std::min(due.value_or(stream.due_ns), stream.due_ns);
   }
   return due;
@@ -107,7 +111,7 @@ absl::Status RpcDispatcher::WrongPayload(const rpc::Envelope& call,
                                          rpc::Payload expected) {
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat(Name(call.method()), ": expected ", Name(expected),
+      absl::StrCat(NameOf(call.method()), ": expected ", Name(expected),
                    ", found ", Name(call.payload_type())));
 }
 
@@ -121,19 +125,19 @@ void RpcDispatcher::Answer(const rpc::Envelope& call) {
     Cancel(call);
     return;
   }
-  if (streams_.contains(id)) {
+  if (streams_.contains(id) || late_.contains(id)) {
     SendError(call.method(), id,
               MakeError(ErrorCode::kInvalidArgument,
                         absl::StrCat("correlation_id: expected one that is "
                                      "not in use, found ",
-                                     id, ", a stream's; it goes on")));
+                                     id, ", which is; that goes on")));
     return;
   }
   const auto handler = handlers_.find(call.method());
   if (handler == handlers_.end()) {
     SendError(call.method(), id,
               MakeError(ErrorCode::kUnsupported,
-                        absl::StrCat(Name(call.method()),
+                        absl::StrCat(NameOf(call.method()),
                                      ": this engine does not serve it; "
                                      "GetServices says what it does")));
     return;
@@ -141,7 +145,7 @@ void RpcDispatcher::Answer(const rpc::Envelope& call) {
   handler->second(call);
 }
 
-void RpcDispatcher::Send(rpc::EnvelopeT envelope) {
+void RpcDispatcher::Send(const rpc::EnvelopeT& envelope) {
   builder_.Clear();
   rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, &envelope));
   const ErrorCode code =
@@ -157,30 +161,43 @@ void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
   answer.correlation_id = correlation_id;
   answer.error_code = static_cast<uint16_t>(CodeOf(status));
   answer.error_message = std::string(status.message());
-  Send(std::move(answer));
+  Send(answer);
+}
+
+bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
+  if (late_.size() < limits_.late_calls) return true;
+  SendError(call.method(), call.correlation_id(),
+            MakeError(ErrorCode::kInvalidArgument,
+                      absl::StrCat(NameOf(call.method()), ": expected at most ",
+                                   limits_.late_calls,
+                                   " calls at work, found as many; await "
+                                   "their answers first")));
+  return false;
 }
 
 void RpcDispatcher::Open(const rpc::Envelope& call,
                          absl::StatusOr<RpcStream> stream) {
   if (stream.ok() && streams_.size() >= limits_.streams) {
     stream = MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat(Name(call.method()), ": expected at most ",
-                                    limits_.streams,
+                       absl::StrCat(NameOf(call.method()),
+                                    ": expected at most ", limits_.streams,
                                     " open streams, found as many; cancel "
                                     "one first"));
   }
   if (stream.ok() && !(stream->hz >= 0 && std::isfinite(stream->hz))) {
     stream = MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat(Name(call.method()),
+        absl::StrCat(NameOf(call.method()),
                      ": expected a rate of 0 or more, found ", stream->hz));
   }
   if (!stream.ok()) {
     SendError(call.method(), call.correlation_id(), stream.status());
     return;
   }
-  const double hz = stream->hz > 0 ? std::min(stream->hz, limits_.stream_hz)
-                                   : limits_.stream_hz;
+  const auto limit = stream_hz_.find(call.method());
+  const double most =
+      limit != stream_hz_.end() ? limit->second : limits_.stream_hz;
+  const double hz = stream->hz > 0 ? std::min(stream->hz, most) : most;
   streams_.emplace(call.correlation_id(),
                    Stream{.method = call.method(),
                           .source = *std::move(stream),
@@ -205,44 +222,50 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
     last.dropped = stream->second.dropped;
     last.end_of_stream = true;
     streams_.erase(stream);
-    Send(std::move(last));
+    Send(last);
   }
   rpc::EnvelopeT answer;
   answer.method = call.method();
   answer.correlation_id = call.correlation_id();
   answer.payload.Set(std::move(response));
-  Send(std::move(answer));
+  Send(answer);
 }
 
 // False: the stream is over.
 bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
                          int64_t now_ns) {
   if (now_ns < stream->due_ns) return true;
-  // Late items are not made up for.
+  const bool has_room = writer_->queued_bytes() < kStreamBacklogBytes;
+  absl::StatusOr<std::vector<rpc::PayloadUnion>> items;
+  if (has_room) {
+    items = stream->source.next();
+    stream->awaits_news = items.ok() && items->empty();
+    if (stream->awaits_news) return true;
+  }
+  // Late moments are not made up for.
   stream->due_ns += stream->period_ns;
   if (stream->due_ns <= now_ns) stream->due_ns = now_ns + stream->period_ns;
-  if (writer_->queued_bytes() >= kStreamBacklogBytes) {
-    ++stream->items;  // which there is no room for, and which is not even made
+  if (!has_room) {
+    ++stream->items;  // which is not even made
     ++stream->dropped;
     return true;
   }
-  absl::StatusOr<std::optional<rpc::PayloadUnion>> item = stream->source.next();
-  if (item.ok() && !item->has_value()) return true;
   rpc::EnvelopeT envelope;
   envelope.method = stream->method;
   envelope.correlation_id = correlation_id;
-  if (!item.ok()) {
-    envelope.error_code = static_cast<uint16_t>(CodeOf(item.status()));
-    envelope.error_message = std::string(item.status().message());
-    envelope.dropped = stream->dropped;
+  envelope.dropped = stream->dropped;
+  if (!items.ok()) {
+    envelope.error_code = static_cast<uint16_t>(CodeOf(items.status()));
+    envelope.error_message = std::string(items.status().message());
     envelope.end_of_stream = true;
-    Send(std::move(envelope));
+    Send(envelope);
     return false;
   }
-  envelope.payload = **std::move(item);
-  envelope.stream_number = ++stream->items;
-  envelope.dropped = stream->dropped;
-  Send(std::move(envelope));
+  for (rpc::PayloadUnion& item : *items) {
+    envelope.payload = std::move(item);
+    envelope.stream_number = ++stream->items;
+    Send(envelope);
+  }
   return true;
 }
 

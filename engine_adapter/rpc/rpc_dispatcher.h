@@ -25,6 +25,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,21 +41,29 @@ namespace tandem {
 
 // What a stream is made of.
 struct RpcStream {
-  // Items a second that the client asked for; 0: as many as may be.
+  // Moments a second that the client asked for; 0: as many as may be.
   double hz = 0;
-  // The next item, when it is due; nothing: there is no news. An error ends the
-  // stream and is its last word.
-  std::function<absl::StatusOr<std::optional<rpc::PayloadUnion>>()> next;
+  // The items of the next moment, asked for when it is due. None: nothing is
+  // new, and each poll asks again until there is. An error ends the stream and
+  // is its last word.
+  std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
 };
 
-// Not thread-safe. States: idle, with a client. Serve: idle, before the first
-// Begin. Begin: idle -> with a client. Poll: with a client. End: any -> idle.
+// How a call is answered that takes its time: called once, by the thread that
+// polls, now or later; without effect once the caller has left.
+template <typename Response>
+using RpcAnswer = std::function<void(absl::StatusOr<Response>)>;
+
+// Not thread-safe. States: idle, with a client. Serve and the like: idle,
+// before the first Begin. Begin: idle -> with a client. Poll: with a client.
+// End: any -> idle.
 class RpcDispatcher {
  public:
   struct Limits {
     int calls_per_poll = 8;  // a step waits no longer than for these
     size_t streams = 64;     // open at a time
-    double stream_hz = 60;   // of one stream
+    double stream_hz = 60;   // of one stream, where its method has no other
+    size_t late_calls = 64;  // not answered yet, at a time
     // Answers wait for a client that does not read; beyond this its commands do
     // too. A stream's items are dropped, and counted, long before.
     size_t waiting_bytes = size_t{64} * 1024 * 1024;
@@ -71,6 +80,12 @@ class RpcDispatcher {
   void Serve(rpc::MethodId method,
              std::function<absl::StatusOr<Response>(const Request&)> handler);
 
+  // A method that is answered when its handler has what it needs.
+  template <typename Request, typename Response>
+  void ServeLater(
+      rpc::MethodId method,
+      std::function<void(const Request&, RpcAnswer<Response>)> handler);
+
   // A method that is answered by a stream.
   template <typename Request>
   void ServeStream(
@@ -79,6 +94,14 @@ class RpcDispatcher {
 
   // This method is answered with kUnsupported and this text from now on.
   void SwitchOff(rpc::MethodId method, std::string why);
+  // Bounds this method's streams to so many moments a second, above 0.
+  void LimitStreams(rpc::MethodId method, double hz) {
+    stream_hz_[method] = hz;
+  }
+  // Whether this method has a handler, and was not switched off.
+  bool Serves(rpc::MethodId method) const {
+    return handlers_.contains(method) && !switched_off_.contains(method);
+  }
 
   void Begin(EnvelopeReader reader, EnvelopeWriter writer);
   void End();
@@ -91,7 +114,8 @@ class RpcDispatcher {
 
   // Unless something comes, Poll has nothing to do, now or later.
   bool IsQuiet() const {
-    return streams_.empty() && (!writer_ || writer_->queued_bytes() == 0);
+    return streams_.empty() && late_.empty() &&
+           (!writer_ || writer_->queued_bytes() == 0);
   }
   // When Poll has something to do though nothing comes: a stream is due, or
   // answers wait for room. Nothing: never.
@@ -111,6 +135,7 @@ class RpcDispatcher {
     RpcStream source;
     int64_t period_ns;
     int64_t due_ns;
+    bool awaits_news = false;  // it is due, but there was none
     uint64_t items = 0;
     uint64_t dropped = 0;
   };
@@ -121,8 +146,19 @@ class RpcDispatcher {
   static absl::Status WrongPayload(const rpc::Envelope& call,
                                    rpc::Payload expected);
 
+  static std::string NameOf(rpc::MethodId method);
+
   void Answer(const rpc::Envelope& call);
-  void Send(rpc::EnvelopeT envelope);
+  template <typename Response>
+  void SendResponse(rpc::MethodId method, uint64_t correlation_id,
+                    absl::StatusOr<Response> response);
+  // Of the id's call, if its client is still the one that made it: it is to be
+  // answered now.
+  bool TakeLate(uint64_t session, uint64_t correlation_id) {
+    return session == session_ && late_.erase(correlation_id) > 0;
+  }
+  bool HasRoomForLate(const rpc::Envelope& call);
+  void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
   void Open(const rpc::Envelope& call, absl::StatusOr<RpcStream> stream);
@@ -131,9 +167,13 @@ class RpcDispatcher {
 
   Limits limits_;
   std::map<rpc::MethodId, Handler> handlers_;
+  std::set<rpc::MethodId> switched_off_;
+  std::map<rpc::MethodId, double> stream_hz_;
   std::optional<EnvelopeReader> reader_;
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
+  std::set<uint64_t> late_;             // calls to be answered later
+  uint64_t session_ = 0;                // how many clients there were
   flatbuffers::FlatBufferBuilder builder_;
   bool broken_ = false;
   uint64_t nameless_ = 0;
@@ -161,19 +201,46 @@ void RpcDispatcher::Serve(
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
         const absl::StatusOr<Request> request = Unpacked<Request>(call);
-        absl::StatusOr<Response> response =
-            request.ok() ? handler(*request)
-                         : absl::StatusOr<Response>(request.status());
-        if (!response.ok()) {
-          SendError(call.method(), call.correlation_id(), response.status());
-          return;
-        }
-        rpc::EnvelopeT answer;
-        answer.method = call.method();
-        answer.correlation_id = call.correlation_id();
-        answer.payload.Set(*std::move(response));
-        Send(std::move(answer));
+        SendResponse(call.method(), call.correlation_id(),
+                     request.ok() ? handler(*request)
+                                  : absl::StatusOr<Response>(request.status()));
       };
+}
+
+template <typename Request, typename Response>
+void RpcDispatcher::ServeLater(
+    rpc::MethodId method,
+    std::function<void(const Request&, RpcAnswer<Response>)> handler) {
+  handlers_[method] = [this, handler = std::move(handler)](
+                          const rpc::Envelope& call) {
+    const absl::StatusOr<Request> request = Unpacked<Request>(call);
+    if (!request.ok()) {
+      SendError(call.method(), call.correlation_id(), request.status());
+      return;
+    }
+    if (!HasRoomForLate(call)) return;
+    late_.insert(call.correlation_id());
+    handler(*request,
+            [this, session = session_, method = call.method(),
+             id = call.correlation_id()](absl::StatusOr<Response> response) {
+              if (TakeLate(session, id))
+                SendResponse(method, id, std::move(response));
+            });
+  };
+}
+
+template <typename Response>
+void RpcDispatcher::SendResponse(rpc::MethodId method, uint64_t correlation_id,
+                                 absl::StatusOr<Response> response) {
+  if (!response.ok()) {
+    SendError(method, correlation_id, response.status());
+    return;
+  }
+  rpc::EnvelopeT answer;
+  answer.method = method;
+  answer.correlation_id = correlation_id;
+  answer.payload.Set(*std::move(response));
+  Send(answer);
 }
 
 template <typename Request>

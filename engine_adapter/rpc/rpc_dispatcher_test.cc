@@ -37,26 +37,33 @@ class RpcDispatcherTest : public testing::Test {
           return MakeError(ErrorCode::kInvalidArgument,
                            "no entity named " + request.name);
         });
+    dispatcher_.ServeLater<rpc::SingleStepRequestT, rpc::SingleStepResponseT>(
+        rpc::MethodId::SingleStep,
+        [this](const rpc::SingleStepRequestT&,
+               RpcAnswer<rpc::SingleStepResponseT> answer) {
+          late_.push_back(std::move(answer));
+        });
     dispatcher_.ServeStream<rpc::StreamTelemetryRequestT>(
         rpc::MethodId::StreamTelemetry,
         [this](const rpc::StreamTelemetryRequestT& request) {
           return absl::StatusOr<RpcStream>(
               {.hz = static_cast<double>(request.target_fps),
-               .next = [this] { return NextItem(); }});
+               .next = [this] { return NextItems(); }});
         });
     dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
                       EnvelopeWriter(to_client_.Writer()));
   }
 
-  absl::StatusOr<std::optional<rpc::PayloadUnion>> NextItem() {
+  absl::StatusOr<std::vector<rpc::PayloadUnion>> NextItems() {
     if (!stream_status_.ok()) return stream_status_;
-    if (!news_) return std::optional<rpc::PayloadUnion>();
-    rpc::TelemetryFrameT frame;
-    frame.frame_number = ++frames_;
-    frame.observation_qpos.assign(item_floats_, 0.5F);
-    rpc::PayloadUnion item;
-    item.Set(std::move(frame));
-    return std::optional<rpc::PayloadUnion>(std::move(item));
+    std::vector<rpc::PayloadUnion> items(news_);
+    for (rpc::PayloadUnion& item : items) {
+      rpc::TelemetryFrameT frame;
+      frame.frame_number = ++frames_;
+      frame.observation_qpos.assign(item_floats_, 0.5F);
+      item.Set(std::move(frame));
+    }
+    return items;
   }
 
   template <typename Request>
@@ -96,12 +103,14 @@ class RpcDispatcherTest : public testing::Test {
   TestRegion to_client_{kRingBytes};
   uint32_t asked_ = 0;
   uint32_t frames_ = 0;
-  bool news_ = true;
+  size_t news_ = 1;  // items of a moment
   size_t item_floats_ = 4;
   absl::Status stream_status_;
+  std::vector<RpcAnswer<rpc::SingleStepResponseT>> late_;
   RpcDispatcher dispatcher_{{.calls_per_poll = 4,
                              .streams = 2,
                              .stream_hz = 100,
+                             .late_calls = 3,
                              .waiting_bytes = 64 * 1024}};
   EnvelopeWriter calls_{to_engine_.Writer()};
   EnvelopeReader answers_{to_client_.Reader(), {}};
@@ -247,14 +256,85 @@ TEST_F(RpcDispatcherTest, AStreamThatFailsSaysSoAndEnds) {
 }
 
 TEST_F(RpcDispatcherTest, WithoutNewsAStreamIsSilent) {
-  news_ = false;
+  news_ = 0;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 10; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_EQ(answers_.Next(), Got::kNothing);
-  news_ = true;
+  // It waits to be polled, not for a time.
+  EXPECT_EQ(dispatcher_.DueNs(2000 * kMs), std::nullopt);
+  EXPECT_FALSE(dispatcher_.IsQuiet());
+  news_ = 1;
   (void)dispatcher_.Poll(2000 * kMs);
   EXPECT_EQ(Answer().stream_number, 1u);
+  EXPECT_EQ(dispatcher_.DueNs(2000 * kMs), 2010 * kMs);
+}
+
+TEST_F(RpcDispatcherTest, AMomentMayHaveManyItems) {
+  news_ = 3;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    EXPECT_EQ(Answer().stream_number, number);
+  }
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_EQ(dispatcher_.DueNs(1000 * kMs), 1010 * kMs);
+}
+
+TEST_F(RpcDispatcherTest, AMethodsStreamsMayHaveALimitOfTheirOwn) {
+  dispatcher_.LimitStreams(rpc::MethodId::StreamTelemetry, 5);
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  EXPECT_EQ(dispatcher_.DueNs(1000 * kMs), 1200 * kMs);
+}
+
+TEST_F(RpcDispatcherTest, ACallMayBeAnsweredLater) {
+  Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
+  Call(rpc::MethodId::GetSceneInfo, 9, rpc::GetSceneInfoRequestT());
+  (void)dispatcher_.Poll(0);
+  EXPECT_EQ(Answer().correlation_id, 9u);
+  // Its id is in use meanwhile.
+  Call(rpc::MethodId::GetSceneInfo, 8, rpc::GetSceneInfoRequestT());
+  (void)dispatcher_.Poll(0);
+  ExpectError(8, ErrorCode::kInvalidArgument, "not in use");
+  ASSERT_EQ(late_.size(), 1u);
+  for (int twice = 0; twice < 2; ++twice) {
+    late_[0](rpc::SingleStepResponseT());
+  }
+  const rpc::EnvelopeT answer = Answer();
+  EXPECT_EQ(answer.correlation_id, 8u);
+  EXPECT_EQ(answer.method, rpc::MethodId::SingleStep);
+  EXPECT_NE(answer.payload.AsSingleStepResponse(), nullptr);
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+}
+
+TEST_F(RpcDispatcherTest, ACallerThatHasLeftIsNotAnswered) {
+  Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
+  (void)dispatcher_.Poll(0);
+  dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+                    EnvelopeWriter(to_client_.Writer()));
+  Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
+  (void)dispatcher_.Poll(0);
+  ASSERT_EQ(late_.size(), 2u);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  late_[1](MakeError(ErrorCode::kEngineFailed, "fell over"));
+  ExpectError(8, ErrorCode::kEngineFailed, "fell over");
+}
+
+TEST_F(RpcDispatcherTest, AFewCallsAtMostAreAnsweredLater) {
+  for (uint64_t id = 1; id <= 4; ++id) {
+    Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
+  }
+  (void)dispatcher_.Poll(0);
+  ExpectError(4, ErrorCode::kInvalidArgument, "at most 3");
+}
+
+TEST_F(RpcDispatcherTest, KnowsWhatItServes) {
+  EXPECT_TRUE(dispatcher_.Serves(rpc::MethodId::GetSceneInfo));
+  EXPECT_FALSE(dispatcher_.Serves(rpc::MethodId::Draw));
+  dispatcher_.SwitchOff(rpc::MethodId::GetSceneInfo, "off");
+  EXPECT_FALSE(dispatcher_.Serves(rpc::MethodId::GetSceneInfo));
 }
 
 TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
@@ -262,7 +342,7 @@ TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   Call(rpc::MethodId::StreamTelemetry, 6, rpc::StreamTelemetryRequestT());
   Call(rpc::MethodId::StreamTelemetry, 7, rpc::StreamTelemetryRequestT());
-  news_ = false;
+  news_ = 0;
   (void)dispatcher_.Poll(1000 * kMs);
   ExpectError(5, ErrorCode::kInvalidArgument, "not in use");
   ExpectError(7, ErrorCode::kInvalidArgument, "at most 2");

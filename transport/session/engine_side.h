@@ -65,7 +65,8 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
 //  state      entered by                      legal calls
 //  prepared   Create                          arrays, Open
 //  waiting    Open, Publish, Welcome, others  Next, Poll
-//  exchange   kExchange                       kind, arrays, Publish, Fail
+//  exchange   kExchange                       kind, arrays, Publish, Fail,
+//                                             HoldExchange
 //  arrival    kClientArrived                  autoreset_mode, arrays, Welcome
 class EngineSide {
  public:
@@ -101,6 +102,19 @@ class EngineSide {
   // As Publish, but the client's recv gets `code` and `text`, of which it sees
   // the first 239 bytes.
   void Fail(ErrorCode code, absl::string_view text);
+
+  // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
+  // says kExchange again. Legal in exchange; back to waiting. One that is held
+  // when its client leaves is answered with kUnsupported, and nothing of it is
+  // done. `paused`: what the client's errors say of the engine meanwhile.
+  void HoldExchange(bool paused);
+  void ReleaseExchange() { holds_ = false; }
+  bool holds_exchange() const { return holds_; }
+  // Whether one has come that is not held, and Next is about to say so.
+  bool HasExchange() const;
+
+  // Shows how simulated time goes, to observers and to foreign clients.
+  void SetMode(RegionMode mode);
 
   // Lets the new client in. With an error it is refused with that error.
   void Welcome(const absl::Status& status);
@@ -164,6 +178,7 @@ class EngineSide {
 
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
+  void DropHeldExchange();
   bool HasCommands() const;
   std::span<std::byte> CommandData(uint64_t ring_offset);
   EngineEvent Take();
@@ -204,6 +219,7 @@ class EngineSide {
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
   bool has_client_ = false;
+  bool holds_ = false;  // an exchange that was taken and put off
   bool hears_commands_ = false;
   bool heard_all_ = true;
   uint32_t heard_pos_ = 0;  // of write_pos, when kCommands was said last

@@ -1,0 +1,48 @@
+// MainThreadQueue: work that other threads leave for the one that steps.
+//
+// Data flow: any thread -> Post -> the thread that steps, between exchanges ->
+// Pump.
+// Ownership: shared by the host, who pumps, and whoever posts: those may live
+// longer.
+//
+//   queue->Post([job, picture] { job->picture = picture; });  // a render
+//   thread queue->Pump();  // the thread that steps
+
+#ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
+#define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace tandem {
+
+class MainThreadQueue {
+ public:
+  // `wake` makes the thread that steps look; called by whoever posts.
+  explicit MainThreadQueue(std::function<void()> wake)
+      : wake_(std::move(wake)) {}
+  MainThreadQueue(const MainThreadQueue&) = delete;
+  MainThreadQueue& operator=(const MainThreadQueue&) = delete;
+
+  // Thread-safe; doesn't wait. After Close the work is dropped.
+  void Post(std::function<void()> work);
+
+  // The thread that steps: does what was posted before this call, in order.
+  void Pump();
+
+  // The thread that steps has ended: nothing is done any more, what waits is
+  // dropped, and `wake` is not called again.
+  void Close();
+
+ private:
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::deque<std::function<void()>> work_;
+  std::function<void()> wake_;  // empty: closed
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
