@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,17 +213,17 @@ class SharedMemoryClient(ClientServices):
         indices = env_indices(env_ids, self.num_envs)
         seeds = seeds_of(seed, indices)
         if contract is not None and indices and not self.pending:  # a pending exchange is refused below
-            several = isinstance(seed, Sequence | np.ndarray)
-            self._set_contract(contract, indices, seeds if several else [seed] * len(indices))
+            self._set_contract(contract, indices, seeds)
         self._native.send_reset(indices, seeds)
         return self._native.recv()[0]
 
-    def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[Any]) -> None:
+    def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[int | None]) -> None:
+        # The engine adds the environment's number to a contract's seed.
         by_seed: dict[int | None, list[int]] = {}
-        for index, seed in zip(indices, seeds, strict=True):
-            by_seed.setdefault(seed, []).append(index)
-        for seed, ids in by_seed.items():
-            unused = self.agent.set_contract(contract, ids, seed=seed)
+        for index, seed in zip(indices, seeds or [None] * len(indices), strict=True):
+            by_seed.setdefault(None if seed is None else (seed - index) % 2**64, []).append(index)
+        for seed, env_ids in by_seed.items():
+            unused = self.agent.set_contract(contract, env_ids, seed=seed)
         if unused:
             warnings.warn(UnusedContractFields(unused), stacklevel=3)
 

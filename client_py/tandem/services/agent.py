@@ -77,7 +77,8 @@ class Agent:
         Args:
           contract: It takes the place of the one before.
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Of all that is drawn by the contract: equal seeds, equal draws; None: the engine takes one of its own.
+          seed: Of all that is drawn by the contract, in environment i from seed + i: equal seeds, equal draws; None: the
+            engine takes one of its own.
           timeout: Seconds; None: the client's.
 
         Returns:
@@ -93,7 +94,7 @@ class Agent:
         values = self._caller.call(
             MethodId.ResetAgent,
             timeout,
-            simulation_contract=contract.given(),
+            simulation_contract=contract.given() or None,
             env_ids=self._caller.env_ids(everyone if env_ids is None else env_ids),
             seed=None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent"),
             at_next_reset=True,
