@@ -68,6 +68,14 @@ TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
   EXPECT_STREQ(header.task, "HalfCheetah-v5");
 }
 
+TEST(Goldens, HeaderWithImagesIsByteForByteTheSame) {
+  const LrbcHeader header = SampleImagesHeader();
+  const std::string golden = Golden("lrbc_v1_images.bin");
+  ASSERT_EQ(golden.size(), sizeof(header));
+  const char* bytes = reinterpret_cast<const char*>(&header);
+  EXPECT_EQ(std::string(bytes, sizeof(header)), golden) << kNext;
+}
+
 TEST(Goldens, RingIsByteForByteTheSame) {
   const std::vector<uint8_t> ring = SampleRing();
   EXPECT_EQ(Golden("ring_v1.bin"), std::string(ring.begin(), ring.end()))

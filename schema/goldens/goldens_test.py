@@ -128,6 +128,17 @@ def test_listing_covers_every_byte_and_tells_the_truth(file_name: str, data: byt
     assert end == len(data)
 
 
+def test_a_region_with_images_differs_where_it_says_so() -> None:
+    """Its feature bit, the checksum over it, and the number of the exchange that the images belong to."""
+    images = (GOLDENS / "lrbc_v1_images.bin").read_bytes()
+    assert len(images) == len(HEADER)
+    assert struct.unpack_from("<Q", images, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 32
+    assert struct.unpack_from("<I", images, 896)[0] == zlib.crc32(images[384:896], zlib.crc32(images[16:128]))
+    assert images[1928:1936] == images[128:136]
+    same = [offset for offset in range(4096) if offset not in (*range(648, 656), *range(896, 900), *range(1928, 1936))]
+    assert all(images[offset] == HEADER[offset] for offset in same)
+
+
 def test_header_is_one_page() -> None:
     """The header's size is part of the format."""
     assert len(HEADER) == 4096

@@ -71,7 +71,7 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames")                                                              \
+        "frames, 32 images")                                                   \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \

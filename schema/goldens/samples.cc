@@ -134,6 +134,14 @@ LrbcHeader SampleHeader() {
   return header;
 }
 
+LrbcHeader SampleImagesHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureImages;
+  header.image_step.store(header.frame_seq.load(kRelaxed), kRelaxed);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
 std::vector<uint8_t> SampleRing() {
   std::vector<uint8_t> bytes(sizeof(RingHeader) + kSampleRingBytes);
   const auto set_word = [&bytes](size_t offset, uint32_t word) {

@@ -1,9 +1,8 @@
 // The samples that the goldens hold: a header with every field set, a ring
 // with three entries and a skip, and a frame ring.
 //
-// Data flow: samples -> :generate -> lrbc_v1.bin, ring_v1.bin, flan_v1.bin and
-// the listings;
-// goldens_test compares them again.
+// Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
+// ring_v1.bin, flan_v1.bin and the listings; goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
@@ -23,6 +22,10 @@ namespace tandem {
 // but the reserved ones, and no two hold one number where the format leaves a
 // choice.
 LrbcHeader SampleHeader();
+
+// The same of an engine that fills the images: its feature bit is set, and what
+// they belong to is the exchange that is out.
+LrbcHeader SampleImagesHeader();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
 //   48..80   a message of 27 bytes, 1 to 27

@@ -71,6 +71,9 @@ inline constexpr uint64_t kFeatureInfos = 8;    // info_size, the infos section
 inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
                                                 // frame_request and _answer;
                                                 // only regions with frames
+inline constexpr uint64_t kFeatureImages = 32;  // image_offset to
+                                                // image_channels, image_step;
+                                                // only regions with images
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 

@@ -18,6 +18,8 @@
 namespace tandem {
 namespace {
 
+constexpr uint32_t kMaxImageSide = 16384;
+
 struct Section {
   absl::string_view name;
   uint64_t LrbcHeader::*offset;
@@ -113,19 +115,28 @@ void CheckSizes(const LrbcHeader& header, Problems* problems) {
   }
 }
 
+void CheckImages(const LrbcHeader& header, Problems* problems) {
+  CheckRange("image_width", header.image_width, 1, kMaxImageSide, problems);
+  CheckRange("image_height", header.image_height, 1, kMaxImageSide, problems);
+  CheckRange("image_channels", header.image_channels, 1, 4, problems);
+}
+
+// At most 2^54 bytes of a header that CheckSizes and CheckImages passed.
+uint64_t ImageBytes(const LrbcHeader& header) {
+  return uint64_t{header.num_envs} * header.image_width * header.image_height *
+         header.image_channels;
+}
+
 // The optional sections, whose rooms later versions fill. Sizes that could
 // overflow are bounded before they are multiplied.
 void AddOptionalSections(const LrbcHeader& header,
                          std::vector<Section>* sections, Problems* problems) {
   if (header.image_offset != 0) {
     const size_t before = problems->size();
-    CheckRange("image_width", header.image_width, 1, 16384, problems);
-    CheckRange("image_height", header.image_height, 1, 16384, problems);
-    CheckRange("image_channels", header.image_channels, 1, 4, problems);
+    CheckImages(header, problems);
     if (problems->size() == before) {
-      sections->push_back({"images", &LrbcHeader::image_offset,
-                           uint64_t{header.num_envs} * header.image_width *
-                               header.image_height * header.image_channels});
+      sections->push_back(
+          {"images", &LrbcHeader::image_offset, ImageBytes(header)});
     }
   }
   const uint64_t least = 2 * InfoArrayBytes(header);
@@ -213,15 +224,29 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.feature_bits |= kFeatureFrames;
     end = AlignUp(end + header.flan_size);
   }
+  if (spec.images.width != 0) {
+    header.image_width = spec.images.width;
+    header.image_height = spec.images.height;
+    header.image_channels = ImageSize::kChannels;
+    CheckImages(header, &problems);
+    if (!problems.empty()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("images: ", problems.front()));
+    }
+    header.image_offset = end;
+    header.feature_bits |= kFeatureImages;
+    end = AlignUp(end + ImageBytes(header));
+  }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrFormat("%d environments of %d + %d floats and %d infos: "
-                        "expected a region of at most %d bytes, found %d; use "
-                        "fewer environments",
+        absl::StrFormat("%d environments of %d + %d floats, %d infos and "
+                        "images of %dx%d: expected a region of at most %d "
+                        "bytes, found %d; use fewer environments",
                         spec.num_envs, spec.obs_size, spec.act_size,
-                        header.info_size, kMaxRegionBytes, end));
+                        header.info_size, header.image_width,
+                        header.image_height, kMaxRegionBytes, end));
   }
   header.layout_crc32 = LayoutCrc(header);
   return header;
@@ -294,6 +319,8 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
   status.Update(check("info_size", before.info_size, after.info_size));
   status.Update(check("infos_size", before.infos_size, after.infos_size));
   status.Update(check("infos_offset", before.infos_offset, after.infos_offset));
+  status.Update(check("image_width", before.image_width, after.image_width));
+  status.Update(check("image_height", before.image_height, after.image_height));
   status.Update(check("region_size", before.region_size, after.region_size));
   for (const Section& section : SectionsOf(before)) {
     status.Update(check(absl::StrCat(section.name, " at offset"),

@@ -29,6 +29,13 @@ inline constexpr uint32_t kMaxFloatsPerEnv = 1u << 24;
 inline constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 40;
 inline constexpr uint64_t kMaxDescriptionBytes = 64u << 20;
 
+// Pictures that are part of each environment's observation: RGB, a byte each.
+struct ImageSize {
+  static constexpr uint32_t kChannels = 3;
+  uint32_t width = 0;  // pixels; 0: no images
+  uint32_t height = 0;
+};
+
 // What an engine asks for.
 struct RegionSpec {
   uint32_t num_envs = 0;
@@ -39,12 +46,13 @@ struct RegionSpec {
   uint32_t info_size = 0;                   // float64 values per environment
   std::string description = {};             // JSON; "": none
   FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
+  ImageSize images = {};
 };
 
 // The constant part of the header of such a region, born at `generation`
 // (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
 // size of zero or beyond the limits, a ring that is no power of two, a task or
-// description that does not fit, or frames that cannot be.
+// description that does not fit, or frames or images that cannot be.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 

@@ -103,6 +103,44 @@ TEST(RegionPlan, AFrameRingHasASectionOfItsOwnAndAFeatureBit) {
   EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
 }
 
+TEST(RegionPlan, ImagesHaveASectionOfTheirOwnAndAFeatureBit) {
+  RegionSpec spec = Spec(33, 17, 6);
+  const LrbcHeader without = Plan(spec);
+  EXPECT_EQ(without.image_offset, 0u);
+  EXPECT_EQ(without.feature_bits & kFeatureImages, 0u);
+  spec.images = {.width = 7, .height = 5};
+  const LrbcHeader header = Plan(spec);
+  EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
+  EXPECT_EQ(header.feature_bits & kFeatureImages, kFeatureImages);
+  EXPECT_EQ(header.image_offset, without.region_size);
+  EXPECT_EQ(header.image_width, 7u);
+  EXPECT_EQ(header.image_height, 5u);
+  EXPECT_EQ(header.image_channels, 3u);
+  EXPECT_LE(header.image_offset + 33 * 7 * 5 * 3, header.region_size);
+
+  LrbcHeader too_large = header;
+  too_large.image_height = 16;
+  LrbcHeader endless = header;
+  endless.image_width = ~uint32_t{0};
+  LrbcHeader elsewhere = header;
+  elsewhere.image_offset = header.obs_offset;
+  for (LrbcHeader* broken : {&too_large, &endless, &elsewhere}) {
+    broken->layout_crc32 = LayoutCrc(*broken);
+    EXPECT_EQ(CodeOf(CheckHeader(*broken, broken->region_size)),
+              ErrorCode::kLayoutMismatch);
+  }
+  LrbcHeader taller = header;
+  taller.image_height = 6;
+  EXPECT_EQ(CodeOf(CheckSameSchema(header, taller)),
+            ErrorCode::kLayoutMismatch);
+  for (const ImageSize size : {ImageSize{.width = 7, .height = 0},
+                               ImageSize{.width = 1u << 20, .height = 5}}) {
+    spec.images = size;
+    EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()),
+              ErrorCode::kInvalidArgument);
+  }
+}
+
 TEST(RegionPlan, RefusesSizesThatCannotBe) {
   RegionSpec odd_ring = Spec(1, 1, 1);
   odd_ring.ring_bytes = 1000;

@@ -106,6 +106,13 @@ class ClientSide {
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
 
+  // The number of the exchange whose state arrays().images show; 0 without
+  // images. As recent as the last Recv, or Attach.
+  uint64_t image_step() const {
+    // relaxed: frame_seq or attach_ack published it.
+    return header()->image_step.load(std::memory_order_relaxed);
+  }
+
   // Asks for a frame of the state as it is, and waits until the frame ring's
   // newest is one. Legal while idle and has_frames(); idle afterwards, too,
   // unless lost. kOk; kStepTimeout, kInterrupted: ask again; kPeerGone;

@@ -301,6 +301,11 @@ void EngineSide::Fail(ErrorCode code, absl::string_view text) {
   Complete(code, text);
 }
 
+void EngineSide::TagImages(uint64_t frame_seq) {
+  // relaxed: frame_seq or attach_ack publishes it, or the region's name.
+  header_->image_step.store(frame_seq, std::memory_order_relaxed);
+}
+
 void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   SetStatus(code, text);
   // A foreign client after this one finds the defaults.

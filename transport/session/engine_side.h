@@ -116,6 +116,11 @@ class EngineSide {
   // Shows how simulated time goes, to observers and to foreign clients.
   void SetMode(RegionMode mode);
 
+  // Says in the region that arrays().images show the state of exchange
+  // `frame_seq`; before what hands them to the client: Publish, with
+  // frame_seq() + 1, or Open or Welcome, with frame_seq().
+  void TagImages(uint64_t frame_seq);
+
   // Lets the new client in. With an error it is refused with that error.
   void Welcome(const absl::Status& status);
 

@@ -213,7 +213,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
   constexpr std::pair<uint64_t, const char*> kNames[] = {
       {kFeatureArrays, "arrays"},        {kFeatureSession, "session"},
       {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
-      {kFeatureFrames, "frames"},
+      {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

@@ -35,6 +35,8 @@ struct StepArrays {
   std::span<uint64_t> reset_seeds;  // where resets has kResetSeeded
   std::span<double> infos;          // [num_envs, info_size]
   std::span<double> final_infos;    // likewise
+  // [num_envs, height, width, 3], the top row first; empty without images.
+  std::span<uint8_t> images;
 
   // `plan` is a header that PlanRegion made or CheckHeader passed: never the
   // one inside the mapping, which the peer can change.
@@ -49,23 +51,26 @@ struct StepArrays {
     // Without the section their size is 0.
     const InfosPlan infos = InfosOf(plan);
     const size_t info_values = envs * plan.info_size;
-    return {
-        .num_envs = plan.num_envs,
-        .obs_size = plan.obs_size,
-        .act_size = plan.act_size,
-        .info_size = plan.info_size,
-        .obs = floats(plan.obs_offset, envs * plan.obs_size),
-        .actions = floats(plan.act_offset, envs * plan.act_size),
-        .rewards = floats(plan.rewards_offset, envs),
-        .dones = flags(plan.dones_offset),
-        .truncateds = flags(plan.truncateds_offset),
-        .terminateds = flags(plan.terminateds_offset),
-        .resets = flags(plan.resets_offset),
-        .final_obs = floats(plan.final_obs_offset, envs * plan.obs_size),
-        .reset_seeds = std::span<uint64_t>(
-            mapping.At<uint64_t>(plan.reset_seeds_offset), envs),
-        .infos = {mapping.At<double>(infos.infos), info_values},
-        .final_infos = {mapping.At<double>(infos.final_infos), info_values}};
+    return {.num_envs = plan.num_envs,
+            .obs_size = plan.obs_size,
+            .act_size = plan.act_size,
+            .info_size = plan.info_size,
+            .obs = floats(plan.obs_offset, envs * plan.obs_size),
+            .actions = floats(plan.act_offset, envs * plan.act_size),
+            .rewards = floats(plan.rewards_offset, envs),
+            .dones = flags(plan.dones_offset),
+            .truncateds = flags(plan.truncateds_offset),
+            .terminateds = flags(plan.terminateds_offset),
+            .resets = flags(plan.resets_offset),
+            .final_obs = floats(plan.final_obs_offset, envs * plan.obs_size),
+            .reset_seeds = std::span<uint64_t>(
+                mapping.At<uint64_t>(plan.reset_seeds_offset), envs),
+            .infos = {mapping.At<double>(infos.infos), info_values},
+            .final_infos = {mapping.At<double>(infos.final_infos), info_values},
+            // Without them their offset and sizes are 0.
+            .images = {mapping.At<uint8_t>(plan.image_offset),
+                       envs * plan.image_width * plan.image_height *
+                           plan.image_channels}};
   }
 };
 

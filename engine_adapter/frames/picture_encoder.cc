@@ -1,0 +1,187 @@
+#include "engine_adapter/frames/picture_encoder.h"
+
+// jpeglib.h uses FILE without saying where it comes from.
+// clang-format off
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
+#include <png.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csetjmp>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kRgb = 3;
+constexpr int kJpegQuality = 90;
+
+absl::Status Failed(absl::string_view library, absl::string_view text) {
+  return MakeError(ErrorCode::kEngineFailed,
+                   absl::StrCat("picture: expected ", library,
+                                " to encode it, found: ", text));
+}
+
+absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
+                                         uint32_t width, uint32_t height) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = height;
+  image.format = PNG_FORMAT_RGB;
+  // Little is gained by more, and time is what a stream lacks.
+  image.flags = PNG_IMAGE_FLAG_FAST;
+  const auto row = static_cast<png_int_32>(width * kRgb);
+  // A bound that libpng states, so that it need not encode twice.
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::vector<uint8_t> data(bytes);
+  if (png_image_write_to_memory(&image, data.data(), &bytes, 0, rgb.data(), row,
+                                nullptr) == 0) {
+    return Failed("libpng", image.message);
+  }
+  data.resize(bytes);
+  return data;
+}
+
+// libjpeg leaves by longjmp, past this struct's frame only.
+struct JpegFailure {
+  jpeg_error_mgr manager;
+  std::jmp_buf leave;
+  std::array<char, JMSG_LENGTH_MAX> text;
+
+  static void Leave(j_common_ptr info) {
+    auto* const failure = reinterpret_cast<JpegFailure*>(info->err);
+    info->err->format_message(info, failure->text.data());
+    std::longjmp(failure->leave, 1);
+  }
+};
+
+// What must survive the longjmp is in the caller's frame: nothing here has a
+// destructor.
+bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
+               unsigned char** out, unsigned long* out_bytes,
+               JpegFailure* failure) {
+  jpeg_compress_struct jpeg;
+  jpeg.err = jpeg_std_error(&failure->manager);
+  failure->manager.error_exit = JpegFailure::Leave;
+  if (setjmp(failure->leave) != 0) {
+    jpeg_destroy_compress(&jpeg);
+    return false;
+  }
+  jpeg_create_compress(&jpeg);
+  jpeg_mem_dest(&jpeg, out, out_bytes);
+  jpeg.image_width = width;
+  jpeg.image_height = height;
+  jpeg.input_components = kRgb;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, kJpegQuality, TRUE);
+  // Thin coloured lines would lose their colour by 4:2:0, its default.
+  jpeg.comp_info[0].h_samp_factor = 1;
+  jpeg.comp_info[0].v_samp_factor = 1;
+  jpeg_start_compress(&jpeg, TRUE);
+  while (jpeg.next_scanline < height) {
+    // It reads them only, whatever its type says.
+    auto* row =
+        const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width * kRgb);
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  jpeg_destroy_compress(&jpeg);
+  return true;
+}
+
+absl::StatusOr<std::vector<uint8_t>> Jpeg(std::span<const uint8_t> rgb,
+                                          uint32_t width, uint32_t height) {
+  unsigned char* out = nullptr;
+  unsigned long out_bytes = 0;  // NOLINT(google-runtime-int): libjpeg's type
+  JpegFailure failure = {};
+  const bool written =
+      WriteJpeg(rgb.data(), width, height, &out, &out_bytes, &failure);
+  std::vector<uint8_t> data;
+  if (written) data.assign(out, out + out_bytes);
+  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): libjpeg's malloc
+  std::free(out);
+  if (!written) return Failed("libjpeg", failure.text.data());
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<PictureFormat> PictureFormatNamed(absl::string_view name,
+                                                 bool depth) {
+  if (depth) {
+    if (name.empty() || name == "gray16") return PictureFormat::kGray16;
+  } else {
+    if (name.empty() || name == "raw") return PictureFormat::kRaw;
+    if (name == "png") return PictureFormat::kPng;
+    if (name == "jpeg") return PictureFormat::kJpeg;
+  }
+  constexpr size_t kShown = 40;
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("format: expected ",
+                   depth ? "gray16 for depth" : "raw, png or jpeg for colours",
+                   ", found '", name.substr(0, kShown), "'"));
+}
+
+absl::string_view NameOf(PictureFormat format) {
+  switch (format) {
+    case PictureFormat::kRaw:
+      return "raw";
+    case PictureFormat::kPng:
+      return "png";
+    case PictureFormat::kJpeg:
+      return "jpeg";
+    case PictureFormat::kGray16:
+      return "gray16";
+  }
+  return "";
+}
+
+absl::StatusOr<Picture> EncodePicture(std::vector<uint8_t> rgb, uint32_t width,
+                                      uint32_t height, PictureFormat format) {
+  Picture picture = {
+      .data = {}, .width = width, .height = height, .format = format};
+  if (format == PictureFormat::kRaw) {
+    picture.data = std::move(rgb);
+    return picture;
+  }
+  absl::StatusOr<std::vector<uint8_t>> data = format == PictureFormat::kPng
+                                                  ? Png(rgb, width, height)
+                                                  : Jpeg(rgb, width, height);
+  if (!data.ok()) return data.status();
+  picture.data = *std::move(data);
+  return picture;
+}
+
+Picture EncodeDepth(std::span<const float> metres, uint32_t width,
+                    uint32_t height, double farthest_metres) {
+  constexpr double kMost = std::numeric_limits<uint16_t>::max();
+  Picture picture = {.data = {},
+                     .width = width,
+                     .height = height,
+                     .channels = 1,
+                     .format = PictureFormat::kGray16};
+  picture.depth_scale = static_cast<float>(farthest_metres / kMost);
+  picture.data.reserve(2 * metres.size());
+  for (const float distance : metres) {
+    const double steps =
+        std::clamp(double{distance} / farthest_metres * kMost, 0.0, kMost);
+    const auto value = static_cast<uint16_t>(std::lround(steps));
+    picture.data.push_back(static_cast<uint8_t>(value & 0xFF));
+    picture.data.push_back(static_cast<uint8_t>(value >> 8));
+  }
+  return picture;
+}
+
+}  // namespace tandem
