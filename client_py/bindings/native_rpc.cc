@@ -47,6 +47,16 @@ py::object NativeStream::Next(double timeout_secs) {
       Deadline::After(CheckedTimeout(timeout_secs, region_));
   const absl::StatusOr<std::optional<RpcMessage>> item =
       WithoutGil([&] { return client_->Next(id_, deadline); });
+  if (CodeOf(item.status()) == ErrorCode::kStepTimeout) {
+    Raise(
+        MakeError(ErrorCode::kStepTimeout,
+                  absl::StrCat("region '", region_,
+                               "': ", rpc::EnumNameMethodId(method_),
+                               " brought nothing within ", timeout_secs,
+                               " s; a stream brings what is new: does anybody "
+                               "step? It goes on, and may be asked again")),
+        region_);
+  }
   if (!item.ok()) Raise(item.status(), region_);
   RaiseWhatPythonRaised();
   if (!item->has_value()) return py::none();

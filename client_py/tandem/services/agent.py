@@ -77,7 +77,7 @@ class Agent:
         Args:
           contract: It takes the place of the one before.
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Of all that is drawn by the contract, in environment i from seed + i: equal seeds, equal draws; None: the
+          seed: Environment i draws from seed + i all that the contract asks for: equal seeds, equal draws; None: the
             engine takes one of its own.
           timeout: Seconds; None: the client's.
 

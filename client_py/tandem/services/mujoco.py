@@ -147,7 +147,7 @@ class Mujoco:
         clamp: bool = True,
         timeout: float | None = None,
     ) -> ControlsSent:
-        """Sets actuators beside the actions that steps bring.
+        """Sets actuators for the next step, in place of what its action says of them.
 
         Args:
           controls: float[n] for the first n actuators, or a number for each actuator that is named, or numbered from 0;

@@ -157,7 +157,10 @@ class Scene:
         env_id: int = 0,
         timeout: float | None = None,
     ) -> None:
-        """Moves an entity.
+        """Moves an entity, at once.
+
+        Where its place is the environment's state, as of a body with a free joint, that is until the next reset; where
+        it is the model's, until it is moved again.
 
         Args:
           which: It, its id or its name; a name costs another call.
@@ -169,7 +172,7 @@ class Scene:
 
         Raises:
           InvalidArgument: There is no such entity, or numbers that cannot be.
-          EngineFailed: It cannot be moved so; the text says why.
+          Unsupported: It cannot be moved so; the text says why.
           TandemError: As `info`.
         """
         if isinstance(which, str):
@@ -212,9 +215,11 @@ class Scene:
           The mode from now on.
 
         Raises:
-          EngineFailed: It cannot run so; the text says why.
+          Unsupported: It cannot run so; the text says why.
           TandemError: As `info`.
         """
+        if mode not in list(SimulationMode):
+            raise InvalidArgument(f"mode: expected a tandem.SimulationMode, found {mode!r}; nothing was sent")
         return SimulationMode(self._caller.call(MethodId.SetSimulationMode, timeout, mode=mode)["current_mode"])
 
     def paused(self, *, timeout: float | None = None) -> bool:
@@ -254,17 +259,17 @@ class Scene:
         self._caller.call(MethodId.SetPaused, timeout, paused=False)
 
     def single_step(self, steps: int = 1, *, timeout: float | None = None) -> int:
-        """Lets a paused engine do some steps, and waits for them.
+        """Lets a paused engine do some steps, and waits for them. A step that was sent is the first of them.
 
         Args:
           steps: How many.
           timeout: Seconds; None: the client's.
 
         Returns:
-          How many were done.
+          How many were done: fewer if it was resumed meanwhile.
 
         Raises:
-          EngineFailed: The engine is not paused.
+          InvalidArgument: The engine is not paused.
           TandemError: As `info`.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
