@@ -13,8 +13,8 @@
 namespace tandem {
 namespace {
 
-// The thread that reads for all looks up as often: others may have come whose
-// deadline is nearer, or who have more to write.
+// A waiting thread looks up as often: others may have come whose deadline is
+// nearer, or who have more to write; a signal may have.
 constexpr int64_t kReadNs = 20'000'000;
 // Of what it reads without a look at the clock: an engine may send more than is
 // ever read.
@@ -171,20 +171,39 @@ absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   return absl::OkStatus();
 }
 
+void RpcClient::End() {
+  if (ForkCount() != born_in_) return;
+  Lock lock(mutex_);
+  if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClosed;
+  arrived_.notify_all();
+  arrived_.wait(lock, [&] { return waiting_ == 0; });
+}
+
 // Waits until `ready()`, which is asked under the lock.
 template <typename Ready>
 absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+  ++waiting_;
+  absl::Status status = WaitFor(lock, ready, deadline);
+  if (--waiting_ == 0) arrived_.notify_all();  // End may wait for it
+  return status;
+}
+
+template <typename Ready>
+absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   Watch watch(*this);
-  int64_t next_check = 0;
+  int64_t next_check_ns = 0;
   for (;;) {
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
     const int64_t now = MonotonicNanos();
-    if (deadline.PassedAt(now)) return Ended(ErrorCode::kStepTimeout);
+    if (deadline.PassedAt(now)) {
+      if (!reading_) TakeAll(reader_.Next());
+      return ready() ? absl::OkStatus() : Ended(ErrorCode::kStepTimeout);
+    }
     // The waiter below does so as well, unless it never waits for long.
-    if (next_check == 0) next_check = now + kReadNs;
-    if (now >= next_check) {
-      next_check = now + kReadNs;
+    if (next_check_ns == 0) next_check_ns = now + kReadNs;
+    if (now >= next_check_ns) {
+      next_check_ns = now + kReadNs;
       lock.unlock();
       const ErrorCode code = watch.Check(now, /*interrupted=*/false);
       lock.lock();
@@ -210,16 +229,21 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
         },
         Deadline::At(now + slice), watch);
     lock.lock();
-    // The first, and what stands behind it.
-    for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
-      Take(got);
-      if (lost_ != ErrorCode::kOk || i == kEnvelopesPerLook) break;
-      got = reader_.Next();
-    }
+    TakeAll(got);
     reading_ = false;
     arrived_.notify_all();
-    if (code == ErrorCode::kPeerGone) lost_ = code;
+    if (code == ErrorCode::kPeerGone && lost_ == ErrorCode::kOk) lost_ = code;
     if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
+  }
+}
+
+// What the reader got, and some of what stands behind it.
+void RpcClient::TakeAll(EnvelopeReader::Got first) {
+  EnvelopeReader::Got got = first;
+  for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
+    Take(got);
+    if (lost_ != ErrorCode::kOk || i == kEnvelopesPerLook) break;
+    got = reader_.Next();
   }
 }
 
@@ -294,6 +318,11 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
+    case ErrorCode::kClosed:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': the session that this call or stream belonged "
+                             "to was ended by a close or reconnect"));
     default:
       return MakeError(code, absl::StrCat("region '", side_->name(),
                                           "': ", MeaningOf(code)));
