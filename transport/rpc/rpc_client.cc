@@ -16,9 +16,6 @@ namespace {
 // The thread that reads for all looks up as often: others may have come whose
 // deadline is nearer, or who have more to write.
 constexpr int64_t kReadNs = 20'000'000;
-// Of what it reads without a look at the clock: an engine may send more than is
-// ever read.
-constexpr int kEnvelopesPerLook = 64;
 // Calls wait while the engine has that much unread before them.
 constexpr size_t kUnreadBytes = size_t{1} << 20;
 
@@ -196,6 +193,7 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
       continue;
     }
     const int64_t slice = std::min(deadline.at_ns() - now, kReadNs);
+    const Deadline slice_end = Deadline::At(now + slice);
     if (reading_) {
       arrived_.wait_for(lock, std::chrono::nanoseconds(slice));
       continue;
@@ -208,12 +206,14 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
           got = reader_.Next();
           return got != EnvelopeReader::Got::kNothing;
         },
-        Deadline::At(now + slice), watch);
+        slice_end, watch);
     lock.lock();
-    // The first, and what stands behind it.
-    for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
+    // The first, and what stands behind it; an engine may send without end.
+    while (got != EnvelopeReader::Got::kNothing) {
       Take(got);
-      if (lost_ != ErrorCode::kOk || i == kEnvelopesPerLook) break;
+      if (lost_ != ErrorCode::kOk || slice_end.PassedAt(MonotonicNanos())) {
+        break;
+      }
       got = reader_.Next();
     }
     reading_ = false;
