@@ -9,6 +9,7 @@
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
+#include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
@@ -81,6 +82,19 @@ void DefineFrames(py::module_& module) {
       .def_property_readonly("last_reward", &EpisodeReturns::last_reward);
 }
 
+void DefineRpc(py::module_& module) {
+  py::class_<NativeStream>(module, "NativeStream")
+      .def("next", &NativeStream::Next, py::arg("timeout"))
+      .def("close", &NativeStream::Close)
+      .def_property_readonly("dropped", &NativeStream::dropped);
+  py::class_<NativeRpc>(module, "NativeRpc")
+      .def("call", &NativeRpc::Call, py::arg("method"), py::arg("request"),
+           py::arg("timeout") = py::none())
+      .def("open", &NativeRpc::Open, py::arg("method"), py::arg("request"),
+           py::keep_alive<0, 1>())
+      .def_property_readonly("timeout", &NativeRpc::timeout_secs);
+}
+
 }  // namespace
 }  // namespace tandem
 
@@ -109,6 +123,7 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("engine_steps", &ClientStats::engine_steps);
 
   DefineFrames(module);
+  DefineRpc(module);
 
   py::class_<NativeClient> client(module, "NativeClient");
   client
@@ -127,6 +142,8 @@ PYBIND11_MODULE(_native, module) {
       .def("close", &NativeClient::Close)
       .def("stats", &NativeClient::Stats)
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
+      .def_property_readonly("rpc", &NativeClient::rpc,
+                             py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
+#include "client_py/bindings/waiting.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -18,26 +19,6 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-// Calls without the GIL. Not by gil_scoped_release: at the interpreter's exit
-// Python ends a daemon thread that wants the GIL back by unwinding it, which a
-// destructor must not let through.
-template <typename Call>
-auto WithoutGil(Call call) {
-  PyThreadState* const thread = PyEval_SaveThread();
-  auto result = call();
-  PyEval_RestoreThread(thread);
-  return result;
-}
-
-// Asks Python whether a signal handler wants the wait to end. What the handler
-// raised stays with the thread, for Raise to find.
-bool PythonInterrupts() {
-  const PyGILState_STATE gil = PyGILState_Ensure();
-  const bool interrupts = PyErr_CheckSignals() != 0;
-  PyGILState_Release(gil);
-  return interrupts;
-}
-
 WaitStrategy CheckedWait(const std::string& wait, const std::string& region) {
   if (const auto strategy = WaitStrategyNamed(wait)) return *strategy;
   Raise(MakeError(ErrorCode::kInvalidArgument,
@@ -45,21 +26,6 @@ WaitStrategy CheckedWait(const std::string& wait, const std::string& region) {
                       "wait: expected 'spin', 'adaptive' or 'block', found '",
                       wait, "'")),
         region);
-}
-
-double CheckedTimeout(double timeout_secs, const std::string& region) {
-  if (timeout_secs >= 0) return timeout_secs;  // false for NaN
-  Raise(MakeError(ErrorCode::kInvalidArgument,
-                  absl::StrCat("timeout: expected seconds, 0 or more "
-                               "(math.inf for no limit), found ",
-                               timeout_secs)),
-        region);
-}
-
-// To be called after every wait: a handler may have raised although what was
-// waited for came at that very moment.
-void RaiseWhatPythonRaised() {
-  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
 }
 
 ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
@@ -113,6 +79,7 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
     : name_(name),
       timeout_secs_(timeout_secs),
       client_(AttachOrRaise(name, timeout_secs, wait, autoreset)),
+      rpc_(&client_, timeout_secs),
       views_(RegionViews::Of(client_)),
       results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
 
@@ -151,6 +118,7 @@ void NativeClient::SendReset(
 
 void NativeClient::SetTimeout(double timeout_secs) {
   timeout_secs_ = CheckedTimeout(timeout_secs, name_);
+  rpc_.SetTimeout(timeout_secs_);
 }
 
 py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
@@ -190,8 +158,10 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const double secs =
       CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
   reconnecting_ = true;
+  rpc_.EndSession();
   const absl::Status status =
       WithoutGil([&] { return client_.Reconnect(secs); });
+  if (status.ok()) rpc_.BeginSession();
   reconnecting_ = false;
   if (!status.ok()) Raise(status, name_);
   {
@@ -204,6 +174,7 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
 
 void NativeClient::Close() {
   const InCall in_call(this);
+  rpc_.EndSession();
   const ErrorCode code = client_.Close();
   if (code != ErrorCode::kOk) RaiseCode(code);
 }

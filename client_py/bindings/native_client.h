@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "transport/session/client_side.h"
 
@@ -54,6 +55,9 @@ class NativeClient {
   // Of the calls that wait and are given no other; at first the constructor's.
   void SetTimeout(double timeout_secs);
 
+  // Commands to the same engine: any threads, also while one is inside a call.
+  NativeRpc& rpc() { return rpc_; }
+
   bool has_frames() const { return client_.has_frames(); }
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
@@ -71,6 +75,7 @@ class NativeClient {
   std::string name_;
   double timeout_secs_;
   ClientSide client_;
+  NativeRpc rpc_;
   RegionViews views_;
   pybind11::tuple results_;  // (obs, rewards, dones)
   // Guarded by the GIL. ClientSide refuses a second thread during each of its

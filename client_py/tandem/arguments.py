@@ -1,9 +1,11 @@
 """Checks of arguments; what cannot be is `InvalidArgument`, which has the argument's name."""
 
 import operator
+from collections.abc import Sequence
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem.errors import InvalidArgument
 
@@ -81,3 +83,61 @@ def seconds(name: str, value: SupportsFloat) -> float:
     if not number >= 0:
         raise InvalidArgument(f"{name}: expected seconds, 0 or more, found {value!r}")
     return number
+
+
+def env_indices(env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None, num_envs: int) -> list[int]:
+    """Takes a choice of environments.
+
+    Args:
+      env_ids: Indices, or a mask bool[num_envs]; None: all.
+      num_envs: How many there are.
+
+    Returns:
+      Their indices.
+
+    Raises:
+      InvalidArgument: Another type or shape, or an index out of range.
+    """
+    if env_ids is None:
+        return list(range(num_envs))
+    ids = np.asarray(env_ids)
+    if ids.dtype == np.bool_ and ids.shape == (num_envs,):
+        ids = np.flatnonzero(ids)
+    elif ids.size == 0 and ids.ndim == 1:
+        ids = ids.astype(np.int64)
+    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+        raise InvalidArgument(
+            f"env_ids: expected indices int[n] or a mask bool[{num_envs}], "
+            f"found {ids.dtype}{list(ids.shape)}; nothing was sent"
+        )
+    indices: list[int] = ids.tolist()
+    if wrong := [index for index in indices if not 0 <= index < num_envs]:
+        raise InvalidArgument(f"env_ids: expected indices in 0 .. {num_envs - 1}, found {wrong[0]}; nothing was sent")
+    return indices
+
+
+def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indices: list[int]) -> list[int | None]:
+    """Gives each environment its seed.
+
+    Args:
+      seed: That of environment 0, or one for each of `indices`; None, for all or for one: none.
+      indices: The environments.
+
+    Returns:
+      Theirs, in their order; [] if none has one.
+
+    Raises:
+      InvalidArgument: Another number of seeds, or no integer in 0 .. 2^64 - 1.
+    """
+    if seed is None:
+        return []
+    if isinstance(seed, Sequence | np.ndarray):
+        if len(seed) != len(indices):
+            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seed)}; nothing was sent")
+        return [None if each is None else _seed(each) for each in seed]
+    first = _seed(seed)
+    return [_seed(first + index) for index in indices]
+
+
+def _seed(value: SupportsIndex) -> int:
+    return integer("seed", value, 0, 2**64 - 1, "; nothing was sent")

@@ -1,35 +1,22 @@
 """`SharedMemoryClient`: a trainer's end of a region that it shares with a simulation engine."""
 
 import enum
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.arguments import integer, seconds
+from tandem.arguments import env_indices, seconds, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument
+from tandem.services.contract import SimulationContract, UnusedContractFields
+from tandem.services.of_client import ClientServices
 
 Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
-
-
-def _seeds(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indices: list[int]) -> list[int | None]:
-    """Gives each index its seed; [] if none has one."""
-    if seed is None:
-        return []
-    if isinstance(seed, Sequence | np.ndarray):
-        if len(seed) != len(indices):
-            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seed)}; nothing was sent")
-        return [None if each is None else _seed(each) for each in seed]
-    first = _seed(seed)
-    return [_seed(first + index) for index in indices]
-
-
-def _seed(value: SupportsIndex) -> int:
-    return integer("seed", value, 0, 2**64 - 1, "; nothing was sent")
 
 
 class AutoresetMode(enum.Enum):
@@ -71,7 +58,7 @@ class ClientStats:
     physics_secs: float
 
 
-class SharedMemoryClient:
+class SharedMemoryClient(ClientServices):
     """Steps the environments of an engine in another process, through memory that both have mapped.
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
@@ -79,7 +66,10 @@ class SharedMemoryClient:
     Copy what you keep. A view stays readable for as long as somebody holds it, also after `close`.
 
     An engine has one client at a time, and a client belongs to the process that made it: it can be neither pickled nor
-    used in a forked child. One thread at a time may call.
+    used in a forked child. One thread at a time may step, reset, reconnect or close.
+
+    Beside the steps any threads may command the engine: `get_schema`, `services`, and the methods of `agent`, `mujoco`,
+    `telemetry`, `scene`, `camera`, `viewport` and `debug`.
 
     After `StepTimeout`, and nearly always after `KeyboardInterrupt`, the exchange is still pending, as `pending` tells:
     `recv` waits on, `reconnect` starts anew, `close` leaves; `step`, `send` and `reset` raise `StepPending`.
@@ -132,6 +122,7 @@ class SharedMemoryClient:
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
+        super().__init__(self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
         self._adopt_views()
@@ -197,44 +188,44 @@ class SharedMemoryClient:
         self,
         env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None = None,
         seed: int | Sequence[int | None] | NDArray[np.integer] | None = None,
+        *,
+        contract: SimulationContract | None = None,
     ) -> NDArray[np.float32]:
         """Starts a new episode in some environments; all others keep their state.
+
+        A contract is sent first, and taken on by the engine before anybody is reset. It holds for later resets of the
+        same environments, too, until another takes its place. `agent.set_contract` sends one and resets nobody.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
           seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
-            for one: the environment's own random stream goes on.
+            for one: the environment's own random stream goes on. What a contract draws goes by it as well.
+          contract: How these environments differ from the task's own from now on; `SimulationContract()`: not at all;
+            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`).
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
 
         Raises:
-          InvalidArgument: An index, mask or seed that cannot be; nothing was sent.
-          TandemError: As `step`.
+          InvalidArgument: An index, mask, seed or contract that cannot be; nobody was reset.
+          TandemError: As `step` and, with a contract, as `agent.set_contract`.
         """
-        indices = self._indices(env_ids)
-        self._native.send_reset(indices, _seeds(seed, indices))
+        indices = env_indices(env_ids, self.num_envs)
+        seeds = seeds_of(seed, indices)
+        if contract is not None and indices and not self.pending:  # a pending exchange is refused below
+            self._set_contract(contract, indices, seeds)
+        self._native.send_reset(indices, seeds)
         return self._native.recv()[0]
 
-    def _indices(self, env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None) -> list[int]:
-        if env_ids is None:
-            return list(range(self.num_envs))
-        ids = np.asarray(env_ids)
-        if ids.dtype == np.bool_ and ids.shape == (self.num_envs,):
-            ids = np.flatnonzero(ids)
-        elif ids.size == 0 and ids.ndim == 1:
-            ids = ids.astype(np.int64)
-        if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-            raise InvalidArgument(
-                f"env_ids: expected indices int[n] or a mask bool[{self.num_envs}], "
-                f"found {ids.dtype}{list(ids.shape)}; nothing was sent"
-            )
-        indices: list[int] = ids.tolist()
-        if wrong := [index for index in indices if not 0 <= index < self.num_envs]:
-            raise InvalidArgument(
-                f"env_ids: expected indices in 0 .. {self.num_envs - 1}, found {wrong[0]}; nothing was sent"
-            )
-        return indices
+    def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[int | None]) -> None:
+        # The engine adds the environment's number to a contract's seed.
+        by_seed: dict[int | None, list[int]] = {}
+        for index, seed in zip(indices, seeds or [None] * len(indices), strict=True):
+            by_seed.setdefault(None if seed is None else (seed - index) % 2**64, []).append(index)
+        for seed, env_ids in by_seed.items():
+            unused = self.agent.set_contract(contract, env_ids, seed=seed)
+        if unused:
+            warnings.warn(UnusedContractFields(unused), stacklevel=3)
 
     def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
         """Has the engine draw its environments as they are now, and waits for the frame.

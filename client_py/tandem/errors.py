@@ -32,7 +32,10 @@ class PeerGone(TandemError, ConnectionError):
 
 
 class StepTimeout(TandemError, TimeoutError):
-    """The engine did not answer in time. The exchange is still pending: `recv`, `reconnect` and `close` are legal."""
+    """The engine did not answer in time. A step is still pending: `recv`, `reconnect` and `close` are legal.
+
+    A command's answer that comes later is dropped; what it asked for may still be done. A stream goes on.
+    """
 
     code = 3
 
@@ -74,7 +77,7 @@ class ForkedChild(TandemError):
 
 
 class ClientClosed(TandemError):
-    """The client was closed."""
+    """The client was closed, or the session of a call or stream ended, by `close` or `reconnect`."""
 
     code = 10
 
@@ -98,7 +101,7 @@ class BrokenPeer(TandemError, ConnectionError):
 
 
 class EngineFailed(TandemError, RuntimeError):
-    """The engine reported a failure of its own in a step or reset. It goes on serving; this exchange is over."""
+    """The engine reported a failure of its own in a step, reset or command. It goes on serving; this one is over."""
 
     code = 14
 
@@ -130,7 +133,7 @@ class OutOfSharedMemory(TandemError, MemoryError):
 
 
 class Interrupted(TandemError):
-    """A wait was interrupted; the exchange is still pending. Ctrl-C itself arrives as `KeyboardInterrupt`."""
+    """A wait was interrupted; a step is still pending. Ctrl-C itself arrives as `KeyboardInterrupt`."""
 
     code = 18
 

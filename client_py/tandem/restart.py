@@ -12,6 +12,7 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
 from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.infos import Mask, add_final, collect
+from tandem.services.contract import SimulationContract
 from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
 
 _log = logging.getLogger("tandem")
@@ -94,6 +95,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
+        mask, contract = self._reset_mask(options), (options or {}).get("contract")
         while True:
             self._revive()
             try:
@@ -101,6 +103,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 break
             except PeerGone as death:
                 self._found_dead(death)
+                self._note_contract(contract, mask)  # for the engine's next life
         self._answered(obs)
         self._cut_short &= ~self._resetting
         if self._untold:
@@ -185,6 +188,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             self._engine = self._relaunch(self._client.name)
             try:
                 self._client.reconnect(self._start_timeout)
+                self._renew_contracts()
             except (PeerGone, NotReady, StepTimeout) as error:
                 if self._engine.poll() is None:
                     raise
@@ -200,6 +204,13 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     "another description; was the program or a model file replaced? Make the environments anew"
                 )
             self._death = None
+
+    def _renew_contracts(self) -> None:
+        """Tells a new engine the contracts of `reset`, from which its first episodes are drawn, too."""
+        for contract in {*self._contracts} - {SimulationContract()}:
+            env_ids = [env_id for env_id, its in enumerate(self._contracts) if its == contract]
+            self._client.agent.set_contract(contract, env_ids)
+            self._client.reset(env_ids)
 
     def _all_truncated(self) -> StepResults:
         everybody = np.ones(self.num_envs, np.bool_)

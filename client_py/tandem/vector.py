@@ -16,6 +16,7 @@ from tandem.engine_process import EngineProcess
 from tandem.errors import EngineFailed, InvalidAction, InvalidArgument
 from tandem.infos import Mask, add_final, collect
 from tandem.pictures import separate
+from tandem.services.contract import SimulationContract
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
@@ -78,6 +79,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
+        self._contracts: list[SimulationContract] = [SimulationContract()] * self.num_envs
         self._attach(client)
 
     def _attach(self, client: SharedMemoryClient) -> None:
@@ -91,7 +93,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     @property
     def client(self) -> SharedMemoryClient:
-        """What speaks to the engine: its `stats()`, its name, its region."""
+        """What speaks to the engine: its `stats()`, its name, its region, and its services beside the steps."""
         return self._client
 
     def reset(
@@ -104,8 +106,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
-          options: None, or {"reset_mask": bool[num_envs]}: who is reset; the others keep their state. The mask is
-            taken out of a dict, as by Gymnasium's SyncVectorEnv.
+          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: who is reset; the others keep
+            their state; taken out of a dict, as by Gymnasium's SyncVectorEnv. "contract", a `SimulationContract`: how
+            those that are reset differ from the task's own from now on, as by `SharedMemoryClient.reset`.
 
         Returns:
           Observations, as `step` returns them, and infos of those that were reset.
@@ -130,7 +133,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             except EngineFailed:
                 pass  # of what is dropped
         self._resetting, self._resets_only = mask, True
-        self._client.reset(mask, seed=seed)
+        contract = (options or {}).get("contract")
+        self._client.reset(mask, seed=seed, contract=contract)
+        self._note_contract(contract, mask)
         return self._observe(), collect(self._task.infos, self._client.infos, np.zeros_like(mask), mask)
 
     def step(self, actions: ArrayLike) -> StepResults:
@@ -284,12 +289,18 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
     def _observe(self) -> Obs:
         return self._client.obs.astype(self._dtype) if self._copy else self._client.obs
 
+    def _note_contract(self, contract: SimulationContract | None, mask: Mask) -> None:
+        if contract is not None:
+            self._contracts = [contract if now else old for old, now in zip(self._contracts, mask, strict=True)]
+
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
         if not isinstance(options, Mapping | None):
             raise InvalidArgument(f"options: expected None or a dict, found {options!r}; nothing was sent")
-        if unknown := sorted(set(options or ()) - {"reset_mask"}, key=str):
-            raise InvalidArgument(f"options: expected nothing but 'reset_mask', found {unknown}; nothing was sent")
-        if not options:
+        if unknown := sorted(set(options or ()) - {"reset_mask", "contract"}, key=str):
+            raise InvalidArgument(
+                f"options: expected nothing but 'reset_mask' and 'contract', found {unknown}; nothing was sent"
+            )
+        if not options or "reset_mask" not in options:
             return np.ones(self.num_envs, np.bool_)
         mask: Any = options["reset_mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):

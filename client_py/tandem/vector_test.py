@@ -219,6 +219,7 @@ _MASK = np.array([True, False, True])
         ({"options": {"reset_mask": _MASK[:2]}}, r"bool\[2\]"),
         ({"options": {"reset_mask": np.zeros(3, bool)}}, "at least one"),
         ({"options": {"low": -1}}, "low"),
+        ({"options": {"contract": {}}}, "SimulationContract"),
     ],
 )
 def test_reset_refuses_what_cannot_be(

@@ -13,9 +13,12 @@
 namespace tandem {
 namespace {
 
-// The thread that reads for all looks up as often: others may have come whose
-// deadline is nearer, or who have more to write.
+// A waiting thread looks up as often: others may have come whose deadline is
+// nearer, or who have more to write; a signal may have.
 constexpr int64_t kReadNs = 20'000'000;
+// And takes what stands behind the first for so long: an engine may send
+// without end.
+constexpr int64_t kTakeNs = 1'000'000;
 // Calls wait while the engine has that much unread before them.
 constexpr size_t kUnreadBytes = size_t{1} << 20;
 
@@ -168,20 +171,39 @@ absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   return absl::OkStatus();
 }
 
+void RpcClient::End() {
+  if (ForkCount() != born_in_) return;
+  Lock lock(mutex_);
+  if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClosed;
+  arrived_.notify_all();
+  arrived_.wait(lock, [&] { return waiting_ == 0; });
+}
+
 // Waits until `ready()`, which is asked under the lock.
 template <typename Ready>
 absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+  ++waiting_;
+  absl::Status status = WaitFor(lock, ready, deadline);
+  if (--waiting_ == 0) arrived_.notify_all();  // End may wait for it
+  return status;
+}
+
+template <typename Ready>
+absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   Watch watch(*this);
-  int64_t next_check = 0;
+  int64_t next_check_ns = 0;
   for (;;) {
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
     const int64_t now = MonotonicNanos();
-    if (deadline.PassedAt(now)) return Ended(ErrorCode::kStepTimeout);
+    if (deadline.PassedAt(now)) {
+      if (!reading_) TakeAll(reader_.Next());
+      return ready() ? absl::OkStatus() : Ended(ErrorCode::kStepTimeout);
+    }
     // The waiter below does so as well, unless it never waits for long.
-    if (next_check == 0) next_check = now + kReadNs;
-    if (now >= next_check) {
-      next_check = now + kReadNs;
+    if (next_check_ns == 0) next_check_ns = now + kReadNs;
+    if (now >= next_check_ns) {
+      next_check_ns = now + kReadNs;
       lock.unlock();
       const ErrorCode code = watch.Check(now, /*interrupted=*/false);
       lock.lock();
@@ -193,7 +215,6 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
       continue;
     }
     const int64_t slice = std::min(deadline.at_ns() - now, kReadNs);
-    const Deadline slice_end = Deadline::At(now + slice);
     if (reading_) {
       arrived_.wait_for(lock, std::chrono::nanoseconds(slice));
       continue;
@@ -206,20 +227,25 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
           got = reader_.Next();
           return got != EnvelopeReader::Got::kNothing;
         },
-        slice_end, watch);
+        Deadline::At(now + slice), watch);
     lock.lock();
-    // The first, and what stands behind it; an engine may send without end.
-    while (got != EnvelopeReader::Got::kNothing) {
-      Take(got);
-      if (lost_ != ErrorCode::kOk || slice_end.PassedAt(MonotonicNanos())) {
-        break;
-      }
-      got = reader_.Next();
-    }
+    TakeAll(got);
     reading_ = false;
     arrived_.notify_all();
-    if (code == ErrorCode::kPeerGone) lost_ = code;
+    if (code == ErrorCode::kPeerGone && lost_ == ErrorCode::kOk) lost_ = code;
     if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
+  }
+}
+
+// What the reader got, and what stands behind it, as far as there is time.
+void RpcClient::TakeAll(EnvelopeReader::Got first) {
+  if (first == EnvelopeReader::Got::kNothing) return;
+  const Deadline end = Deadline::At(MonotonicNanos() + kTakeNs);
+  EnvelopeReader::Got got = first;
+  while (got != EnvelopeReader::Got::kNothing) {
+    Take(got);
+    if (lost_ != ErrorCode::kOk || end.PassedAt(MonotonicNanos())) break;
+    got = reader_.Next();
   }
 }
 
@@ -294,6 +320,11 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
+    case ErrorCode::kClosed:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': the session that this call or stream belonged "
+                             "to was ended by a close or reconnect"));
     default:
       return MakeError(code, absl::StrCat("region '", side_->name(),
                                           "': ", MeaningOf(code)));

@@ -83,7 +83,7 @@ class RpcClient {
   // kRingFull while the engine leaves much unread.
   absl::StatusOr<uint64_t> Open(rpc::EnvelopeT call);
   // The stream's next item; nothing: it is over. Errors as Call's; the engine's
-  // is the stream's last word.
+  // is the stream's last word. Deadline::Now() looks once.
   absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
                                                  Deadline deadline);
   // Items lost so far, by the engine or here, since nobody took them.
@@ -91,6 +91,11 @@ class RpcClient {
   // Ends the stream and forgets it. kStepTimeout and the like: the engine may
   // not have heard. Safe twice.
   absl::Status Close(uint64_t stream, Deadline deadline);
+
+  // For good, before the session is: whoever waits gets kClosed, and so does
+  // every later call. Returns when no thread waits any more, which takes up to
+  // 20 ms. Safe twice.
+  void End();
 
  private:
   struct Stream {
@@ -110,6 +115,9 @@ class RpcClient {
   absl::Status Post(rpc::EnvelopeT* call);
   template <typename Ready>
   absl::Status Await(Lock& lock, Ready ready, Deadline deadline);
+  template <typename Ready>
+  absl::Status WaitFor(Lock& lock, Ready& ready, Deadline deadline);
+  void TakeAll(EnvelopeReader::Got first);
   void Take(EnvelopeReader::Got got);
   void TakeDropped(uint64_t id);
   void TakeEnvelope(const rpc::Envelope& envelope);
@@ -127,6 +135,7 @@ class RpcClient {
   Waiter waiter_;
   bool reading_ = false;
   EnvelopeWriter writer_;
+  int waiting_ = 0;  // threads in Await
   uint64_t last_id_ = 0;
   // Calls that wait, and what came for them.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;

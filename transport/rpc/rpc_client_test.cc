@@ -363,6 +363,85 @@ TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
             "no telemetry");
 }
 
+TEST_F(RpcClientTest, ADeadlineThatHasPassedLooksOnce) {
+  Start([](const auto& call, const auto& send) {
+    if (call.method == rpc::MethodId::StreamTelemetry) send(Item(call, 1));
+    if (call.method == rpc::MethodId::GetEntity) send(Echo(call));
+  });
+  const uint64_t id = client_->Open(Stream()).value();
+  // Its answer stands behind the item.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  EXPECT_TRUE(client_->Next(id, Deadline::Now())->has_value());
+  EXPECT_EQ(CodeOf(client_->Next(id, Deadline::Now()).status()),
+            ErrorCode::kStepTimeout);
+  const uint64_t other = client_->Open(Stream()).value();
+  absl::StatusOr<std::optional<RpcMessage>> item(std::nullopt);
+  do {  // until the engine has sent it: nobody else reads the ring
+    item = client_->Next(other, Deadline::Now());
+  } while (CodeOf(item.status()) == ErrorCode::kStepTimeout);
+  EXPECT_TRUE(item.ok() && item->has_value());
+}
+
+TEST_F(RpcClientTest, EndsWhatWaitsWithTheSession) {
+  std::atomic<int> calls{0};
+  Start([&](const auto&, const auto&) { ++calls; });
+  const uint64_t id = client_->Open(Stream()).value();
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.emplace_back([&] {
+      EXPECT_EQ(
+          CodeOf(client_->Call(Named("a"), Deadline::Infinite()).status()),
+          ErrorCode::kClosed);
+    });
+  }
+  waiting.emplace_back([&] {
+    EXPECT_EQ(CodeOf(client_->Next(id, Deadline::Infinite()).status()),
+              ErrorCode::kClosed);
+  });
+  while (calls < 3) std::this_thread::yield();
+  client_->End();
+  client_->End();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(CodeOf(client_->Open(Stream()).status()), ErrorCode::kClosed);
+  EXPECT_TRUE(client_->Close(id, Deadline::Infinite()).ok());
+  engine_->Stop();  // before what its handler uses is gone
+}
+
+// As Python's hook: only one of the threads is interrupted.
+std::atomic<std::thread::id> interrupted_thread;
+
+TEST_F(RpcClientTest, AnInterruptEndsTheWaitOfItsThreadWhoeverReads) {
+  std::atomic<int> calls{0};
+  std::atomic<bool> answer{false};
+  Start(
+      [&](const auto& call, const auto& send) {
+        if (++calls < 3) return;
+        if (answer) send(Echo(call));
+      },
+      {.interrupted = [] {
+        return interrupted_thread.load() == std::this_thread::get_id();
+      }});
+  std::atomic<int> interrupted{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(
+          CodeOf(client_->Call(Named("a"), Deadline::Infinite()).status()),
+          ErrorCode::kInterrupted);
+      ++interrupted;
+    });
+  }
+  while (calls < 2) std::this_thread::yield();
+  for (int i = 1; i >= 0; --i) {  // one of them reads, the other does not
+    interrupted_thread = threads[static_cast<size_t>(i)].get_id();
+    threads[static_cast<size_t>(i)].join();
+  }
+  EXPECT_EQ(interrupted, 2);
+  answer = true;
+  EXPECT_EQ(NameIn(client_->Call(Named("b"), Deadline::After(20))), "b");
+  engine_->Stop();  // before what its handler uses is gone
+}
+
 TEST_F(RpcClientTest, AForkedChildIsRefused) {
   Start(AnswerAtOnce);
   const pid_t child = fork();

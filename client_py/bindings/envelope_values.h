@@ -1,0 +1,55 @@
+// Envelopes as Python sees them: dicts of the schema's field names.
+//
+// Data flow: dict -> PackRequest -> an envelope for RpcClient; a verified
+// answer -> PayloadValues -> dict. By the type tables that flatc makes: a field
+// added to the schema is there without a line here.
+// Ownership: none; all calls need the GIL. What is returned is copied.
+//
+//   rpc::EnvelopeT call = PackRequest(rpc::MethodId::GetEntity, fields, name);
+//   py::dict answer = PayloadValues(message.envelope());
+//
+//  schema             from Python                   to Python
+//  number, enum       int, float                    int, float
+//  bool               bool, numpy.bool_             bool
+//  string             str                           str
+//  Vec3, Quat         3 or 4 numbers                float32[3], float32[4]
+//  [float]            numbers, float[n]             float32[n]
+//  [uint] and alike   integers, int[n]              uint32[n], ...
+//  table              mapping                       dict
+//  [string], [table]  sequence                      list
+//
+// None is the same as a field left out. To Python an absent number is 0, text
+// and lists are empty, a table or struct is None. (That answers' fields have no
+// other defaults, a test holds.)
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
+#define TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
+
+#include <pybind11/pybind11.h>
+
+#include "absl/strings/string_view.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// What goes with a method.
+struct MethodPayloads {
+  rpc::Payload request;
+  rpc::Payload answer;  // or a stream's item
+};
+// {NONE, NONE} for a number that is no method.
+MethodPayloads PayloadsOf(rpc::MethodId method);
+
+// A call. Raises InvalidArgument, which names the field, what it expects and
+// what was found: an unknown field, another type, out of range, a struct of
+// another length, text that is no Unicode; MessageTooLarge beyond what an
+// engine takes. `region` is for messages.
+rpc::EnvelopeT PackRequest(rpc::MethodId method, pybind11::handle fields,
+                           absl::string_view region);
+
+// The payload's fields. The envelope is verified and has a payload.
+pybind11::dict PayloadValues(const rpc::Envelope& envelope);
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_

@@ -1,0 +1,135 @@
+#include "client_py/bindings/native_rpc.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client_py/bindings/envelope_values.h"
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/waiting.h"
+#include "schema/layout/error_codes.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+py::dict CheckedValues(const rpc::Envelope& envelope, rpc::MethodId method,
+                       absl::string_view region) {
+  const rpc::Payload expected = PayloadsOf(method).answer;
+  if (envelope.payload_type() != expected || envelope.payload() == nullptr) {
+    Raise(MakeError(
+              ErrorCode::kBrokenPeer,
+              absl::StrCat("region '", region, "': expected ",
+                           rpc::EnumNamePayload(expected), " in answer to ",
+                           rpc::EnumNameMethodId(method), ", found payload ",
+                           static_cast<int>(envelope.payload_type()))),
+          region);
+  }
+  return PayloadValues(envelope);
+}
+
+}  // namespace
+
+NativeStream::NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
+                           rpc::MethodId method, std::string region)
+    : client_(std::move(client)),
+      id_(id),
+      method_(method),
+      region_(std::move(region)),
+      born_in_(ForkCount()) {}
+
+py::object NativeStream::Next(double timeout_secs) {
+  const Deadline deadline =
+      Deadline::After(CheckedTimeout(timeout_secs, region_));
+  const absl::StatusOr<std::optional<RpcMessage>> item =
+      WithoutGil([&] { return client_->Next(id_, deadline); });
+  if (CodeOf(item.status()) == ErrorCode::kStepTimeout) {
+    Raise(
+        MakeError(ErrorCode::kStepTimeout,
+                  absl::StrCat("region '", region_,
+                               "': ", rpc::EnumNameMethodId(method_),
+                               " brought nothing within ", timeout_secs,
+                               " s; a stream brings what is new: does anybody "
+                               "step? It goes on, and may be asked again")),
+        region_);
+  }
+  if (!item.ok()) Raise(item.status(), region_);
+  RaiseWhatPythonRaised();
+  if (!item->has_value()) return py::none();
+  return CheckedValues((*item)->envelope(), method_, region_);
+}
+
+uint64_t NativeStream::dropped() const {
+  // A lock may be held for good in a forked child.
+  const bool live = !closed_ && born_in_ == ForkCount();
+  return live ? client_->Dropped(id_) : dropped_at_close_;
+}
+
+void NativeStream::Close() {
+  if (closed_ || born_in_ != ForkCount()) return;
+  dropped_at_close_ = client_->Dropped(id_);
+  closed_ = true;
+  // An engine that does not answer now hears it later.
+  client_->Close(id_, Deadline::Now()).IgnoreError();
+}
+
+py::dict NativeRpc::Call(uint16_t method, py::handle request,
+                         std::optional<double> timeout_secs) {
+  const double secs =
+      CheckedTimeout(timeout_secs.value_or(timeout_secs_), side_->name());
+  const std::shared_ptr<RpcClient> session = Session();
+  const auto id = static_cast<rpc::MethodId>(method);
+  rpc::EnvelopeT call = PackRequest(id, request, side_->name());
+  const absl::StatusOr<RpcMessage> answer = WithoutGil(
+      [&] { return session->Call(std::move(call), Deadline::After(secs)); });
+  if (!answer.ok()) Raise(answer.status(), side_->name());
+  RaiseWhatPythonRaised();
+  return CheckedValues(answer->envelope(), id, side_->name());
+}
+
+std::unique_ptr<NativeStream> NativeRpc::Open(uint16_t method,
+                                              py::handle request) {
+  std::shared_ptr<RpcClient> session = Session();
+  const auto id = static_cast<rpc::MethodId>(method);
+  const absl::StatusOr<uint64_t> stream =
+      session->Open(PackRequest(id, request, side_->name()));
+  if (!stream.ok()) Raise(stream.status(), side_->name());
+  return std::make_unique<NativeStream>(std::move(session), *stream, id,
+                                        side_->name());
+}
+
+void NativeRpc::EndSession() {
+  has_session_ = false;
+  const std::shared_ptr<RpcClient> session = std::exchange(session_, nullptr);
+  if (session == nullptr) return;
+  WithoutGil([&] { session->End(); });
+}
+
+std::shared_ptr<RpcClient> NativeRpc::Session() {
+  if (born_in_ != ForkCount()) {
+    Raise(MakeError(ErrorCode::kForkedChild,
+                    absl::StrCat("region '", side_->name(),
+                                 "': ", MeaningOf(ErrorCode::kForkedChild),
+                                 "; make a client after the fork")),
+          side_->name());
+  }
+  if (!has_session_) {
+    Raise(MakeError(ErrorCode::kClosed,
+                    absl::StrCat("region '", side_->name(),
+                                 "': expected an open client, found one that "
+                                 "was closed, or is not reconnected")),
+          side_->name());
+  }
+  if (session_ != nullptr) return session_;
+  absl::StatusOr<std::unique_ptr<RpcClient>> session =
+      RpcClient::Create(side_, {.interrupted = PythonInterrupts});
+  if (!session.ok()) Raise(session.status(), side_->name());
+  session_ = *std::move(session);
+  return session_;
+}
+
+}  // namespace tandem

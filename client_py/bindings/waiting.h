@@ -1,0 +1,50 @@
+// How the binding waits: without the GIL, answering Python's signals.
+//
+// Data flow: a wait in C++ -> Python's signal handlers -> what they raised.
+// Ownership: none; all but PythonInterrupts need the GIL.
+//
+//   const ErrorCode code = WithoutGil([&] { return client.Recv(deadline); });
+//   if (code != ErrorCode::kOk) ...
+//   RaiseWhatPythonRaised();
+
+#ifndef TANDEM_CLIENT_PY_BINDINGS_WAITING_H_
+#define TANDEM_CLIENT_PY_BINDINGS_WAITING_H_
+
+#include <pybind11/pybind11.h>
+
+#include <type_traits>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// Calls without the GIL. Not by gil_scoped_release: at the interpreter's exit
+// Python ends a daemon thread that wants the GIL back by unwinding it, which a
+// destructor must not let through.
+template <typename Call>
+auto WithoutGil(Call call) {
+  PyThreadState* const thread = PyEval_SaveThread();
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    PyEval_RestoreThread(thread);
+  } else {
+    auto result = call();
+    PyEval_RestoreThread(thread);
+    return result;
+  }
+}
+
+// Asks Python whether a signal handler wants the wait to end. What the handler
+// raised stays with the thread, for Raise to find. Takes the GIL.
+bool PythonInterrupts();
+
+// To be called after every wait: a handler may have raised although what was
+// waited for came at that very moment.
+void RaiseWhatPythonRaised();
+
+// Raises InvalidArgument unless it is 0 or more.
+double CheckedTimeout(double timeout_secs, absl::string_view region);
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_BINDINGS_WAITING_H_

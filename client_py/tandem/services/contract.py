@@ -1,0 +1,126 @@
+"""`SimulationContract`: domain randomisation, and the commands that an agent has to follow."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tandem.errors import InvalidArgument
+
+Range = tuple[float, float]
+
+
+class UnusedContractFields(UserWarning):
+    """Fields of a contract that the engine's task has no use for: they change nothing.
+
+    Attributes:
+      fields: Their names.
+    """
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        """Names them."""
+        super().__init__(
+            f"expected a contract of which this task uses everything, found {', '.join(fields)}, which it has no use "
+            "for and which changes nothing; leave it out"
+        )
+        self.fields = fields
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimulationContract:
+    """How environments differ from the task's own, from their next reset on.
+
+    A range is (min, max), from which each environment draws its own number, evenly, at each reset; None leaves what the
+    task has. A noise is the standard deviation of a normal distribution around what the task has; 0: none. A contract
+    takes the place of the one before: `SimulationContract()` is the task as it came, without randomisation.
+
+    Attributes:
+      pose_position_noise: Metres, (x, y, z): of the initial position.
+      pose_orientation_noise: Radians: of the initial orientation.
+      joint_position_noise: Radians or metres, by the joint's kind: of the initial joint positions.
+      joint_velocity_noise: The same per second: of the initial joint velocities.
+      friction_range: Coefficient of sliding friction.
+      restitution_range: Coefficient of restitution, 0 (no bounce) to 1.
+      mass_scale_range: Factor on the bodies' masses.
+      com_offset_range: Metres along each axis, added to the bodies' centres of mass.
+      motor_strength_range: Factor on what the motors do.
+      motor_offset_range: Added to the positions that motors are told: radians or metres, by the joint's kind.
+      push_interval_range: Seconds of simulated time from one push to the next.
+      push_velocity_range: Metres a second: size of the velocity that a push adds.
+      terrain_type: The terrain's name, as the engine has it; "": the task's own.
+      terrain_difficulty: 0 (easiest) to 1.
+      vel_command_x_range: Metres a second: forward velocity to be commanded.
+      vel_command_y_range: Metres a second: velocity to the left to be commanded.
+      vel_command_yaw_range: Radians a second: turn to the left to be commanded.
+      vel_command_resampling_time_range: Seconds of simulated time until another command is drawn.
+      vel_command_standing_probability: From 0 to 1: how probably a drawn command is to stand still.
+
+    >>> SimulationContract(mass_scale_range=(0.8, 1.2)).given()
+    {'mass_scale_range': (0.8, 1.2)}
+    """
+
+    pose_position_noise: tuple[float, float, float] | None = None
+    pose_orientation_noise: float = 0.0
+    joint_position_noise: float = 0.0
+    joint_velocity_noise: float = 0.0
+    friction_range: Range | None = None
+    restitution_range: Range | None = None
+    mass_scale_range: Range | None = None
+    com_offset_range: Range | None = None
+    motor_strength_range: Range | None = None
+    motor_offset_range: Range | None = None
+    push_interval_range: Range | None = None
+    push_velocity_range: Range | None = None
+    terrain_type: str = ""
+    terrain_difficulty: float = 0.0
+    vel_command_x_range: Range | None = None
+    vel_command_y_range: Range | None = None
+    vel_command_yaw_range: Range | None = None
+    vel_command_resampling_time_range: Range | None = None
+    vel_command_standing_probability: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Checks what was given; the engine checks what its task can do.
+
+        Raises:
+          InvalidArgument: A range, noise, share or text that cannot be.
+        """
+        for name, value in self.given().items():
+            object.__setattr__(self, name, _checked(name, value))
+
+    def given(self) -> dict[str, Any]:
+        """Lists what is other than the task's own.
+
+        Returns:
+          Field -> value, of the fields that were given.
+        """
+        return {
+            field.name: value
+            for field in dataclasses.fields(self)
+            if (value := getattr(self, field.name)) is not None and not (isinstance(value, str) and value == "")
+            if not (isinstance(value, int | float) and value == 0)
+        }
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == "terrain_type":
+        if not isinstance(value, str):
+            raise InvalidArgument(f"{name}: expected a text, found {value!r}")
+        return value
+    if name == "pose_position_noise":
+        return _numbers(name, value, 3, "3 noises, 0 or more", lambda noises: min(noises) >= 0)
+    if name.endswith("_range"):
+        return _numbers(name, value, 2, "(min, max), finite, min <= max", lambda ends: ends[0] <= ends[1])
+    if name in ("terrain_difficulty", "vel_command_standing_probability"):
+        return _numbers(name, [value], 1, "a number from 0 to 1", lambda share: 0 <= share[0] <= 1)[0]
+    return _numbers(name, [value], 1, "a finite number, 0 or more", lambda noise: noise[0] >= 0)[0]
+
+
+def _numbers(name: str, value: Any, count: int, expected: str, good: Any) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(each) for each in value) if isinstance(value, Sequence) or hasattr(value, "shape") else ()
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != count or not all(map(math.isfinite, numbers)) or not good(numbers) or isinstance(value, str):
+        raise InvalidArgument(f"{name}: expected {expected}, found {value!r}")
+    return numbers

@@ -1,0 +1,49 @@
+"""What an engine serves."""
+
+from dataclasses import dataclass
+
+from tandem.services.caller import Caller
+from tandem.services.methods import MethodId
+
+_METHODS = set(MethodId)
+
+
+@dataclass(frozen=True)
+class ServiceInfo:
+    """One service of an engine.
+
+    Attributes:
+      name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport" or "debug".
+      enabled: False: switched off, or the engine does not have it.
+      methods: What may be called now.
+      max_fps: Most items a second of its streams; 0: no limit, or no streams.
+    """
+
+    name: str
+    enabled: bool
+    methods: frozenset[MethodId]
+    max_fps: int
+
+
+def ask_services(caller: Caller, timeout: float | None) -> dict[str, ServiceInfo]:
+    """Asks what an engine serves.
+
+    Args:
+      caller: The way to it.
+      timeout: Seconds; None: the client's.
+
+    Returns:
+      Name -> service.
+
+    Raises:
+      TandemError: As every call.
+    """
+    return {
+        each["name"]: ServiceInfo(
+            each["name"],
+            each["enabled"],
+            frozenset(MethodId(number) for number in each["methods"].tolist() if number in _METHODS),
+            each["max_fps"],
+        )
+        for each in caller.call(MethodId.GetServices, timeout)["services"]
+    }

@@ -1,0 +1,200 @@
+"""`Mujoco`: joints and actuators of the environments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tandem.errors import BrokenPeer, InvalidArgument
+from tandem.services.caller import Caller, EnvIds, fps_of
+from tandem.services.methods import MethodId
+from tandem.services.streams import Stream
+
+
+@dataclass(frozen=True)
+class MujocoInfo:
+    """A model's sizes and names.
+
+    Attributes:
+      nq: Numbers in `JointState.positions`.
+      nv: Numbers in `JointState.velocities`.
+      nu: Actuators.
+      joint_names: In MuJoCo's order; "" for a joint without a name.
+      actuator_names: Likewise, nu of them.
+    """
+
+    nq: int
+    nv: int
+    nu: int
+    joint_names: tuple[str, ...]
+    actuator_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class JointState:
+    """Joints of one environment at one moment, in MuJoCo's order.
+
+    Attributes:
+      env_id: Whose.
+      positions: MuJoCo's qpos, float32[nq], metres and radians; the caller's own.
+      velocities: MuJoCo's qvel, float32[nv], the same per second; the caller's own.
+    """
+
+    env_id: int
+    positions: NDArray[np.float32]
+    velocities: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ControlsSent:
+    """What came of `send_control`.
+
+    Attributes:
+      actuators_written: In each environment.
+      rejected_actuators: Names of actuators that somebody else controls, left as they were.
+    """
+
+    actuators_written: int
+    rejected_actuators: tuple[str, ...]
+
+
+class Mujoco:
+    """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one."""
+
+    def __init__(self, caller: Caller) -> None:
+        """Calls through `caller`."""
+        self._caller = caller
+
+    def info(self, *, timeout: float | None = None) -> MujocoInfo:
+        """Asks for the model's sizes and names.
+
+        Args:
+          timeout: Seconds; None: the client's.
+
+        Returns:
+          They; the same for all environments.
+
+        Raises:
+          Unsupported: The engine is none of MuJoCo's, or the service is off.
+          TandemError: As every call: docs/commands.md.
+        """
+        values = self._caller.call(MethodId.GetMujocoInfo, timeout)
+        return MujocoInfo(
+            values["nq"], values["nv"], values["nu"], tuple(values["joint_names"]), tuple(values["actuator_names"])
+        )
+
+    @overload
+    def joint_state(self, env_ids: None = None, *, timeout: float | None = None) -> JointState: ...
+    @overload
+    def joint_state(self, env_ids: EnvIds, *, timeout: float | None = None) -> tuple[JointState, ...]: ...
+    def joint_state(
+        self, env_ids: EnvIds | None = None, *, timeout: float | None = None
+    ) -> JointState | tuple[JointState, ...]:
+        """Asks for joint positions and velocities.
+
+        Args:
+          env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
+          timeout: Seconds; None: the client's.
+
+        Returns:
+          One state, or with `env_ids` one for each, in their order, all of the same moment.
+
+        Raises:
+          InvalidArgument: No such environment.
+          TandemError: As `info`.
+        """
+        values = self._caller.call(MethodId.GetJointState, timeout, env_ids=self._caller.env_ids(env_ids))
+        return _joint_state(values) if env_ids is None else _joint_states(values)
+
+    @overload
+    def stream_joint_state(
+        self, env_ids: None = None, *, fps: int | None = None, timeout: float | None = None
+    ) -> Stream[JointState]: ...
+    @overload
+    def stream_joint_state(
+        self, env_ids: EnvIds, *, fps: int | None = None, timeout: float | None = None
+    ) -> Stream[tuple[JointState, ...]]: ...
+    def stream_joint_state(
+        self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
+    ) -> Stream[JointState] | Stream[tuple[JointState, ...]]:
+        """Has the engine send joint positions and velocities again and again.
+
+        Args:
+          env_ids: As for `joint_state`.
+          fps: Items a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each item; None: the client's.
+
+        Returns:
+          A stream of what `joint_state` returns.
+
+        Raises:
+          InvalidArgument: No such environment.
+          TandemError: As `info`; the engine's own come with the first item.
+        """
+        fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": fps_of(fps)}
+        if env_ids is None:
+            return self._caller.stream(MethodId.StreamJointState, timeout, _joint_state, **fields)
+        return self._caller.stream(MethodId.StreamJointState, timeout, _joint_states, **fields)
+
+    def send_control(
+        self,
+        controls: ArrayLike | Mapping[str, float] | Mapping[int, float],
+        *,
+        env_ids: EnvIds | None = None,
+        wait_for_next_step: bool = False,
+        clamp: bool = True,
+        timeout: float | None = None,
+    ) -> ControlsSent:
+        """Sets actuators for the next step, in place of what its action says of them.
+
+        Args:
+          controls: float[n] for the first n actuators, or a number for each actuator that is named, or numbered from 0;
+            in the actuators' own units.
+          env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
+          wait_for_next_step: The answer comes when a step has begun with them. Somebody has to step meanwhile, in
+            another thread, or this ends with `StepTimeout`.
+          clamp: Move what is out of an actuator's range to its nearest end.
+          timeout: Seconds; None: the client's.
+
+        Returns:
+          How many were set, and which were not.
+
+        Raises:
+          InvalidArgument: Controls that cannot be, or no such actuator or environment; nothing was set.
+          TandemError: As `info`.
+        """
+        values = self._caller.call(
+            MethodId.SendControl,
+            timeout,
+            env_ids=self._caller.env_ids(env_ids),
+            wait_for_next_step=wait_for_next_step,
+            skip_range_clamp=not clamp,
+            **_controls(controls),
+        )
+        return ControlsSent(values["actuators_written"], tuple(values["rejected_actuators"]))
+
+
+def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -> dict[str, Any]:
+    if not isinstance(controls, Mapping):
+        bulk = np.asarray(controls)
+        if bulk.dtype.kind in "iuf" and not np.isfinite(bulk).all():
+            raise InvalidArgument("controls: expected finite numbers, found others; nothing was sent")
+        return {"bulk": bulk}
+    if not np.isfinite([value for value in controls.values() if isinstance(value, int | float)]).all():
+        raise InvalidArgument(f"controls: expected finite numbers, found {dict(controls)}; nothing was sent")
+    named = [{"actuator_name": key, "value": value} for key, value in controls.items() if isinstance(key, str)]
+    indexed = [{"actuator_index": key, "value": value} for key, value in controls.items() if not isinstance(key, str)]
+    return {"named": named, "indexed": indexed}
+
+
+def _joint_state(values: dict[str, Any]) -> JointState:
+    state = values["state"]
+    if state is None:
+        raise BrokenPeer("expected a joint state in the engine's answer, found none")
+    return JointState(state["env_id"], state["positions"], state["velocities"])
+
+
+def _joint_states(values: dict[str, Any]) -> tuple[JointState, ...]:
+    return tuple(JointState(state["env_id"], state["positions"], state["velocities"]) for state in values["states"])

@@ -1,0 +1,108 @@
+"""`Telemetry`: a record of a run, at a bounded rate."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem.errors import BrokenPeer
+from tandem.services.caller import Caller, EnvIds, fps_of
+from tandem.services.methods import MethodId
+from tandem.services.streams import Stream
+
+
+@dataclass(frozen=True)
+class TelemetrySchema:
+    """What a telemetry frame holds.
+
+    Attributes:
+      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`, or empty.
+      action_names: Of the numbers in `TelemetryFrame.action_ctrl`, or empty.
+      nq: Numbers in `TelemetryFrame.observation_qpos`.
+      nu: Numbers in `TelemetryFrame.action_ctrl`.
+    """
+
+    observation_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    nq: int
+    nu: int
+
+
+@dataclass(frozen=True, eq=False)
+class TelemetryFrame:
+    """One environment at one moment.
+
+    Attributes:
+      env_id: Whose.
+      frame_number: Which moment of the stream, from 1; a gap shows moments that were lost.
+      frame_seq: How many exchanges were answered by then.
+      timestamp_ms: Wall clock: milliseconds since the Unix epoch.
+      observation_qpos: MuJoCo's qpos, float32[nq]; the caller's own.
+      action_ctrl: MuJoCo's ctrl, float32[nu], of the last step; the caller's own.
+    """
+
+    env_id: int
+    frame_number: int
+    frame_seq: int
+    timestamp_ms: int
+    observation_qpos: NDArray[np.float32]
+    action_ctrl: NDArray[np.float32]
+
+
+class Telemetry:
+    """Watches a run in numbers; `client.telemetry` is one."""
+
+    def __init__(self, caller: Caller) -> None:
+        """Calls through `caller`."""
+        self._caller = caller
+
+    def schema(self, *, timeout: float | None = None) -> TelemetrySchema:
+        """Asks what telemetry frames hold.
+
+        Args:
+          timeout: Seconds; None: the client's.
+
+        Returns:
+          Sizes and names.
+
+        Raises:
+          Unsupported: The engine has no telemetry, or it is off.
+          TandemError: As every call: docs/commands.md.
+        """
+        schema = self._caller.call(MethodId.GetTelemetrySchema, timeout)["schema"]
+        if schema is None:
+            raise BrokenPeer("expected a schema in the engine's answer, found none")
+        return TelemetrySchema(
+            tuple(schema["observation_names"]), tuple(schema["action_names"]), schema["nq"], schema["nu"]
+        )
+
+    def stream(
+        self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
+    ) -> Stream[TelemetryFrame]:
+        """Has the engine send telemetry frames.
+
+        Args:
+          env_ids: Indices, or a mask bool[num_envs]: each moment gives a frame for each; None: environment 0 alone.
+          fps: Moments a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each frame; None: the client's.
+
+        Returns:
+          A stream of frames.
+
+        Raises:
+          InvalidArgument: No such environment.
+          TandemError: As `schema`; the engine's own come with the first frame.
+        """
+        return self._caller.stream(
+            MethodId.StreamTelemetry,
+            timeout,
+            _frame,
+            target_fps=fps_of(fps),
+            env_ids=self._caller.env_ids(env_ids),
+        )
+
+
+def _frame(values: dict[str, Any]) -> TelemetryFrame:
+    del values["task_index"]  # always 0
+    return TelemetryFrame(**values)

@@ -1,0 +1,316 @@
+"""Commands among processes and threads: engines stopped and killed, forks, reconnects, interrupts; beside steps."""
+
+import gc
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    in_forked_child,
+    nothing_left_behind,
+    start_python,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+@pytest.fixture
+def engine() -> Iterator[tandem.EngineProcess]:
+    """Four cheetahs."""
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as launched:
+        yield launched
+
+
+@pytest.fixture
+def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
+    """Their client."""
+    with tandem.SharedMemoryClient(engine.name, timeout=60) as attached:
+        yield attached
+
+
+def _stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+        time.sleep(0.001)
+
+
+def _in_thread(call: Callable[[], object]) -> "Future[object]":
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(call)
+    pool.shutdown(wait=False)
+    return future
+
+
+def test_threads_call_while_another_steps(client: tandem.SharedMemoryClient) -> None:
+    """Every call is answered, with its own answer; the steps go on."""
+    stop = threading.Event()
+
+    def call(env_id: int) -> int:
+        for _ in range(300):
+            (schema,) = client.get_schema([env_id])
+            assert schema.agent_name == f"agent_{env_id}"
+        return env_id
+
+    def step() -> int:
+        steps = 0
+        client.actions[:] = 0
+        while not stop.is_set() or steps < 100:
+            client.step(client.actions)
+            steps += 1
+        return steps
+
+    stepping = _in_thread(step)
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(call, range(4))) == [0, 1, 2, 3]
+    stop.set()
+    assert stepping.result() == client.stats().exchanges
+
+
+def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClient) -> None:
+    """The client goes on afterwards, and the late answer is nobody's."""
+    _stop(client.engine_pid)
+    for timeout in (0, 0.05):
+        with pytest.raises(tandem.StepTimeout, match=f"{client.name}.*did not answer"):
+            client.get_schema(timeout=timeout)
+    with client.mujoco.stream_joint_state(timeout=0.05) as stream, pytest.raises(TimeoutError):
+        next(stream)
+    os.kill(client.engine_pid, signal.SIGCONT)
+    assert client.get_schema([3])[0].agent_name == "agent_3"
+    client.step(client.actions)
+
+
+def test_clients_time_out_is_that_of_its_calls(engine: tandem.EngineProcess) -> None:
+    """None takes it; so do streams."""
+    with tandem.SharedMemoryClient(engine.name, timeout=0.05, attach_timeout=60) as client:
+        _stop(engine.pid)
+        with pytest.raises(tandem.StepTimeout):
+            client.services()
+        with pytest.raises(tandem.StepTimeout):
+            client.telemetry.stream().next()
+        os.kill(engine.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("timeout", [-1, math.nan])
+def test_time_out_that_cannot_be_is_refused(client: tandem.SharedMemoryClient, timeout: float) -> None:
+    """In calls and in streams."""
+    for call in (client.services, client.telemetry.stream):
+        with pytest.raises(tandem.InvalidArgument, match="timeout"):
+            call(timeout=timeout)
+
+
+def _kinds_of_waiting(client: tandem.SharedMemoryClient) -> list[Callable[[], object]]:
+    stream = client.mujoco.stream_joint_state(timeout=math.inf)
+    return [lambda: client.get_schema(timeout=math.inf), lambda: stream.next(math.inf)]
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
+def test_killed_engine_ends_what_waits(client: tandem.SharedMemoryClient, kind: int) -> None:
+    """With the same exception as a step; later calls get it, too."""
+    _stop(client.engine_pid)
+    waiting = _in_thread(_kinds_of_waiting(client)[kind])
+    with pytest.raises(tandem.StepTimeout):
+        client.get_schema(timeout=0.1)  # beside it
+    assert not waiting.done()
+    os.kill(client.engine_pid, signal.SIGKILL)
+    assert isinstance(waiting.exception(30), tandem.PeerGone)
+    for call in (client.get_schema, client.services, client.debug.clear):
+        with pytest.raises(tandem.PeerGone):
+            call()
+
+
+@pytest.mark.parametrize("ending", ["close", "reconnect"])
+@pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
+def test_end_of_the_session_ends_what_waits(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
+    """A typed error in the other thread, and no hang here."""
+    _stop(client.engine_pid)
+    waiting = _in_thread(_kinds_of_waiting(client)[kind])
+    with pytest.raises(tandem.StepTimeout):
+        client.get_schema(timeout=0.1)  # beside it
+    if ending == "close":
+        client.close()
+        with pytest.raises(tandem.ClientClosed):
+            client.get_schema()
+    else:
+        with pytest.raises(tandem.StepTimeout):
+            client.reconnect(timeout=0.05)  # the engine is stopped still
+        with pytest.raises(tandem.ClientClosed, match="not reconnected"):
+            client.get_schema()
+        os.kill(client.engine_pid, signal.SIGCONT)
+        client.reconnect()
+        assert client.get_schema().agent_name == "agent_0"
+    assert isinstance(waiting.exception(30), tandem.ClientClosed)
+    os.kill(client.engine_pid, signal.SIGCONT)
+
+
+def test_streams_of_an_ended_session_say_so(client: tandem.SharedMemoryClient) -> None:
+    """And may be closed."""
+    stream = client.mujoco.stream_joint_state()
+    client.reconnect()
+    with pytest.raises(tandem.ClientClosed, match="reconnect"):
+        for _ in stream:  # what had come before
+            pass
+    assert stream.dropped == 0
+    stream.close()
+    stream.close()
+    assert list(stream) == []
+
+
+def test_calls_go_to_the_engine_started_again() -> None:
+    """By the same objects."""
+    name = unique_name()
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=name):
+        client = tandem.SharedMemoryClient(name)
+        agent = client.agent
+        agent.schema()
+    with pytest.raises(tandem.PeerGone):
+        agent.schema()
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=name):
+        client.reconnect()
+        assert agent.schema().observation_size == 17
+        client.close()
+
+
+def test_calls_during_reconnects_fail_cleanly_or_work(client: tandem.SharedMemoryClient) -> None:
+    """Neither hangs nor mixes up answers."""
+    stop = threading.Event()
+
+    def call() -> int:
+        answered = 0
+        while not stop.is_set():
+            try:
+                assert client.get_schema([2])[0].agent_name == "agent_2"
+                answered += 1
+            except tandem.ClientClosed:
+                pass
+        return answered
+
+    calling = [_in_thread(call) for _ in range(3)]
+    for _ in range(20):
+        client.reconnect()
+        client.get_schema()
+    stop.set()
+    assert sum(each.result(60) for each in calling) > 0  # type: ignore[misc]
+
+
+def test_forked_child_is_refused(client: tandem.SharedMemoryClient) -> None:
+    """Before and after the parent's first call; the parent goes on, and so does its stream."""
+    for _ in range(2):
+        for call in (client.get_schema, client.scene.info, client.telemetry.stream):
+            assert in_forked_child(lambda call=call: str(call())).startswith("ForkedChild")  # type: ignore[misc]
+        assert client.get_schema().agent_name == "agent_0"
+    stream = client.mujoco.stream_joint_state(timeout=0)
+
+    def use_stream() -> str:
+        with stream, pytest.raises(tandem.ForkedChild):
+            stream.next()
+        return f"refused {stream.dropped}"
+
+    assert in_forked_child(use_stream) == "refused 0"
+    assert client.get_schema().agent_name == "agent_0"
+
+
+def test_stream_keeps_what_it_needs(engine: tandem.EngineProcess) -> None:
+    """A client that nobody has any more lives on with its services and streams, and not longer."""
+    client = tandem.SharedMemoryClient(engine.name)
+    stream = client.mujoco.stream_joint_state()
+    agent = client.agent
+    del client
+    gc.collect()
+    assert agent.schema().agent_name == "agent_0"
+    del agent
+    gc.collect()
+    with pytest.raises(tandem.AlreadyAttached):
+        tandem.SharedMemoryClient(engine.name)
+    del stream
+    gc.collect()
+    tandem.SharedMemoryClient(engine.name).close()
+
+
+_INTERRUPTED_CALLER = """
+import os, signal, sys, threading, time
+import tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=100)
+os.kill(client.engine_pid, signal.SIGSTOP)
+while open(f"/proc/{client.engine_pid}/stat").read().rsplit(")", 1)[1].split()[0] != "T":
+    time.sleep(0.001)
+stream = client.mujoco.stream_joint_state()
+if sys.argv[3] == "beside":  # another thread reads the ring for all
+    threading.Thread(target=client.get_schema, daemon=True).start()
+try:
+    print("waiting", flush=True)
+    client.get_schema() if sys.argv[2] == "call" else stream.newest()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os.kill(client.engine_pid, signal.SIGCONT)
+print(client.get_schema().agent_name, flush=True)
+client.step(client.actions)
+client.close()
+"""
+
+
+@pytest.mark.parametrize("beside", ["alone", "beside"])
+@pytest.mark.parametrize("kind", ["call", "stream"])
+def test_ctrl_c_ends_the_wait_and_nothing_else(engine: tandem.EngineProcess, kind: str, beside: str) -> None:
+    """KeyboardInterrupt arrives, whichever thread reads the ring; calls and steps work afterwards."""
+    caller = start_python(_INTERRUPTED_CALLER, engine.name, kind, beside)
+    assert caller.stdout is not None
+    assert caller.stdout.readline() == "waiting\n"
+    caller.send_signal(signal.SIGINT)
+    out, err = caller.communicate()
+    assert out.splitlines() == ["interrupted", "agent_0"], err
+    assert engine.poll() is None
+
+
+_DAEMON_THREAD_AT_EXIT = """
+import sys, threading, time, tandem
+client = tandem.SharedMemoryClient(sys.argv[1])
+called = []
+def forever():
+    while True:
+        called.append(client.get_schema())
+for _ in range(2):
+    threading.Thread(target=forever, daemon=True).start()
+while len(called) < 100:
+    time.sleep(0.001)
+"""
+
+
+def test_daemon_thread_in_a_call_does_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
+    """Python unwinds the thread as it wants the GIL back; nothing of ours may stop that."""
+    for _ in range(5):
+        caller = start_python(_DAEMON_THREAD_AT_EXIT, engine.name)
+        _, err = caller.communicate()
+        assert caller.returncode == 0, err
+
+
+def test_ten_thousand_calls_leave_nothing_behind(client: tandem.SharedMemoryClient) -> None:
+    """Neither calls nor streams that are dropped half-way keep memory."""
+
+    def resident_kib() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def use(times: int) -> None:
+        for _ in range(times):
+            client.get_schema()
+            client.telemetry.stream()
+
+    use(1000)
+    before = resident_kib()
+    use(10_000)
+    assert resident_kib() - before < 4096
+    np.testing.assert_array_equal(client.step(client.actions)[2], [0, 0, 0, 0])
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,148 @@
+"""The services of a MuJoCo engine, each called from Python: results, and what cannot be."""
+
+import copy
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import launch_trivial, nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tandem.SharedMemoryClient]:
+    """A client of three cheetahs, for all tests that leave them as they were."""
+    with (
+        tandem.launch_engine("HalfCheetah-v5", num_envs=3) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        client.reset(seed=0)
+        yield client
+
+
+def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient) -> None:
+    """All seven, served or not."""
+    services = shared.services()
+    assert {"agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"} <= services.keys()
+    agent = services["agent"]
+    assert agent.enabled and agent.methods == {tandem.MethodId.GetAgentSchema, tandem.MethodId.ResetAgent}
+
+
+def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
+    """One of environment 0, or one for each that is named."""
+    schema = shared.get_schema()
+    assert schema == tandem.AgentSchema("agent_0", schema.observation_names, schema.action_names, 17, 6)
+    assert len(schema.action_names) in (0, 6) and len(schema.observation_names) in (0, 17)
+    assert [each.agent_name for each in shared.get_schema([2, 0])] == ["agent_2", "agent_0"]
+    mask = np.array([False, True, True])
+    assert [each.agent_name for each in shared.agent.schema(mask)] == ["agent_1", "agent_2"]
+
+
+@pytest.mark.parametrize(
+    "env_ids", [[3], [-1], [], [False, False, False], [0.5], "01"], ids=["3", "-1", "none", "mask", "half", "text"]
+)
+def test_environments_that_are_not_there_are_refused(shared: tandem.SharedMemoryClient, env_ids: Any) -> None:
+    """An empty choice, too: to the engine it means environment 0."""
+    for call in (shared.get_schema, shared.mujoco.joint_state, shared.telemetry.stream):
+        with pytest.raises(tandem.InvalidArgument, match="env_ids"):
+            call(env_ids)
+
+
+def test_engines_own_words_arrive(shared: tandem.SharedMemoryClient) -> None:
+    """Here about an environment that is named twice."""
+    with pytest.raises(tandem.InvalidArgument, match="twice"):
+        shared.get_schema([1, 1])
+
+
+def test_engine_without_services_says_so() -> None:
+    """Or does not answer: it knows nothing of commands, but its client steps."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
+        with pytest.raises((tandem.Unsupported, tandem.StepTimeout)):
+            client.services()
+        client.step(client.actions)
+
+
+def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryClient) -> None:
+    """They belong to the client."""
+    stream = shared.telemetry.stream()
+    for action in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match="belongs to this process"):
+            action(stream)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"friction_range": (1.0, 0.5)},
+        {"friction_range": (0.5,)},
+        {"friction_range": 0.5},
+        {"friction_range": "12"},
+        {"friction_range": (0, float("nan"))},
+        {"pose_position_noise": (0.1, 0.1)},
+        {"pose_position_noise": (0.1, -0.1, 0.1)},
+        {"joint_position_noise": -1},
+        {"joint_position_noise": float("inf")},
+        {"joint_velocity_noise": "much"},
+        {"terrain_type": 3},
+        {"terrain_difficulty": 1.5},
+        {"vel_command_standing_probability": -0.1},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_contract_that_cannot_be_is_refused_where_it_is_made(given: dict[str, object]) -> None:
+    """By the field's name."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(given))}: expected"):
+        tandem.SimulationContract(**given)  # type: ignore[arg-type]
+
+
+def test_contract_keeps_what_is_given() -> None:
+    """As plain numbers; arrays do as well."""
+    contract = tandem.SimulationContract(
+        pose_position_noise=np.array([0, 0.5, 1]),  # type: ignore[arg-type]
+        mass_scale_range=[1, 2],  # type: ignore[arg-type]
+        joint_velocity_noise=1,
+        terrain_type="stairs",
+        friction_range=(0, 0),
+    )
+    assert contract.given() == {
+        "pose_position_noise": (0.0, 0.5, 1.0),
+        "joint_velocity_noise": 1.0,
+        "friction_range": (0.0, 0.0),
+        "mass_scale_range": (1.0, 2.0),
+        "terrain_type": "stairs",
+    }
+    assert tandem.SimulationContract().given() == {}
+
+
+def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: tandem.SharedMemoryClient) -> None:
+    """No warning, and what the seed gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = shared.reset(seed=5).copy()
+        again = shared.reset(seed=5, contract=tandem.SimulationContract())
+        np.testing.assert_array_equal(first, again)
+        np.testing.assert_array_equal(first, shared.reset(seed=[5, 6, 7], contract=tandem.SimulationContract()))
+
+
+@pytest.mark.parametrize("contract", [{}, (0, 1), "strict"])
+def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, contract: object) -> None:
+    """Before anything is sent."""
+    with pytest.raises(tandem.InvalidArgument, match="SimulationContract"):
+        shared.reset(contract=contract)  # type: ignore[arg-type]
+
+
+def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClient) -> None:
+    """As every reset is; the contract is not sent."""
+    shared.send(shared.actions)
+    with pytest.raises(tandem.StepPending):
+        shared.reset(contract=tandem.SimulationContract(mass_scale_range=(1, 2)))
+    shared.recv()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
