@@ -68,11 +68,13 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                           .task = schema.task,
                           .info_size = InfoSize(schema.description),
                           .description = *std::move(description),
-                          .frames = frames},
+                          .frames = frames,
+                          .commands = true},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
+  host->side_.ShowServices(host->commands_.enabled_services());
   absl::Status status = host->runner_.ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
@@ -256,6 +258,7 @@ void EngineHost::BeginCommands() {
 void EngineHost::ServeCommands() {
   const bool was_running = commands_.IsRunning();
   if (commands_.Poll(MonotonicNanos())) side_.HearAgain();
+  side_.ShowDroppedMessages(commands_.dropped());
   if (was_running && !commands_.IsRunning()) Log(kBrokenRings);
 }
 

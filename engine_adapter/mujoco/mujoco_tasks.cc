@@ -21,6 +21,9 @@
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/mujoco_scene.h"
+#include "engine_adapter/mujoco/mujoco_state_port.h"
+#include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
@@ -97,6 +100,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     task.Step(action, data, step_infos);
     ObsWriter obs({});
     task.Observe(*data, obs);
+    if (task.FollowsVelocityCommand()) obs.Put(kNoVelocityCommand);
     schema.obs_size = static_cast<uint32_t>(obs.count());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
@@ -150,10 +154,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
   std::vector<const mjData*> datas;
+  std::vector<MujocoEnvironment*> served;
   while (environments.size() < request.num_envs) {
     datas.push_back(data->get());
-    environments.push_back(std::make_unique<MujocoEnvironment>(
-        task, make_task, *std::move(data), reset_infos));
+    auto environment = std::make_unique<MujocoEnvironment>(
+        task, make_task, *std::move(data), reset_infos);
+    served.push_back(environment.get());
+    environments.push_back(std::move(environment));
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
@@ -161,6 +168,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,
       EnvironmentFittings{
+          .step_secs = task->step_secs(),
+          .randomization = std::make_unique<MujocoRandomization>(task, served),
+          .mujoco = std::make_unique<MujocoStatePort>(served),
+          .scene = std::make_unique<MujocoScene>(served, path),
           .frames = std::make_unique<MujocoFrames>(
               task->shared_model(), std::move(datas), type.camera)});
 }
