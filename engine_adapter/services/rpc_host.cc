@@ -49,8 +49,17 @@ RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
                  SimulationPort* simulation, std::function<void()> wake)
     : config_(config),
       queue_(std::make_shared<MainThreadQueue>(std::move(wake))),
-      agent_(engine->schema(), engine->ports().randomization, simulation) {
+      agent_(engine->schema(), engine->ports().randomization, simulation),
+      scene_(engine->ports().scene, simulation, engine->schema().num_envs) {
+  const EnginePorts ports = engine->ports();
+  const uint32_t num_envs = engine->schema().num_envs;
   agent_.Register(&dispatcher_);
+  scene_.Register(&dispatcher_);
+  if (ports.mujoco != nullptr) {
+    mujoco_.emplace(ports.mujoco, simulation, num_envs).Register(&dispatcher_);
+    telemetry_.emplace(ports.mujoco, simulation, num_envs)
+        .Register(&dispatcher_);
+  }
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       rpc::MethodId::GetServices,
       [this](const auto& request) { return GetServices(request); });
@@ -78,6 +87,7 @@ void RpcHost::Start(EnvelopeReader reader, EnvelopeWriter writer) {
 
 bool RpcHost::Poll(int64_t now_ns) {
   queue_->Pump();
+  if (mujoco_) mujoco_->AnswerWaiting();
   return dispatcher_.Poll(now_ns);
 }
 

@@ -191,7 +191,7 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
 template <typename Ready>
 absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   Watch watch(*this);
-  int64_t next_check = 0;
+  int64_t next_check_ns = 0;
   for (;;) {
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
@@ -201,9 +201,9 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
       return ready() ? absl::OkStatus() : Ended(ErrorCode::kStepTimeout);
     }
     // The waiter below does so as well, unless it never waits for long.
-    if (next_check == 0) next_check = now + kReadNs;
-    if (now >= next_check) {
-      next_check = now + kReadNs;
+    if (next_check_ns == 0) next_check_ns = now + kReadNs;
+    if (now >= next_check_ns) {
+      next_check_ns = now + kReadNs;
       lock.unlock();
       const ErrorCode code = watch.Check(now, /*interrupted=*/false);
       lock.lock();
@@ -237,7 +237,7 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   }
 }
 
-// What the reader got, and what stands behind it.
+// What the reader got, and some of what stands behind it.
 void RpcClient::TakeAll(EnvelopeReader::Got first) {
   EnvelopeReader::Got got = first;
   for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
