@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/render/camera_view.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
+#include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
@@ -115,6 +119,27 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
+// What draws the environments: for who looks on, for observations, and when
+// asked to.
+absl::StatusOr<EnvironmentFittings> Fittings(
+    const std::shared_ptr<const mjModel>& model,
+    const std::vector<const MujocoEnvironment*>& environments,
+    const std::optional<CameraView>& view) {
+  EnvironmentFittings fittings;
+  auto canvas =
+      std::make_unique<DebugCanvas>(static_cast<uint32_t>(environments.size()));
+  absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
+      MujocoCameras::Create(model, environments, view, canvas.get());
+  if (!cameras.ok()) return cameras.status();
+  fittings.frames =
+      std::make_unique<MujocoFrames>(model, environments, view, canvas.get());
+  fittings.images =
+      std::make_unique<MujocoFrames>(model, environments, view, nullptr);
+  fittings.camera = *std::move(cameras);
+  fittings.debug = std::move(canvas);
+  return fittings;
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    ModelPtr model,
                                                    const std::string& path,
@@ -149,20 +174,22 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
-  std::vector<const mjData*> datas;
+  std::vector<const MujocoEnvironment*> drawn;
   while (environments.size() < request.num_envs) {
-    datas.push_back(data->get());
-    environments.push_back(std::make_unique<MujocoEnvironment>(
-        task, make_task, *std::move(data), reset_infos));
+    auto environment = std::make_unique<MujocoEnvironment>(
+        task, make_task, *std::move(data), reset_infos);
+    drawn.push_back(environment.get());
+    environments.push_back(std::move(environment));
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
   }
+  absl::StatusOr<EnvironmentFittings> fittings =
+      Fittings(task->shared_model(), drawn, type.camera);
+  if (!fittings.ok()) return fittings.status();
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,
-      EnvironmentFittings{
-          .frames = std::make_unique<MujocoFrames>(
-              task->shared_model(), std::move(datas), type.camera)});
+      *std::move(fittings));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class Drawn {
     EXPECT_TRUE(renderer.ok()) << renderer.status();
     if (!renderer.ok()) return;
     const absl::Status status =
-        (*renderer)->Draw(data.get(), camera, grid.Tile(pixels, 1));
+        (*renderer)->Draw({.data = data.get()}, camera, grid.Tile(pixels, 1));
     EXPECT_TRUE(status.ok()) << status;
   }
 
@@ -136,7 +136,7 @@ int64_t SeenAt(double metres, bool endless_planes) {
   std::vector<std::byte> pixels(64 * 64 * 3);
   const FrameTile tile = {
       .first = pixels.data(), .stride = 192, .row_bytes = 192, .rows = 64};
-  EXPECT_TRUE((*renderer)->Draw(data.get(), camera, tile).ok());
+  EXPECT_TRUE((*renderer)->Draw({.data = data.get()}, camera, tile).ok());
   return std::ranges::count_if(
       pixels, [](std::byte value) { return value != std::byte{0}; });
 }
