@@ -55,6 +55,7 @@ class NativeClient {
   void SetTimeout(double timeout_secs);
 
   bool has_frames() const { return client_.has_frames(); }
+  uint64_t ImageStep() const;
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }

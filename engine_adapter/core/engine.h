@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine_adapter/core/task_description.h"
@@ -27,8 +28,6 @@
 
 namespace tandem {
 
-class RpcDispatcher;
-
 // Constant in the life of an engine.
 struct EngineSchema {
   std::string task;       // for people, and for reconnects; at most 63 bytes
@@ -36,6 +35,8 @@ struct EngineSchema {
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
   TaskDescription description = {};
+  // For people: act_size names, or none.
+  std::vector<std::string> action_names = {};
 };
 
 struct ResetRequest {
@@ -83,10 +84,6 @@ class Engine {
   // Ended episodes go on until they are reset: the host decides when.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
-
-  // Tells the dispatcher which commands it answers, and how: once, before the
-  // first client. Handlers run in the thread that steps, between exchanges.
-  virtual void RegisterCommands(RpcDispatcher*) {}
 
   // What draws the environments for who looks on, or nullptr: this engine draws
   // none. The engine's own, and the same each time.

@@ -1,5 +1,6 @@
 #include "engine_adapter/core/engine_host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,16 +18,24 @@
 namespace tandem {
 namespace {
 
+constexpr absl::string_view kBrokenRings =
+    "commands: the client has broken its rings; none is heard";
+
+absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
+                           const FrameSource* source) {
+  if (source != nullptr) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(flag, ": expected a task that can be drawn, found '",
+                   engine.schema().task,
+                   "', which cannot; leave the flag out"));
+}
+
 absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
-  if (source == nullptr) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("--frames: expected a task that can be "
-                                  "drawn, found '",
-                                  engine->schema().task,
-                                  "', which cannot; leave the flag out"));
-  }
+  absl::Status drawable = CheckDrawable("--frames", *engine, source);
+  if (!drawable.ok()) return drawable;
   absl::Status status = CheckFrameOptions(options, engine->schema().num_envs);
   if (!status.ok()) return status;
   const FrameGrid grid = FrameGrid::Of(options);
@@ -46,26 +55,43 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   absl::StatusOr<std::string> description =
       ToJson(schema.description, schema.obs_size, schema.act_size);
   if (!description.ok()) return description.status();
+  if (absl::Status status = Simulation::Check(*engine, options.mode);
+      !status.ok()) {
+    return status;
+  }
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
     absl::Status status = PrepareFrames(engine, *options.frames, &frames);
     if (!status.ok()) return status;
+  }
+  ImageSize images;
+  if (options.images) {
+    absl::Status status = CheckDrawable("--images", *engine, engine->images());
+    status.Update(CheckPictureSize("--images", options.images->width,
+                                   options.images->height));
+    if (!status.ok()) return status;
+    images = {.width = options.images->width, .height = options.images->height};
   }
   absl::StatusOr<EngineSide> side =
       EngineSide::Create(options.name,
                          {.num_envs = schema.num_envs,
                           .obs_size = schema.obs_size,
                           .act_size = schema.act_size,
+                          .ring_bytes = options.command_ring_bytes,
                           .task = schema.task,
                           .info_size = InfoSize(schema.description),
                           .description = *std::move(description),
-                          .frames = frames},
+                          .frames = frames,
+                          .images = images},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
-  engine->RegisterCommands(&host->commands_);
-  absl::Status status = host->runner_.ResetAll(host->options_.seed);
+  if (host->options_.images) {
+    absl::Status status = host->StartImages(engine->images(), schema.num_envs);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = host->ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
     status = host->StartFrames(engine->frames(), schema.num_envs);
@@ -79,7 +105,10 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
 EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
     : options_(std::move(options)),
       side_(std::move(side)),
-      runner_(engine, &side_.arrays()) {}
+      runner_(engine, &side_.arrays()),
+      simulation_(engine, &side_, &runner_, options_.mode),
+      commands_(options_.rpc, engine, &simulation_,
+                [this] { side_.CallStepper(); }) {}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -97,6 +126,14 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
   return absl::OkStatus();
 }
 
+absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
+  absl::StatusOr<std::unique_ptr<ImageThread>> images = ImageThread::Create(
+      source, *options_.images, num_envs, side_.arrays().images);
+  if (!images.ok()) return images.status();
+  images_ = *std::move(images);
+  return absl::OkStatus();
+}
+
 void EngineHost::Run() {
   // relaxed: a flag for people; nothing is read on the strength of it.
   running_.store(true, std::memory_order_relaxed);
@@ -104,6 +141,7 @@ void EngineHost::Run() {
     const EngineEvent event = side_.Next(NextDue());
     if (event == EngineEvent::kStopRequested) break;
     Serve(event);
+    Advance();
   }
   // relaxed: as above.
   running_.store(false, std::memory_order_relaxed);
@@ -128,6 +166,7 @@ bool EngineHost::IsRunning() const {
 bool EngineHost::Poll() {
   const EngineEvent event = side_.Poll();
   Serve(event);
+  Advance();
   return event != EngineEvent::kTimedOut &&
          event != EngineEvent::kStopRequested;
 }
@@ -139,27 +178,30 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
+      ServeCommands();
       return;
     case EngineEvent::kCommands:
       ServeCommands();
       return;
     case EngineEvent::kClientArrived: {
       const absl::Status status =
-          fresh_ ? absl::OkStatus() : runner_.ResetAll(std::nullopt);
+          fresh_ ? absl::OkStatus() : ResetAll(std::nullopt);
       fresh_ = status.ok();
       side_.Welcome(
           status.ok() ? status
                       : MakeError(ErrorCode::kEngineFailed, status.message()));
       Log(status.ok() ? "client attached"
                       : absl::StrCat("client refused: ", status.message()));
+      simulation_.Restart();
       if (status.ok()) BeginCommands();
       if (frames_ != nullptr) frames_->Forget();
       ServeFrames();
       return;
     }
     case EngineEvent::kClientLeft: {
-      commands_.End();
-      const absl::Status status = runner_.ResetAll(std::nullopt);
+      commands_.Stop();
+      simulation_.Restart();
+      const absl::Status status = ResetAll(std::nullopt);
       fresh_ = status.ok();
       Log(status.ok()
               ? "client left; environments reset"
@@ -180,28 +222,68 @@ void EngineHost::Serve(EngineEvent event) {
 }
 
 void EngineHost::Exchange() {
+  if (!simulation_.Admits(side_.kind())) {
+    side_.HoldExchange(simulation_.paused());
+    return;
+  }
   fresh_ = false;
-  const absl::Status status = runner_.Run(side_.kind(), side_.autoreset_mode());
+  const ExchangeKind kind = side_.kind();
+  absl::Status status = runner_.Run(kind, side_.autoreset_mode());
+  if (status.ok()) status = DrawImages(kind);
   if (status.ok()) {
-    CountForFrames();  // first: then the arrays are the client's
+    // First: then the arrays are the client's.
+    CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
     side_.Publish();
-    if (!last_failure_.ok()) last_failure_ = absl::OkStatus();
   } else {
     side_.Fail(ErrorCode::kEngineFailed, status.message());
-    if (status != last_failure_) {
-      Log(absl::StrCat("step failed: ", status.message()));
-    }
-    last_failure_ = status;
   }
+  LogFailure(status);
   // Beside the client's own work, which has its results.
   ServeFrames();
+  simulation_.Served(kind);
   if (side_.HearCommands() || !commands_.IsQuiet()) ServeCommands();
 }
 
-// When commands want to be served though nothing comes.
+absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
+  absl::Status status = runner_.ResetAll(first_seed);
+  if (!status.ok() || images_ == nullptr) return status;
+  status = images_->DrawAll();
+  if (status.ok()) side_.TagImages(side_.frame_seq());
+  return status;
+}
+
+// Of the environments whose observations this exchange has written.
+absl::Status EngineHost::DrawImages(ExchangeKind kind) {
+  if (images_ == nullptr) return absl::OkStatus();
+  absl::Status status = kind == ExchangeKind::kStep
+                            ? images_->DrawAll()
+                            : images_->DrawFlagged(side_.arrays().resets);
+  if (status.ok()) side_.TagImages(side_.frame_seq() + 1);
+  return status;
+}
+
+// What is done without an exchange.
+void EngineHost::Advance() {
+  const absl::StatusOr<bool> stepped = simulation_.Advance();
+  if (!stepped.ok()) {
+    LogFailure(stepped.status());
+    return;
+  }
+  if (!*stepped) return;
+  fresh_ = false;
+  LogFailure(absl::OkStatus());
+  CountForFrames(runner_.unasked_arrays(), true);
+  ServeFrames();
+  if (!commands_.IsQuiet()) ServeCommands();
+}
+
+// When there is something to do though nothing comes.
 Deadline EngineHost::NextDue() const {
-  if (commands_.IsQuiet()) return Deadline::Infinite();  // reads no clock
-  const std::optional<int64_t> due = commands_.DueNs(MonotonicNanos());
+  std::optional<int64_t> due = simulation_.DueNs();
+  if (!commands_.IsQuiet()) {  // which reads a clock
+    const std::optional<int64_t> then = commands_.DueNs(MonotonicNanos());
+    if (then) due = std::min(due.value_or(*then), *then);
+  }
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }
 
@@ -209,26 +291,23 @@ void EngineHost::BeginCommands() {
   absl::StatusOr<RingReader> reader = side_.CommandReader();
   absl::StatusOr<RingWriter> writer = side_.CommandWriter();
   if (!reader.ok() || !writer.ok()) {
-    Log("commands: the client has broken its rings; none is heard");
+    Log(kBrokenRings);
     return;
   }
-  commands_.Begin(EnvelopeReader(*std::move(reader), {}),
+  commands_.Start(EnvelopeReader(*std::move(reader), {}),
                   EnvelopeWriter(*std::move(writer)));
 }
 
 void EngineHost::ServeCommands() {
-  if (!commands_.HasClient() || commands_.broken()) return;
+  const bool was_running = commands_.IsRunning();
   if (commands_.Poll(MonotonicNanos())) side_.HearAgain();
-  if (commands_.broken()) {
-    Log("commands: the client has broken its rings; none is heard");
-  }
+  if (was_running && !commands_.IsRunning()) Log(kBrokenRings);
 }
 
-void EngineHost::CountForFrames() {
+void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {
   if (frames_ == nullptr) return;
-  const StepArrays& arrays = side_.arrays();
   frames_->Count(
-      {.stepped = side_.kind() == ExchangeKind::kStep,
+      {.stepped = stepped,
        .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
        .resets = arrays.resets,
        .rewards = arrays.rewards,
@@ -238,6 +317,15 @@ void EngineHost::CountForFrames() {
 void EngineHost::ServeFrames() {
   if (frames_ == nullptr) return;
   frames_->Serve(side_.frame_seq(), side_.frame_request());
+}
+
+// Once for any number of equal ones in a row.
+void EngineHost::LogFailure(const absl::Status& status) {
+  if (status.ok() && last_failure_.ok()) return;
+  if (status != last_failure_ && !status.ok()) {
+    Log(absl::StrCat("step failed: ", status.message()));
+  }
+  last_failure_ = status;
 }
 
 void EngineHost::Log(absl::string_view line) const {

@@ -26,10 +26,15 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/exchange_runner.h"
+#include "engine_adapter/core/simulation.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/frames/image_options.h"
+#include "engine_adapter/frames/image_thread.h"
+#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/services/rpc_host.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
@@ -46,8 +51,14 @@ class EngineHost {
     // chooses.
     std::optional<uint64_t> seed = {};
     EngineSide::Options side = {};
+    RpcConfig rpc = {};
+    uint32_t command_ring_bytes = kDefaultRingBytes;  // a power of two
+    // With which each client starts.
+    rpc::SimulationMode mode = rpc::SimulationMode::FAST;
     // Draws environments while somebody looks, on a thread of its own.
     std::optional<FrameOptions> frames = {};
+    // Draws environments in each exchange, into the region's images.
+    std::optional<ImageOptions> images = {};
     // Told what happens, a line at a time: clients that come, leave, break.
     // By the thread that serves, and by the one that draws.
     std::function<void(absl::string_view)> log = {};
@@ -56,7 +67,7 @@ class EngineHost {
   // Resets every environment into a region of the name, then opens it to
   // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
   // and the engine's own; kInvalidArgument for frames that cannot be, or of an
-  // engine that draws none.
+  // engine that draws none; kUnsupported for a mode that it cannot have.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
   // Stops, then removes the region.
@@ -88,23 +99,29 @@ class EngineHost {
  private:
   EngineHost(Engine* engine, Options options, EngineSide side);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
+  absl::Status StartImages(FrameSource* source, uint32_t num_envs);
+  absl::Status ResetAll(std::optional<uint64_t> first_seed);
+  absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
   void Exchange();
+  void Advance();
   Deadline NextDue() const;
   void BeginCommands();
   void ServeCommands();
-  void CountForFrames();
+  void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
+  void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;
   bool fresh_ = true;  // nothing was stepped since the last reset of all
-  // Of the last exchange; logged once for any number of equal ones in a row.
-  absl::Status last_failure_;
-  RpcDispatcher commands_;
+  absl::Status last_failure_;  // of the last step
+  Simulation simulation_;
+  RpcHost commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
+  std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.
   std::atomic<bool> running_{false};

@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/engine_host.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
@@ -40,26 +39,7 @@ class CountingEngine final : public Engine {
     io.obs[0] = static_cast<float>(++steps_);
     return absl::OkStatus();
   }
-  void RegisterCommands(RpcDispatcher* dispatcher) override {
-    dispatcher->Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
-        rpc::MethodId::GetSceneInfo, [this](const rpc::GetSceneInfoRequestT&) {
-          rpc::GetSceneInfoResponseT response;
-          response.entity_count = steps_;
-          return response;
-        });
-    dispatcher->ServeStream<rpc::StreamTelemetryRequestT>(
-        rpc::MethodId::StreamTelemetry,
-        [this](const rpc::StreamTelemetryRequestT& request) {
-          return absl::StatusOr<RpcStream>(
-              {.hz = static_cast<double>(request.target_fps), .next = [this] {
-                 rpc::TelemetryFrameT frame;
-                 frame.frame_number = steps_;
-                 std::vector<rpc::PayloadUnion> items(1);
-                 items[0].Set(std::move(frame));
-                 return items;
-               }});
-        });
-  }
+  double step_secs() const override { return 0.001; }
 
  private:
   uint32_t steps_ = 0;
@@ -133,7 +113,7 @@ class EngineHostCommandsTest : public testing::Test {
 TEST_F(EngineHostCommandsTest, AreAnsweredWhileNobodySteps) {
   Client client(name_);
   for (uint64_t id = 1; id <= 100; ++id) {
-    client.Call<rpc::GetSceneInfoRequestT>(rpc::MethodId::GetSceneInfo, id);
+    client.Call<rpc::GetAgentSchemaRequestT>(rpc::MethodId::GetAgentSchema, id);
     EXPECT_EQ(client.Await().correlation_id, id);
   }
 }
@@ -162,8 +142,8 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
   for (int step = 1; step <= 20'000; ++step) {
     ASSERT_EQ(client.Step(), static_cast<float>(step));
     if (step % 10 == 0) {
-      client.Call<rpc::GetSceneInfoRequestT>(rpc::MethodId::GetSceneInfo,
-                                             ++asked);
+      client.Call<rpc::GetAgentSchemaRequestT>(rpc::MethodId::GetAgentSchema,
+                                               ++asked);
     }
     while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
       take(*envelope);

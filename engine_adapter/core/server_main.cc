@@ -27,6 +27,8 @@
 #include "engine_adapter/core/launcher_watch.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/image_flags.h"
+#include "engine_adapter/frames/image_options.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
@@ -209,6 +211,8 @@ int Serve(const EngineFactory& make_engine) {
   absl::StatusOr<std::optional<FrameOptions>> frames =
       FramesFromFlags(options.num_envs);
   if (!frames.ok()) return Report(frames.status());
+  absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
+  if (!images.ok()) return Report(images.status());
 
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
   if (!engine.ok()) return Report(engine.status());
@@ -223,6 +227,7 @@ int Serve(const EngineFactory& make_engine) {
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},
        .frames = *std::move(frames),
+       .images = *std::move(images),
        .log = LogLine});
   if (!host.ok()) return Report(host.status());
 

@@ -80,8 +80,7 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
     } else if (word == "multisampling") {
       options->effects.multisampling = true;
     } else {
-      return Refuse(flag,
-                    "some of shadows, reflections, multisampling, or all",
+      return Refuse(flag, "some of shadows, reflections, multisampling, or all",
                     Quoted(word, &room));
     }
   }

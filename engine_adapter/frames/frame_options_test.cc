@@ -28,7 +28,8 @@ TEST(FrameOptions, ReadsASize) {
   EXPECT_EQ(options.height, 240U);
   for (const char* const wrong : {"320", "320x", "x240", "320x240x3", "-1x2",
                                   "axb", "320X240", "4294967296x1"}) {
-    ExpectRefused(ParseFrameSize("--frames", wrong, &options), "--frames", wrong);
+    ExpectRefused(ParseFrameSize("--frames", wrong, &options), "--frames",
+                  wrong);
   }
 }
 
@@ -49,7 +50,9 @@ TEST(FrameOptions, ReadsEnvironments) {
 
 TEST(FrameOptions, ReadsEffectsAndCameras) {
   FrameOptions options;
-  ASSERT_TRUE(ParseFrameEffects("--frame_effects", "shadows,multisampling", &options).ok());
+  ASSERT_TRUE(
+      ParseFrameEffects("--frame_effects", "shadows,multisampling", &options)
+          .ok());
   EXPECT_TRUE(options.effects.shadows);
   EXPECT_FALSE(options.effects.reflections);
   EXPECT_TRUE(options.effects.multisampling);
@@ -57,7 +60,8 @@ TEST(FrameOptions, ReadsEffectsAndCameras) {
   EXPECT_TRUE(options.effects.reflections);
   ASSERT_TRUE(ParseFrameEffects("--frame_effects", "", &options).ok());
   EXPECT_FALSE(options.effects.shadows);
-  ExpectRefused(ParseFrameEffects("--frame_effects", "fog", &options), "--frame_effects", "fog");
+  ExpectRefused(ParseFrameEffects("--frame_effects", "fog", &options),
+                "--frame_effects", "fog");
 
   ASSERT_TRUE(ParseFrameCamera("gymnasium", &options).ok());
   EXPECT_EQ(options.camera, FrameCamera::kGymnasium);

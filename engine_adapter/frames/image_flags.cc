@@ -30,8 +30,8 @@ absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
   }
   FrameOptions frames;
   absl::Status status = ParseFrameSize("--images", size, &frames);
-  status.Update(ParseFrameEffects(
-      "--image_effects", absl::GetFlag(FLAGS_image_effects), &frames));
+  status.Update(ParseFrameEffects("--image_effects",
+                                  absl::GetFlag(FLAGS_image_effects), &frames));
   status.Update(CheckPictureSize("--images", frames.width, frames.height));
   if (!status.ok()) return status;
   options.width = frames.width;

@@ -34,8 +34,7 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
   absl::Status status = AboutImages(source->Prepare(frames));
   if (!status.ok()) return status;
-  std::unique_ptr<ImageThread> thread(
-      new ImageThread(source, options, images));
+  std::unique_ptr<ImageThread> thread(new ImageThread(source, options, images));
   {
     std::unique_lock<std::mutex> lock(thread->mutex_);
     thread->AwaitTurn(&lock);

@@ -114,7 +114,8 @@ class RpcDispatcher {
 
   // Unless something comes, Poll has nothing to do, now or later.
   bool IsQuiet() const {
-    return streams_.empty() && (!writer_ || writer_->queued_bytes() == 0);
+    return streams_.empty() && late_.empty() &&
+           (!writer_ || writer_->queued_bytes() == 0);
   }
   // When Poll has something to do though nothing comes: a stream is due, or
   // answers wait for room. Nothing: never.

@@ -61,7 +61,9 @@ TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
   EXPECT_EQ(header.version, kLrbcVersion);
   EXPECT_EQ(header.header_size, kLrbcHeaderBytes);
   EXPECT_EQ(header.feature_bits, kFeaturesOfVersion1);
-  EXPECT_EQ(header.mode, RegionMode::kInference);
+  // relaxed: nobody else has it.
+  EXPECT_EQ(header.mode.load(std::memory_order_relaxed),
+            static_cast<uint8_t>(RegionMode::kInference));
   EXPECT_EQ(header.num_envs, 33U);
   EXPECT_STREQ(header.task, "HalfCheetah-v5");
 }

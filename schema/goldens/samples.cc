@@ -59,7 +59,7 @@ LrbcHeader SampleHeader() {
   header.version = kLrbcVersion;
   header.server_pid.store(40'001, kRelaxed);
   header.client_pid.store(40'002, kRelaxed);
-  header.mode = RegionMode::kInference;
+  header.mode.store(static_cast<uint8_t>(RegionMode::kInference), kRelaxed);
   header.num_envs = 33;
   header.obs_size = 17;
   header.act_size = 6;

@@ -38,7 +38,11 @@ inline constexpr uint64_t kPromisedAlignment = 64;
 inline constexpr int64_t kEngineLockByte = 8;
 inline constexpr int64_t kClientLockByte = 12;
 
-enum class RegionMode : uint8_t { kTraining = 0, kInference = 1 };
+// How simulated time relates to the wall clock's.
+enum class RegionMode : uint8_t {
+  kTraining = 0,   // a step for each exchange, as fast as can be
+  kInference = 1,  // the engine keeps real time, whether or not actions come
+};
 
 // What an exchange asks for. Zero is what a foreign client, which knows nothing
 // of this word, gets.
@@ -82,10 +86,11 @@ enum class Phase : uint8_t {
   kStepping = 4,   // engine: resets and steps environments
   kResetting = 5,  // engine: resets only (an exchange's, or for a new client)
   kStopped = 6,    // left cleanly
+  kPaused = 7,     // engine: simulated time stands still, exchanges wait
 };
 
 // First byte and length of each range that layout_crc32 covers.
-inline constexpr uint32_t kLayoutCrcRanges[][2] = {{16, 112}, {384, 512}};
+inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 
 // A logarithmic histogram with four linear parts to each octave from 128 ns to
 // 8.6 s; the first and last buckets take what lies outside. One writer. The
@@ -97,12 +102,13 @@ struct StepTimes {
 };
 
 struct LrbcHeader {
-  // Constant after birth, but for the pids, which are labels for people.
+  // Constant after birth, but for the pids, which are labels for people, and
+  // mode, which is one, too: exchanges go on as ever.
   uint32_t magic;
   uint32_t version;
   SharedWord<uint32_t> server_pid;  // engine
   SharedWord<uint32_t> client_pid;  // client
-  RegionMode mode;
+  SharedWord<uint8_t> mode;         // engine; a RegionMode
   uint8_t reserved_17[3];
   uint32_t num_envs;
   uint32_t obs_size;  // float32 values per environment

@@ -95,7 +95,6 @@ void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
                                  absl::StrFormat("0x%x", kFeaturesOfVersion1),
                                  absl::StrFormat("0x%x", header.feature_bits)));
   }
-  CheckRange("mode", static_cast<uint64_t>(header.mode), 0, 1, problems);
   if (header.layout_crc32 != LayoutCrc(header)) {
     problems->push_back(
         Mismatch("layout_crc32", absl::StrFormat("0x%08x", LayoutCrc(header)),
@@ -177,7 +176,6 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
   header.magic = kLrbcMagic;
   header.version = kLrbcVersion;
-  header.mode = RegionMode::kTraining;
   header.num_envs = spec.num_envs;
   header.obs_size = spec.obs_size;
   header.act_size = spec.act_size;

@@ -169,12 +169,6 @@ ClientSide::~ClientSide() {
 
 absl::Status ClientSide::SayHello(Deadline deadline) {
   LrbcHeader* const shared = header();
-  if (region_.plan().mode != RegionMode::kTraining) {
-    return MakeError(ErrorCode::kUnsupported,
-                     absl::StrCat("region '", name_,
-                                  "': expected mode 0 (training), found 1 "
-                                  "(inference), which this version lacks"));
-  }
   if (!region_.TakeClientPlace()) {
     return MakeError(
         ErrorCode::kAlreadyAttached,

@@ -87,10 +87,7 @@ absl::Status EngineSide::Open() {
 bool EngineSide::Ready() const {
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
-  // SYNC(lockstep.action): acquire; the number, then what it publishes.
-  if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
-    return true;
-  }
+  if (HasExchange()) return true;
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
     return true;
@@ -99,6 +96,12 @@ bool EngineSide::Ready() const {
   // relaxed: a number that is only compared; beside attach_request.
   return has_frames_ && header_->frame_request.load(
                             std::memory_order_relaxed) != frame_request_;
+}
+
+bool EngineSide::HasExchange() const {
+  // SYNC(lockstep.action): acquire; the number, then what it publishes.
+  return !holds_ &&
+         header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1;
 }
 
 bool EngineSide::HasCommands() const {
@@ -160,8 +163,7 @@ EngineEvent EngineSide::Take() {
   // is read first, so that no exchange is overlooked that was sent before it.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
-  // SYNC(lockstep.action): acquire; the number, then what it publishes.
-  if (header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1) {
+  if (HasExchange()) {
     count_doubt_.Clear();
     taken_at_ns_ = MonotonicNanos();
     // relaxed: action_seq published it.
@@ -179,6 +181,7 @@ EngineEvent EngineSide::Take() {
     return EngineEvent::kExchange;
   }
   if (arriving_ == welcomed_) return TakeRequest();
+  DropHeldExchange();
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
       header_->autoreset_mode.load(std::memory_order_relaxed));
@@ -238,11 +241,30 @@ void EngineSide::ClearRequests() {
   StoreIfOther(&header_->exchange_kind, 0);
 }
 
+// Its client has gone, or is another.
+void EngineSide::DropHeldExchange() {
+  if (!holds_) return;
+  holds_ = false;
+  Fail(ErrorCode::kUnsupported,
+       "the exchange was put off, and its client left");
+}
+
+void EngineSide::HoldExchange(bool paused) {
+  holds_ = true;
+  if (paused) SetPhase(Phase::kPaused, taken_at_ns_);
+}
+
+void EngineSide::SetMode(RegionMode mode) {
+  // relaxed: for observers; no exchange depends on it.
+  header_->mode.store(static_cast<uint8_t>(mode), std::memory_order_relaxed);
+}
+
 // From here on the region is as a foreign client expects it.
 void EngineSide::ForgetClient() {
   // Of a client that was killed, the kernel's unlocking came after all it did.
   // SYNC(attach.leave): acquire; the phase, then what the client left.
   (void)header_->client_phase.load(std::memory_order_acquire);
+  DropHeldExchange();
   has_client_ = false;
   hears_commands_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
@@ -259,6 +281,7 @@ void EngineSide::ForgetClient() {
 
 void EngineSide::Resynchronise() {
   count_doubt_.Clear();
+  holds_ = false;
   // relaxed: only the number is used, nothing that it would publish.
   const uint64_t found = header_->action_seq.load(std::memory_order_relaxed);
   broken_text_ = absl::StrCat("action_seq: expected ", frame_seq_, " or ",

@@ -65,7 +65,8 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
 //  state      entered by                      legal calls
 //  prepared   Create                          arrays, Open
 //  waiting    Open, Publish, Welcome, others  Next, Poll
-//  exchange   kExchange                       kind, arrays, Publish, Fail
+//  exchange   kExchange                       kind, arrays, Publish, Fail,
+//                                             HoldExchange
 //  arrival    kClientArrived                  autoreset_mode, arrays, Welcome
 class EngineSide {
  public:
@@ -106,6 +107,19 @@ class EngineSide {
   // `frame_seq`; before what hands them to the client: Publish, with
   // frame_seq() + 1, or Open or Welcome, with frame_seq().
   void TagImages(uint64_t frame_seq);
+
+  // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
+  // says kExchange again. Legal in exchange; back to waiting. One that is held
+  // when its client leaves is answered with kUnsupported, and nothing of it is
+  // done. `paused`: what the client's errors say of the engine meanwhile.
+  void HoldExchange(bool paused);
+  void ReleaseExchange() { holds_ = false; }
+  bool holds_exchange() const { return holds_; }
+  // Whether one has come that is not held, and Next is about to say so.
+  bool HasExchange() const;
+
+  // Shows how simulated time goes, to observers and to foreign clients.
+  void SetMode(RegionMode mode);
 
   // Lets the new client in. With an error it is refused with that error.
   void Welcome(const absl::Status& status);
@@ -169,6 +183,7 @@ class EngineSide {
 
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
+  void DropHeldExchange();
   bool HasCommands() const;
   std::span<std::byte> CommandData(uint64_t ring_offset);
   EngineEvent Take();
@@ -209,6 +224,7 @@ class EngineSide {
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
   bool has_client_ = false;
+  bool holds_ = false;  // an exchange that was taken and put off
   bool hears_commands_ = false;
   bool heard_all_ = true;
   uint32_t heard_pos_ = 0;  // of write_pos, when kCommands was said last

@@ -51,6 +51,8 @@ constexpr const char* NameOf(Phase phase) {
       return "resetting";
     case Phase::kStopped:
       return "stopped";
+    case Phase::kPaused:
+      return "paused";
   }
   return "garbled";
 }

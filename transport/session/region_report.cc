@@ -83,7 +83,9 @@ std::string TextOf(const char* text, size_t room) {
 
 void FillCounts(const LrbcHeader& header, RegionReport* report) {
   report->version = header.version;
-  report->mode = header.mode;
+  // relaxed: a copy that nobody else has.
+  report->mode =
+      static_cast<RegionMode>(header.mode.load(std::memory_order_relaxed));
   report->num_envs = header.num_envs;
   report->obs_size = header.obs_size;
   report->act_size = header.act_size;

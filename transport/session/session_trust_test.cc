@@ -139,19 +139,6 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
             ErrorCode::kUnsupported);
 }
 
-TEST(SessionTrust, AnInferenceRegionIsRefusedUntilThereIsSuchAThing) {
-  const std::string name = UniqueRegionName("inference");
-  absl::StatusOr<OwnedRegion> region =
-      OwnedRegion::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(region.ok());
-  LrbcHeader* header = region->mapping()->header();
-  header->mode = RegionMode::kInference;
-  header->layout_crc32 = LayoutCrc(*header);
-  ASSERT_TRUE(region->Link().ok());
-  EXPECT_EQ(CodeOf(ClientSide::Attach(name, {}).status()),
-            ErrorCode::kUnsupported);
-}
-
 TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
   const std::string name = UniqueRegionName("status");
   EchoEngine engine(name, EchoSpec());

@@ -1,0 +1,95 @@
+#include "engine_adapter/services/agent_service.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/services/env_selection.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+std::string Message(size_t envs, bool at_next_reset,
+                    const std::vector<std::string>& unused) {
+  std::string text =
+      absl::StrCat(at_next_reset ? "contract taken on by " : "reset ", envs,
+                   envs == 1 ? " environment" : " environments");
+  if (!unused.empty()) {
+    absl::StrAppend(&text, "; this task has no use for ",
+                    absl::StrJoin(unused, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+rpc::AgentSchemaT AgentService::SchemaOf(uint32_t env) const {
+  rpc::AgentSchemaT schema;
+  schema.agent_name = AgentName(env);
+  schema.action_names = schema_.action_names;
+  schema.observation_size = schema_.obs_size;
+  schema.action_size = schema_.act_size;
+  return schema;
+}
+
+absl::StatusOr<rpc::GetAgentSchemaResponseT> AgentService::GetAgentSchema(
+    const rpc::GetAgentSchemaRequestT& request) const {
+  const absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs);
+  if (!envs.ok()) return envs.status();
+  rpc::GetAgentSchemaResponseT response;
+  response.schema =
+      std::make_unique<rpc::AgentSchemaT>(SchemaOf(envs->front()));
+  if (request.env_ids.empty()) return response;
+  for (const uint32_t env : *envs) {
+    response.schemas.push_back(
+        std::make_unique<rpc::AgentSchemaT>(SchemaOf(env)));
+  }
+  return response;
+}
+
+absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
+    const rpc::ResetAgentRequestT& request) {
+  const absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs);
+  if (!envs.ok()) return envs.status();
+  const rpc::SimulationContractT* const contract =
+      request.simulation_contract.get();
+  const std::optional<uint64_t> seed =
+      request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
+  rpc::ResetAgentResponseT response;
+  if (randomization_ != nullptr) {
+    absl::StatusOr<std::vector<std::string>> unused =
+        randomization_->SetContract(*envs, contract, seed);
+    if (!unused.ok()) return unused.status();
+    response.unused_fields = *std::move(unused);
+  } else if (contract != nullptr) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("simulation_contract: expected an engine "
+                     "that randomises, found '",
+                     schema_.task, "', which does not; leave it out"));
+  }
+  if (!request.at_next_reset) {
+    absl::Status status = simulation_->Reset(*envs, seed);
+    if (!status.ok()) return status;
+  }
+  response.success = true;
+  response.message =
+      Message(envs->size(), request.at_next_reset, response.unused_fields);
+  return response;
+}
+
+void AgentService::Register(RpcDispatcher* dispatcher) {
+  dispatcher->Serve<rpc::GetAgentSchemaRequestT, rpc::GetAgentSchemaResponseT>(
+      rpc::MethodId::GetAgentSchema,
+      [this](const auto& request) { return GetAgentSchema(request); });
+  dispatcher->Serve<rpc::ResetAgentRequestT, rpc::ResetAgentResponseT>(
+      rpc::MethodId::ResetAgent,
+      [this](const auto& request) { return ResetAgent(request); });
+}
+
+}  // namespace tandem

@@ -1,0 +1,66 @@
+// RpcConfig: which services an engine answers, and how many pictures and
+// frames a second at most.
+//
+// Data flow: a server's flags and file -> RpcConfig -> RpcHost.
+//
+//   RpcConfig config;
+//   absl::Status status = ParseServices("agent,scene", &config);
+//   status = ParseStreamRates("camera=10,viewport=5", &config);
+
+#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_RPC_CONFIG_H_
+#define TANDEM_ENGINE_ADAPTER_SERVICES_RPC_CONFIG_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// Numbers are those of the bits in the region's header.
+enum class Service : uint8_t {
+  kAgent,
+  kMujoco,
+  kTelemetry,
+  kScene,
+  kCamera,
+  kViewport,
+  kDebug,
+};
+inline constexpr size_t kServices = 7;
+
+// "agent".
+absl::string_view NameOf(Service service);
+std::optional<Service> ServiceNamed(absl::string_view name);
+
+struct RpcConfig {
+  static constexpr double kMaxStreamHz = 1000;
+
+  struct OfService {
+    bool enabled = true;
+    double stream_hz = 60;  // of one stream, at most
+  };
+
+  OfService& operator[](Service service) {
+    return services[static_cast<size_t>(service)];
+  }
+  const OfService& operator[](Service service) const {
+    return services[static_cast<size_t>(service)];
+  }
+
+  std::array<OfService, kServices> services = {};
+};
+
+// "agent,scene", "all" or "none": these, and no others. kInvalidArgument.
+absl::Status ParseServices(absl::string_view text, RpcConfig* config);
+
+// "camera=10,telemetry=100": of these services, above 0, at most kMaxStreamHz.
+// kInvalidArgument.
+absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_RPC_CONFIG_H_

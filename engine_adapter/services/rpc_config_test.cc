@@ -1,0 +1,60 @@
+#include "engine_adapter/services/rpc_config.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+TEST(RpcConfig, AtFirstEverythingIsServed) {
+  const RpcConfig config;
+  for (const RpcConfig::OfService& service : config.services) {
+    EXPECT_TRUE(service.enabled);
+    EXPECT_EQ(service.stream_hz, 60);
+  }
+}
+
+TEST(RpcConfig, ServicesAreThoseThatAreNamed) {
+  RpcConfig config;
+  ASSERT_TRUE(ParseServices("scene,agent", &config).ok());
+  EXPECT_TRUE(config[Service::kAgent].enabled);
+  EXPECT_TRUE(config[Service::kScene].enabled);
+  EXPECT_FALSE(config[Service::kDebug].enabled);
+  ASSERT_TRUE(ParseServices("none", &config).ok());
+  EXPECT_FALSE(config[Service::kAgent].enabled);
+  ASSERT_TRUE(ParseServices("all", &config).ok());
+  EXPECT_TRUE(config[Service::kDebug].enabled);
+}
+
+TEST(RpcConfig, RatesAreThoseThatAreGiven) {
+  RpcConfig config;
+  ASSERT_TRUE(ParseStreamRates("", &config).ok());
+  ASSERT_TRUE(ParseStreamRates("camera=7.5,telemetry=1000", &config).ok());
+  EXPECT_EQ(config[Service::kCamera].stream_hz, 7.5);
+  EXPECT_EQ(config[Service::kTelemetry].stream_hz, 1000);
+  EXPECT_EQ(config[Service::kViewport].stream_hz, 60);
+}
+
+TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
+  RpcConfig config;
+  for (const absl::string_view text :
+       {"agents", "agent,", "", "all,agent", "AGENT"}) {
+    const absl::Status status = ParseServices(text, &config);
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
+    EXPECT_TRUE(absl::StrContains(status.message(), "viewport"));
+  }
+  for (const absl::string_view text :
+       {"camera", "camera=", "camera=0", "camera=-1", "camera=1001",
+        "camera=nan", "scene=10,lidar=10"}) {
+    EXPECT_EQ(CodeOf(ParseStreamRates(text, &config)),
+              ErrorCode::kInvalidArgument)
+        << text;
+  }
+  EXPECT_TRUE(config[Service::kAgent].enabled);
+  EXPECT_EQ(config[Service::kScene].stream_hz, 60);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,78 @@
+// RpcHost: an engine's services, and the client that calls them.
+//
+// Data flow: EnvelopeReader -> RpcDispatcher -> a service's method -> the
+// engine's port -> EnvelopeWriter.
+// Ownership: EngineHost's; the thread that steps calls.
+//
+//   RpcHost commands(config, &engine, &simulation, [&] { side.CallStepper();
+//   }); commands.Start(std::move(reader), std::move(writer));  // a client came
+//   if (commands.Poll(MonotonicNanos())) side.HearAgain();
+//   commands.Stop();                                       // it has left
+
+#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
+#define TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/rpc/main_thread_queue.h"
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/services/agent_service.h"
+#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/services/simulation_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+
+namespace tandem {
+
+// Not thread-safe, but for what `wake` and the queue say. States: stopped,
+// running. Start: any -> running; Stop: any -> stopped.
+class RpcHost {
+ public:
+  // `engine` and `simulation` outlive it. `wake` makes the thread that steps
+  // call Poll soon: called by any thread, also by one of the engine's.
+  RpcHost(const RpcConfig& config, Engine* engine, SimulationPort* simulation,
+          std::function<void()> wake);
+  ~RpcHost();
+  RpcHost(const RpcHost&) = delete;
+  RpcHost& operator=(const RpcHost&) = delete;
+
+  void Start(EnvelopeReader reader, EnvelopeWriter writer);
+  void Stop() { dispatcher_.End(); }
+  // A client is there, and makes sense.
+  bool IsRunning() const {
+    return dispatcher_.HasClient() && !dispatcher_.broken();
+  }
+
+  // Does what other threads left, then as RpcDispatcher::Poll.
+  bool Poll(int64_t now_ns);
+
+  // As RpcDispatcher's.
+  bool IsQuiet() const { return dispatcher_.IsQuiet(); }
+  std::optional<int64_t> DueNs(int64_t now_ns) const {
+    return dispatcher_.DueNs(now_ns);
+  }
+  bool broken() const { return dispatcher_.broken(); }
+  uint64_t dropped() const { return dispatcher_.dropped(); }
+
+  absl::StatusOr<rpc::GetServicesResponseT> GetServices(
+      const rpc::GetServicesRequestT& request) const;
+
+  // Those that may be called: bit i is that of Service i.
+  uint32_t enabled_services() const;
+
+ private:
+  const RpcConfig config_;
+  std::shared_ptr<MainThreadQueue> queue_;
+  AgentService agent_;
+  RpcDispatcher dispatcher_;  // last: its handlers use all of the above
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
