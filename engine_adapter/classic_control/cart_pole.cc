@@ -128,7 +128,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
                                    .max_episode_steps =
                                        request.max_episode_steps.value_or(
                                            kMaxEpisodeSteps)}},
-      std::move(environments), request.threads);
+      std::move(environments), request.threads,
+      EnvironmentFittings{.step_secs = kStepSecs});
 }
 
 }  // namespace tandem

@@ -95,7 +95,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
                    BoxSpace{.low = {-kLargestTorque}, .high = {kLargestTorque}},
                .max_episode_steps =
                    request.max_episode_steps.value_or(kMaxEpisodeSteps)}},
-      std::move(environments), request.threads);
+      std::move(environments), request.threads,
+      EnvironmentFittings{.step_secs = kStepSecs});
 }
 
 }  // namespace tandem

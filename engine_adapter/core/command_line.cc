@@ -4,13 +4,19 @@
 #include <vector>
 
 #include "absl/flags/commandlineflag.h"
+#include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "engine_adapter/core/config_file.h"
 #include "transport/base/error.h"
+
+ABSL_FLAG(std::string, config, "",
+          "path of a JSON file of flags, such as {\"num_envs\": 64}, which the "
+          "command line's win over; empty: none");
 
 namespace tandem {
 namespace {
@@ -55,17 +61,20 @@ absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
                                 "; found '", value, "'"));
 }
 
-}  // namespace
-
-absl::StatusOr<CommandLine> ParseCommandLine(int argc,
-                                             const char* const* argv) {
-  const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
-                                             argv + argc);
-  for (const absl::string_view word : words) {
-    if (word == "--help" || word == "-help" || word == "-h") {
-      return CommandLine{.help_wanted = true};
+absl::Status SetFromFile(const std::string& path) {
+  const auto flags = ReadConfigFile(path);
+  if (!flags.ok()) return flags.status();
+  for (const auto& [name, value] : *flags) {
+    absl::CommandLineFlag* const flag = Find(name);
+    if (flag == nullptr || flag == Find(FLAGS_config.Name())) {
+      return Unknown(absl::StrCat(name, "' in '", path));
     }
+    if (absl::Status status = Set(flag, value); !status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status SetFromWords(const std::vector<absl::string_view>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (!absl::StartsWith(words[i], "-")) return Unknown(words[i]);
     const absl::string_view word =
@@ -93,6 +102,27 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
     if (flag == nullptr) return Unknown(words[i]);
     if (absl::Status status = Set(flag, value); !status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc,
+                                             const char* const* argv) {
+  const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
+                                             argv + argc);
+  for (const absl::string_view word : words) {
+    if (word == "--help" || word == "-help" || word == "-h") {
+      return CommandLine{.help_wanted = true};
+    }
+  }
+  absl::Status status = SetFromWords(words);
+  if (!status.ok()) return status;
+  const std::string path = absl::GetFlag(FLAGS_config);
+  if (path.empty()) return CommandLine{};
+  status = SetFromFile(path);
+  status.Update(SetFromWords(words));
+  if (!status.ok()) return status;
   return CommandLine{};
 }
 

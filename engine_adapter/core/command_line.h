@@ -2,7 +2,8 @@
 // codes (absl::ParseCommandLine exits with 1 on a bad flag, and its --help
 // leaves out the flags that servers share).
 //
-// Data flow: argv -> absl flags; whoever owns a flag reads it by absl::GetFlag.
+// Data flow: --config's file, then argv -> absl flags; whoever owns a flag
+// reads it by absl::GetFlag.
 //
 //   ABSL_FLAG(std::string, task, "", "what to run");
 //   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
@@ -23,8 +24,9 @@ struct CommandLine {
 };
 
 // Sets flags from --flag=value, --flag value, and for booleans --flag and
-// --noflag; one dash does as well. kInvalidArgument for an unknown flag, a bad
-// or missing value, or a word that belongs to no flag.
+// --noflag; one dash does as well. Those of --config's file come first, so that
+// the command line's win. kInvalidArgument for an unknown flag, a bad or
+// missing value, a file that cannot be, or a word that belongs to no flag.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // `usage`, then every flag that engine_adapter/ defines, with its default.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,40 @@ TEST(CommandLine, TakesSwitchesWithoutAValue) {
   EXPECT_FALSE(absl::GetFlag(FLAGS_test_switch));
   ASSERT_TRUE(Parse({"--test_switch=true"}).ok());
   EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
+}
+
+std::string FileOf(const std::string& text) {
+  const std::string path = testing::TempDir() + "/config.json";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(CommandLine, TakesFlagsFromAFileUnlessItHasThemItself) {
+  const std::string path = FileOf(
+      R"({"test_number": 7, "test_switch": true,
+          "test_text": ["agent", "scene"]})");
+  const std::string config = "--config=" + path;
+  ASSERT_TRUE(Parse({"--test_number=8", config.c_str()}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 8);
+  EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_text), "agent,scene");
+  FileOf(R"({"test_text": {"healthy_reward": 2}})");
+  ASSERT_TRUE(Parse({config.c_str()}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_text), R"({"healthy_reward":2})");
+}
+
+TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
+  const std::string path = testing::TempDir() + "/config.json";
+  const std::string config = "--config=" + path;
+  for (const char* const text :
+       {"", "[1]", "{\"test_number\": }", "{\"test_nmber\": 1}",
+        "{\"test_number\": \"many\"}", "{\"config\": \"x\"}"}) {
+    FileOf(text);
+    const absl::Status status = Parse({config.c_str()}).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
+  }
+  ExpectRefused({"--config=/no/such.json"}, "/no/such.json");
+  ASSERT_TRUE(Parse({"--config="}).ok());
 }
 
 TEST(CommandLine, RefusesWhatItDoesNotKnow) {

@@ -29,6 +29,7 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/image_flags.h"
 #include "engine_adapter/frames/image_options.h"
+#include "engine_adapter/services/rpc_flags.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
@@ -208,6 +209,8 @@ int Serve(const EngineFactory& make_engine) {
   }
   LauncherGuard launcher(launcher_fd);
 
+  absl::StatusOr<RpcFlags> rpc_flags = RpcFromFlags();
+  if (!rpc_flags.ok()) return Report(rpc_flags.status());
   absl::StatusOr<std::optional<FrameOptions>> frames =
       FramesFromFlags(options.num_envs);
   if (!frames.ok()) return Report(frames.status());
@@ -226,6 +229,9 @@ int Serve(const EngineFactory& make_engine) {
        .seed = absl::GetFlag(FLAGS_seed),
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},
+       .rpc = rpc_flags->config,
+       .command_ring_bytes = rpc_flags->ring_bytes,
+       .mode = rpc_flags->mode,
        .frames = *std::move(frames),
        .images = *std::move(images),
        .log = LogLine});

@@ -103,11 +103,6 @@ class EngineSide {
   // the first 239 bytes.
   void Fail(ErrorCode code, absl::string_view text);
 
-  // Says in the region that arrays().images show the state of exchange
-  // `frame_seq`; before what hands them to the client: Publish, with
-  // frame_seq() + 1, or Open or Welcome, with frame_seq().
-  void TagImages(uint64_t frame_seq);
-
   // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
   // says kExchange again. Legal in exchange; back to waiting. One that is held
   // when its client leaves is answered with kUnsupported, and nothing of it is
@@ -120,6 +115,11 @@ class EngineSide {
 
   // Shows how simulated time goes, to observers and to foreign clients.
   void SetMode(RegionMode mode);
+
+  // Says in the region that arrays().images show the state of exchange
+  // `frame_seq`; before what hands them to the client: Publish, with
+  // frame_seq() + 1, or Open or Welcome, with frame_seq().
+  void TagImages(uint64_t frame_seq);
 
   // Lets the new client in. With an error it is refused with that error.
   void Welcome(const absl::Status& status);
