@@ -82,11 +82,13 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                           .info_size = InfoSize(schema.description),
                           .description = *std::move(description),
                           .frames = frames,
+                          .commands = true,
                           .images = images},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
+  host->side_.ShowServices(host->commands_.enabled_services());
   if (host->options_.images) {
     absl::Status status = host->StartImages(engine->images(), schema.num_envs);
     if (!status.ok()) return status;
@@ -301,6 +303,7 @@ void EngineHost::BeginCommands() {
 void EngineHost::ServeCommands() {
   const bool was_running = commands_.IsRunning();
   if (commands_.Poll(MonotonicNanos())) side_.HearAgain();
+  side_.ShowDroppedMessages(commands_.dropped());
   if (was_running && !commands_.IsRunning()) Log(kBrokenRings);
 }
 

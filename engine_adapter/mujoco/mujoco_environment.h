@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/randomization/randomization.h"
 #include "engine_adapter/mujoco/task.h"
 
 namespace tandem {
@@ -57,8 +59,23 @@ class MujocoEnvironment final : public Environment {
   // MuJoCo's words, and kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
 
+  // This actuator's control in the next step, in place of its action's; resets
+  // before it change nothing about that.
+  void SetControl(size_t actuator, float value);
+  // What the last step was told, 0 after a reset; or what was set since.
+  float Control(size_t actuator) const;
+
+  // From the next reset on, in place of the one before. OwnModel comes first.
+  void SetRandomization(std::unique_ptr<Randomization> next);
+  // It has been called.
+  bool is_randomized() const {
+    return randomization_ != nullptr || next_randomization_ != nullptr;
+  }
+
  private:
+  void DrawModel();
   void TakeActions(std::span<const float> actions);
+  void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
 
   std::shared_ptr<const Task> task_;
@@ -66,7 +83,11 @@ class MujocoEnvironment final : public Environment {
   std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
   DataPtr data_;
   size_t reset_infos_;
+  std::unique_ptr<Randomization> randomization_;       // of this episode
+  std::unique_ptr<Randomization> next_randomization_;  // from the next one on
   std::vector<float> action_;  // a copy that nobody scribbles over
+  std::vector<std::optional<float>> set_controls_;  // by actuator
+  bool any_set_ = false;                            // of them
 };
 
 }  // namespace tandem

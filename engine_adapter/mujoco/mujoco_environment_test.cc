@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/services/mujoco_port.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"
 
@@ -128,6 +130,7 @@ TEST_F(MujocoEnvironmentTest, StepsAndResetsAllocateNothing) {
     const int64_t before = allocations.load(std::memory_order_relaxed);
     bool all_ok = true;
     for (int step = 0; step < 10; ++step) {
+      rig.ports().mujoco->SetControl(3, 0, 0.5F);
       all_ok &= rig.Step().ok();
       all_ok &= rig.ResetAll(1).ok();
     }

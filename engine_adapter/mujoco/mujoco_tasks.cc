@@ -22,6 +22,9 @@
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/mujoco_scene.h"
+#include "engine_adapter/mujoco/mujoco_state_port.h"
+#include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
 #include "engine_adapter/mujoco/render/camera_view.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
@@ -101,6 +104,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     task.Step(action, data, step_infos);
     ObsWriter obs({});
     task.Observe(*data, obs);
+    if (task.FollowsVelocityCommand()) obs.Put(kNoVelocityCommand);
     schema.obs_size = static_cast<uint32_t>(obs.count());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
@@ -119,22 +123,28 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
-// What draws the environments: for who looks on, for observations, and when
-// asked to.
+// What the services stand on, and what draws the environments: for who looks
+// on, for observations, and when asked to.
 absl::StatusOr<EnvironmentFittings> Fittings(
-    const std::shared_ptr<const mjModel>& model,
-    const std::vector<const MujocoEnvironment*>& environments,
+    const std::shared_ptr<const Task>& task,
+    const std::vector<MujocoEnvironment*>& served, const std::string& path,
     const std::optional<CameraView>& view) {
-  EnvironmentFittings fittings;
+  const std::shared_ptr<const mjModel>& model = task->shared_model();
+  const std::vector<const MujocoEnvironment*> drawn(served.begin(),
+                                                    served.end());
   auto canvas =
-      std::make_unique<DebugCanvas>(static_cast<uint32_t>(environments.size()));
+      std::make_unique<DebugCanvas>(static_cast<uint32_t>(served.size()));
   absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
-      MujocoCameras::Create(model, environments, view, canvas.get());
+      MujocoCameras::Create(model, drawn, view, canvas.get());
   if (!cameras.ok()) return cameras.status();
+  EnvironmentFittings fittings = {
+      .step_secs = task->step_secs(),
+      .randomization = std::make_unique<MujocoRandomization>(task, served),
+      .mujoco = std::make_unique<MujocoStatePort>(served),
+      .scene = std::make_unique<MujocoScene>(served, path)};
   fittings.frames =
-      std::make_unique<MujocoFrames>(model, environments, view, canvas.get());
-  fittings.images =
-      std::make_unique<MujocoFrames>(model, environments, view, nullptr);
+      std::make_unique<MujocoFrames>(model, drawn, view, canvas.get());
+  fittings.images = std::make_unique<MujocoFrames>(model, drawn, view, nullptr);
   fittings.camera = *std::move(cameras);
   fittings.debug = std::move(canvas);
   return fittings;
@@ -174,18 +184,18 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
-  std::vector<const MujocoEnvironment*> drawn;
+  std::vector<MujocoEnvironment*> served;
   while (environments.size() < request.num_envs) {
     auto environment = std::make_unique<MujocoEnvironment>(
         task, make_task, *std::move(data), reset_infos);
-    drawn.push_back(environment.get());
+    served.push_back(environment.get());
     environments.push_back(std::move(environment));
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
   }
   absl::StatusOr<EnvironmentFittings> fittings =
-      Fittings(task->shared_model(), drawn, type.camera);
+      Fittings(task, served, path, type.camera);
   if (!fittings.ok()) return fittings.status();
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,

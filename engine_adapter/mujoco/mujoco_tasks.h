@@ -34,8 +34,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
     const std::string& task, TaskRequest request);
 
 // Serves a model as it is: observes qpos, then qvel, rewards 0, ends only by
-// max_episode_steps. Options: reset_noise_scale (0), frame_skip (1). The task
-// is named as the file, without folder and ending. Errors: the same;
+// max_episode_steps. Options: reset_noise_scale (0), frame_skip (1),
+// velocity_command (false): observes the environment's velocity command, too.
+// The task is named as the file, without folder and ending. Errors: the same;
 // kInvalidArgument for a model without joints.
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request);

@@ -22,7 +22,10 @@
 #include "engine_adapter/core/task_options.h"
 #include "engine_adapter/core/task_request.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/services/randomization_port.h"
 #include "engine_adapter/testing/engine_rig.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -323,6 +326,26 @@ TEST_F(MujocoTasksTest, AModelOfOnesOwnTakesOptions) {
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(one.Step().ok());
   ASSERT_TRUE(three.Step().ok());
   EXPECT_EQ(one.obs, three.obs);
+}
+
+TEST_F(MujocoTasksTest, AModelOfOnesOwnMayFollowVelocityCommands) {
+  std::unique_ptr<Engine> engine =
+      MakeModelEngine(Pendulum(), Request(R"({"velocity_command": true})"))
+          .value();
+  RandomizationPort* const port = engine->ports().randomization;
+  EngineRig rig(std::move(engine));
+  ASSERT_EQ(rig.schema().obs_size, 2 + 3);
+  ASSERT_TRUE(rig.ResetAll(0).ok());
+  EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 0, 0, 0}));
+  rpc::SimulationContractT contract;
+  contract.vel_command_x_range = {1, 1};
+  contract.vel_command_y_range = {2, 2};
+  contract.vel_command_yaw_range = {3, 3};
+  EXPECT_TRUE(port->SetContract(std::vector<uint32_t>{0}, &contract, 1)
+                  .value()
+                  .empty());
+  ASSERT_TRUE(rig.ResetAll(0).ok());
+  EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 1, 2, 3}));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,6 +33,9 @@
 
 namespace tandem {
 
+// Stand still: what is commanded unless somebody commands something.
+inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
+
 // Calls may throw MujocoError. None may allocate but the constructor.
 class Task {
  public:
@@ -44,6 +48,8 @@ class Task {
 
   const mjModel& model() const { return *model_; }
   const std::shared_ptr<const mjModel>& shared_model() const { return model_; }
+  // Of simulated time, for one action.
+  double step_secs() const { return step_secs_; }
 
   // Starts an episode in `data`, which mj_resetData has just reset. mj_forward
   // follows.
@@ -51,6 +57,10 @@ class Task {
 
   // The same number of values each time.
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
+
+  // Whether the environment's velocity command follows what is observed: see
+  // randomization/velocity_command.h.
+  virtual bool FollowsVelocityCommand() const { return false; }
 
   // The infos that Gymnasium's reset() gives; they are a step's first ones,
   // too.

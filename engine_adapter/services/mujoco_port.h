@@ -41,7 +41,8 @@ class MujocoPort {
   // As the last step or reset left them; env_id is set.
   virtual rpc::JointStateT Joints(uint32_t env) const = 0;
 
-  // The controls of the last step, nu of them, or those that were set since.
+  // What the last step was told, nu of them, or what was set since; without
+  // the offsets that a contract puts on motors.
   virtual std::vector<float> Controls(uint32_t env) const = 0;
 
   // This actuator's control in the next step, in place of its action's.

@@ -1,6 +1,7 @@
 #include "engine_adapter/services/rpc_config.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,27 +15,20 @@
 namespace tandem {
 namespace {
 
-constexpr std::array<absl::string_view, kServices> kNames = {
-    "agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"};
-
 absl::Status Unknown(absl::string_view flag, absl::string_view found) {
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat(flag, ": expected ", absl::StrJoin(kNames, ", "),
+      absl::StrCat(flag, ": expected ", absl::StrJoin(kServiceNames, ", "),
                    "; found '", found, "'"));
 }
 
-}  // namespace
-
-absl::string_view NameOf(Service service) {
-  return kNames[static_cast<size_t>(service)];
-}
-
 std::optional<Service> ServiceNamed(absl::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Service>(found - kNames.begin());
+  const auto* const found = std::ranges::find(kServiceNames, name);
+  if (found == kServiceNames.end()) return std::nullopt;
+  return static_cast<Service>(found - kServiceNames.begin());
 }
+
+}  // namespace
 
 absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
   std::array<bool, kServices> enabled = {};

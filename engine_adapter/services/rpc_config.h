@@ -12,29 +12,12 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/service.h"
 
 namespace tandem {
-
-// Numbers are those of the bits in the region's header.
-enum class Service : uint8_t {
-  kAgent,
-  kMujoco,
-  kTelemetry,
-  kScene,
-  kCamera,
-  kViewport,
-  kDebug,
-};
-inline constexpr size_t kServices = 7;
-
-// "agent".
-absl::string_view NameOf(Service service);
-std::optional<Service> ServiceNamed(absl::string_view name);
 
 struct RpcConfig {
   static constexpr double kMaxStreamHz = 1000;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/service.h"
 
 namespace tandem {
 namespace {
@@ -86,7 +87,7 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
   for (size_t i = 0; i < kServices; ++i) {
     const auto service = static_cast<Service>(i);
     auto info = std::make_unique<rpc::ServiceInfoT>();
-    info->name = std::string(NameOf(service));
+    info->name = NameOf(service);
     for (const MethodOfService& each : kMethods) {
       if (each.service != service || !dispatcher_.Serves(each.method)) continue;
       info->methods.push_back(each.method);
@@ -105,7 +106,7 @@ uint32_t RpcHost::enabled_services() const {
   uint32_t bits = 0;
   for (const MethodOfService& each : kMethods) {
     if (dispatcher_.Serves(each.method)) {
-      bits |= 1U << static_cast<uint32_t>(each.service);
+      bits |= BitOf(each.service);
     }
   }
   return bits;

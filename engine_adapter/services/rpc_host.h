@@ -63,7 +63,7 @@ class RpcHost {
   absl::StatusOr<rpc::GetServicesResponseT> GetServices(
       const rpc::GetServicesRequestT& request) const;
 
-  // Those that may be called: bit i is that of Service i.
+  // Those that may be called: bits of schema/layout/service.h.
   uint32_t enabled_services() const;
 
  private:

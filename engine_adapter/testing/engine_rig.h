@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_description.h"
+#include "engine_adapter/services/engine_ports.h"
 
 namespace tandem {
 
@@ -43,6 +45,8 @@ class EngineRig {
   }
 
   const EngineSchema& schema() const { return engine_->schema(); }
+  EnginePorts ports() { return engine_->ports(); }
+  double step_secs() const { return engine_->step_secs(); }
 
   // Environment i from first_seed + i; without one its stream goes on.
   absl::Status ResetAll(std::optional<uint64_t> first_seed = {}) {
@@ -51,6 +55,15 @@ class EngineRig {
       if (first_seed) request.seed = *first_seed + request.env;
     }
     return engine_->Reset(requests_, {.obs = obs, .infos = infos});
+  }
+  absl::Status Reset(std::span<const uint32_t> envs,
+                     std::optional<uint64_t> first_seed) {
+    std::vector<ResetRequest> requests;
+    for (const uint32_t env : envs) {
+      requests.push_back({.env = env, .seed = {}});
+      if (first_seed) requests.back().seed = *first_seed + env;
+    }
+    return engine_->Reset(requests, {.obs = obs, .infos = infos});
   }
   absl::Status Step() {
     return engine_->Step(all_, {.actions = actions,

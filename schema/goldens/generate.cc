@@ -56,6 +56,7 @@ int main() {
   const std::string folder = std::string(root) + "/schema/goldens/";
   const tandem::LrbcHeader header = tandem::SampleHeader();
   const tandem::LrbcHeader images = tandem::SampleImagesHeader();
+  const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
   const auto ring = tandem::SampleRing();
   const auto flan = tandem::SampleFlan();
   const std::string listing = tandem::Listing();
@@ -63,6 +64,7 @@ int main() {
   const bool written =
       Write(folder + "lrbc_v1.bin", &header, sizeof(header)) &&
       Write(folder + "lrbc_v1_images.bin", &images, sizeof(images)) &&
+      Write(folder + "lrbc_v1_commands.bin", &commands, sizeof(commands)) &&
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&

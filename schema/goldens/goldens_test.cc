@@ -68,12 +68,14 @@ TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
   EXPECT_STREQ(header.task, "HalfCheetah-v5");
 }
 
-TEST(Goldens, HeaderWithImagesIsByteForByteTheSame) {
-  const LrbcHeader header = SampleImagesHeader();
-  const std::string golden = Golden("lrbc_v1_images.bin");
-  ASSERT_EQ(golden.size(), sizeof(header));
-  const char* bytes = reinterpret_cast<const char*>(&header);
-  EXPECT_EQ(std::string(bytes, sizeof(header)), golden) << kNext;
+TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
+  const std::pair<const char*, LrbcHeader> kMore[] = {
+      {"lrbc_v1_images.bin", SampleImagesHeader()},
+      {"lrbc_v1_commands.bin", SampleCommandsHeader()}};
+  for (const auto& [name, header] : kMore) {
+    const char* bytes = reinterpret_cast<const char*>(&header);
+    EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
+  }
 }
 
 TEST(Goldens, RingIsByteForByteTheSame) {

@@ -133,10 +133,21 @@ def test_a_region_with_images_differs_where_it_says_so() -> None:
     images = (GOLDENS / "lrbc_v1_images.bin").read_bytes()
     assert len(images) == len(HEADER)
     assert struct.unpack_from("<Q", images, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 32
-    assert struct.unpack_from("<I", images, 896)[0] == zlib.crc32(images[384:896], zlib.crc32(images[16:128]))
+    assert struct.unpack_from("<I", images, 896)[0] == zlib.crc32(images[384:896], zlib.crc32(images[20:128]))
     assert images[1928:1936] == images[128:136]
     same = [offset for offset in range(4096) if offset not in (*range(648, 656), *range(896, 900), *range(1928, 1936))]
     assert all(images[offset] == HEADER[offset] for offset in same)
+
+
+def test_a_region_with_commands_differs_where_it_says_so() -> None:
+    """Its feature bit, and the checksum over it; services and dropped messages are in both samples."""
+    commands = (GOLDENS / "lrbc_v1_commands.bin").read_bytes()
+    assert struct.unpack_from("<Q", commands, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 64
+    assert struct.unpack_from("<I", HEADER, 1404)[0] == 0x49
+    assert struct.unpack_from("<Q", HEADER, 1936)[0] == 0x0908070605040302
+    assert struct.unpack_from("<I", commands, 896)[0] == zlib.crc32(commands[384:896], zlib.crc32(commands[20:128]))
+    differ = (*range(648, 656), *range(896, 900))
+    assert all(commands[offset] == HEADER[offset] for offset in range(4096) if offset not in differ)
 
 
 def test_header_is_one_page() -> None:

@@ -71,7 +71,7 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames, 32 images")                                                   \
+        "frames, 32 images, 64 commands")                                      \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -116,7 +116,9 @@
         "of exchange_status, NUL-terminated; published by frame_seq")          \
   FIELD(frame_answer, "engine",                                                \
         "the frame_request whose frame is in the frame ring")                  \
-  RESERVED(reserved_1404)                                                      \
+  FIELD(services, "engine",                                                    \
+        "that answer calls: 1 agent, 2 mujoco, 4 telemetry, 8 scene, 16 "      \
+        "camera, 32 viewport, 64 debug")                                       \
   FIELD(engine_doorbell, "client",                                             \
         "rings so far; the futex that the engine sleeps on")                   \
   RESERVED(reserved_1412)                                                      \
@@ -133,7 +135,9 @@
         "Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start "   \
         "below")                                                               \
   FIELD(image_step, "engine", "frame_seq that the images belong to")           \
-  RESERVED(reserved_1936)                                                      \
+  FIELD(dropped_messages, "engine",                                            \
+        "entries of this client's that were no envelopes, or had no id")       \
+  RESERVED(reserved_1944)                                                      \
   FIELD(client_phase, "client", "as engine_phase")                             \
   RESERVED(reserved_2056)                                                      \
   FIELD(engine_step_times.total_ns, "engine",                                  \

@@ -126,6 +126,8 @@ LrbcHeader SampleHeader() {
   header.client_sleepers.store(9, kRelaxed);
   header.engine_phase.store(PhaseWord(Phase::kStepping, 5'000'000'001),
                             kRelaxed);
+  header.services.store(0x49, kRelaxed);
+  header.dropped_messages.store(0x0908070605040302, kRelaxed);
   header.image_step.store(0x0102030405060706, kRelaxed);
   header.client_phase.store(PhaseWord(Phase::kWaiting, 5'000'000'002),
                             kRelaxed);
@@ -138,6 +140,13 @@ LrbcHeader SampleImagesHeader() {
   LrbcHeader header = SampleHeader();
   header.feature_bits |= kFeatureImages;
   header.image_step.store(header.frame_seq.load(kRelaxed), kRelaxed);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+LrbcHeader SampleCommandsHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureCommands;
   header.layout_crc32 = LayoutCrc(header);
   return header;
 }

@@ -2,7 +2,8 @@
 // with three entries and a skip, and a frame ring.
 //
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
-// ring_v1.bin, flan_v1.bin and the listings; goldens_test compares them again.
+// lrbc_v1_commands.bin, ring_v1.bin, flan_v1.bin and the listings; goldens_test
+// compares them again.
 //
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
@@ -26,6 +27,9 @@ LrbcHeader SampleHeader();
 // The same of an engine that fills the images: its feature bit is set, and what
 // they belong to is the exchange that is out.
 LrbcHeader SampleImagesHeader();
+
+// The same of an engine that answers commands.
+LrbcHeader SampleCommandsHeader();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
 //   48..80   a message of 27 bytes, 1 to 27

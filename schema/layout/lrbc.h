@@ -74,6 +74,8 @@ inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
 inline constexpr uint64_t kFeatureImages = 32;  // image_offset to
                                                 // image_channels, image_step;
                                                 // only regions with images
+inline constexpr uint64_t kFeatureCommands = 64;  // services,
+                                                  // dropped_messages
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -190,7 +192,8 @@ struct LrbcHeader {
   char error_text[240];  // of exchange_status, published by frame_seq
   SharedWord<uint32_t> frame_answer;  // the frame_request whose frame is in
                                       // the frame ring; 0 at birth
-  uint8_t reserved_1404[4];
+  SharedWord<uint32_t> services;      // that answer calls: bits of service.h;
+                                      // constant once the region has a name
 
   // Doorbells: see docs/protocol.md, "Waiting". Writer of a bell: the peer of
   // the side it wakes; it counts rings, wraps, and is compared for equality
@@ -206,8 +209,10 @@ struct LrbcHeader {
 
   // Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start below.
   SharedWord<uint64_t> engine_phase;
-  SharedWord<uint64_t> image_step;  // frame_seq that the images belong to
-  uint8_t reserved_1936[112];
+  SharedWord<uint64_t> image_step;        // frame_seq that the images belong to
+  SharedWord<uint64_t> dropped_messages;  // of this client, that were no
+                                          // envelopes, or had no id
+  uint8_t reserved_1944[104];
   SharedWord<uint64_t> client_phase;
   uint8_t reserved_2056[120];
 
@@ -270,12 +275,14 @@ static_assert(offsetof(LrbcHeader, attach_ack) == 1152);
 static_assert(offsetof(LrbcHeader, exchange_status) == 1156);
 static_assert(offsetof(LrbcHeader, error_text) == 1160);
 static_assert(offsetof(LrbcHeader, frame_answer) == 1400);
+static_assert(offsetof(LrbcHeader, services) == 1404);
 static_assert(offsetof(LrbcHeader, engine_doorbell) == 1408);
 static_assert(offsetof(LrbcHeader, engine_sleepers) == 1536);
 static_assert(offsetof(LrbcHeader, client_doorbell) == 1664);
 static_assert(offsetof(LrbcHeader, client_sleepers) == 1792);
 static_assert(offsetof(LrbcHeader, engine_phase) == 1920);
 static_assert(offsetof(LrbcHeader, image_step) == 1928);
+static_assert(offsetof(LrbcHeader, dropped_messages) == 1936);
 static_assert(offsetof(LrbcHeader, client_phase) == 2048);
 static_assert(offsetof(LrbcHeader, engine_step_times) == 2176);
 static_assert(offsetof(LrbcHeader, client_round_trips) == 3072);

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import frames, report
+from tests.benchmark import frames, messages, report
 from tests.benchmark.deaths import measure_deaths
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group, Row, Size, measure_cpp
 from tests.benchmark.python_rows import measure_python
@@ -54,6 +54,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--quick", action="store_true", help="fewer and shorter groups: seconds instead of minutes")
     parser.add_argument("--profile", action="store_true", help="what Tandem adds to bare spinning, one thing at a time")
     parser.add_argument("--frames", action="store_true", help="instead: frames a second into a frame ring")
+    parser.add_argument("--messages", action="store_true", help="instead: messages from a process to another")
     parser.add_argument("--rounds", type=int, help="groups of each row (9; with --quick 3)")
     parser.add_argument("--exchanges", type=int, help="exchanges of a group, at most")
     parser.add_argument("--seconds", type=float, help="seconds of a group, at most (0.5; with --quick 0.1)")
@@ -151,6 +152,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.json:
             found_frames = {**about, "frames": [dataclasses.asdict(case) for case in cases], "unseen_ns": unseen}
             Path(parsed.json).write_text(json.dumps(found_frames, indent=1) + "\n", encoding="utf-8")
+        return 0
+    if parsed.messages:
+        messages_of = messages.measure_messages(parsed.rounds, parsed.seconds)
+        for messages_case in messages_of:
+            print("\n" + messages.table(messages_case, parsed.rounds))
+        if parsed.json:
+            found_messages = {**about, "messages": [dataclasses.asdict(one) for one in messages_of]}
+            Path(parsed.json).write_text(json.dumps(found_messages, indent=1) + "\n", encoding="utf-8")
         return 0
     found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)
     kills = 0 if parsed.profile else 20 if parsed.quick else 100

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmark import benchmark, frames, report
+from tests.benchmark import benchmark, frames, messages, report
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group
 from tools.testing import pytest_main
 
@@ -70,6 +70,33 @@ def test_frames_are_measured_in_every_ring(tmp_path: Path, capsys: pytest.Captur
     table = capsys.readouterr().out
     assert all(f"| {label} |" in table for label in frames.ROWS.values())
     assert not glob.glob("/dev/shm/*mosaic.fastlane.benchmark-*")
+
+
+def test_messages_are_measured_by_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each gives rates and latencies at each size; the tables have them all."""
+    found = tmp_path / "found.json"
+    assert benchmark.main(["--messages", "--rounds=2", "--seconds=0.01", f"--json={found}"]) == 0
+    cases = json.loads(found.read_text(encoding="utf-8"))["messages"]
+    assert [case["message_bytes"] for case in cases] == list(messages.SIZES)
+    for case in cases:
+        for figures in (case["rates"], case["p50_ns"], case["p99_ns"]):
+            assert list(figures) == list(messages.ROWS)
+            assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in figures.values())
+    tables = capsys.readouterr().out
+    assert all(tables.count(f"| {row.label} |") == len(messages.SIZES) for row in messages.ROWS.values())
+    assert not left_regions()
+
+
+def test_floods_are_held_against_those_of_the_same_round_and_waiting() -> None:
+    """A round in which everything was half as fast changes no ratio."""
+    case = messages.Case(64)
+    for speed in (2.0, 1.0):
+        for rates in case.rates.values():
+            rates.append(10 * speed)
+        case.rates["ring_spin"][-1] = 9 * speed
+        case.rates["spsc_adaptive"][-1] = 5 * speed
+    assert case.ratios("ring_spin") == pytest.approx([0.9, 0.9])
+    assert case.ratios("ring_adaptive") == pytest.approx([2, 2])
 
 
 def test_ratios_are_taken_within_a_round() -> None:

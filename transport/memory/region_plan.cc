@@ -237,6 +237,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.feature_bits |= kFeatureImages;
     end = AlignUp(end + ImageBytes(header));
   }
+  if (spec.commands) header.feature_bits |= kFeatureCommands;
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(

@@ -46,6 +46,7 @@ struct RegionSpec {
   uint32_t info_size = 0;                   // float64 values per environment
   std::string description = {};             // JSON; "": none
   FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
+  bool commands = false;                    // the engine answers them
   ImageSize images = {};
 };
 

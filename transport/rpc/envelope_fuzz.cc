@@ -29,6 +29,7 @@ namespace {
 
 constexpr uint32_t kRingBytes = 2048;
 constexpr size_t kMaxEnvelopeBytes = 16 * 1024;
+constexpr size_t kMaxUnpackedBytes = 256 * 1024;
 
 // An honest one, of a kind and size that the script chooses; Fragments say
 // anything.
@@ -86,7 +87,8 @@ void FuzzEnvelopes(const uint8_t* data, size_t size) {
   EnvelopeReader reader(region.Reader(),
                         {.max_envelope_bytes = kMaxEnvelopeBytes,
                          .max_depth = 16,
-                         .max_tables = 1000});
+                         .max_tables = 1000,
+                         .max_unpacked_bytes = kMaxUnpackedBytes});
   for (uint64_t id = 1; !script.AtEnd(); ++id) {
     flatbuffers::FlatBufferBuilder builder;
     const rpc::EnvelopeT envelope = Honest(script, id);

@@ -5,20 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "flatbuffers/flatbuffers.h"
+#include "transport/rpc/unpacked_size.h"
 
 namespace tandem {
 namespace {
 
-std::vector<uint64_t> Words(size_t bytes) {
-  return std::vector<uint64_t>(bytes / sizeof(uint64_t) + 1);
-}
+constexpr size_t WordsFor(size_t bytes) { return bytes / sizeof(uint64_t) + 1; }
 
 }  // namespace
 
 EnvelopeReader::EnvelopeReader(RingReader ring, const Limits& limits)
     : ring_(std::move(ring)),
       limits_(limits),
-      entry_(Words(ring_.max_message_bytes())) {}
+      entry_(WordsFor(ring_.max_message_bytes())) {}
 
 EnvelopeReader::Got EnvelopeReader::Next() {
   envelope_ = nullptr;
@@ -44,8 +43,19 @@ EnvelopeReader::Got EnvelopeReader::Next() {
     ForgetPieces();
     ++dropped_;
   }
-  envelope_ = found;
-  envelope_words_ = std::span(entry_).first(bytes / sizeof(uint64_t) + 1);
+  return HandOut(*found, std::span(entry_).first(WordsFor(bytes)));
+}
+
+EnvelopeReader::Got EnvelopeReader::HandOut(const rpc::Envelope& found,
+                                            std::span<const uint64_t> words) {
+  if (!UnpacksWithin(found, limits_.max_unpacked_bytes)) {
+    return Drop(found.correlation_id(),
+                absl::StrCat("expected an envelope of at most ",
+                             limits_.max_unpacked_bytes,
+                             " bytes once unpacked, found more"));
+  }
+  envelope_ = &found;
+  envelope_words_ = words;
   return Got::kEnvelope;
 }
 
@@ -75,7 +85,6 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
                        limits_.max_envelope_bytes, " bytes in pieces, found ",
                        fragment->total_bytes(), " in ", fragment->count()));
     }
-    whole_ = Words(fragment->total_bytes());
     whole_bytes_ = fragment->total_bytes();
     whole_id_ = id;
     pieces_ = fragment->count();
@@ -92,6 +101,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     ForgetPieces();
     return Drop(id, absl::StrCat("expected ", expected, ", found ", found));
   }
+  whole_.resize(WordsFor(filled_bytes_ + bytes));
   std::memcpy(reinterpret_cast<uint8_t*>(whole_.data()) + filled_bytes_,
               fragment->data()->data(), bytes);
   filled_bytes_ += bytes;
@@ -107,9 +117,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
     return Drop(id, absl::StrCat("expected an Envelope in ", fragment->count(),
                                  " pieces, found bytes that are none"));
   }
-  envelope_ = found;
-  envelope_words_ = whole_;
-  return Got::kEnvelope;
+  return HandOut(*found, whole_);
 }
 
 EnvelopeReader::Got EnvelopeReader::Drop(uint64_t correlation_id,

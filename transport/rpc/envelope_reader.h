@@ -29,7 +29,8 @@
 namespace tandem {
 
 // Not thread-safe. Takes memory for one ring entry and, while pieces come, for
-// what they announce, max_envelope_bytes at most.
+// those that came (no more because they announce more): a small multiple of
+// max_envelope_bytes at most.
 class EnvelopeReader {
  public:
   struct Limits {
@@ -38,6 +39,9 @@ class EnvelopeReader {
     // Of FlatBuffers' verifier.
     uint32_t max_depth = 16;
     uint32_t max_tables = 1'000'000;
+    // Of what its fields take once unpacked: more than the envelope itself if
+    // it names the same string many times.
+    uint64_t max_unpacked_bytes = uint64_t{256} * 1024 * 1024;
   };
 
   EnvelopeReader(RingReader ring, const Limits& limits);
@@ -55,7 +59,7 @@ class EnvelopeReader {
   Got Next();
 
   // After kEnvelope, until the next call: never a Fragment's. Verified: each
-  // field may be read; what it says may still be nonsense.
+  // field may be read, and all unpacked; what it says may still be nonsense.
   const rpc::Envelope& envelope() const { return *envelope_; }
 
   // Its bytes, for who keeps them.
@@ -72,6 +76,7 @@ class EnvelopeReader {
  private:
   // A verified envelope, or nullptr.
   const rpc::Envelope* Verified(std::span<const uint8_t> bytes) const;
+  Got HandOut(const rpc::Envelope& found, std::span<const uint64_t> words);
   Got TakePiece(const rpc::Envelope& piece);
   Got Drop(uint64_t correlation_id, std::string problem);
   void ForgetPieces();

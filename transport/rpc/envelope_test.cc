@@ -1,5 +1,6 @@
 // EnvelopeWriter and EnvelopeReader at the two ends of a ring.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstring>
 #include <numeric>
@@ -168,6 +169,18 @@ TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
   }
 }
 
+TEST_F(EnvelopeTest, APieceTakesNoMemoryForWhatItOnlyAnnounces) {
+  EnvelopeReader reader(region_.Reader(), {});
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const size_t before = in_use();
+  WriteRaw(Piece(5, 0, 1000, size_t{64} * 1024 * 1024, 1000));
+  ASSERT_EQ(reader.Next(), Got::kPiece);
+  EXPECT_LT(in_use(), before + 64 * 1024);
+}
+
 TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
   WriteRaw(Piece(5, 0, 2, 100, 50));
   ASSERT_EQ(reader_.Next(), Got::kPiece);
@@ -190,6 +203,28 @@ TEST_F(EnvelopeTest, APieceHoldsNoFurtherPieces) {
   envelope.payload.Set(std::move(fragment));
   WriteRaw(Pack(envelope));
   EXPECT_EQ(reader_.Next(), Got::kDropped);
+}
+
+TEST_F(EnvelopeTest, DropsWhatIsFarLargerOnceUnpacked) {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<flatbuffers::Offset<flatbuffers::String>> names(
+      100'000, builder.CreateString(std::string(100'000, 'n')));
+  const auto all = builder.CreateVector(names);
+  rpc::GetMujocoInfoResponseBuilder response(builder);
+  response.add_joint_names(all);
+  const auto payload = response.Finish();
+  rpc::EnvelopeBuilder envelope(builder);
+  envelope.add_correlation_id(8);
+  envelope.add_payload_type(rpc::Payload::GetMujocoInfoResponse);
+  envelope.add_payload(payload.Union());
+  rpc::FinishEnvelopeBuffer(builder, envelope.Finish());
+  (void)writer_.Post(std::span(builder.GetBufferPointer(), builder.GetSize()),
+                     8);
+  ASSERT_EQ(Await(), Got::kDropped);
+  EXPECT_EQ(reader_.problem_correlation_id(), 8u);
+  (void)writer_.Post(Picture(9, 30), 9);
+  ASSERT_EQ(Await(), Got::kEnvelope);
+  ExpectPicture(9, 30);
 }
 
 TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {

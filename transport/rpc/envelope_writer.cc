@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schema/messages/hazel_rpc_generated.h"
-
 namespace tandem {
 namespace {
 
@@ -19,8 +17,17 @@ EnvelopeWriter::EnvelopeWriter(RingWriter ring)
     : ring_(std::move(ring)), piece_(PieceBytes() + kPieceOverhead) {}
 
 size_t EnvelopeWriter::PieceBytes() const {
-  return std::min(kLargestPiece,
-                  size_t{ring_.max_message_bytes()} - kPieceOverhead);
+  const size_t entry = ring_.max_message_bytes();
+  return entry > kPieceOverhead
+             ? std::min(kLargestPiece, entry - kPieceOverhead)
+             : 0;
+}
+
+ErrorCode EnvelopeWriter::Post(const rpc::EnvelopeT& envelope) {
+  packed_.Clear();
+  rpc::FinishEnvelopeBuffer(packed_, rpc::CreateEnvelope(packed_, &envelope));
+  return Post(std::span(packed_.GetBufferPointer(), packed_.GetSize()),
+              envelope.correlation_id);
 }
 
 ErrorCode EnvelopeWriter::Post(std::span<const uint8_t> envelope,
@@ -28,6 +35,9 @@ ErrorCode EnvelopeWriter::Post(std::span<const uint8_t> envelope,
   if (queue_.empty() && envelope.size() <= ring_.max_message_bytes()) {
     const ErrorCode code = ring_.TryWrite(std::as_bytes(envelope));
     if (code != ErrorCode::kRingFull) return code;
+  }
+  if (envelope.size() > ring_.max_message_bytes() && PieceBytes() == 0) {
+    return ErrorCode::kMessageTooLarge;
   }
   queue_.push_back({.envelope = {envelope.begin(), envelope.end()},
                     .correlation_id = correlation_id});

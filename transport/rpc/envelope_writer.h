@@ -1,14 +1,15 @@
 // EnvelopeWriter: sends envelopes over a command ring, large ones in pieces.
 //
-// Data flow: a finished FlatBuffer -> Post -> queue -> Pump, as far as there is
-// room -> ring entries: the envelope itself, or Fragments of it -> the peer's
-// EnvelopeReader.
-// Ownership: one side of a session; the ring outlives the writer.
+// Data flow: an envelope, or its FlatBuffer -> Post -> queue -> Pump, as far as
+// there is room -> ring entries: the envelope itself, or Fragments of it -> the
+// peer's EnvelopeReader. Ownership: one side of a session; the ring outlives
+// the writer.
 //
 //   EnvelopeWriter writer(*std::move(ring));
-//   flatbuffers::FlatBufferBuilder builder;
-//   builder.Finish(...);  // an Envelope
-//   writer.Post(builder.GetBufferPointer(), builder.GetSize(), correlation_id);
+//   rpc::EnvelopeT call;
+//   call.correlation_id = 1;
+//   call.payload.Set(rpc::GetSceneInfoRequestT());
+//   writer.Post(call);
 //   while (writer.Pump() == ErrorCode::kRingFull) ...  // the peer reads on
 //
 // Nothing is lost and nothing waits here: who posts more than the peer reads
@@ -26,6 +27,7 @@
 
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/ring/ring.h"
 
 namespace tandem {
@@ -35,8 +37,12 @@ class EnvelopeWriter {
  public:
   explicit EnvelopeWriter(RingWriter ring);
 
-  // Copies an envelope to the end of the queue, and writes what there is room
-  // for. What Pump says.
+  // Packs an envelope to the end of the queue, and writes what there is room
+  // for. What Pump says; kMessageTooLarge: the ring is too small for pieces of
+  // it, and it was not queued.
+  ErrorCode Post(const rpc::EnvelopeT& envelope);
+
+  // The same of one that was packed elsewhere: copies it.
   ErrorCode Post(std::span<const uint8_t> envelope, uint64_t correlation_id);
 
   // Writes on. kOk: the queue is empty. kRingFull: the peer must read first.
@@ -54,13 +60,14 @@ class EnvelopeWriter {
     uint32_t pieces_sent = 0;
   };
 
-  // Bytes of a piece, and of what the ring takes beside them.
+  // Of a piece's data; 0: the ring is too small for pieces.
   size_t PieceBytes() const;
   ErrorCode WriteNext(Queued* next);
 
   RingWriter ring_;
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
+  flatbuffers::FlatBufferBuilder packed_;
   flatbuffers::FlatBufferBuilder piece_;
 };
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "flatbuffers/flatbuffers.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 
@@ -16,6 +16,11 @@ namespace {
 // The thread that reads for all looks up as often: others may have come whose
 // deadline is nearer, or who have more to write.
 constexpr int64_t kReadNs = 20'000'000;
+// Of what it reads without a look at the clock: an engine may send more than is
+// ever read.
+constexpr int kEnvelopesPerLook = 64;
+// Calls wait while the engine has that much unread before them.
+constexpr size_t kUnreadBytes = size_t{1} << 20;
 
 // The engine's own words.
 absl::Status ErrorOf(const rpc::Envelope& envelope) {
@@ -77,22 +82,22 @@ absl::StatusOr<RpcMessage> RpcClient::Call(rpc::EnvelopeT call,
                                            Deadline deadline) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   Lock lock(mutex_);
-  absl::Status status = Post(&call);
+  absl::Status status = Await(
+      lock, [&] { return HasRoom(); }, deadline);
+  if (status.ok()) status = Post(&call);
   if (!status.ok()) return status;
-  const uint64_t id = call.correlation_id;
-  std::optional<RpcMessage>& answer = calls_[id];
+  const auto waiting = calls_.emplace(call.correlation_id, std::nullopt).first;
   status = Await(
-      lock, [&] { return answer.has_value(); }, deadline);
-  std::optional<RpcMessage> message = std::move(answer);
-  calls_.erase(id);
+      lock, [&] { return waiting->second.has_value(); }, deadline);
+  auto answer = calls_.extract(waiting);
   if (!status.ok()) return status;
-  if (IsError(message->envelope())) return ErrorOf(message->envelope());
-  return *std::move(message);
+  return *std::move(answer.mapped());
 }
 
 absl::StatusOr<uint64_t> RpcClient::Open(rpc::EnvelopeT call) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   const Lock lock(mutex_);
+  if (!HasRoom()) return Ended(ErrorCode::kRingFull);
   absl::Status status = Post(&call);
   if (!status.ok()) return status;
   streams_[call.correlation_id];
@@ -151,27 +156,41 @@ absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
   return Call(std::move(call), deadline).status();
 }
 
+// What timed out is still queued, and goes first.
+bool RpcClient::HasRoom() const {
+  return writer_.queued_bytes() < kUnreadBytes;
+}
+
 // Gives the call its id, and sends what there is room for.
 absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   if (lost_ != ErrorCode::kOk) return Ended(lost_);
   call->correlation_id = ++last_id_;
-  builder_.Clear();
-  rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, call));
-  const ErrorCode code =
-      writer_.Post(std::span(builder_.GetBufferPointer(), builder_.GetSize()),
-                   call->correlation_id);
+  const ErrorCode code = writer_.Post(*call);
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
+  if (code == ErrorCode::kMessageTooLarge) return Ended(code);
   return absl::OkStatus();
 }
 
 // Waits until `ready()`, which is asked under the lock.
 template <typename Ready>
 absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+  Watch watch(*this);
+  int64_t next_check = 0;
   for (;;) {
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
     const int64_t now = MonotonicNanos();
     if (deadline.PassedAt(now)) return Ended(ErrorCode::kStepTimeout);
+    // The waiter below does so as well, unless it never waits for long.
+    if (next_check == 0) next_check = now + kReadNs;
+    if (now >= next_check) {
+      next_check = now + kReadNs;
+      lock.unlock();
+      const ErrorCode code = watch.Check(now, /*interrupted=*/false);
+      lock.lock();
+      if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
+      continue;
+    }
     if (writer_.Pump() == ErrorCode::kBrokenPeer) {
       lost_ = ErrorCode::kBrokenPeer;
       continue;
@@ -183,7 +202,6 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
     }
     reading_ = true;
     EnvelopeReader::Got got = EnvelopeReader::Got::kNothing;
-    Watch watch(*this);
     lock.unlock();
     const ErrorCode code = waiter_.Until(
         [&] {
@@ -193,9 +211,10 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
         Deadline::At(now + slice), watch);
     lock.lock();
     // The first, and what stands behind it.
-    for (; got != EnvelopeReader::Got::kNothing && lost_ == ErrorCode::kOk;
-         got = reader_.Next()) {
+    for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
       Take(got);
+      if (lost_ != ErrorCode::kOk || i == kEnvelopesPerLook) break;
+      got = reader_.Next();
     }
     reading_ = false;
     arrived_.notify_all();
@@ -206,17 +225,50 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
 
 // Hands what the reader got to whom it is for.
 void RpcClient::Take(EnvelopeReader::Got got) {
-  if (got == EnvelopeReader::Got::kBrokenPeer) lost_ = ErrorCode::kBrokenPeer;
-  if (got != EnvelopeReader::Got::kEnvelope) return;
-  const rpc::Envelope& envelope = reader_.envelope();
+  switch (got) {
+    case EnvelopeReader::Got::kBrokenPeer:
+      lost_ = ErrorCode::kBrokenPeer;
+      return;
+    case EnvelopeReader::Got::kDropped:
+      TakeDropped(reader_.problem_correlation_id());
+      return;
+    case EnvelopeReader::Got::kEnvelope:
+      TakeEnvelope(reader_.envelope());
+      return;
+    case EnvelopeReader::Got::kNothing:
+    case EnvelopeReader::Got::kPiece:
+      return;
+  }
+}
+
+void RpcClient::TakeDropped(uint64_t id) {
+  if (const auto it = streams_.find(id); it != streams_.end()) {
+    ++it->second.dropped_here;
+  }
+  const auto call = calls_.find(id);
+  if (call == calls_.end() || call->second.has_value()) return;
+  call->second = MakeError(
+      ErrorCode::kEngineFailed,
+      absl::StrCat(
+          "region '", side_->name(),
+          "': the engine's answer cannot be read: ", reader_.problem()));
+}
+
+void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
-    call->second.emplace(reader_);
+    if (call->second.has_value()) return;  // the first counts
+    if (IsError(envelope)) {
+      call->second = ErrorOf(envelope);
+    } else {
+      call->second = RpcMessage(reader_);
+    }
     return;
   }
   const auto it = streams_.find(id);
   if (it == streams_.end()) return;  // nobody waits for it any more
   Stream& stream = it->second;
+  if (stream.over) return;
   stream.dropped_by_engine = envelope.dropped();
   if (IsError(envelope)) stream.error = ErrorOf(envelope);
   // An error without items before it: the stream was never opened.

@@ -32,7 +32,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
@@ -75,11 +74,13 @@ class RpcClient {
   RpcClient& operator=(const RpcClient&) = delete;
 
   // Calls, and waits for the answer; the correlation id is chosen here. Errors:
-  // the engine's, with its code and text; kStepTimeout (an answer that comes
-  // later is dropped), kPeerGone, kBrokenPeer, kInterrupted.
+  // the engine's, with its code and text; kEngineFailed, for an answer that
+  // cannot be read; kStepTimeout (an answer that comes later is dropped),
+  // kPeerGone, kBrokenPeer, kInterrupted; kMessageTooLarge for the rings.
   absl::StatusOr<RpcMessage> Call(rpc::EnvelopeT call, Deadline deadline);
 
-  // Opens a stream and returns its id, for the three below. Doesn't wait.
+  // Opens a stream and returns its id, for the three below. Doesn't wait:
+  // kRingFull while the engine leaves much unread.
   absl::StatusOr<uint64_t> Open(rpc::EnvelopeT call);
   // The stream's next item; nothing: it is over. Errors as Call's; the engine's
   // is the stream's last word.
@@ -105,10 +106,13 @@ class RpcClient {
   RpcClient(ClientSide* side, EnvelopeReader reader, EnvelopeWriter writer,
             const Options& options);
 
+  bool HasRoom() const;
   absl::Status Post(rpc::EnvelopeT* call);
   template <typename Ready>
   absl::Status Await(Lock& lock, Ready ready, Deadline deadline);
   void Take(EnvelopeReader::Got got);
+  void TakeDropped(uint64_t id);
+  void TakeEnvelope(const rpc::Envelope& envelope);
   absl::Status Ended(ErrorCode code) const;
 
   ClientSide* const side_;
@@ -123,9 +127,9 @@ class RpcClient {
   Waiter waiter_;
   bool reading_ = false;
   EnvelopeWriter writer_;
-  flatbuffers::FlatBufferBuilder builder_;
   uint64_t last_id_ = 0;
-  std::map<uint64_t, std::optional<RpcMessage>> calls_;  // that wait
+  // Calls that wait, and what came for them.
+  std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;
   ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
 };

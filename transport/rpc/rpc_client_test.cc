@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -94,12 +93,7 @@ class Engine {
       rpc::EnvelopeT call;
       reader_->envelope().UnPackTo(&call);
       handler_(call, [this](const rpc::EnvelopeT& answer) {
-        flatbuffers::FlatBufferBuilder builder;
-        rpc::FinishEnvelopeBuffer(builder,
-                                  rpc::CreateEnvelope(builder, &answer));
-        (void)writer_->Post(
-            std::span(builder.GetBufferPointer(), builder.GetSize()),
-            answer.correlation_id);
+        (void)writer_->Post(answer);
       });
     }
   }

@@ -254,6 +254,16 @@ void EngineSide::HoldExchange(bool paused) {
   if (paused) SetPhase(Phase::kPaused, taken_at_ns_);
 }
 
+void EngineSide::ShowServices(uint32_t services) {
+  // relaxed: before the region has a name.
+  header_->services.store(services, std::memory_order_relaxed);
+}
+
+void EngineSide::ShowDroppedMessages(uint64_t dropped) {
+  // relaxed: a count for people.
+  StoreIfOther(&header_->dropped_messages, dropped);
+}
+
 void EngineSide::SetMode(RegionMode mode) {
   // relaxed: for observers; no exchange depends on it.
   header_->mode.store(static_cast<uint8_t>(mode), std::memory_order_relaxed);

@@ -113,6 +113,11 @@ class EngineSide {
   // Whether one has come that is not held, and Next is about to say so.
   bool HasExchange() const;
 
+  // Shows which services answer (bits of service.h), and how many messages of
+  // this client were dropped; to observers.
+  void ShowServices(uint32_t services);
+  void ShowDroppedMessages(uint64_t dropped);
+
   // Shows how simulated time goes, to observers and to foreign clients.
   void SetMode(RegionMode mode);
 

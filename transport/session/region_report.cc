@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "schema/layout/service.h"
 #include "transport/base/clock.h"
 #include "transport/base/doubt.h"
 #include "transport/base/error.h"
@@ -135,6 +136,16 @@ void FillParts(const ObservedFile& file, const LrbcHeader& header,
                                   .channels = header.image_channels,
                                   .step = WordOf(header.image_step)};
   }
+  if ((header.feature_bits & kFeatureCommands) != 0) {
+    const uint32_t services = WordOf(header.services);
+    CommandsReport commands = {.dropped_messages =
+                                   WordOf(header.dropped_messages)};
+    for (size_t i = 0; i < kServices; ++i) {
+      const bool on = (services & BitOf(static_cast<Service>(i))) != 0;
+      (on ? commands.on : commands.off).emplace_back(kServiceNames[i]);
+    }
+    report->commands = std::move(commands);
+  }
 }
 
 // Whether every counter of `later` is at least that of `earlier`.
@@ -214,6 +225,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureArrays, "arrays"},        {kFeatureSession, "session"},
       {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
       {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
+      {kFeatureCommands, "commands"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

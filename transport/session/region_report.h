@@ -64,6 +64,13 @@ struct ImagesReport {
   uint64_t step = 0;      // the frame_seq that they belong to
 };
 
+// Of a region whose engine answers commands.
+struct CommandsReport {
+  std::vector<std::string> on = {};  // services, by name
+  std::vector<std::string> off = {};
+  uint64_t dropped_messages = 0;  // of the client that is there
+};
+
 // Texts have what is no printable ASCII escaped. Of a corrupt header each
 // number is what it says, checked only as far as header_problems says.
 struct RegionReport {
@@ -107,8 +114,9 @@ struct RegionReport {
 
   RingFill to_client;
   RingFill to_engine;
-  std::optional<FrameRingReport> frames;  // nothing: it has no frame ring
-  std::optional<ImagesReport> images;     // nothing: no images
+  std::optional<FrameRingReport> frames;   // nothing: it has no frame ring
+  std::optional<ImagesReport> images;      // nothing: no images
+  std::optional<CommandsReport> commands;  // nothing: it does not say
 };
 
 // Makes some dozen system calls. Waits only where something makes no sense: 20

@@ -33,6 +33,13 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
             : ""));
   }
   if (engine.life != Life::kAlive) return;
+  if (engine.phase == Phase::kPaused) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "the engine is paused for %.1f s, and an exchange waits: a command "
+        "paused it, and another lets it run again",
+        engine.phase_secs));
+    return;
+  }
   const bool works =
       engine.phase == Phase::kStepping || engine.phase == Phase::kResetting;
   if (works && engine.phase_secs > kLongSecs) {

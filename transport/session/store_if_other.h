@@ -9,13 +9,14 @@
 #define TANDEM_TRANSPORT_SESSION_STORE_IF_OTHER_H_
 
 #include <atomic>
-#include <cstdint>
+#include <type_traits>
 
 #include "schema/layout/shared_word.h"
 
 namespace tandem {
 
-inline void StoreIfOther(SharedWord<uint32_t>* word, uint32_t value) {
+template <typename T>
+void StoreIfOther(SharedWord<T>* word, std::type_identity_t<T> value) {
   // relaxed: the caller's next release publishes it.
   if (word->load(std::memory_order_relaxed) == value) return;
   // relaxed: as above.

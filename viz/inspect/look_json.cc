@@ -160,6 +160,12 @@ void AddRegion(const Look& look, Json* json) {
        {"rings",
         {{"to_client", RingJson(region.to_client)},
          {"to_engine", RingJson(region.to_engine)}}},
+       {"commands",
+        region.commands
+            ? Json{{"services_on", region.commands->on},
+                   {"services_off", region.commands->off},
+                   {"dropped_messages", region.commands->dropped_messages}}
+            : Json(nullptr)},
        {"frames", region.frames ? FramesJson(*region.frames) : Json(nullptr)},
        {"images", region.images ? Json{{"width", region.images->width},
                                        {"height", region.images->height},

@@ -106,6 +106,9 @@ TEST(LookJson, ValuesAreThoseOfTheLook) {
   EXPECT_EQ(json["rings"]["to_engine"]["messages"], 2);
   EXPECT_EQ(json["frames"]["watched"], true);
   EXPECT_EQ(json["images"]["frame_seq"], 12'344);
+  EXPECT_EQ(json["commands"]["services_on"], Json({"agent", "scene"}));
+  EXPECT_EQ(json["commands"]["services_off"], Json({"camera"}));
+  EXPECT_EQ(json["commands"]["dropped_messages"], 3);
   EXPECT_EQ(json["sections"][1]["offset"], 8448);
 }
 
@@ -125,14 +128,15 @@ TEST(LookJson, WhatCannotBeToldIsNull) {
   look.rates.reset();
   look.region.frames.reset();
   look.region.images.reset();
+  look.region.commands.reset();
   look.region.status = ErrorCode::kOk;
   look.region.to_client.messages.reset();
   look.region.engine.pid = 0;
   look.region.mode = static_cast<RegionMode>(9);
   look.region.kind = static_cast<ExchangeKind>(9);
   const Json json = Parse(look);
-  for (const char* key :
-       {"rates", "frames", "images", "last_error", "mode", "exchange_kind"}) {
+  for (const char* key : {"rates", "frames", "images", "commands", "last_error",
+                          "mode", "exchange_kind"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
   EXPECT_TRUE(json["rings"]["to_client"]["messages"].is_null());

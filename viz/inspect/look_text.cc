@@ -167,6 +167,10 @@ std::string BirthText(const RegionReport& region, absl::Time now,
       absl::StrJoin(FeatureNames(region.feature_bits), ", "));
 }
 
+std::string NamesText(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : absl::StrJoin(names, ", ");
+}
+
 std::string TaskText(const RegionReport& region) {
   std::string text = absl::StrFormat(
       "%s, %s environment%s of %s observed and %s acted values",
@@ -205,6 +209,15 @@ std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
   absl::StrAppend(&text, "\n");
   row("rings", absl::StrCat("to the client ", RingText(region.to_client)));
   row("", absl::StrCat("to the engine ", RingText(region.to_engine)));
+  if (region.commands) {
+    const CommandsReport& commands = *region.commands;
+    row("services", absl::StrCat(NamesText(commands.on), " on; ",
+                                 NamesText(commands.off), " off"));
+    if (commands.dropped_messages != 0) {
+      row("dropped", absl::StrCat(CountText(commands.dropped_messages),
+                                  " messages that made no sense"));
+    }
+  }
   if (region.frames) {
     row("frames",
         FramesText(*region.frames,

@@ -36,6 +36,7 @@ TEST(LookText, SaysWhatIsThereAndHowFast) {
        "94,720 environment steps/s", "busy 82 %", "last 0.5 s", "1,000",
        "48 bytes of 512 KiB (0 %), 2 messages",
        "320x240 RGB, 8 slots, 77 published, 30.0/s, somebody looks",
+       "agent, scene on; camera off", "3 messages that made no sense",
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
 

@@ -52,6 +52,8 @@ inline Look SampleLook() {
   region.frames->frames = 77;
   region.frames->watched = true;
   region.images = {.width = 84, .height = 84, .channels = 3, .step = 12'344};
+  region.commands = {
+      .on = {"agent", "scene"}, .off = {"camera"}, .dropped_messages = 3};
   region.sections = {{"obs", 4096, 4352}, {"actions", 8448, 1536}};
   look.rates = RegionRates();
   look.rates->secs = 0.5;

@@ -199,6 +199,7 @@ void SceneRenderer::AddMarks(std::span<const DebugMark> marks) {
     mjvGeom* const geom = &scene_.geoms[scene_.ngeom++];
     const int type = mark.is_arrow ? mjGEOM_ARROW : mjGEOM_LINE;
     mjv_initGeom(geom, type, nullptr, nullptr, nullptr, mark.rgba.data());
+    geom->castshadow = 0;
     const std::array<mjtNum, 3> from = {mark.from[0], mark.from[1],
                                         mark.from[2]};
     const std::array<mjtNum, 3> to = {mark.to[0], mark.to[1], mark.to[2]};

@@ -25,8 +25,6 @@ class Humanoid final : public Task {
     healthy_z_range_ = options.Range("healthy_z_range", {1, 2});
     reset_noise_scale_ = options.Number("reset_noise_scale", 1e-2, 0);
     setup.NeedPositions(3);
-    total_mass_ = NumpySum<double>(
-        0, Bodies(), [&](size_t i) { return model().body_mass[i]; });
   }
 
   void Reset(mjData* data, EnvRandom& random) const override {
@@ -84,7 +82,10 @@ class Humanoid final : public Task {
     for (size_t i = 0; i < Bodies(); ++i) {
       sum += model().body_mass[i] * data.xipos[3 * i + axis];
     }
-    return sum / total_mass_;
+    // Not once and for all: each episode may have masses of its own.
+    return sum / NumpySum<double>(0, Bodies(), [&](size_t i) {
+             return model().body_mass[i];
+           });
   }
 
   HumanoidObservation observation_;
@@ -96,7 +97,6 @@ class Humanoid final : public Task {
   bool terminate_when_unhealthy_;
   Range healthy_z_range_;
   double reset_noise_scale_;
-  double total_mass_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Any MJCF file, for who brings their own model: observes qpos, then qvel;
-// rewards 0; never terminates. Starts without noise and steps the model once
-// for each action, unless options say otherwise.
+// rewards 0; never terminates. Starts without noise, steps the model once for
+// each action and follows no velocity command, unless options say otherwise.
 #include "engine_adapter/mujoco/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -11,6 +11,7 @@ class MjcfModel final : public Task {
  public:
   explicit MjcfModel(TaskSetup& setup) : Task(setup) {
     reset_noise_scale_ = setup.options().Number("reset_noise_scale", 0, 0);
+    velocity_command_ = setup.options().Bool("velocity_command", false);
   }
 
   void Reset(mjData* data, EnvRandom& random) const override {
@@ -23,6 +24,8 @@ class MjcfModel final : public Task {
     obs.Put(Qvel(data));
   }
 
+  bool FollowsVelocityCommand() const override { return velocity_command_; }
+
   StepOutcome Step(std::span<const float> /*action*/, mjData* data,
                    InfoWriter& /*infos*/) const override {
     Simulate(data);
@@ -31,6 +34,7 @@ class MjcfModel final : public Task {
 
  private:
   double reset_noise_scale_;
+  bool velocity_command_;
 };
 
 }  // namespace

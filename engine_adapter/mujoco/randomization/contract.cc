@@ -1,0 +1,145 @@
+#include "engine_adapter/mujoco/randomization/contract.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kAny = std::numeric_limits<double>::infinity();
+
+// What a field's numbers may be, and the same for people.
+struct Bounds {
+  double least;
+  double most;
+  const char* text;
+
+  bool Hold(double value) const {
+    return std::isfinite(value) && least <= value && value <= most;
+  }
+};
+
+constexpr Bounds kFinite = {-kAny, kAny, "finite"};
+constexpr Bounds kFromZero = {0, kAny, "finite, from 0"};
+constexpr Bounds kZeroToOne = {0, 1, "from 0 to 1"};
+// A body without mass cannot be simulated.
+constexpr Bounds kAboveZero = {std::numeric_limits<double>::min(), kAny,
+                               "finite, above 0"};
+
+class ContractReader {
+ public:
+  std::optional<DrawRange> Range(const char* field,
+                                 const std::vector<float>& found,
+                                 const Bounds& bounds) {
+    if (found.empty()) return {};
+    if (found.size() != 2 || !bounds.Hold(double{found[0]}) ||
+        !bounds.Hold(double{found[1]}) || found[0] > found[1]) {
+      Refuse(field, absl::StrCat("[min, max], min <= max, both ", bounds.text,
+                                 "; found [", absl::StrJoin(found, ", "), "]"));
+      return {};
+    }
+    return DrawRange{.low = double{found[0]}, .high = double{found[1]}};
+  }
+
+  double Number(const char* field, float found, const Bounds& bounds) {
+    if (!bounds.Hold(double{found})) {
+      Refuse(field, absl::StrCat("a number, ", bounds.text, "; found ", found));
+    }
+    return double{found};
+  }
+
+  std::array<double, 3> Noise(const char* field,
+                              const std::vector<float>& found) {
+    std::array<double, 3> noise = {};
+    if (found.empty()) return noise;
+    const bool all_hold = std::ranges::all_of(
+        found, [](float value) { return kFromZero.Hold(double{value}); });
+    if (found.size() != noise.size() || !all_hold) {
+      Refuse(field, absl::StrCat("[x, y, z], each ", kFromZero.text,
+                                 "; found [", absl::StrJoin(found, ", "), "]"));
+      return noise;
+    }
+    std::ranges::copy(found, noise.begin());
+    return noise;
+  }
+
+  std::optional<Terrain> TerrainType(const char* field,
+                                     const std::string& found) {
+    if (found.empty()) return {};
+    const std::optional<Terrain> terrain = TerrainNamed(found);
+    if (!terrain) {
+      Refuse(field, absl::StrCat("one of ", absl::StrJoin(TerrainNames(), ", "),
+                                 "; found '", found, "'"));
+    }
+    return terrain;
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Refuse(const char* field, const std::string& text) {
+    if (!status_.ok()) return;
+    status_ = MakeError(ErrorCode::kInvalidArgument,
+                        absl::StrCat(field, ": expected ", text,
+                                     "; mend the "
+                                     "contract"));
+  }
+
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message) {
+  ContractReader reader;
+  Contract contract;
+  contract.pose_position_noise =
+      reader.Noise("pose_position_noise", message.pose_position_noise);
+  contract.pose_orientation_noise = reader.Number(
+      "pose_orientation_noise", message.pose_orientation_noise, kFromZero);
+  contract.joint_position_noise = reader.Number(
+      "joint_position_noise", message.joint_position_noise, kFromZero);
+  contract.joint_velocity_noise = reader.Number(
+      "joint_velocity_noise", message.joint_velocity_noise, kFromZero);
+  contract.friction =
+      reader.Range("friction_range", message.friction_range, kFromZero);
+  contract.restitution =
+      reader.Range("restitution_range", message.restitution_range, kZeroToOne);
+  contract.mass_scale =
+      reader.Range("mass_scale_range", message.mass_scale_range, kAboveZero);
+  contract.com_offset =
+      reader.Range("com_offset_range", message.com_offset_range, kFinite);
+  contract.motor_strength = reader.Range(
+      "motor_strength_range", message.motor_strength_range, kFromZero);
+  contract.motor_offset =
+      reader.Range("motor_offset_range", message.motor_offset_range, kFinite);
+  contract.push_interval = reader.Range("push_interval_range",
+                                        message.push_interval_range, kFromZero);
+  contract.push_velocity = reader.Range("push_velocity_range",
+                                        message.push_velocity_range, kFromZero);
+  contract.terrain = reader.TerrainType("terrain_type", message.terrain_type);
+  contract.terrain_difficulty = reader.Number(
+      "terrain_difficulty", message.terrain_difficulty, kZeroToOne);
+  contract.velocity_command = {
+      reader.Range("vel_command_x_range", message.vel_command_x_range, kFinite),
+      reader.Range("vel_command_y_range", message.vel_command_y_range, kFinite),
+      reader.Range("vel_command_yaw_range", message.vel_command_yaw_range,
+                   kFinite)};
+  contract.command_resampling_time =
+      reader.Range("vel_command_resampling_time_range",
+                   message.vel_command_resampling_time_range, kFromZero);
+  contract.standing_probability =
+      reader.Number("vel_command_standing_probability",
+                    message.vel_command_standing_probability, kZeroToOne);
+  if (!reader.status().ok()) return reader.status();
+  return contract;
+}
+
+}  // namespace tandem

@@ -1,0 +1,59 @@
+// Contract: a SimulationContract whose numbers were looked at.
+//
+// Data flow: the message -> ReadContract -> Contract -> draws at each reset.
+// Ownership: a value; each environment has its own.
+//
+//   absl::StatusOr<Contract> contract = ReadContract(message);
+//   if (contract->friction) friction = contract->friction->Draw(random);
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_
+
+#include <array>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "engine_adapter/core/env_random.h"
+#include "engine_adapter/mujoco/randomization/terrain.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+struct DrawRange {
+  double low = 0;
+  double high = 0;
+
+  double Draw(EnvRandom& random) const { return random.Uniform(low, high); }
+};
+
+// The message's fields, in its order; units and meaning are its comments'. An
+// absent range, a noise of 0: as the task has it. Made without a message: as
+// the task has everything.
+struct Contract {
+  std::array<double, 3> pose_position_noise = {};
+  double pose_orientation_noise = 0;
+  double joint_position_noise = 0;
+  double joint_velocity_noise = 0;
+  std::optional<DrawRange> friction;
+  std::optional<DrawRange> restitution;
+  std::optional<DrawRange> mass_scale;
+  std::optional<DrawRange> com_offset;
+  std::optional<DrawRange> motor_strength;
+  std::optional<DrawRange> motor_offset;
+  std::optional<DrawRange> push_interval;
+  std::optional<DrawRange> push_velocity;
+  std::optional<Terrain> terrain;
+  double terrain_difficulty = 0;
+  // x, y, yaw.
+  std::array<std::optional<DrawRange>, 3> velocity_command;
+  std::optional<DrawRange> command_resampling_time;
+  double standing_probability = 0;
+};
+
+// kInvalidArgument for the first field that cannot be: its name, what was
+// expected, what was found.
+absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_

@@ -1,0 +1,44 @@
+// FloatingBase: the joints by which a robot's root moves freely in the world.
+//
+// Data flow: mjModel -> FindFloatingBase -> noise on the pose, pushes.
+//
+//   const FloatingBase base = FindFloatingBase(model);
+//   if (base.free_joint >= 0) ...
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_
+
+#include <mujoco/mujoco.h>
+
+#include <array>
+#include <vector>
+
+namespace tandem {
+
+// Of the kinematic tree that the first actuator moves, or of the first tree if
+// actuators move none: its topmost body's free joint; or else those of its
+// joints that no actuator moves: slides along x, y and z that come before all
+// turns, as HalfCheetah's rootx and rootz, and, where there is such a slide,
+// turns, as rooty. An arm on a stand has no such base, nor has a driven cart.
+struct FloatingBase {
+  struct Slide {
+    int joint = -1;    // none
+    mjtNum along = 1;  // -1: its axis points against the world's
+  };
+  int free_joint = -1;
+  std::array<Slide, 3> slides;
+  std::vector<int> turns;  // hinges and ball joints
+
+  bool HasJoint(int joint) const;
+  bool MovesAlong(int axis) const {
+    return free_joint >= 0 || slides[static_cast<size_t>(axis)].joint >= 0;
+  }
+  bool Turns() const { return free_joint >= 0 || !turns.empty(); }
+  bool MovesLevel() const { return MovesAlong(0) || MovesAlong(1); }
+};
+
+FloatingBase FindFloatingBase(const mjModel& model);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_

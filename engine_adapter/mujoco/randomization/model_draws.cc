@@ -1,0 +1,192 @@
+#include "engine_adapter/mujoco/randomization/model_draws.h"
+
+#include <mujoco/mjxmacro.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "absl/strings/string_view.h"
+#include "engine_adapter/mujoco/randomization/restitution.h"
+#include "engine_adapter/mujoco/randomization/terrain.h"
+
+namespace tandem {
+namespace {
+
+// What is written below.
+constexpr absl::string_view kDrawn[] = {
+    "body_mass",           "body_inertia",     "body_ipos",
+    "geom_friction",       "geom_solref",      "pair_friction",
+    "pair_solref",         "actuator_gainprm", "actuator_biasprm",
+    "actuator_forcerange", "jnt_actfrcrange",  "tendon_actfrcrange",
+    "hfield_data",
+};
+
+// What mj_setConst derives from places alone: not from what is written below,
+// but from where others may have moved things to.
+constexpr absl::string_view kOfPlaces[] = {"cam_pos0", "cam_mat0", "light_pos0",
+                                           "light_dir0"};
+
+// A column for each group of mj_setConst's computations.
+struct SetConstUse {
+  absl::string_view array;
+  int fixed, kinematics, inertia, springs;
+};
+constexpr SetConstUse kSetConstUses[] = {
+#define X(name, fixed, kinematics, inertia, springs) \
+  {#name, fixed, kinematics, inertia, springs},
+    MJSETCONST_ARRAYS
+#undef X
+};
+
+template <size_t kSize>
+constexpr bool Names(const absl::string_view (&names)[kSize],
+                     absl::string_view array) {
+  for (const absl::string_view name : names) {
+    if (name == array) return true;
+  }
+  return false;
+}
+
+constexpr bool IsRestored(absl::string_view array) {
+  if (Names(kDrawn, array)) return true;
+  if (Names(kOfPlaces, array)) return false;
+  for (const SetConstUse& use : kSetConstUses) {
+    if (use.array != array) continue;
+    return ((use.fixed | use.kinematics | use.inertia | use.springs) &
+            mjSC_OUT) != 0;
+  }
+  return false;
+}
+
+std::span<mjtNum> Numbers(mjtNum* array, mjtSize count) {
+  return {array, static_cast<size_t>(count)};
+}
+
+void Scale(std::span<mjtNum> numbers, double factor) {
+  for (mjtNum& number : numbers) number *= factor;
+}
+
+// The tangential directions; the model-wide override, too, which acts in place
+// of the geoms' where a model enables it.
+void SetFriction(double friction, mjModel* model) {
+  for (int i = 0; i < model->ngeom; ++i) {
+    model->geom_friction[mjtSize{3} * i] = friction;
+  }
+  for (int i = 0; i < model->npair; ++i) {
+    std::fill_n(model->pair_friction + mjtSize{5} * i, 2, friction);
+  }
+  std::fill_n(model->opt.o_friction, 2, friction);
+}
+
+void SetRestitutions(double restitution, mjModel* model) {
+  const double timestep = model->opt.timestep;
+  for (int i = 0; i < model->ngeom; ++i) {
+    SetRestitution(restitution, timestep,
+                   model->geom_solref + mjtSize{mjNREF} * i);
+  }
+  for (int i = 0; i < model->npair; ++i) {
+    SetRestitution(restitution, timestep,
+                   model->pair_solref + mjtSize{mjNREF} * i);
+  }
+  SetRestitution(restitution, timestep, model->opt.o_solref);
+}
+
+void ScaleMasses(double factor, mjModel* model) {
+  Scale(Numbers(model->body_mass, model->nbody), factor);
+  Scale(Numbers(model->body_inertia, model->nbody * mjtSize{3}), factor);
+}
+
+void OffsetMassCenters(const ModelParts& parts,
+                       const std::array<double, 3>& offset, mjModel* model) {
+  for (const int body : parts.offset_bodies) {
+    mju_addTo3(model->body_ipos + mjtSize{3} * body, offset.data());
+  }
+}
+
+// A muscle's are range[2], force, scale, lmin, lmax, vmax, fpmax, fvmax: its
+// force is proportional to the third, or to the fourth where that is negative.
+std::span<mjtNum> Strengths(bool is_muscle, mjtNum* parameters, size_t count) {
+  return is_muscle ? std::span(parameters + 2, 2)
+                   : std::span(parameters, count);
+}
+
+// The limits on forces, too, so that the factor holds at the limits as well.
+void ScaleMotors(const ModelParts& parts, double factor, mjModel* model) {
+  for (const int motor : parts.motors) {
+    Scale(
+        Strengths(model->actuator_gaintype[motor] == mjGAIN_MUSCLE,
+                  model->actuator_gainprm + mjtSize{mjNGAIN} * motor, mjNGAIN),
+        factor);
+    Scale(
+        Strengths(model->actuator_biastype[motor] == mjBIAS_MUSCLE,
+                  model->actuator_biasprm + mjtSize{mjNBIAS} * motor, mjNBIAS),
+        factor);
+    Scale(Numbers(model->actuator_forcerange + mjtSize{2} * motor, 2), factor);
+  }
+  Scale(Numbers(model->jnt_actfrcrange, mjtSize{2} * model->njnt), factor);
+  Scale(Numbers(model->tendon_actfrcrange, mjtSize{2} * model->ntendon),
+        factor);
+}
+
+// kp * (told + gear * offset - length): in the constant part of the force, so
+// that ctrl stays what was told, and its limits hold for what is told.
+void OffsetMotors(const ModelParts& parts, double offset, mjModel* model) {
+  for (const int motor : parts.position_motors) {
+    const mjtNum kp = model->actuator_gainprm[mjtSize{mjNGAIN} * motor];
+    const mjtNum gear =
+        model->actuator_gear[mjtSize{6} * model->actuator_outadr[motor]];
+    model->actuator_biasprm[mjtSize{mjNBIAS} * motor] += kp * gear * offset;
+  }
+}
+
+}  // namespace
+
+// Columns whose number is a size of the model.
+#undef MJ_M
+#define MJ_M(size) original.size
+
+void RestoreModel(const mjModel& original, mjModel* model) {
+#define X(type, name, rows, columns)                                       \
+  if constexpr (IsRestored(#name)) {                                       \
+    std::copy_n(                                                           \
+        original.name,                                                     \
+        static_cast<size_t>(original.rows) * static_cast<size_t>(columns), \
+        model->name);                                                      \
+  }
+  MJMODEL_POINTERS
+#undef X
+#define X(name) model->name = original.name;
+  MJSETCONST_SCALARS
+#undef X
+  std::ranges::copy(original.opt.o_friction, model->opt.o_friction);
+  std::ranges::copy(original.opt.o_solref, model->opt.o_solref);
+}
+
+void DrawModel(const Contract& contract, const ModelParts& parts,
+               EnvRandom& random, mjModel* model, mjData* data) {
+  if (contract.friction) SetFriction(contract.friction->Draw(random), model);
+  if (contract.restitution) {
+    SetRestitutions(contract.restitution->Draw(random), model);
+  }
+  if (contract.mass_scale) {
+    ScaleMasses(contract.mass_scale->Draw(random), model);
+  }
+  if (contract.com_offset) {
+    std::array<double, 3> offset;
+    for (double& each : offset) each = contract.com_offset->Draw(random);
+    OffsetMassCenters(parts, offset, model);
+  }
+  if (contract.motor_strength) {
+    ScaleMotors(parts, contract.motor_strength->Draw(random), model);
+  }
+  if (contract.motor_offset) {
+    OffsetMotors(parts, contract.motor_offset->Draw(random), model);
+  }
+  if (contract.terrain) {
+    SetTerrain(*contract.terrain, contract.terrain_difficulty, random, model);
+  }
+  if (contract.mass_scale || contract.com_offset) mj_setConst(model, data);
+}
+
+}  // namespace tandem

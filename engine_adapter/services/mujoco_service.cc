@@ -1,0 +1,193 @@
+#include "engine_adapter/services/mujoco_service.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/services/env_selection.h"
+#include "engine_adapter/services/moment_watch.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+using Items = std::vector<rpc::PayloadUnion>;
+using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
+
+}  // namespace
+
+void MujocoService::Register(RpcDispatcher* dispatcher) {
+  dispatcher->Serve<rpc::GetJointStateRequestT, rpc::GetJointStateResponseT>(
+      rpc::MethodId::GetJointState,
+      [this](const auto& request) { return GetJointState(request); });
+  dispatcher->Serve<rpc::GetMujocoInfoRequestT, rpc::GetMujocoInfoResponseT>(
+      rpc::MethodId::GetMujocoInfo,
+      [this](const auto& request) { return GetMujocoInfo(request); });
+  dispatcher->ServeLater<rpc::SendControlRequestT, rpc::SendControlResponseT>(
+      rpc::MethodId::SendControl,
+      [this](const auto& request, SendControlAnswer answer) {
+        SendControl(request, std::move(answer));
+      });
+  dispatcher->ServeStream<rpc::GetJointStateRequestT>(
+      rpc::MethodId::StreamJointState,
+      [this](const auto& request) { return StreamJointState(request); });
+}
+
+absl::StatusOr<rpc::GetJointStateResponseT> MujocoService::GetJointState(
+    const rpc::GetJointStateRequestT& request) const {
+  const absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
+  if (!envs.ok()) return envs.status();
+  return JointsOf(*envs, /*list=*/!request.env_ids.empty());
+}
+
+absl::StatusOr<rpc::GetMujocoInfoResponseT> MujocoService::GetMujocoInfo(
+    const rpc::GetMujocoInfoRequestT& request) const {
+  const absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
+  if (!envs.ok()) return envs.status();
+  const MujocoPort::Info& info = port_->info();
+  rpc::GetMujocoInfoResponseT response;
+  response.success = true;
+  response.nq = info.nq;
+  response.nv = info.nv;
+  response.nu = static_cast<uint32_t>(info.actuators.size());
+  response.joint_names = info.joint_names;
+  for (const MujocoPort::Actuator& actuator : info.actuators) {
+    response.actuator_names.push_back(actuator.name);
+  }
+  return response;
+}
+
+void MujocoService::SendControl(const rpc::SendControlRequestT& request,
+                                SendControlAnswer answer) {
+  absl::StatusOr<rpc::SendControlResponseT> response = Write(request);
+  if (!response.ok() || !request.wait_for_next_step) {
+    answer(std::move(response));
+    return;
+  }
+  waiting_.push_back({.steps = simulation_->steps(),
+                      .response = *std::move(response),
+                      .answer = std::move(answer)});
+}
+
+absl::StatusOr<RpcStream> MujocoService::StreamJointState(
+    const rpc::GetJointStateRequestT& request) const {
+  absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
+  if (!envs.ok()) return envs.status();
+  return RpcStream{
+      .hz = static_cast<double>(request.target_fps),
+      .next = [this, envs = *std::move(envs), list = !request.env_ids.empty(),
+               watch = MomentWatch(simulation_)]() mutable {
+        Items items;
+        if (watch.IsNew()) items.emplace_back().Set(JointsOf(envs, list));
+        return absl::StatusOr<Items>(std::move(items));
+      }};
+}
+
+void MujocoService::AnswerWaiting() {
+  if (waiting_.empty()) return;
+  const uint64_t steps = simulation_->steps();
+  const auto still = std::ranges::find_if(
+      waiting_, [&](const Waiting& each) { return each.steps >= steps; });
+  // An answer may lead to another SendControl.
+  std::vector<Waiting> done(std::make_move_iterator(waiting_.begin()),
+                            std::make_move_iterator(still));
+  waiting_.erase(waiting_.begin(), still);
+  for (Waiting& each : done) each.answer(std::move(each.response));
+}
+
+rpc::GetJointStateResponseT MujocoService::JointsOf(
+    const std::vector<uint32_t>& envs, bool list) const {
+  rpc::GetJointStateResponseT response;
+  response.success = true;
+  response.state =
+      std::make_unique<rpc::JointStateT>(port_->Joints(envs.front()));
+  if (!list) return response;
+  for (const uint32_t env : envs) {
+    response.states.push_back(
+        std::make_unique<rpc::JointStateT>(port_->Joints(env)));
+  }
+  return response;
+}
+
+absl::StatusOr<uint32_t> MujocoService::ActuatorNamed(
+    const std::string& name) const {
+  const std::vector<MujocoPort::Actuator>& actuators = port_->info().actuators;
+  const auto found =
+      std::ranges::find(actuators, name, &MujocoPort::Actuator::name);
+  if (found != actuators.end() && !name.empty()) {
+    return static_cast<uint32_t>(found - actuators.begin());
+  }
+  std::vector<std::string> names;
+  for (const MujocoPort::Actuator& actuator : actuators) {
+    if (!actuator.name.empty()) names.push_back(actuator.name);
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("actuator_name: expected ",
+                   names.empty()
+                       ? "none, since no actuator of this model has a name: "
+                         "use indexed or bulk"
+                       : absl::StrCat("one of ", absl::StrJoin(names, ", ")),
+                   "; found '", name, "'"));
+}
+
+absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
+    const rpc::SendControlRequestT& request) const {
+  const std::vector<MujocoPort::Actuator>& actuators = port_->info().actuators;
+  Controls controls;
+  for (uint32_t i = 0; i < request.bulk.size() && i < actuators.size(); ++i) {
+    controls[i] = request.bulk[i];
+  }
+  for (const auto& entry : request.indexed) {
+    if (entry->actuator_index >= actuators.size()) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("actuator_index: expected one below ", actuators.size(),
+                       ", found ", entry->actuator_index));
+    }
+    controls[entry->actuator_index] = entry->value;
+  }
+  for (const auto& entry : request.named) {
+    const absl::StatusOr<uint32_t> actuator =
+        ActuatorNamed(entry->actuator_name);
+    if (!actuator.ok()) return actuator.status();
+    controls[*actuator] = entry->value;
+  }
+  for (auto& [actuator, value] : controls) {
+    if (!std::isfinite(value)) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("control of actuator ", actuator,
+                                    ": expected a number, found ", value));
+    }
+    if (request.skip_range_clamp) continue;
+    value =
+        std::clamp(value, actuators[actuator].low, actuators[actuator].high);
+  }
+  return controls;
+}
+
+absl::StatusOr<rpc::SendControlResponseT> MujocoService::Write(
+    const rpc::SendControlRequestT& request) {
+  const absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
+  if (!envs.ok()) return envs.status();
+  const absl::StatusOr<Controls> controls = ControlsOf(request);
+  if (!controls.ok()) return controls.status();
+  for (const uint32_t env : *envs) {
+    for (const auto& [actuator, value] : *controls) {
+      port_->SetControl(env, actuator, value);
+    }
+  }
+  rpc::SendControlResponseT response;
+  response.success = true;
+  response.actuators_written = static_cast<uint32_t>(controls->size());
+  return response;
+}
+
+}  // namespace tandem

@@ -1,0 +1,193 @@
+#include "engine_adapter/services/scene_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/services/env_selection.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+using SingleStepAnswer = RpcAnswer<rpc::SingleStepResponseT>;
+
+constexpr char kNoEntities[] = "this engine has no entities";
+
+bool IsKnown(rpc::SimulationMode mode) {
+  const auto& modes = rpc::EnumValuesSimulationMode();
+  return std::ranges::find(modes, mode) != std::end(modes);
+}
+
+}  // namespace
+
+void SceneService::Register(RpcDispatcher* dispatcher) {
+  using Method = rpc::MethodId;
+  dispatcher->Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
+      Method::GetSceneInfo,
+      [this](const auto& request) { return GetSceneInfo(request); });
+  dispatcher->Serve<rpc::ListEntitiesRequestT, rpc::ListEntitiesResponseT>(
+      Method::ListEntities,
+      [this](const auto& request) { return ListEntities(request); });
+  dispatcher->Serve<rpc::GetEntityRequestT, rpc::GetEntityResponseT>(
+      Method::GetEntity,
+      [this](const auto& request) { return GetEntity(request); });
+  dispatcher->Serve<rpc::SetEntityTransformRequestT,
+                    rpc::SetEntityTransformResponseT>(
+      Method::SetEntityTransform,
+      [this](const auto& request) { return SetEntityTransform(request); });
+  dispatcher
+      ->Serve<rpc::SetSimulationModeRequestT, rpc::SetSimulationModeResponseT>(
+          Method::SetSimulationMode,
+          [this](const auto& request) { return SetSimulationMode(request); });
+  dispatcher
+      ->Serve<rpc::GetSimulationModeRequestT, rpc::GetSimulationModeResponseT>(
+          Method::GetSimulationMode,
+          [this](const auto& request) { return GetSimulationMode(request); });
+  dispatcher->Serve<rpc::SetPausedRequestT, rpc::SetPausedResponseT>(
+      Method::SetPaused,
+      [this](const auto& request) { return SetPaused(request); });
+  dispatcher->ServeLater<rpc::SingleStepRequestT, rpc::SingleStepResponseT>(
+      Method::SingleStep, [this](const auto& request, SingleStepAnswer answer) {
+        SingleStep(request, std::move(answer));
+      });
+  if (port_ != nullptr) return;
+  for (const Method method : {Method::GetSceneInfo, Method::ListEntities,
+                              Method::GetEntity, Method::SetEntityTransform}) {
+    dispatcher->SwitchOff(method, kNoEntities);
+  }
+}
+
+absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
+    const rpc::GetSceneInfoRequestT& request) const {
+  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  rpc::GetSceneInfoResponseT response;
+  response.scene_name = port_->scene_name();
+  response.scene_path = port_->scene_path();
+  response.entity_count = port_->entity_count();
+  return response;
+}
+
+absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
+    const rpc::ListEntitiesRequestT& request) const {
+  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  rpc::ListEntitiesResponseT response;
+  for (rpc::EntityInfoT& entity : port_->Entities(
+           request.env_id, {.transforms = request.include_transforms,
+                           .components = request.include_components})) {
+    response.entities.push_back(
+        std::make_unique<rpc::EntityInfoT>(std::move(entity)));
+  }
+  return response;
+}
+
+absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
+    const rpc::GetEntityRequestT& request) const {
+  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  rpc::GetEntityResponseT response;
+  const std::optional<uint64_t> id =
+      request.name.empty() ? request.id : port_->IdOf(request.name);
+  if (!id) return response;
+  std::optional<rpc::EntityInfoT> entity = port_->Entity(request.env_id, *id);
+  response.found = entity.has_value();
+  if (entity) {
+    response.entity = std::make_unique<rpc::EntityInfoT>(*std::move(entity));
+  }
+  return response;
+}
+
+absl::StatusOr<rpc::SetEntityTransformResponseT>
+SceneService::SetEntityTransform(
+    const rpc::SetEntityTransformRequestT& request) {
+  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  if (request.id == 0 || request.id > port_->entity_count()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("id: expected 1 to ", port_->entity_count(), ", found ",
+                     request.id, "; ListEntities says which is which"));
+  }
+  if (request.transform == nullptr) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "transform: expected one, found none");
+  }
+  absl::Status status =
+      port_->SetTransform(request.env_id, request.id, *request.transform);
+  if (!status.ok()) return status;
+  rpc::SetEntityTransformResponseT response;
+  response.success = true;
+  return response;
+}
+
+absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
+    const rpc::SetSimulationModeRequestT& request) {
+  if (!IsKnown(request.mode)) {
+    const auto name = [](std::string* out, rpc::SimulationMode mode) {
+      absl::StrAppend(out, static_cast<int>(mode), " (",
+                      rpc::EnumNameSimulationMode(mode), ")");
+    };
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("mode: expected one of ",
+                     absl::StrJoin(rpc::EnumValuesSimulationMode(), ", ", name),
+                     "; found ", static_cast<int>(request.mode)));
+  }
+  absl::Status status = simulation_->SetMode(request.mode);
+  if (!status.ok()) return status;
+  rpc::SetSimulationModeResponseT response;
+  response.success = true;
+  response.current_mode = simulation_->mode();
+  return response;
+}
+
+absl::StatusOr<rpc::GetSimulationModeResponseT> SceneService::GetSimulationMode(
+    const rpc::GetSimulationModeRequestT& /*request*/) const {
+  rpc::GetSimulationModeResponseT response;
+  response.mode = simulation_->mode();
+  response.paused = simulation_->paused();
+  return response;
+}
+
+absl::StatusOr<rpc::SetPausedResponseT> SceneService::SetPaused(
+    const rpc::SetPausedRequestT& request) {
+  simulation_->SetPaused(request.paused);
+  rpc::SetPausedResponseT response;
+  response.success = true;
+  response.paused = simulation_->paused();
+  return response;
+}
+
+void SceneService::SingleStep(const rpc::SingleStepRequestT& request,
+                              SingleStepAnswer answer) {
+  if (request.steps == 0) {
+    answer(MakeError(ErrorCode::kInvalidArgument,
+                     "steps: expected 1 or more, found 0"));
+    return;
+  }
+  const auto done =
+      [answer, wanted = request.steps](const absl::StatusOr<uint32_t>& steps) {
+        if (!steps.ok()) {
+          answer(steps.status());
+          return;
+        }
+        rpc::SingleStepResponseT response;
+        response.success = true;
+        response.steps = *steps;
+        if (*steps < wanted) {
+          response.message = absl::StrCat("paused no longer after ", *steps,
+                                          " of ", wanted, " steps");
+        }
+        answer(std::move(response));
+      };
+  absl::Status status = simulation_->SingleStep(request.steps, done);
+  if (!status.ok()) answer(std::move(status));
+}
+
+absl::Status SceneService::Check(uint32_t env) const {
+  if (port_ == nullptr) return MakeError(ErrorCode::kUnsupported, kNoEntities);
+  return CheckEnv(env, num_envs_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,104 @@
+// SteppedEngine: an engine, and the loop around it that services steer, done by
+// hand.
+//
+// Data flow: a test -> Exchange, Idle -> the engine's steps.
+//
+//   SteppedEngine stepped(MakeModelEngine(path, {.num_envs = 3}).value());
+//   MujocoService service(stepped.rig.ports().mujoco, &stepped, 3);
+//   stepped.Exchange();
+
+#ifndef TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_
+#define TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/services/simulation_port.h"
+#include "engine_adapter/testing/engine_rig.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+class SteppedEngine final : public SimulationPort {
+ public:
+  // All environments are reset.
+  explicit SteppedEngine(std::unique_ptr<Engine> engine)
+      : rig(std::move(engine)) {
+    Check(rig.ResetAll(0));
+  }
+
+  // Steps with the rig's actions, as a client's exchange does.
+  void Exchange() {
+    Step();
+    ++frame_seq_;
+  }
+  // Does the single steps that were asked for, as a paused engine does.
+  void Idle() {
+    const uint32_t steps = std::exchange(single_steps_, 0);
+    for (uint32_t i = 0; i < steps; ++i) Step();
+    if (done_) std::exchange(done_, nullptr)(steps);
+  }
+
+  rpc::SimulationMode mode() const override { return mode_; }
+  absl::Status SetMode(rpc::SimulationMode mode) override {
+    if (rig.step_secs() == 0) {
+      return MakeError(ErrorCode::kUnsupported, "the steps' length is unknown");
+    }
+    mode_ = mode;
+    return absl::OkStatus();
+  }
+  bool paused() const override { return paused_; }
+  void SetPaused(bool paused) override {
+    paused_ = paused;
+    if (!paused && done_) {
+      single_steps_ = 0;
+      std::exchange(done_, nullptr)(0);
+    }
+  }
+  absl::Status SingleStep(
+      uint32_t steps,
+      std::function<void(absl::StatusOr<uint32_t>)> done) override {
+    if (!paused_ || done_) {
+      return MakeError(ErrorCode::kInvalidArgument, "not paused, or at it");
+    }
+    single_steps_ = steps;
+    done_ = std::move(done);
+    return absl::OkStatus();
+  }
+  absl::Status Reset(std::span<const uint32_t> envs,
+                     std::optional<uint64_t> seed) override {
+    return rig.Reset(envs, seed);
+  }
+  uint64_t frame_seq() const override { return frame_seq_; }
+  uint64_t steps() const override { return steps_; }
+
+  EngineRig rig;
+
+ private:
+  static void Check(const absl::Status& status) {
+    if (!status.ok()) throw std::runtime_error(status.ToString());
+  }
+  void Step() {
+    Check(rig.Step());
+    ++steps_;
+  }
+
+  rpc::SimulationMode mode_ = rpc::SimulationMode::FAST;
+  bool paused_ = false;
+  uint32_t single_steps_ = 0;
+  std::function<void(absl::StatusOr<uint32_t>)> done_;
+  uint64_t frame_seq_ = 0;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_

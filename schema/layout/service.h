@@ -1,0 +1,40 @@
+// Service: the groups of methods that a client may call, by their bits in the
+// region's header. schema/messages/hazel_rpc.fbs has the methods.
+//
+//   header->services.store(BitOf(Service::kAgent) | ..., relaxed);
+
+#ifndef TANDEM_SCHEMA_LAYOUT_SERVICE_H_
+#define TANDEM_SCHEMA_LAYOUT_SERVICE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tandem {
+
+// A number, once released, keeps its meaning; new ones go at the end.
+enum class Service : uint8_t {
+  kAgent,
+  kMujoco,
+  kTelemetry,
+  kScene,
+  kCamera,
+  kViewport,
+  kDebug,
+};
+
+// As users call them.
+inline constexpr std::array kServiceNames = {
+    "agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"};
+inline constexpr size_t kServices = kServiceNames.size();
+
+constexpr uint32_t BitOf(Service service) {
+  return uint32_t{1} << static_cast<uint32_t>(service);
+}
+constexpr const char* NameOf(Service service) {
+  return kServiceNames[static_cast<size_t>(service)];
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_LAYOUT_SERVICE_H_

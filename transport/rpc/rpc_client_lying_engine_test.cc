@@ -1,0 +1,370 @@
+// RpcClient at an engine that writes what no honest one would.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/layout/ring_header.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/ring/ring.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes Pack(const rpc::EnvelopeT& envelope) {
+  flatbuffers::FlatBufferBuilder builder;
+  rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
+Bytes Answer(uint64_t id, uint32_t entities) {
+  rpc::GetSceneInfoResponseT response;
+  response.entity_count = entities;
+  rpc::EnvelopeT answer;
+  answer.method = rpc::MethodId::GetSceneInfo;
+  answer.correlation_id = id;
+  answer.payload.Set(response);
+  return Pack(answer);
+}
+
+// `whole` from `begin` to `end`, as piece `index` of `count`.
+Bytes Piece(uint64_t id, uint32_t index, uint32_t count, const Bytes& whole,
+            size_t begin, size_t end) {
+  rpc::FragmentT fragment;
+  fragment.index = index;
+  fragment.count = count;
+  fragment.total_bytes = whole.size();
+  fragment.data.assign(whole.begin() + static_cast<ptrdiff_t>(begin),
+                       whole.begin() + static_cast<ptrdiff_t>(end));
+  rpc::EnvelopeT envelope;
+  envelope.correlation_id = id;
+  envelope.payload.Set(std::move(fragment));
+  return Pack(envelope);
+}
+
+// Hands each call to a liar, with the bare ring to the client, on a thread of
+// its own. With `deaf`, it reads no call at all.
+class LyingEngine {
+ public:
+  using Liar = std::function<void(uint64_t id, RingWriter& ring)>;
+
+  LyingEngine(const std::string& name, uint32_t ring_bytes, Liar liar,
+              bool deaf)
+      : side_(EngineSide::Create(name,
+                                 {.num_envs = 1,
+                                  .obs_size = 1,
+                                  .act_size = 1,
+                                  .ring_bytes = ring_bytes,
+                                  .task = "lies"},
+                                 {})
+                  .value()),
+        liar_(std::move(liar)),
+        deaf_(deaf) {
+    EXPECT_TRUE(side_.Open().ok());
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~LyingEngine() {
+    side_.RequestStop();
+    thread_.join();
+  }
+
+ private:
+  void Serve() {
+    for (;;) {
+      switch (side_.Next(Deadline::After(0.001))) {
+        case EngineEvent::kStopRequested:
+          return;
+        case EngineEvent::kClientArrived:
+          side_.Welcome(absl::OkStatus());
+          reader_.emplace(side_.CommandReader().value(),
+                          EnvelopeReader::Limits());
+          writer_.emplace(side_.CommandWriter().value());
+          break;
+        default:
+          break;
+      }
+      while (!deaf_ && reader_ &&
+             reader_->Next() == EnvelopeReader::Got::kEnvelope) {
+        liar_(reader_->envelope().correlation_id(), *writer_);
+      }
+    }
+  }
+
+  EngineSide side_;
+  Liar liar_;
+  const bool deaf_;
+  std::optional<EnvelopeReader> reader_;
+  std::optional<RingWriter> writer_;
+  std::thread thread_;
+};
+
+class RpcClientLyingEngineTest : public testing::Test {
+ protected:
+  void SetUp() override { alarm(60); }
+  void TearDown() override {
+    stop_ = true;
+    client_.reset();
+    side_.reset();
+    engine_.reset();
+    alarm(0);
+  }
+
+  void Start(LyingEngine::Liar liar, RpcClient::Options options = {},
+             uint32_t ring_bytes = 4096, bool deaf = false) {
+    engine_ =
+        std::make_unique<LyingEngine>(name_, ring_bytes, std::move(liar), deaf);
+    side_.emplace(ClientSide::Attach(name_, {}).value());
+    client_ = RpcClient::Create(&*side_, options).value();
+  }
+  static void Write(RingWriter& ring, const Bytes& bytes) {
+    EXPECT_EQ(ring.TryWrite(std::as_bytes(std::span(bytes))), ErrorCode::kOk);
+  }
+  static rpc::EnvelopeT SceneInfo() {
+    rpc::EnvelopeT call;
+    call.method = rpc::MethodId::GetSceneInfo;
+    call.payload.Set(rpc::GetSceneInfoRequestT());
+    return call;
+  }
+  // How many entities the answer has.
+  void ExpectAnswer(uint32_t entities) {
+    const absl::StatusOr<RpcMessage> answer =
+        client_->Call(SceneInfo(), Deadline::After(20));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(
+        answer->envelope().payload_as_GetSceneInfoResponse()->entity_count(),
+        entities);
+  }
+  void ExpectUnreadable(const std::string& text) {
+    const absl::Status status =
+        client_->Call(SceneInfo(), Deadline::After(20)).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  }
+
+  const std::string name_ = UniqueRegionName("lying_engine");
+  std::atomic<bool> stop_{false};
+  std::unique_ptr<LyingEngine> engine_;
+  std::optional<ClientSide> side_;
+  std::unique_ptr<RpcClient> client_;
+};
+
+TEST_F(RpcClientLyingEngineTest, WhatIsNoEnvelopeIsPassedOver) {
+  Start([](uint64_t id, RingWriter& ring) {
+    Bytes cut = Answer(id, 1);
+    cut.resize(cut.size() / 2);
+    Bytes other = Answer(id, 1);
+    std::copy_n("ABCD", 4, other.begin() + 4);  // another schema's identifier
+    for (const Bytes& bytes : {Bytes(), Bytes(1), Bytes(1000, 0xff), cut}) {
+      Write(ring, bytes);
+    }
+    Write(ring, other);
+    Write(ring, Answer(id, 7));
+  });
+  for (int i = 0; i < 3; ++i) ExpectAnswer(7);
+}
+
+TEST_F(RpcClientLyingEngineTest, WhatIsUnknownReachesTheCaller) {
+  // Of a later version, perhaps: it's the caller who knows what it asked.
+  Start([](uint64_t id, RingWriter& ring) {
+    rpc::EnvelopeT answer;
+    answer.method = static_cast<rpc::MethodId>(65'000);
+    answer.correlation_id = id;
+    answer.error_code = 65'000;
+    answer.error_message = "in a word of tomorrow";
+    Write(ring, Pack(answer));
+  });
+  const absl::Status status =
+      client_->Call(SceneInfo(), Deadline::After(20)).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
+  EXPECT_EQ(status.message(), "in a word of tomorrow");
+}
+
+TEST_F(RpcClientLyingEngineTest, TheFirstOfTwoAnswersCounts) {
+  uint32_t calls = 0;
+  Start([&](uint64_t id, RingWriter& ring) {
+    ++calls;
+    Write(ring, Answer(id, calls));
+    Write(ring, Answer(id, 1000 + calls));
+    Write(ring, Answer(id + 1, 2000));  // nobody's yet
+    Write(ring, Answer(0, 3000));
+  });
+  for (uint32_t i = 1; i <= 20; ++i) {
+    const auto answer = client_->Call(SceneInfo(), Deadline::After(20));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const uint32_t entities =
+        answer->envelope().payload_as_GetSceneInfoResponse()->entity_count();
+    // What it had sent before the call was known is lost, or is the answer.
+    EXPECT_TRUE(entities == i || entities == 2000) << entities;
+  }
+  engine_.reset();  // before what its liar uses is gone
+}
+
+TEST_F(RpcClientLyingEngineTest, AnAnswerThatCannotBeReadFailsItsCallAtOnce) {
+  uint32_t calls = 0;
+  Start([&](uint64_t id, RingWriter& ring) {
+    const Bytes whole = Answer(id, 1);
+    const Bytes too_large = [&] {
+      rpc::FragmentT fragment;
+      fragment.count = 1000;
+      fragment.total_bytes = uint64_t{1} << 40;
+      fragment.data.resize(10);
+      rpc::EnvelopeT envelope;
+      envelope.correlation_id = id;
+      envelope.payload.Set(std::move(fragment));
+      return Pack(envelope);
+    }();
+    switch (++calls) {
+      case 1:  // the first is missing
+        Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
+        return;
+      case 2:  // one in the middle is missing
+        Write(ring, Piece(id, 0, 3, whole, 0, 10));
+        Write(ring, Piece(id, 2, 3, whole, 20, whole.size()));
+        return;
+      case 3:  // out of order
+        Write(ring, Piece(id, 0, 3, whole, 0, 10));
+        Write(ring, Piece(id, 2, 3, whole, 20, whole.size()));
+        Write(ring, Piece(id, 1, 3, whole, 10, 20));
+        return;
+      case 4:  // another's among them
+        Write(ring, Piece(id + 1, 0, 2, whole, 0, 10));
+        Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
+        return;
+      case 5:  // larger than may be
+        Write(ring, too_large);
+        return;
+      case 6: {  // whole, but no envelope
+        Write(ring, Piece(id, 0, 1, Bytes(100, 0xff), 0, 100));
+        return;
+      }
+      default:  // as it should be
+        Write(ring, Piece(id, 0, 2, whole, 0, 10));
+        Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
+    }
+  });
+  ExpectUnreadable("expected piece 0");
+  ExpectUnreadable("expected piece 1 of 3");
+  ExpectUnreadable("expected piece 1 of 3");
+  ExpectUnreadable("expected piece 1 of 2");
+  ExpectUnreadable("expected an envelope of 1 to");
+  ExpectUnreadable("expected an Envelope in 1 pieces");
+  ExpectAnswer(1);
+  engine_.reset();  // before what its liar uses is gone
+}
+
+TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysDelaysNoDeadline) {
+  Start([this](uint64_t, RingWriter& ring) {
+    const Bytes nobodys = Answer(1'000'000, 1);
+    while (!stop_) {
+      (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
+    }
+  });
+  EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::After(0.1)).status()),
+            ErrorCode::kStepTimeout);
+}
+
+TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysHidesNoInterrupt) {
+  Start(
+      [this](uint64_t, RingWriter& ring) {
+        const Bytes nobodys = Answer(1'000'000, 1);
+        while (!stop_) {
+          (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
+        }
+      },
+      {.interrupted = [] { return true; }});
+  EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
+            ErrorCode::kInterrupted);
+}
+
+TEST_F(RpcClientLyingEngineTest, AStreamsItemsThatCannotBeReadAreCounted) {
+  Start([](uint64_t id, RingWriter& ring) {
+    const Bytes whole = Answer(id, 1);
+    Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
+    Write(ring, Answer(id, 5));
+  });
+  const uint64_t stream = client_->Open(SceneInfo()).value();
+  const auto item = client_->Next(stream, Deadline::After(20));
+  ASSERT_TRUE(item.ok() && item->has_value());
+  EXPECT_EQ(client_->Dropped(stream), 1u);
+}
+
+TEST_F(RpcClientLyingEngineTest, NothingFollowsAStreamsLastWord) {
+  Start([](uint64_t id, RingWriter& ring) {
+    rpc::EnvelopeT last;
+    last.correlation_id = id;
+    last.end_of_stream = true;
+    Write(ring, Pack(last));
+    Write(ring, Answer(id, 5));
+    Write(ring, Pack(last));
+  });
+  const uint64_t stream = client_->Open(SceneInfo()).value();
+  for (int i = 0; i < 3; ++i) {
+    const auto item = client_->Next(stream, Deadline::After(20));
+    ASSERT_TRUE(item.ok());
+    EXPECT_FALSE(item->has_value());
+  }
+}
+
+TEST_F(RpcClientLyingEngineTest, ABrokenRingEndsEveryCall) {
+  Start([this](uint64_t, RingWriter&) {
+    std::byte* const base =
+        reinterpret_cast<std::byte*>(side_->mapping()->header());
+    auto* const ring = reinterpret_cast<RingHeader*>(
+        base + side_->mapping()->header()->cmd_s2c_offset);
+    ring->write_pos.store(3, std::memory_order_release);
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
+              ErrorCode::kBrokenPeer);
+  }
+  EXPECT_EQ(CodeOf(client_->Open(SceneInfo()).status()),
+            ErrorCode::kBrokenPeer);
+}
+
+TEST_F(RpcClientLyingEngineTest, AnEngineThatReadsNothingCostsNoMoreThanWaits) {
+  Start([](uint64_t, RingWriter&) {}, {}, 4096, /*deaf=*/true);
+  rpc::GetEntityRequestT request;
+  request.name = std::string(300'000, 'n');
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::GetEntity;
+  call.payload.Set(std::move(request));
+  // Each call leaves what it could not send, until that is too much.
+  int opened = 0;
+  while (opened < 100 && client_->Open(call).ok()) ++opened;
+  EXPECT_LE(opened, 4);
+  EXPECT_EQ(CodeOf(client_->Open(call).status()), ErrorCode::kRingFull);
+  EXPECT_EQ(CodeOf(client_->Call(call, Deadline::After(0.03)).status()),
+            ErrorCode::kStepTimeout);
+}
+
+TEST_F(RpcClientLyingEngineTest, ARingTooSmallForPiecesIsSaidSo) {
+  Start([](uint64_t, RingWriter&) {}, {}, kMinRingBytes);
+  EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
+            ErrorCode::kMessageTooLarge);
+}
+
+}  // namespace
+}  // namespace tandem
