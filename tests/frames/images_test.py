@@ -63,7 +63,8 @@ def test_images_are_what_gymnasium_draws(task: str) -> None:
         tandem.SharedMemoryClient(engine.name) as client,
     ):
         images = _images(client)
-        assert (images.shape, images.dtype) == ((2, _SIZE[1], _SIZE[0], 3), np.uint8)
+        assert images.shape == (2, _SIZE[1], _SIZE[0], 3)
+        assert images.dtype == np.uint8
         for index, twin in enumerate(twins):
             twin.env.reset(seed=7 + index)
         _assert_shows(client, twins)  # as the engine began, before any exchange
@@ -147,7 +148,7 @@ def test_effects_can_be_left_out() -> None:
     pictures = []
     for effects in ("all", (), ("shadows",)):
         with (
-            tandem.launch_engine("Hopper-v5", images="48x36", image_effects=effects) as engine,  # type: ignore[arg-type]
+            tandem.launch_engine("Hopper-v5", images="48x36", image_effects=effects) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
         ):
             client.reset(seed=0)
@@ -231,7 +232,7 @@ def test_what_cannot_be_is_refused_when_the_engine_starts() -> None:
         tandem.launch_engine("Hopper-v5", images=(8, 8), image_effects=["fog"])
     for wrong in ({"images": (0, 8)}, {"images": 8}, {"image_camera": "track"}):
         with pytest.raises(tandem.InvalidArgument, match=next(iter(wrong))):
-            tandem.launch_engine("Hopper-v5", **wrong)  # type: ignore[arg-type]
+            tandem.launch_engine("Hopper-v5", **wrong)
 
 
 def test_a_machine_that_cannot_draw_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 # Before anything imports MuJoCo.
 os.environ["MUJOCO_GL"] = "egl"
@@ -65,20 +66,21 @@ class _Album:
         width, height = map(int, name.rpartition("_")[2].split("x"))
         return np.frombuffer(self.files[name], np.uint8).reshape(height, width, 3)
 
-    def depth(self, name: str) -> tuple[NDArray[np.float64], float]:
+    def depth(self, name: str) -> tuple[NDArray[Any], float]:
         """Metres, and what a step of the numbers is."""
         width, height = map(int, name.rpartition("_")[2].split("x"))
         (scale,) = np.frombuffer(self.files[name], "<f4", 1)
         numbers = np.frombuffer(self.files[name], "<u2", offset=4).reshape(height, width)
         return numbers * float(scale), float(scale)
 
-    def by_mujoco(self, env: int, camera: str, width: int, height: int, *, depth: bool = False) -> NDArray[np.generic]:
+    def by_mujoco(self, env: int, camera: str, width: int, height: int, *, depth: bool = False) -> NDArray[Any]:
         """As mujoco.Renderer draws it."""
         with mujoco.Renderer(self.model, height=height, width=width) as renderer:
             if depth:
                 renderer.enable_depth_rendering()
             renderer.update_scene(self.states[env], camera=camera)
-            return renderer.render()
+            picture: NDArray[Any] = renderer.render()
+            return picture
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_a_cameras_colours_are_mujocos(album: _Album, env: int, index: int) -> N
 
 @pytest.mark.parametrize("index", range(len(_CAMERAS)))
 def test_a_cameras_depth_is_mujocos(album: _Album, index: int) -> None:
-    """Within half a step of its numbers, and what mujoco.Renderer's float32 coefficients lose: 2e-5 at the far plane."""
+    """But for half a step of its numbers, and what mujoco.Renderer's float32 loses, 2e-5 at the far plane."""
     (name,) = (name for name in album.files if name.startswith(f"1_camera{index}_gray16"))
     found, scale = album.depth(name)
     expected = album.by_mujoco(1, _CAMERAS[index], found.shape[1], found.shape[0], depth=True)
