@@ -167,8 +167,12 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
       take(*envelope);
     }
   }
-  while (answered < asked) take(client.Await());
-  EXPECT_GE(items, 3u);
+  while (answered < asked || items < 3) {
+    client.Step();  // which is the stream's news
+    while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
+      take(*envelope);
+    }
+  }
   EXPECT_EQ(answered, 2'000u);
 }
 
