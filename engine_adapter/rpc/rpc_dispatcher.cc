@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
@@ -146,12 +145,7 @@ void RpcDispatcher::Answer(const rpc::Envelope& call) {
 }
 
 void RpcDispatcher::Send(const rpc::EnvelopeT& envelope) {
-  builder_.Clear();
-  rpc::FinishEnvelopeBuffer(builder_, rpc::CreateEnvelope(builder_, &envelope));
-  const ErrorCode code =
-      writer_->Post(std::span(builder_.GetBufferPointer(), builder_.GetSize()),
-                    envelope.correlation_id);
-  if (code == ErrorCode::kBrokenPeer) broken_ = true;
+  if (writer_->Post(envelope) == ErrorCode::kBrokenPeer) broken_ = true;
 }
 
 void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,

@@ -32,7 +32,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
@@ -174,7 +173,6 @@ class RpcDispatcher {
   std::map<uint64_t, Stream> streams_;  // by correlation id
   std::set<uint64_t> late_;             // calls to be answered later
   uint64_t session_ = 0;                // how many clients there were
-  flatbuffers::FlatBufferBuilder builder_;
   bool broken_ = false;
   uint64_t nameless_ = 0;
 };
