@@ -7,7 +7,9 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -26,6 +28,7 @@
 #include "engine_adapter/services/randomization_port.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -346,6 +349,26 @@ TEST_F(MujocoTasksTest, AModelOfOnesOwnMayFollowVelocityCommands) {
                   .empty());
   ASSERT_TRUE(rig.ResetAll(0).ok());
   EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 1, 2, 3}));
+}
+
+// Each would have to have a model of its own, of 64 MB.
+TEST_F(MujocoTasksTest, RefusesAContractForMoreModelsThanFitIntoMemory) {
+  const std::string path = Write("large.xml", R"(<mujoco>
+      <asset><hfield name="h" nrow="4000" ncol="4000" size="1 1 1 1"/></asset>
+      <worldbody><geom type="hfield" hfield="h"/><body pos="0 0 3">
+        <joint name="j" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+      <actuator><motor joint="j"/></actuator></mujoco>)");
+  TaskRequest request;
+  request.num_envs = static_cast<uint32_t>(AvailableMemoryBytes() / 64000000);
+  const std::unique_ptr<Engine> engine =
+      MakeModelEngine(path, std::move(request)).value();
+  std::vector<uint32_t> all(engine->schema().num_envs);
+  std::iota(all.begin(), all.end(), 0);
+  const rpc::SimulationContractT contract;
+  RandomizationPort* const port = engine->ports().randomization;
+  const absl::Status status = port->SetContract(all, &contract, {}).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
+  EXPECT_TRUE(port->SetContract(std::span(all).first(1), &contract, {}).ok());
 }
 
 }  // namespace

@@ -1,12 +1,18 @@
 #include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
 
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
 #include <random>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/randomization.h"
+#include "transport/base/available_memory.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -39,13 +45,9 @@ absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
     if (!read.ok()) return read.status();
     taken = *read;
   }
-  // All models before the first contract: one may not be had.
-  for (const uint32_t env : envs) {
-    MujocoEnvironment& environment = *environments_[env];
-    if (contract == nullptr && !environment.is_randomized()) continue;
-    if (const auto model = environment.OwnModel(); !model.ok()) {
-      return model.status();
-    }
+  if (contract != nullptr) {
+    absl::Status status = MakeModels(envs);
+    if (!status.ok()) return status;
   }
   const uint64_t first_seed = seed ? *seed : ChooseSeed();
   for (const uint32_t env : envs) {
@@ -56,6 +58,29 @@ absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
         EnvRandom((first_seed + env) ^ kApart)));
   }
   return UnusedFields(taken, *parts_, task_->FollowsVelocityCommand());
+}
+
+absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
+  const mjModel& shared = task_->model();
+  const auto lacks_own = [&](uint32_t env) {
+    return &environments_[env]->model() == &shared;
+  };
+  // Before the kernel has to kill somebody for them.
+  const auto models =
+      static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
+  const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));
+  if (bytes > AvailableMemoryBytes()) {
+    return MakeError(
+        ErrorCode::kOutOfSharedMemory,
+        absl::StrCat("models of their own for ", models, " environments need ",
+                     bytes, " bytes of memory, ", AvailableMemoryBytes(),
+                     " are available; give fewer environments a contract"));
+  }
+  for (const uint32_t env : envs) {
+    const absl::StatusOr<mjModel*> model = environments_[env]->OwnModel();
+    if (!model.ok()) return model.status();
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tandem

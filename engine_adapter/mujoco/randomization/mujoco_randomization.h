@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
@@ -31,12 +32,15 @@ class MujocoRandomization final : public RandomizationPort {
                       std::vector<MujocoEnvironment*> environments);
 
   // Beside the port's: kOutOfSharedMemory or kEngineFailed if an environment
-  // cannot have a model of its own; no environment has changed then, either.
+  // cannot have a model of its own; none draws by the contract then.
   absl::StatusOr<std::vector<std::string>> SetContract(
       std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
       std::optional<uint64_t> seed) override;
 
  private:
+  // Of their own, for who has none.
+  absl::Status MakeModels(std::span<const uint32_t> envs);
+
   std::shared_ptr<const Task> task_;
   std::vector<MujocoEnvironment*> environments_;
   std::shared_ptr<const ModelParts> parts_;

@@ -50,32 +50,13 @@ namespace tandem {
 namespace {
 
 TEST(Randomization, StepsAndResetsAllocateNothing) {
-  RandomizationRig rig = RandomizationRig::OfModel(
-      "engine_adapter/mujoco/randomization/testdata/rover.xml", 2,
-      /*commanded=*/true);
-  rpc::SimulationContractT contract;
-  contract.pose_position_noise = {0.01F, 0.02F, 0.03F};
-  contract.pose_orientation_noise = 0.1F;
-  contract.joint_position_noise = 0.05F;
-  contract.joint_velocity_noise = 0.1F;
-  contract.friction_range = {0.2F, 0.6F};
-  contract.restitution_range = {0.1F, 0.9F};
-  contract.mass_scale_range = {0.5F, 2};
-  contract.com_offset_range = {-0.01F, 0.02F};
-  contract.motor_strength_range = {0.7F, 1.3F};
-  contract.motor_offset_range = {-0.1F, 0.1F};
-  contract.push_interval_range = {0.01F, 0.02F};
-  contract.push_velocity_range = {0.5F, 1};
-  contract.terrain_type = "rough";
-  contract.terrain_difficulty = 0.5F;
-  contract.vel_command_x_range = {0.5F, 1};
-  contract.vel_command_resampling_time_range = {0.01F, 0.02F};
-  contract.vel_command_standing_probability = 0.25F;
+  RandomizationRig rig = RandomizationRig::Of("commanded rover", 2);
+  const rpc::SimulationContractT contract = WholeContract();
   ASSERT_TRUE(rig.Take(&contract, 3).value().empty());
   int64_t before = allocations;
   for (int episode = 0; episode < 3; ++episode) {
     rig.Reset(1);
-    for (int step = 0; step < 50; ++step) rig.Step(0, 0.5F);
+    for (int step = 0; step < 100; ++step) rig.Step(0, 0.5F);
   }
   EXPECT_EQ(allocations, before);
   ASSERT_TRUE(rig.Take(nullptr, {}).ok());

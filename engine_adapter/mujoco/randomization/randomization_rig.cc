@@ -15,6 +15,11 @@
 namespace tandem {
 namespace {
 
+constexpr char kRover[] =
+    "./engine_adapter/mujoco/randomization/testdata/rover.xml";
+constexpr char kServoArm[] =
+    "./engine_adapter/mujoco/randomization/testdata/servo_arm.xml";
+
 std::shared_ptr<const Task> MakeTheTask(const TaskType& type,
                                         std::shared_ptr<const mjModel> model,
                                         const std::string& path,
@@ -27,6 +32,35 @@ std::shared_ptr<const Task> MakeTheTask(const TaskType& type,
 }
 
 }  // namespace
+
+rpc::SimulationContractT ModelContract() {
+  rpc::SimulationContractT contract;
+  contract.friction_range = {0.2F, 0.6F};
+  contract.restitution_range = {0.1F, 0.9F};
+  contract.mass_scale_range = {0.5F, 2};
+  contract.com_offset_range = {-0.01F, 0.02F};
+  contract.motor_strength_range = {0.7F, 1.3F};
+  contract.motor_offset_range = {-0.1F, 0.1F};
+  contract.terrain_type = "rough";
+  contract.terrain_difficulty = 0.5F;
+  return contract;
+}
+
+rpc::SimulationContractT WholeContract() {
+  rpc::SimulationContractT contract = ModelContract();
+  contract.pose_position_noise = {0.01F, 0.02F, 0.03F};
+  contract.pose_orientation_noise = 0.1F;
+  contract.joint_position_noise = 0.05F;
+  contract.joint_velocity_noise = 0.1F;
+  contract.push_interval_range = {0.1F, 0.3F};
+  contract.push_velocity_range = {0.5F, 1};
+  contract.vel_command_x_range = {0.5F, 1};
+  contract.vel_command_y_range = {-1, -0.5F};
+  contract.vel_command_yaw_range = {2, 3};
+  contract.vel_command_resampling_time_range = {0.1F, 0.2F};
+  contract.vel_command_standing_probability = 0.25F;
+  return contract;
+}
 
 RandomizationRig::RandomizationRig(const TaskType& type,
                                    const std::string& path, uint32_t num_envs,
@@ -63,17 +97,16 @@ RandomizationRig::RandomizationRig(const TaskType& type,
   port_ = std::make_unique<MujocoRandomization>(task_, environments);
 }
 
-RandomizationRig RandomizationRig::OfTask(const std::string& name,
-                                          uint32_t num_envs) {
+RandomizationRig RandomizationRig::Of(const std::string& name,
+                                      uint32_t num_envs) {
+  if (name == "servo arm") return {kMjcfModel, kServoArm, num_envs, "{}"};
+  if (name == "rover") return {kMjcfModel, kRover, num_envs, "{}"};
+  if (name == "commanded rover") {
+    return {kMjcfModel, kRover, num_envs, R"({"velocity_command": true})"};
+  }
   const auto* const found = std::ranges::find(
       kAllTasks, name, [](const TaskType* type) { return type->name; });
   return {**found, (*found)->xml_file, num_envs, "{}"};
-}
-
-RandomizationRig RandomizationRig::OfModel(const std::string& path,
-                                           uint32_t num_envs, bool commanded) {
-  return {kMjcfModel, "./" + path, num_envs,
-          commanded ? R"({"velocity_command": true})" : "{}"};
 }
 
 absl::StatusOr<std::vector<std::string>> RandomizationRig::Take(

@@ -4,7 +4,7 @@
 // Data flow: a test's contract -> the port -> each environment's next Reset.
 // Ownership: a test; one thread.
 //
-//   RandomizationRig rig = RandomizationRig::OfTask("Ant-v5", /*num_envs=*/2);
+//   RandomizationRig rig = RandomizationRig::Of("Ant-v5", /*num_envs=*/2);
 //   ASSERT_TRUE(rig.Take(&contract, /*seed=*/1).ok());
 //   rig.Reset(/*first_seed=*/0);
 
@@ -27,13 +27,15 @@
 
 namespace tandem {
 
+// Every field that acts on the model; every field.
+rpc::SimulationContractT ModelContract();
+rpc::SimulationContractT WholeContract();
+
 class RandomizationRig {
  public:
-  // Of Gymnasium's; or of a model, as --model serves it, where "commanded"
-  // turns its velocity commands on.
-  static RandomizationRig OfTask(const std::string& name, uint32_t num_envs);
-  static RandomizationRig OfModel(const std::string& path, uint32_t num_envs,
-                                  bool commanded = false);
+  // Of a task of Gymnasium's; or of a model in testdata/ as --model serves it:
+  // "servo arm", "rover", "commanded rover" (it follows velocity commands).
+  static RandomizationRig Of(const std::string& name, uint32_t num_envs);
 
   // By all environments, or by these.
   absl::StatusOr<std::vector<std::string>> Take(
