@@ -8,6 +8,7 @@
 #include <span>
 
 #include "absl/strings/string_view.h"
+#include "engine_adapter/mujoco/geom_frame.h"
 #include "engine_adapter/mujoco/randomization/restitution.h"
 #include "engine_adapter/mujoco/randomization/terrain.h"
 
@@ -156,6 +157,15 @@ void DeriveConstants(mjModel* model, mjData* data) {
   if (is_derived) model->stat.meaninertia = MeanInertia(*model);
 }
 
+bool HasMoved(const mjModel& original, const mjModel& model, int geom) {
+  const mjtSize pos = mjtSize{3} * geom;
+  const mjtSize quat = mjtSize{4} * geom;
+  return !std::equal(model.geom_pos + pos, model.geom_pos + pos + 3,
+                     original.geom_pos + pos) ||
+         !std::equal(model.geom_quat + quat, model.geom_quat + quat + 4,
+                     original.geom_quat + quat);
+}
+
 }  // namespace
 
 // Columns whose number is a size of the model.
@@ -178,6 +188,9 @@ void RestoreModel(const mjModel& original, mjModel* model) {
   model->stat.meaninertia = original.stat.meaninertia;
   std::ranges::copy(original.opt.o_friction, model->opt.o_friction);
   std::ranges::copy(original.opt.o_solref, model->opt.o_solref);
+  for (int i = 0; i < model->ngeom; ++i) {
+    if (HasMoved(original, *model, i)) FollowGeom(model, i);
+  }
 }
 
 void DrawModel(const Contract& contract, const ModelParts& parts,
