@@ -65,14 +65,13 @@ def picture(client: tandem.SharedMemoryClient, path: Path) -> None:
     """Writes a picture of environment 0 with an arrow above the cheetah."""
     torso = client.scene.entity("torso").transform
     assert torso is not None and torso.position is not None
-    client.debug.arrow(torso.position + [0, 0, 0.3], (1, 0, 0), color=(1, 0.2, 0))
     try:
+        client.debug.arrow(torso.position + [0, 0, 0.3], (1, 0, 0), color=(1, 0.2, 0))
         image = client.viewport.frame(width=480, height=320, format="png")
+        client.debug.clear()
     except tandem.Unsupported as error:
         print(f"no picture: {error}")
         return
-    finally:
-        client.debug.clear()
     path.write_bytes(image.encoded)
     print(f"picture of exchange {image.frame_seq:,d}: {path}", flush=True)
 

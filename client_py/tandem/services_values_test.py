@@ -116,9 +116,11 @@ def test_control_can_wait_for_the_step_that_begins_with_it(shared: tandem.Shared
 
     stepping = threading.Thread(target=step)
     stepping.start()
-    assert shared.mujoco.send_control({0: 0.0}, wait_for_next_step=True).actuators_written == 1
-    stop.set()
-    stepping.join()
+    try:
+        assert shared.mujoco.send_control({0: 0.0}, wait_for_next_step=True).actuators_written == 1
+    finally:
+        stop.set()
+        stepping.join()
     assert shared.stats().exchanges > before
 
 

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
+#include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
@@ -20,6 +22,10 @@ namespace {
 
 constexpr absl::string_view kBrokenRings =
     "commands: the client has broken its rings; none is heard";
+
+rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
+  return options.mode.value_or(rpc::SimulationMode::FAST);
+}
 
 absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
@@ -50,7 +56,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   absl::StatusOr<std::string> description =
       ToJson(schema.description, schema.obs_size, schema.act_size);
   if (!description.ok()) return description.status();
-  if (absl::Status status = Simulation::Check(*engine, options.mode);
+  if (absl::Status status = Simulation::Check(*engine, FirstMode(options));
       !status.ok()) {
     return status;
   }
@@ -74,7 +80,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
-  host->side_.ShowServices(host->commands_.enabled_services());
+  host->side_.ShowServices(host->commands_->enabled_services());
   absl::Status status = host->runner_.ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
@@ -90,9 +96,9 @@ EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
     : options_(std::move(options)),
       side_(std::move(side)),
       runner_(engine, &side_.arrays()),
-      simulation_(engine, &side_, &runner_, options_.mode),
-      commands_(options_.rpc, engine, &simulation_,
-                [this] { side_.CallStepper(); }) {}
+      simulation_(engine, &side_, &runner_, FirstMode(options_)),
+      commands_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
+                                          [this] { side_.CallStepper(); })) {}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -175,7 +181,7 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     }
     case EngineEvent::kClientLeft: {
-      commands_.Stop();
+      commands_->Stop();
       simulation_.Restart();
       const absl::Status status = runner_.ResetAll(std::nullopt);
       fresh_ = status.ok();
@@ -216,7 +222,7 @@ void EngineHost::Exchange() {
   // Beside the client's own work, which has its results.
   ServeFrames();
   simulation_.Served(kind);
-  if (side_.HearCommands() || !commands_.IsQuiet()) ServeCommands();
+  if (side_.HearCommands() || !commands_->IsQuiet()) ServeCommands();
 }
 
 // What is done without an exchange.
@@ -231,14 +237,14 @@ void EngineHost::Advance() {
   LogFailure(absl::OkStatus());
   CountForFrames(runner_.unasked_arrays(), true);
   ServeFrames();
-  if (!commands_.IsQuiet()) ServeCommands();
+  if (!commands_->IsQuiet()) ServeCommands();
 }
 
 // When there is something to do though nothing comes.
 Deadline EngineHost::NextDue() const {
   std::optional<int64_t> due = simulation_.DueNs();
-  if (!commands_.IsQuiet()) {  // which reads a clock
-    const std::optional<int64_t> then = commands_.DueNs(MonotonicNanos());
+  if (!commands_->IsQuiet()) {  // which reads a clock
+    const std::optional<int64_t> then = commands_->DueNs(MonotonicNanos());
     if (then) due = std::min(due.value_or(*then), *then);
   }
   return due ? Deadline::At(*due) : Deadline::Infinite();
@@ -251,15 +257,15 @@ void EngineHost::BeginCommands() {
     Log(kBrokenRings);
     return;
   }
-  commands_.Start(EnvelopeReader(*std::move(reader), {}),
-                  EnvelopeWriter(*std::move(writer)));
+  commands_->Start(EnvelopeReader(*std::move(reader), {}),
+                   EnvelopeWriter(*std::move(writer)));
 }
 
 void EngineHost::ServeCommands() {
-  const bool was_running = commands_.IsRunning();
-  if (commands_.Poll(MonotonicNanos())) side_.HearAgain();
-  side_.ShowDroppedMessages(commands_.dropped());
-  if (was_running && !commands_.IsRunning()) Log(kBrokenRings);
+  const bool was_running = commands_->IsRunning();
+  if (commands_->Poll(MonotonicNanos())) side_.HearAgain();
+  side_.ShowDroppedMessages(commands_->dropped());
+  if (was_running && !commands_->IsRunning()) Log(kBrokenRings);
 }
 
 void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {

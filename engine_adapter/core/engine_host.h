@@ -31,12 +31,13 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
 #include "engine_adapter/services/rpc_config.h"
-#include "engine_adapter/services/rpc_host.h"
-#include "schema/messages/hazel_rpc_generated.h"
+#include "engine_adapter/services/simulation_port.h"
 #include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
+
+class RpcHost;
 
 // States: open (after Create) -> running (Run or Start) -> stopped (Run
 // returned, Stop). Poll is legal while open. The region exists from Create to
@@ -51,8 +52,8 @@ class EngineHost {
     EngineSide::Options side = {};
     RpcConfig rpc = {};
     uint32_t command_ring_bytes = kDefaultRingBytes;  // a power of two
-    // With which each client starts.
-    rpc::SimulationMode mode = rpc::SimulationMode::FAST;
+    // With which each client starts; none: FAST.
+    std::optional<rpc::SimulationMode> mode = {};
     // Draws environments while somebody looks, on a thread of its own.
     std::optional<FrameOptions> frames = {};
     // Told what happens, a line at a time: clients that come, leave, break.
@@ -112,7 +113,7 @@ class EngineHost {
   bool fresh_ = true;  // nothing was stepped since the last reset of all
   absl::Status last_failure_;  // of the last step
   Simulation simulation_;
-  RpcHost commands_;
+  std::unique_ptr<RpcHost> commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.

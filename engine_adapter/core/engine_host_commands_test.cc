@@ -14,6 +14,8 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/services/mujoco_port.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
@@ -28,8 +30,8 @@ namespace {
 
 using Got = EnvelopeReader::Got;
 
-// Counts its steps, and tells them to whoever asks.
-class CountingEngine final : public Engine {
+// Counts its steps, and tells them to whoever asks, as a joint's position.
+class CountingEngine final : public Engine, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
@@ -37,12 +39,28 @@ class CountingEngine final : public Engine {
   }
   absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
     io.obs[0] = static_cast<float>(++steps_);
+    io.rewards[0] = 1;
     return absl::OkStatus();
   }
   double step_secs() const override { return 0.001; }
+  EnginePorts ports() override { return {.mujoco = this}; }
+
+  const Info& info() const override { return info_; }
+  rpc::JointStateT Joints(uint32_t) const override {
+    rpc::JointStateT joints;
+    joints.positions = {static_cast<float>(steps_)};
+    return joints;
+  }
+  std::vector<float> Controls(uint32_t) const override { return {0}; }
+  void SetControl(uint32_t, uint32_t, float) override {}
 
  private:
   uint32_t steps_ = 0;
+  Info info_ = {.nq = 1,
+                .nv = 1,
+                .joint_names = {"count"},
+                .position_names = {"count"},
+                .actuators = {{.name = "motor", .low = -1, .high = 1}}};
   EngineSchema schema_ = {
       .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
@@ -113,20 +131,20 @@ class EngineHostCommandsTest : public testing::Test {
 TEST_F(EngineHostCommandsTest, AreAnsweredWhileNobodySteps) {
   Client client(name_);
   for (uint64_t id = 1; id <= 100; ++id) {
-    client.Call<rpc::GetAgentSchemaRequestT>(rpc::MethodId::GetAgentSchema, id);
+    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
     EXPECT_EQ(client.Await().correlation_id, id);
   }
 }
 
 TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
   Client client(name_);
-  rpc::StreamTelemetryRequestT stream;
+  rpc::GetJointStateRequestT stream;
   stream.target_fps = 60;
-  client.Call(rpc::MethodId::StreamTelemetry, 1'000'000, stream);
+  client.Call(rpc::MethodId::StreamJointState, 1'000'000, stream);
   uint64_t asked = 0;
   uint64_t answered = 0;
   uint64_t items = 0;
-  uint32_t steps_told = 0;
+  float steps_told = 0;
   const auto take = [&](const rpc::EnvelopeT& envelope) {
     EXPECT_EQ(envelope.error_message, "");
     if (envelope.correlation_id == 1'000'000) {
@@ -134,38 +152,85 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
       return;
     }
     EXPECT_EQ(envelope.correlation_id, ++answered);
-    const uint32_t steps =
-        envelope.payload.AsGetSceneInfoResponse()->entity_count;
+    const float steps =
+        envelope.payload.AsGetJointStateResponse()->state->positions[0];
     EXPECT_GE(steps, steps_told);
     steps_told = steps;
   };
   for (int step = 1; step <= 20'000; ++step) {
     ASSERT_EQ(client.Step(), static_cast<float>(step));
     if (step % 10 == 0) {
-      client.Call<rpc::GetAgentSchemaRequestT>(rpc::MethodId::GetAgentSchema,
-                                               ++asked);
+      client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState,
+                                              ++asked);
     }
     while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
       take(*envelope);
     }
   }
-  while (answered < asked || items < 3) take(client.Await());
+  while (answered < asked) take(client.Await());
+  EXPECT_GE(items, 3u);
   EXPECT_EQ(answered, 2'000u);
 }
 
-TEST_F(EngineHostCommandsTest, StreamsComeWhileNobodySteps) {
+TEST_F(EngineHostCommandsTest, StreamsTellEachMomentOnce) {
   Client client(name_);
-  client.Call<rpc::StreamTelemetryRequestT>(rpc::MethodId::StreamTelemetry, 7);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
   for (uint64_t item = 1; item <= 5; ++item) {
     EXPECT_EQ(client.Await().stream_number, item);
+    client.Step();
   }
+}
+
+TEST_F(EngineHostCommandsTest, APausedEngineAnswersAndStepsWhenTold) {
+  Client client(name_);
+  rpc::SetPausedRequestT pause;
+  pause.paused = true;
+  client.Call(rpc::MethodId::SetPaused, 1, pause);
+  EXPECT_TRUE(client.Await().payload.AsSetPausedResponse()->paused);
+  rpc::SingleStepRequestT steps;
+  steps.steps = 1000;
+  client.Call(rpc::MethodId::SingleStep, 2, steps);
+  EXPECT_EQ(client.Await().payload.AsSingleStepResponse()->steps, 1000u);
+  pause.paused = false;
+  client.Call(rpc::MethodId::SetPaused, 3, pause);
+  EXPECT_FALSE(client.Await().payload.AsSetPausedResponse()->paused);
+  EXPECT_EQ(client.Step(), 1001);
+}
+
+TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
+  Client client(name_);
+  rpc::SetSimulationModeRequestT mode;
+  mode.mode = rpc::SimulationMode::REALTIME;
+  client.Call(rpc::MethodId::SetSimulationMode, 1, mode);
+  EXPECT_EQ(client.Await().payload.AsSetSimulationModeResponse()->current_mode,
+            rpc::SimulationMode::REALTIME);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
+  float told = 0;
+  for (int item = 0; item < 5; ++item) {
+    const rpc::EnvelopeT envelope = client.Await();
+    const float steps =
+        envelope.payload.AsGetJointStateResponse()->state->positions[0];
+    if (item > 0) EXPECT_GT(steps, told);
+    told = steps;
+  }
+  EXPECT_GT(client.Step(), told);
+}
+
+TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
+  Client client(name_);
+  rpc::SendControlRequestT request;
+  request.wait_for_next_step = true;
+  client.Call(rpc::MethodId::SendControl, 1, request);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 2);
+  EXPECT_EQ(client.Await().correlation_id, 2u);
+  client.Step();
+  EXPECT_EQ(client.Await().correlation_id, 1u);
 }
 
 TEST_F(EngineHostCommandsTest, EachClientStartsAnew) {
   for (int i = 0; i < 3; ++i) {
     Client client(name_);
-    client.Call<rpc::StreamTelemetryRequestT>(rpc::MethodId::StreamTelemetry,
-                                              7);
+    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
     EXPECT_EQ(client.Await().stream_number, 1u);
   }
 }

@@ -107,7 +107,8 @@ class ExchangeRunnerTest : public testing::Test {
                         .final_obs = final_obs_,
                         .reset_seeds = reset_seeds_,
                         .infos = infos_,
-                        .final_infos = final_infos_};
+                        .final_infos = final_infos_,
+                        .images = {}};
   FakeEngine engine_;
   ExchangeRunner runner_{&engine_, &arrays_};
 };

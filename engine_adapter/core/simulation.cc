@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/services/mujoco_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 

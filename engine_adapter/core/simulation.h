@@ -35,7 +35,6 @@
 #include "engine_adapter/core/exchange_runner.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/layout/lrbc.h"
-#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -81,9 +80,6 @@ class Simulation final : public SimulationPort {
   uint64_t steps() const override { return steps_; }
 
  private:
-  bool IsRealtime() const {
-    return mode_ == rpc::SimulationMode::REALTIME && !paused_;
-  }
   void TakeMode(rpc::SimulationMode mode);
   void Stepped();
   void EndSingleSteps(absl::StatusOr<uint32_t> how);

@@ -19,7 +19,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/frames/picture.h"
-#include "schema/messages/hazel_rpc_generated.h"
+
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+struct CameraInfoT;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

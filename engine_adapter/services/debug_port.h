@@ -10,7 +10,11 @@
 #define TANDEM_ENGINE_ADAPTER_SERVICES_DEBUG_PORT_H_
 
 #include "absl/status/status.h"
-#include "schema/messages/hazel_rpc_generated.h"
+
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+struct DebugDrawRequestT;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "schema/messages/hazel_rpc_generated.h"
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+struct JointStateT;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

@@ -17,7 +17,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "schema/messages/hazel_rpc_generated.h"
+
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+struct SimulationContractT;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

@@ -15,7 +15,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "schema/messages/hazel_rpc_generated.h"
+
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+struct EntityInfoT;
+struct TransformT;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

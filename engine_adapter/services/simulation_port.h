@@ -15,7 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "schema/messages/hazel_rpc_generated.h"
+
+// Plain structs of schema/messages/hazel_rpc.fbs.
+namespace tandem::rpc {
+enum class SimulationMode : uint8_t;
+}  // namespace tandem::rpc
 
 namespace tandem {
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import frames, messages, report
+from tests.benchmark import calls, frames, messages, report
 from tests.benchmark.deaths import measure_deaths
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group, Row, Size, measure_cpp
 from tests.benchmark.python_rows import measure_python
@@ -118,6 +118,15 @@ def measure_killed(kills: int) -> dict[str, list[int]]:
         remove_regions(prefix)
 
 
+def measure_calls_of_python(rounds: int, seconds: float) -> dict[str, calls.Calls]:
+    """As `calls.measure_calls`, and removes what an interrupt left."""
+    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
+    try:
+        return calls.measure_calls(rounds, seconds, prefix)
+    finally:
+        remove_regions(prefix)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints tables, writes files.
 
@@ -157,8 +166,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         messages_of = messages.measure_messages(parsed.rounds, parsed.seconds)
         for messages_case in messages_of:
             print("\n" + messages.table(messages_case, parsed.rounds))
+        calls_of = measure_calls_of_python(parsed.rounds, parsed.seconds)
+        print("\n" + calls.table(calls_of, parsed.rounds))
         if parsed.json:
-            found_messages = {**about, "messages": [dataclasses.asdict(one) for one in messages_of]}
+            found_messages = {
+                **about,
+                "messages": [dataclasses.asdict(one) for one in messages_of],
+                "calls": {wait: dataclasses.asdict(one) for wait, one in calls_of.items()},
+            }
             Path(parsed.json).write_text(json.dumps(found_messages, indent=1) + "\n", encoding="utf-8")
         return 0
     found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)

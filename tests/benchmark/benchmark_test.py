@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmark import benchmark, frames, messages, report
+from tests.benchmark import benchmark, calls, frames, messages, report
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group
 from tools.testing import pytest_main
 
@@ -76,13 +76,18 @@ def test_messages_are_measured_by_every_row(tmp_path: Path, capsys: pytest.Captu
     """Each gives rates and latencies at each size; the tables have them all."""
     found = tmp_path / "found.json"
     assert benchmark.main(["--messages", "--rounds=2", "--seconds=0.01", f"--json={found}"]) == 0
-    cases = json.loads(found.read_text(encoding="utf-8"))["messages"]
+    results = json.loads(found.read_text(encoding="utf-8"))
+    cases = results["messages"]
     assert [case["message_bytes"] for case in cases] == list(messages.SIZES)
     for case in cases:
         for figures in (case["rates"], case["p50_ns"], case["p99_ns"]):
             assert list(figures) == list(messages.ROWS)
             assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in figures.values())
+    assert list(results["calls"]) == list(calls.WAITS)
+    for figures in results["calls"].values():
+        assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in figures.values())
     tables = capsys.readouterr().out
+    assert all(tables.count(f"| {wait} |") == 1 for wait in calls.WAITS)
     assert all(tables.count(f"| {row.label} |") == len(messages.SIZES) for row in messages.ROWS.values())
     assert not left_regions()
 

@@ -16,9 +16,9 @@ namespace {
 // A waiting thread looks up as often: others may have come whose deadline is
 // nearer, or who have more to write; a signal may have.
 constexpr int64_t kReadNs = 20'000'000;
-// Of what it reads without a look at the clock: an engine may send more than is
-// ever read.
-constexpr int kEnvelopesPerLook = 64;
+// And takes what stands behind the first for so long: an engine may send
+// without end.
+constexpr int64_t kTakeNs = 1'000'000;
 // Calls wait while the engine has that much unread before them.
 constexpr size_t kUnreadBytes = size_t{1} << 20;
 
@@ -237,12 +237,14 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   }
 }
 
-// What the reader got, and some of what stands behind it.
+// What the reader got, and what stands behind it, as far as there is time.
 void RpcClient::TakeAll(EnvelopeReader::Got first) {
+  if (first == EnvelopeReader::Got::kNothing) return;
+  const Deadline end = Deadline::At(MonotonicNanos() + kTakeNs);
   EnvelopeReader::Got got = first;
-  for (int i = 0; got != EnvelopeReader::Got::kNothing; ++i) {
+  while (got != EnvelopeReader::Got::kNothing) {
     Take(got);
-    if (lost_ != ErrorCode::kOk || i == kEnvelopesPerLook) break;
+    if (lost_ != ErrorCode::kOk || end.PassedAt(MonotonicNanos())) break;
     got = reader_.Next();
   }
 }

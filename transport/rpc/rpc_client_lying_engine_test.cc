@@ -65,6 +65,22 @@ Bytes Piece(uint64_t id, uint32_t index, uint32_t count, const Bytes& whole,
   return Pack(envelope);
 }
 
+// Nobody's, quickly written and slow to verify: one table, named many times.
+Bytes SlowToRead() {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<flatbuffers::Offset<rpc::EntityInfo>> entities(
+      25'000, rpc::CreateEntityInfo(builder));
+  const auto all = builder.CreateVector(entities);
+  const auto response = rpc::CreateListEntitiesResponse(builder, all);
+  rpc::EnvelopeBuilder envelope(builder);
+  envelope.add_correlation_id(1'000'000);
+  envelope.add_payload_type(rpc::Payload::ListEntitiesResponse);
+  envelope.add_payload(response.Union());
+  rpc::FinishEnvelopeBuffer(builder, envelope.Finish());
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
 // Hands each call to a liar, with the bare ring to the client, on a thread of
 // its own. With `deaf`, it reads no call at all.
 class LyingEngine {
@@ -138,6 +154,15 @@ class RpcClientLyingEngineTest : public testing::Test {
         std::make_unique<LyingEngine>(name_, ring_bytes, std::move(liar), deaf);
     side_.emplace(ClientSide::Attach(name_, {}).value());
     client_ = RpcClient::Create(&*side_, options).value();
+  }
+  // Writes until the test is over.
+  LyingEngine::Liar Flood() {
+    return [this](uint64_t, RingWriter& ring) {
+      const Bytes nobodys = SlowToRead();
+      while (!stop_) {
+        (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
+      }
+    };
   }
   static void Write(RingWriter& ring, const Bytes& bytes) {
     EXPECT_EQ(ring.TryWrite(std::as_bytes(std::span(bytes))), ErrorCode::kOk);
@@ -275,26 +300,17 @@ TEST_F(RpcClientLyingEngineTest, AnAnswerThatCannotBeReadFailsItsCallAtOnce) {
   engine_.reset();  // before what its liar uses is gone
 }
 
+// A ring that takes as long to read as many slices of time.
+constexpr uint32_t kFloodedRingBytes = 8 * 1024 * 1024;
+
 TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysDelaysNoDeadline) {
-  Start([this](uint64_t, RingWriter& ring) {
-    const Bytes nobodys = Answer(1'000'000, 1);
-    while (!stop_) {
-      (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
-    }
-  });
+  Start(Flood(), {}, kFloodedRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::After(0.1)).status()),
             ErrorCode::kStepTimeout);
 }
 
 TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysHidesNoInterrupt) {
-  Start(
-      [this](uint64_t, RingWriter& ring) {
-        const Bytes nobodys = Answer(1'000'000, 1);
-        while (!stop_) {
-          (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
-        }
-      },
-      {.interrupted = [] { return true; }});
+  Start(Flood(), {.interrupted = [] { return true; }}, kFloodedRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
             ErrorCode::kInterrupted);
 }

@@ -419,7 +419,9 @@ TEST_F(RpcClientTest, AnInterruptEndsTheWaitOfItsThreadWhoeverReads) {
         if (answer) send(Echo(call));
       },
       {.interrupted = [] {
-        return interrupted_thread.load() == std::this_thread::get_id();
+        // relaxed: read for no more than itself.
+        return interrupted_thread.load(std::memory_order_relaxed) ==
+               std::this_thread::get_id();
       }});
   std::atomic<int> interrupted{0};
   std::vector<std::thread> threads;

@@ -1,0 +1,423 @@
+#include "client_py/bindings/table_packer.h"
+
+#include <pybind11/numpy.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/table_values.h"
+#include "schema/layout/error_codes.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+using flatbuffers::ElementaryType;
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::TypeCode;
+using flatbuffers::TypeTable;
+using flatbuffers::voffset_t;
+
+// What EnvelopeReader takes. FlatBuffers ends the process at 2 GiB.
+constexpr size_t kMostBytes = size_t{64} * 1024 * 1024;
+
+// Where in a request something lies, for messages: made when one is needed.
+struct Place {
+  const Place* in;
+  absl::string_view name;
+  py::ssize_t index = -1;  // of an element; -1: the field itself
+
+  std::string Text() const {
+    std::string text(name);
+    if (in != nullptr) text = absl::StrCat(in->Text(), ".", name);
+    if (index >= 0) absl::StrAppend(&text, "[", index, "]");
+    return text;
+  }
+};
+
+// Packs one request.
+class Packer {
+ public:
+  Packer(FlatBufferBuilder* builder, absl::string_view region)
+      : builder_(*builder), region_(region) {}
+
+  flatbuffers::Offset<void> PackTable(py::handle fields, const TypeTable* type,
+                                      const Place& place);
+
+ private:
+  // A field's value, ready to be put into its table.
+  struct Packed {
+    voffset_t field;
+    ElementaryType type;
+    uint64_t bits = 0;    // of a number
+    uint32_t offset = 0;  // of what lies outside of the table; else 0
+    float floats[4] = {};
+    size_t num_floats = 0;  // of a struct
+  };
+
+  [[noreturn]] void Refuse(const Place& place, absl::string_view expected,
+                           py::handle found) const {
+    PyErr_Clear();  // of the attempt to convert it
+    std::string text;
+    PyObject* const repr = PyObject_Repr(found.ptr());
+    if (repr == nullptr) {
+      PyErr_Clear();
+    } else {
+      text =
+          py::str(py::reinterpret_steal<py::object>(repr)).cast<std::string>();
+    }
+    constexpr size_t kMost = 60;
+    if (text.size() > kMost || text.empty()) {
+      text = py::str(py::type::handle_of(found).attr("__name__"));
+    }
+    Raise(MakeError(ErrorCode::kInvalidArgument,
+                    absl::StrCat(place.Text(), ": expected ", expected,
+                                 ", found ", text, "; nothing was sent")),
+          region_);
+  }
+
+  void MakeRoomFor(size_t bytes, const Place& place) const {
+    if (bytes <= kMostBytes && builder_.GetSize() + bytes <= kMostBytes) return;
+    Raise(MakeError(
+              ErrorCode::kMessageTooLarge,
+              absl::StrCat(place.Text(),
+                           ": expected a request of at "
+                           "most ",
+                           kMostBytes, " bytes, found more; nothing was sent")),
+          region_);
+  }
+
+  template <typename T>
+  T Integer(py::handle value, const TypeTable* ref, const Place& place) const;
+  template <typename T>
+  T Real(py::handle value, const Place& place) const;
+  py::array RealArray(py::handle value, absl::string_view expected,
+                      const Place& place) const;
+  template <typename T>
+  uint32_t IntegerVector(py::handle value, const TypeTable* ref,
+                         const Place& place);
+  template <typename T>
+  uint32_t RealVector(py::handle value, const Place& place);
+  uint32_t PackText(py::handle value, const Place& place);
+  uint32_t PackVector(py::handle value, ElementaryType type,
+                      const TypeTable* ref, const Place& place);
+  void PackValue(py::handle value, const TypeTable* ref, const Place& place,
+                 Packed* packed);
+  void Put(const Packed& packed);
+
+  FlatBufferBuilder& builder_;
+  absl::string_view region_;
+};
+
+template <typename T>
+T Packer::Integer(py::handle value, const TypeTable* ref,
+                  const Place& place) const {
+  const auto number =
+      py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+  bool fits = false;
+  T result = 0;
+  if (number) {
+    if constexpr (std::is_signed_v<T>) {
+      int overflow = 0;
+      const long long wide =
+          PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+      fits = overflow == 0 && wide >= std::numeric_limits<T>::min() &&
+             wide <= std::numeric_limits<T>::max();
+      result = static_cast<T>(wide);
+    } else {
+      const unsigned long long wide = PyLong_AsUnsignedLongLong(number.ptr());
+      fits =
+          PyErr_Occurred() == nullptr && wide <= std::numeric_limits<T>::max();
+      result = static_cast<T>(wide);
+    }
+  }
+  if (!fits) {
+    Refuse(
+        place,
+        absl::StrCat("an integer in ", int64_t{std::numeric_limits<T>::min()},
+                     " .. ", uint64_t{std::numeric_limits<T>::max()}),
+        value);
+  }
+  if (ref != nullptr && flatbuffers::EnumName(result, ref) == nullptr) {
+    std::string names;
+    for (size_t i = 0; i < ref->num_elems; ++i) {
+      absl::StrAppend(
+          &names, i == 0 ? "one of " : ", ", ref->names[i], " (",
+          ref->values != nullptr ? ref->values[i] : static_cast<int64_t>(i),
+          ")");
+    }
+    Refuse(place, names, value);
+  }
+  return result;
+}
+
+template <typename T>
+T Packer::Real(py::handle value, const Place& place) const {
+  const double wide = PyFloat_AsDouble(value.ptr());
+  const bool is_number = wide != -1 || PyErr_Occurred() == nullptr;
+  if (!is_number) Refuse(place, "a number", value);
+  const T result = static_cast<T>(wide);
+  if (std::isinf(result) && !std::isinf(wide)) {
+    Refuse(place, "a number in float32's range", value);
+  }
+  return result;
+}
+
+// float32 or not, C-contiguous, of numbers, of one dimension.
+py::array Packer::RealArray(py::handle value, absl::string_view expected,
+                            const Place& place) const {
+  py::array array = py::array::ensure(value);
+  const char kind = array ? array.dtype().kind() : '?';
+  if (!array || array.ndim() != 1 ||
+      (array.size() > 0 && kind != 'f' && kind != 'i' && kind != 'u')) {
+    Refuse(place, expected, value);
+  }
+  return array;
+}
+
+template <typename T>
+uint32_t Packer::RealVector(py::handle value, const Place& place) {
+  const py::array given = RealArray(value, "numbers in one dimension", place);
+  MakeRoomFor(static_cast<size_t>(given.size()) * sizeof(T), place);
+  const auto array =
+      py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(given);
+  if (!array) Refuse(place, "numbers in one dimension", value);
+  return builder_.CreateVector(array.data(), static_cast<size_t>(array.size()))
+      .o;
+}
+
+template <typename T>
+uint32_t Packer::IntegerVector(py::handle value, const TypeTable* ref,
+                               const Place& place) {
+  const absl::string_view expected = "integers in one dimension";
+  const py::array given = RealArray(value, expected, place);
+  const char kind = given.dtype().kind();
+  if (given.size() > 0 && kind != 'i' && kind != 'u') {
+    Refuse(place, expected, value);
+  }
+  MakeRoomFor(static_cast<size_t>(given.size()) * sizeof(T), place);
+  const auto array =
+      py::array_t<int64_t, py::array::c_style | py::array::forcecast>::ensure(
+          given);
+  if (!array) Refuse(place, expected, value);
+  std::vector<T> numbers(static_cast<size_t>(array.size()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t wide = array.data()[i];
+    numbers[i] = static_cast<T>(wide);
+    // uint64 above int64's range has wrapped, and so is negative here.
+    if (static_cast<int64_t>(numbers[i]) != wide ||
+        (std::is_unsigned_v<T> && wide < 0) || ref != nullptr) {
+      Place element = place;
+      element.index = static_cast<py::ssize_t>(i);
+      const py::object one = given[py::int_(i)];
+      numbers[i] = Integer<T>(one, ref, element);
+    }
+  }
+  return builder_.CreateVector(numbers).o;
+}
+
+uint32_t Packer::PackText(py::handle value, const Place& place) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_Check(value.ptr())
+                               ? PyUnicode_AsUTF8AndSize(value.ptr(), &size)
+                               : nullptr;
+  if (text == nullptr) Refuse(place, "a str of Unicode", value);
+  MakeRoomFor(static_cast<size_t>(size), place);
+  return builder_.CreateString(text, static_cast<size_t>(size)).o;
+}
+
+uint32_t Packer::PackVector(py::handle value, ElementaryType type,
+                            const TypeTable* ref, const Place& place) {
+  switch (type) {
+    case flatbuffers::ET_BOOL:
+    case flatbuffers::ET_UTYPE:
+    case flatbuffers::ET_UCHAR:
+      return IntegerVector<uint8_t>(value, ref, place);
+    case flatbuffers::ET_CHAR:
+      return IntegerVector<int8_t>(value, ref, place);
+    case flatbuffers::ET_SHORT:
+      return IntegerVector<int16_t>(value, ref, place);
+    case flatbuffers::ET_USHORT:
+      return IntegerVector<uint16_t>(value, ref, place);
+    case flatbuffers::ET_INT:
+      return IntegerVector<int32_t>(value, ref, place);
+    case flatbuffers::ET_UINT:
+      return IntegerVector<uint32_t>(value, ref, place);
+    case flatbuffers::ET_LONG:
+      return IntegerVector<int64_t>(value, ref, place);
+    case flatbuffers::ET_ULONG:
+      return IntegerVector<uint64_t>(value, ref, place);
+    case flatbuffers::ET_FLOAT:
+      return RealVector<float>(value, place);
+    case flatbuffers::ET_DOUBLE:
+      return RealVector<double>(value, place);
+    case flatbuffers::ET_STRING:
+    case flatbuffers::ET_SEQUENCE:
+      break;
+  }
+  if (!PySequence_Check(value.ptr()) || PyUnicode_Check(value.ptr()) ||
+      PyBytes_Check(value.ptr())) {
+    Refuse(place, "a sequence", value);
+  }
+  std::vector<flatbuffers::Offset<void>> elements;
+  Place element = place;
+  for (const py::handle each : value) {
+    element.index = static_cast<py::ssize_t>(elements.size());
+    elements.push_back(type == flatbuffers::ET_STRING
+                           ? flatbuffers::Offset<void>(PackText(each, element))
+                           : PackTable(each, ref, element));
+  }
+  MakeRoomFor(elements.size() * sizeof(uint32_t), place);
+  return builder_.CreateVector(elements).o;
+}
+
+void Packer::PackValue(py::handle value, const TypeTable* ref,
+                       const Place& place, Packed* packed) {
+  const auto integer = [&]<typename T>(T) {
+    packed->bits = static_cast<uint64_t>(Integer<T>(value, ref, place));
+  };
+  const auto real = [&]<typename T>(T) {
+    const T number = Real<T>(value, place);
+    std::memcpy(&packed->bits, &number, sizeof(number));
+  };
+  switch (packed->type) {
+    case flatbuffers::ET_BOOL: {
+      // numpy.bool_ is no bool, and calls itself bool_ or bool.
+      const std::string kind =
+          py::str(py::type::handle_of(value).attr("__name__"));
+      if (!PyBool_Check(value.ptr()) && kind != "bool_" && kind != "bool") {
+        Refuse(place, "a bool", value);
+      }
+      packed->bits = PyObject_IsTrue(value.ptr()) == 1 ? 1 : 0;
+      return;
+    }
+    case flatbuffers::ET_UTYPE:
+    case flatbuffers::ET_UCHAR:
+      return integer(uint8_t{});
+    case flatbuffers::ET_CHAR:
+      return integer(int8_t{});
+    case flatbuffers::ET_SHORT:
+      return integer(int16_t{});
+    case flatbuffers::ET_USHORT:
+      return integer(uint16_t{});
+    case flatbuffers::ET_INT:
+      return integer(int32_t{});
+    case flatbuffers::ET_UINT:
+      return integer(uint32_t{});
+    case flatbuffers::ET_LONG:
+      return integer(int64_t{});
+    case flatbuffers::ET_ULONG:
+      return integer(uint64_t{});
+    case flatbuffers::ET_FLOAT:
+      return real(float{});
+    case flatbuffers::ET_DOUBLE:
+      return real(double{});
+    case flatbuffers::ET_STRING:
+      packed->offset = PackText(value, place);
+      return;
+    case flatbuffers::ET_SEQUENCE:
+      break;
+  }
+  if (ref->st != flatbuffers::ST_STRUCT) {
+    packed->offset = PackTable(value, ref, place).o;
+    return;
+  }
+  packed->num_floats = ref->num_elems;
+  const std::string expected = absl::StrCat(ref->num_elems, " numbers");
+  const auto array =
+      py::array_t<float, py::array::c_style | py::array::forcecast>::ensure(
+          RealArray(value, expected, place));
+  if (!array || static_cast<size_t>(array.size()) != ref->num_elems) {
+    Refuse(place, expected, value);
+  }
+  std::memcpy(packed->floats, array.data(),
+              static_cast<size_t>(array.nbytes()));
+}
+
+void Packer::Put(const Packed& packed) {
+  if (packed.num_floats > 0) {
+    builder_.StartStruct(alignof(float));
+    builder_.PushBytes(reinterpret_cast<const uint8_t*>(packed.floats),
+                       packed.num_floats * sizeof(float));
+    builder_.AddStructOffset(packed.field, builder_.EndStruct());
+    return;
+  }
+  if (packed.offset != 0) {
+    builder_.AddOffset(packed.field, flatbuffers::Offset<void>(packed.offset));
+    return;
+  }
+  switch (flatbuffers::InlineSize(packed.type, nullptr)) {
+    case 1:
+      return builder_.AddElement(packed.field,
+                                 static_cast<uint8_t>(packed.bits));
+    case 2:
+      return builder_.AddElement(packed.field,
+                                 static_cast<uint16_t>(packed.bits));
+    case 4:
+      return builder_.AddElement(packed.field,
+                                 static_cast<uint32_t>(packed.bits));
+    default:
+      return builder_.AddElement(packed.field, packed.bits);
+  }
+}
+
+flatbuffers::Offset<void> Packer::PackTable(py::handle fields,
+                                            const TypeTable* type,
+                                            const Place& place) {
+  if (!PyDict_Check(fields.ptr())) Refuse(place, "a dict of fields", fields);
+  std::vector<Packed> values;
+  for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(fields)) {
+    size_t index = 0;
+    while (index < type->num_elems &&
+           (!PyUnicode_Check(key.ptr()) ||
+            PyUnicode_CompareWithASCIIString(key.ptr(), type->names[index]) !=
+                0)) {
+      ++index;
+    }
+    if (index == type->num_elems) {
+      std::string expected = "fields";
+      for (size_t i = 0; i < type->num_elems; ++i) {
+        absl::StrAppend(&expected, i == 0 ? " " : ", ", type->names[i]);
+      }
+      Refuse(place, expected, key);
+    }
+    if (value.is_none()) continue;
+    const TypeCode code = type->type_codes[index];
+    const TypeTable* const ref = RefOf(type, code);
+    const Place at = {&place, type->names[index]};
+    Packed packed = {
+        .field = flatbuffers::FieldIndexToOffset(static_cast<voffset_t>(index)),
+        .type = static_cast<ElementaryType>(code.base_type)};
+    if (code.is_repeating != 0) {
+      packed.offset = PackVector(value, packed.type, ref, at);
+    } else {
+      PackValue(value, ref, at, &packed);
+    }
+    values.push_back(packed);
+  }
+  // Where it lies within itself, its head and its vtable, at most.
+  MakeRoomFor(values.size() * (sizeof(Packed::floats) + 8) + 16, place);
+  const flatbuffers::uoffset_t start = builder_.StartTable();
+  for (const Packed& value : values) Put(value);
+  return flatbuffers::Offset<void>(builder_.EndTable(start));
+}
+
+}  // namespace
+
+flatbuffers::Offset<void> PackTable(py::handle fields, const TypeTable* type,
+                                    absl::string_view name,
+                                    absl::string_view region,
+                                    FlatBufferBuilder* builder) {
+  return Packer(builder, region).PackTable(fields, type, {nullptr, name});
+}
+
+}  // namespace tandem

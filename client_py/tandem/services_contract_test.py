@@ -1,0 +1,144 @@
+"""Contracts: sent, taken on, drawn from, taken back; by the client and by the Gymnasium face."""
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+_NOISY = tandem.SimulationContract(joint_position_noise=0.3)
+_HEAVY = tandem.SimulationContract(mass_scale_range=(3, 3))
+_UNUSED = tandem.SimulationContract(vel_command_x_range=(0, 1), joint_position_noise=0.1)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tandem.SharedMemoryClient]:
+    """A client of three cheetahs, which each test leaves as the task has them."""
+    with (
+        tandem.launch_engine("HalfCheetah-v5", num_envs=3) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def client(shared: tandem.SharedMemoryClient) -> Iterator[tandem.SharedMemoryClient]:
+    """The same, by test."""
+    yield shared
+    shared.reset(contract=tandem.SimulationContract())
+
+
+def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> None:
+    """This very reset draws from it; equal seeds, equal draws; without one, the task's own again."""
+    own = client.reset(seed=7).copy()
+    noisy = client.reset(seed=7, contract=_NOISY).copy()
+    assert (np.abs(noisy - own).max(axis=1) > 0.01).all()
+    assert len({row.tobytes() for row in noisy}) == 3
+    np.testing.assert_array_equal(client.reset(seed=7, contract=_NOISY), noisy)
+    np.testing.assert_array_equal(client.reset(seed=[7, 8, 9], contract=_NOISY), noisy)
+    assert not np.array_equal(client.reset(seed=7), noisy)  # drawn anew
+    np.testing.assert_array_equal(client.reset(seed=7, contract=tandem.SimulationContract()), own)
+
+
+def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.SharedMemoryClient) -> None:
+    """Each with its own seed, whoever else is reset."""
+    own = client.reset(seed=7).copy()
+    all_noisy = client.reset(seed=7, contract=_NOISY).copy()
+    client.reset(seed=7, contract=tandem.SimulationContract())
+    some = client.reset([2, 0], seed=[9, 7], contract=_NOISY)
+    np.testing.assert_array_equal(some[[0, 2]], all_noisy[[0, 2]])
+    np.testing.assert_array_equal(some[1], own[1])
+
+
+def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.SharedMemoryClient) -> None:
+    """Nobody is reset now."""
+    noisy = client.reset(seed=7, contract=_NOISY).copy()
+    client.reset(seed=7, contract=tandem.SimulationContract())
+    before = client.obs.copy()
+    assert client.agent.set_contract(_NOISY, seed=7) == ()
+    np.testing.assert_array_equal(client.obs, before)
+    np.testing.assert_array_equal(client.reset(seed=7), noisy)
+
+
+def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
+    """By a warning that names it, where the user called; or as a result."""
+    with pytest.warns(tandem.UnusedContractFields, match="vel_command_x_range") as caught:
+        client.reset(contract=_UNUSED)
+    assert caught[0].filename == __file__
+    assert isinstance(caught[0].message, tandem.UnusedContractFields)
+    assert caught[0].message.fields == ("vel_command_x_range",)
+    assert client.agent.set_contract(_UNUSED) == ("vel_command_x_range",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(tandem.UnusedContractFields):
+            client.reset(contract=_UNUSED)
+
+
+@pytest.mark.parametrize(
+    ("contract", "field"),
+    [
+        (tandem.SimulationContract(mass_scale_range=(0, 1)), "mass_scale_range"),
+        (tandem.SimulationContract(restitution_range=(0, 2)), "restitution_range"),
+        (tandem.SimulationContract(terrain_type="no such terrain"), "terrain_type"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_contract_that_the_engine_refuses_resets_nobody(
+    client: tandem.SharedMemoryClient, contract: tandem.SimulationContract, field: str
+) -> None:
+    """Its words name the field."""
+    client.step(np.full((3, 6), 0.5, np.float32))
+    before = client.obs.copy()
+    with pytest.raises(tandem.InvalidArgument, match=field):
+        client.reset(contract=contract)
+    np.testing.assert_array_equal(client.obs, before)
+
+
+def _after_a_step(envs: tandem.SharedMemoryVectorEnv, options: dict[str, Any] | None = None) -> NDArray[Any]:
+    envs.reset(seed=5, options=options)
+    obs: NDArray[Any] = envs.step(np.ones(envs.action_space.shape or ()))[0]
+    return obs
+
+
+def test_gymnasium_face_takes_contracts() -> None:
+    """With a mask, too: only those that are reset get it."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
+    own = _after_a_step(envs)
+    heavy = _after_a_step(envs, {"contract": _HEAVY})
+    assert (np.abs(heavy - own).max(axis=1) > 1e-3).all()
+    np.testing.assert_array_equal(_after_a_step(envs), heavy)  # it holds
+    envs.reset(options={"contract": tandem.SimulationContract(), "reset_mask": np.array([True, False])})
+    mixed = _after_a_step(envs)
+    np.testing.assert_array_equal(mixed, [own[0], heavy[1]])
+    envs.close()
+
+
+@pytest.mark.parametrize("found_by", ["step", "reset"])
+def test_restarted_engine_is_told_the_contracts(found_by: str) -> None:
+    """Of each environment."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, restart=True)
+    only_first = {"contract": _HEAVY, "reset_mask": np.array([True, False])}
+    envs.reset()
+    envs.reset(options=only_first.copy())
+    expected = _after_a_step(envs)
+    if found_by == "reset":
+        envs.reset(options={"contract": tandem.SimulationContract()})
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    if found_by == "step":
+        assert envs.step(np.zeros((2, 6)))[4]["engine_restarted"].all()
+    else:
+        envs.reset(options=only_first.copy())
+    np.testing.assert_array_equal(_after_a_step(envs), expected)
+    envs.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

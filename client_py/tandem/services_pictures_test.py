@@ -1,0 +1,190 @@
+"""Pictures from Python: cameras, viewports, depth, files, streams, and what is drawn into them."""
+
+import io
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import image as files
+
+import tandem
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+_SIZE: dict[str, Any] = {"width": 96, "height": 64}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tandem.SharedMemoryClient]:
+    """A client of two cheetahs, whose model has a camera named "track"."""
+    with (
+        tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        client.reset(seed=0)
+        yield client
+
+
+def test_cameras_are_entities(shared: tandem.SharedMemoryClient) -> None:
+    """Found by name or id, with one picture for both."""
+    (camera,) = shared.camera.list()
+    assert camera.name == "track"
+    assert "camera" in shared.scene.entity(camera.id).components
+    by_name = shared.camera.frame("track", **_SIZE)
+    by_id = shared.camera.frame(camera.id, **_SIZE)
+    np.testing.assert_array_equal(by_name.pixels, by_id.pixels)
+
+
+def test_colour_is_an_array(shared: tandem.SharedMemoryClient) -> None:
+    """uint8[height, width, channels], of the environment and exchange that it says."""
+    shared.step(shared.actions)
+    image = shared.camera.frame("track", env_id=1, **_SIZE)
+    assert image.pixels.shape == (64, 96, 3) and image.pixels.dtype == np.uint8
+    assert image.pixels.std() > 5
+    assert (image.name, image.env_id, image.format) == ("track", 1, "raw")
+    assert image.frame_seq > 0 and image.timestamp_ms > 1_600_000_000_000
+    for wrong in ("depth", "depth_codes", "encoded"):
+        with pytest.raises(tandem.InvalidArgument, match="'raw'"):
+            getattr(image, wrong)
+    other = shared.camera.frame("track", env_id=0, **_SIZE)
+    assert other.frame_seq == image.frame_seq
+
+
+def test_png_has_the_same_pixels(shared: tandem.SharedMemoryClient) -> None:
+    """As a file's bytes."""
+    raw = shared.camera.frame("track", **_SIZE)
+    png = shared.camera.frame("track", format="png", **_SIZE)
+    decoded = files.imread(io.BytesIO(png.encoded), format="png")
+    np.testing.assert_array_equal(np.round(decoded[:, :, :3] * 255).astype(np.uint8), raw.pixels)
+    assert shared.camera.frame("track", format="jpeg", **_SIZE).encoded.startswith(b"\xff\xd8")
+    with pytest.raises(tandem.InvalidArgument, match="'png'"):
+        _ = png.pixels
+
+
+def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
+    """The cheetah, three metres away, is nearer than what is behind it."""
+    image = shared.camera.frame("track", kind=tandem.CameraKind.DEPTH, **_SIZE)
+    assert image.depth.shape == (64, 96) and image.depth.dtype == np.float32
+    assert image.depth_codes.dtype == np.uint16 and image.depth_scale > 0
+    np.testing.assert_array_equal(image.depth, image.depth_codes * np.float32(image.depth_scale))
+    assert 1 < image.depth.min() < 4 < image.depth.max()
+    with pytest.raises(tandem.InvalidArgument, match="gray16"):
+        _ = image.pixels
+
+
+@pytest.mark.parametrize(
+    ("camera", "options", "said"),
+    [
+        ("no such camera", {}, "no such camera"),
+        (10**6, {}, "1000000"),
+        ("", {}, "camera: expected a name or an id"),
+        (0, {}, "camera"),
+        ("track", {"format": "bmp"}, "bmp"),
+        ("track", {"width": 10**6}, "1000000"),
+        ("track", {"width": 0}, "width"),
+        ("track", {"height": -1}, "height"),
+        ("track", {"kind": 2}, "kind"),
+        ("track", {"env_id": 2}, "env_id"),
+    ],
+)
+def test_picture_that_cannot_be_is_refused(
+    shared: tandem.SharedMemoryClient, camera: Any, options: dict[str, Any], said: str
+) -> None:
+    """Singly, and as a stream."""
+    with pytest.raises(tandem.InvalidArgument, match=said):
+        shared.camera.frame(camera, **options)
+    with pytest.raises(tandem.InvalidArgument, match=said):
+        shared.camera.stream(camera, **options).next()
+
+
+def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
+    """Colour and depth at once, while another thread steps."""
+    stop = threading.Event()
+
+    def step() -> None:
+        rng = np.random.default_rng(0)
+        while not stop.is_set():
+            shared.step(rng.uniform(-1, 1, (2, 6)).astype(np.float32))
+
+    stepping = threading.Thread(target=step)
+    stepping.start()
+    try:
+        with (
+            shared.camera.stream("track", fps=30, **_SIZE) as colour,
+            shared.viewport.stream(kind=tandem.CameraKind.DEPTH, env_id=1, fps=30, **_SIZE) as depth,
+        ):
+            pictures = [next(colour) for _ in range(5)]
+            depths = [next(depth) for _ in range(5)]
+            newest = colour.newest()
+    finally:
+        stop.set()
+        stepping.join()
+    numbers = [picture.frame_number for picture in [*pictures, newest]]
+    assert numbers == sorted(set(numbers)) and numbers[0] == 1
+    exchanges = [picture.frame_seq for picture in pictures]
+    assert exchanges == sorted(exchanges) and exchanges[-1] > exchanges[0]
+    assert pictures[0].pixels.shape == (64, 96, 3)
+    assert all(picture.env_id == 1 and picture.depth.shape == (64, 96) for picture in depths)
+
+
+def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
+    """The first is the default."""
+    info = shared.viewport.info()
+    assert info.names
+    image = shared.viewport.frame(**_SIZE)
+    assert image.name == info.names[0]
+    np.testing.assert_array_equal(image.pixels, shared.viewport.frame(info.names[0], **_SIZE).pixels)
+    with pytest.raises(tandem.InvalidArgument, match="no such view"):
+        shared.viewport.frame("no such view")
+
+
+def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClient) -> None:
+    """Of their own environment only."""
+
+    def look(env_id: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        return shared.viewport.frame(env_id=env_id, **_SIZE).pixels
+
+    plain, other = look(), look(1)
+    torso = shared.scene.entity("torso").transform
+    assert torso is not None and torso.position is not None
+    above = torso.position + np.array([0, 0, 0.3], np.float32)
+    seen = [plain]
+    shared.debug.line(above, above + 1, color=(1, 0, 0))
+    seen.append(look())
+    shared.debug.arrow(above, (0.5, 0, 0), color=[0, 1, 0, 0.9], scale=2)
+    seen.append(look())
+    shared.debug.velocity_command(torso.position, lin_vel_x=1, lin_vel_y=0.5, ang_vel_z=1, scale=0.5)
+    seen.append(look())
+    assert all(not np.array_equal(one, other) for one, other in zip(seen, seen[1:], strict=False))
+    np.testing.assert_array_equal(look(1), other)
+    shared.debug.clear()
+    np.testing.assert_array_equal(look(), plain)
+    shared.debug.draw(lines=[tandem.DebugLine((0, 0, 1), (0, 0, 2))], arrows=[tandem.DebugArrow((0, 0, 1), (1, 0, 0))])
+    shared.debug.draw(clear_previous=True)
+    np.testing.assert_array_equal(look(), plain)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda debug: debug.line((0, 0), (0, 0, 1)), "start"),
+        (lambda debug: debug.line((0, 0, 0), (0, 0, np.inf)), "end"),
+        (lambda debug: debug.line((0, 0, 0), (0, 0, 1), color=(2, 0, 0)), "color"),
+        (lambda debug: debug.line((0, 0, 0), (0, 0, 1), color=(1, 0)), "color"),
+        (lambda debug: debug.arrow((0, 0, 0), "up"), "direction"),
+        (lambda debug: debug.arrow((0, 0, 0), (0, 0, 1), scale=np.nan), "scale"),
+        (lambda debug: debug.velocity_command((0, 0, 0), lin_vel_x="fast"), "lin_vel_x"),
+        (lambda debug: debug.clear(env_id=2), "env_id"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_mark_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
+    """By the argument's name."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{said}: expected"):
+        call(shared.debug)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
