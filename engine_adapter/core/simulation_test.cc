@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/unique_region_name.h"
