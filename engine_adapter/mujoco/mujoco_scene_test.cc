@@ -24,10 +24,7 @@
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/services/engine_ports.h"
 #include "engine_adapter/services/mujoco_port.h"
-#include "engine_adapter/services/randomization_port.h"
-#include "engine_adapter/services/scene_port.h"
 #include "engine_adapter/testing/engine_rig.h"
-#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -408,8 +405,10 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
   EXPECT_EQ(scene.Entity(0, arm)->transform->position->x(), 0);
 }
 
-// Of environment 1: two of several geoms, and one that is its body's only one.
-void MoveGeoms(ScenePort& scene) {
+// Among them what MuJoCo works out once for a model: which geoms can touch.
+TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
+  EngineRig rig = Models(kZoo, 2);
+  ScenePort& scene = *rig.ports().scene;
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("block"), Place(0.125F, 0, 0.5F)).ok());
   // The arm hangs upright: (0, 2, 1) is its origin, unturned.
@@ -418,10 +417,6 @@ void MoveGeoms(ScenePort& scene) {
   // Its frame was its body's, which MuJoCo makes use of.
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("board"), Place(-2, 0, 2)).ok());
-}
-
-// Environment 1 steps as a model with the geoms there from the beginning.
-void ExpectStepsWithMovedGeoms(EngineRig& rig) {
   Bare bare(ZooWith({{"pos=\"2 2 .25\"", "pos=\".125 0 .5\""},
                      {"pos=\"0 0 -.2\"", "pos=\".5 0 -.25\""}}));
   for (int i = 0; i < 400; ++i) {
@@ -436,44 +431,10 @@ void ExpectStepsWithMovedGeoms(EngineRig& rig) {
   }
   const std::vector<float> other = rig.ports().mujoco->Joints(0).positions;
   EXPECT_GT(std::abs(moved[2] - other[2]), 0.1);  // the ball met the block
-  const ScenePort& scene = *rig.ports().scene;
   ASSERT_TRUE(rig.ResetAll(0).ok());
   EXPECT_EQ(scene.Entity(1, *scene.IdOf("block"))->transform->position->z(),
             0.5F);
   EXPECT_EQ(scene.Entity(1, *scene.IdOf("board"))->transform->position->z(), 2);
-}
-
-// Among them what MuJoCo works out once for a model: which geoms can touch.
-TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
-  EngineRig rig = Models(kZoo, 2);
-  MoveGeoms(*rig.ports().scene);
-  ExpectStepsWithMovedGeoms(rig);
-}
-
-// Each draws what the model has anyway, but for one, which is gone again.
-TEST_F(MujocoSceneTest, AMovedGeomStaysThereWithAContractAndAfterIt) {
-  rpc::SimulationContractT friction;
-  friction.friction_range = {1, 1};
-  rpc::SimulationContractT mass;
-  mass.mass_scale_range = {1, 1};
-  rpc::SimulationContractT offset;
-  offset.com_offset_range = {0.25F, 0.25F};
-  const std::vector<uint32_t> env = {1};
-  for (const bool moved_before : {true, false}) {
-    for (const rpc::SimulationContractT& contract : {friction, mass, offset}) {
-      EngineRig rig = Models(kZoo, 2);
-      RandomizationPort& port = *rig.ports().randomization;
-      if (moved_before) MoveGeoms(*rig.ports().scene);
-      ASSERT_TRUE(port.SetContract(env, &contract, 1).value().empty());
-      ASSERT_TRUE(rig.ResetAll(0).ok());
-      if (!moved_before) MoveGeoms(*rig.ports().scene);
-      if (!contract.com_offset_range.empty()) {
-        ASSERT_TRUE(port.SetContract(env, nullptr, {}).ok());
-      }
-      ASSERT_TRUE(rig.ResetAll(0).ok());
-      ExpectStepsWithMovedGeoms(rig);
-    }
-  }
 }
 
 TEST_F(MujocoSceneTest, WhatIsNoPlaceOrCannotBeIsRefusedAndChangesNothing) {

@@ -7,14 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/env_random.h"
+#include "engine_adapter/mujoco/geom_frame.h"
 #include "engine_adapter/mujoco/model_file.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
@@ -233,6 +234,46 @@ TEST_F(ModelDraws, StepAsARecompiledModelDoes) {
     }
     EXPECT_LE(difference, 1e-7) << file;
     EXPECT_EQ(contacts > 0, !absl::EndsWith(file, "servo_arm.xml")) << file;
+  }
+}
+
+// All bytes of a model as MuJoCo saves it.
+std::vector<char> Bytes(const mjModel& model) {
+  std::vector<char> bytes(static_cast<size_t>(mj_sizeModel(&model)));
+  mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
+  return bytes;
+}
+
+// As the scene service does: geoms that MuJoCo took for their bodies' frames,
+// or inertial frames, and one of several.
+void MoveGeoms(mjModel* model) {
+  for (const char* const name : {"disc", "post", "core", "lid"}) {
+    const int geom = mj_name2id(model, mjOBJ_GEOM, name);
+    model->geom_pos[3 * geom + 1] += 0.25;
+    FollowGeom(model, geom);
+  }
+}
+
+TEST_F(ModelDraws, KeepMovedGeomsWhereTheyAre) {
+  Contract friction;
+  friction.friction = {1, 1};  // as it is
+  for (const bool moved_before : {true, false}) {
+    Drawing drawing(absl::StrCat(kFolder, "turntable.xml"));
+    const ModelPtr moved = CopyModel(*drawing.original).value();
+    MoveGeoms(moved.get());
+    const DataPtr data = MakeData(*moved).value();
+    mj_forward(moved.get(), data.get());
+    if (moved_before) MoveGeoms(drawing.model.get());
+    drawing.Draw(DrawnContract());
+    if (!moved_before) MoveGeoms(drawing.model.get());
+    for (const Contract& contract :
+         {DrawnContract(), friction, DrawnContract(), Contract()}) {
+      drawing.Draw(contract);
+      ExpectSameArray(drawing.data->geom_xpos, data->geom_xpos,
+                      3 * moved->ngeom, "geom_xpos");
+      if (contract.mass_scale) continue;
+      EXPECT_TRUE(Bytes(*drawing.model) == Bytes(*moved));
+    }
   }
 }
 
