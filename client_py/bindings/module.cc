@@ -145,6 +145,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("rpc", &NativeClient::rpc,
                              py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)
+      .def_property_readonly("image_step", &NativeClient::ImageStep)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
   Property(client, "obs", &RegionViews::obs);
@@ -157,6 +158,7 @@ PYBIND11_MODULE(_native, module) {
   Property(client, "final_obs", &RegionViews::final_obs);
   Property(client, "infos", &RegionViews::infos);
   Property(client, "final_infos", &RegionViews::final_infos);
+  Property(client, "images", &RegionViews::images);
   Property(client, "num_envs", &RegionViews::num_envs);
   Property(client, "obs_size", &RegionViews::obs_size);
   Property(client, "act_size", &RegionViews::act_size);

@@ -179,6 +179,11 @@ void NativeClient::Close() {
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
+uint64_t NativeClient::ImageStep() const {
+  if (reconnecting_) RaiseCode(ErrorCode::kConcurrentUse);
+  return client_.image_step();
+}
+
 ClientStats NativeClient::Stats() const {
   if (reconnecting_) RaiseCode(ErrorCode::kConcurrentUse);
   return client_.Stats();

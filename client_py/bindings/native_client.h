@@ -59,6 +59,7 @@ class NativeClient {
   NativeRpc& rpc() { return rpc_; }
 
   bool has_frames() const { return client_.has_frames(); }
+  uint64_t ImageStep() const;
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }

@@ -20,6 +20,15 @@ py::array_t<T> View(std::span<T> values, std::vector<py::ssize_t> shape,
   return py::array_t<T>(std::move(shape), values.data(), keeper);
 }
 
+py::object ImagesView(const StepArrays& arrays, const LrbcHeader& plan,
+                      const py::capsule& keeper) {
+  if (arrays.images.empty()) return py::none();
+  return View(
+      arrays.images,
+      {plan.num_envs, plan.image_height, plan.image_width, plan.image_channels},
+      keeper);
+}
+
 }  // namespace
 
 RegionViews RegionViews::Of(const ClientSide& client) {
@@ -45,6 +54,7 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .final_obs = View(arrays.final_obs, of_obs, keeper),
       .infos = View(arrays.infos, of_infos, keeper),
       .final_infos = View(arrays.final_infos, of_infos, keeper),
+      .images = ImagesView(arrays, plan, keeper),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,
@@ -67,6 +77,7 @@ RegionViews RegionViews::Of(const ClientSide& client) {
   views.offsets["reset_seeds"] = plan.reset_seeds_offset;
   views.offsets["infos"] = infos.infos;
   views.offsets["final_infos"] = infos.final_infos;
+  if (plan.image_offset != 0) views.offsets["images"] = plan.image_offset;
   return views;
 }
 

@@ -32,6 +32,7 @@ struct RegionViews {
   pybind11::array_t<float> final_obs;
   pybind11::array_t<double> infos;
   pybind11::array_t<double> final_infos;
+  pybind11::object images;  // uint8[num_envs, height, width, 3], or None
 
   // As checked at attach; not read from the mapping again.
   uint32_t num_envs = 0;

@@ -133,6 +133,7 @@ class SharedMemoryClient(ClientServices):
         self._rewards, self._dones, self._resets = native.rewards, native.dones, native.resets
         self._infos, self._final_infos = native.infos, native.final_infos
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
+        self._images = native.images
 
     def step(self, actions: NDArray[np.float32]) -> Results:
         """Steps every environment once and waits for the results.
@@ -365,6 +366,19 @@ class SharedMemoryClient(ClientServices):
     def final_infos(self) -> NDArray[np.float64]:
         """As `infos`, of the last step of ended episodes: where and when `final_obs` holds something."""
         return self._final_infos
+
+    @property
+    def images(self) -> NDArray[np.uint8] | None:
+        """Pictures of the states that `obs` describes, uint8[num_envs, height, width, 3], RGB, the top row first.
+
+        None unless the engine was started with images. Valid until the next send.
+        """
+        return self._images
+
+    @property
+    def image_step(self) -> int:
+        """Which exchange `images` belong to, as the engine counts them over all its clients; 0: its birth, or none."""
+        return self._native.image_step
 
     @property
     def has_frames(self) -> bool:

@@ -62,6 +62,9 @@ def launch_engine(
     frame_slots: int = 8,
     frame_effects: Sequence[str] | Literal["all"] = (),
     frame_camera: Literal["follow", "gymnasium"] = "follow",
+    images: tuple[int, int] | str | None = None,
+    image_camera: str | None = None,
+    image_effects: Sequence[str] | Literal["all"] = "all",
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
     flags: tuple[str, ...] = (),
@@ -89,6 +92,10 @@ def launch_engine(
       frame_effects: Some of "shadows", "reflections" and "multisampling", or "all". Without a graphics card each costs
         time: docs/frames.md.
       frame_camera: "follow" goes along with what moves away, "gymnasium" stays, where Gymnasium's `render` has it.
+      images: (width, height) in pixels, or a text such as "64x64": each step also draws every MuJoCo environment, into
+        `SharedMemoryClient.images`; None: no images.
+      image_camera: One of the model's cameras, by name; None: where Gymnasium's `render` has it.
+      image_effects: As `frame_effects`.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
         package, else the one that was built beside it.
@@ -129,6 +136,16 @@ def launch_engine(
         raise InvalidArgument(f"frame_envs: expected None without frames, found {frame_envs!r}; pass frames=(320, 240)")
     if frames is not None:
         command += _frame_flags(frames, frame_envs, frame_hz, frame_slots, frame_effects, frame_camera)
+    if images is None and image_camera is not None:
+        raise InvalidArgument(
+            f"image_camera: expected None without images, found {image_camera!r}; pass images=(64, 64)"
+        )
+    if images is not None:
+        command += [
+            f"--images={_size('images', images)}",
+            f"--image_camera={image_camera or ''}",
+            f"--image_effects={image_effects if isinstance(image_effects, str) else ','.join(image_effects)}",
+        ]
     engine = EngineProcess(name, [*command, *flags])
     try:
         engine._wait_until_served(timeout)
@@ -136,6 +153,17 @@ def launch_engine(
         engine.close()
         raise
     return engine
+
+
+def _size(argument: str, size: tuple[int, int] | str) -> str:
+    """Puts a picture's size into the program's words."""
+    if isinstance(size, str):
+        return size
+    try:
+        width, height = size
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{argument}: expected (width, height) or 'WxH', found {size!r}") from None
+    return f"{integer(argument, width, 1)}x{integer(argument, height, 1)}"
 
 
 def _frame_flags(
@@ -147,12 +175,7 @@ def _frame_flags(
     camera: str,
 ) -> list[str]:
     """Puts the frames' options into the program's words, which judges the values."""
-    if not isinstance(frames, str):
-        try:
-            width, height = frames
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"frames: expected (width, height) or 'WxH', found {frames!r}") from None
-        frames = f"{integer('frames', width, 1)}x{integer('frames', height, 1)}"
+    size = _size("frames", frames)
     if not isinstance(envs, str | None):
         try:
             indices = [integer("frame_envs", env, 0) for env in envs]
@@ -162,7 +185,7 @@ def _frame_flags(
             raise InvalidArgument(f"frame_envs: expected indices of environments, 'all' or None, found {envs!r}")
         envs = ",".join(map(str, indices))
     return [
-        f"--frames={frames}",
+        f"--frames={size}",
         f"--frame_envs={envs or ''}",
         f"--frame_hz={rate('frame_hz', hz)}",
         f"--frame_slots={integer('frame_slots', slots, 1)}",

@@ -27,16 +27,21 @@ rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
   return options.mode.value_or(rpc::SimulationMode::FAST);
 }
 
+absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
+                           const FrameSource* source) {
+  if (source != nullptr) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(flag, ": expected a task that can be drawn, found '",
+                   engine.schema().task,
+                   "', which cannot; leave the flag out"));
+}
+
 absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
-  if (source == nullptr) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("--frames: expected a task that can be "
-                                  "drawn, found '",
-                                  engine->schema().task,
-                                  "', which cannot; leave the flag out"));
-  }
+  absl::Status drawable = CheckDrawable("--frames", *engine, source);
+  if (!drawable.ok()) return drawable;
   absl::Status status = CheckFrameOptions(options, engine->schema().num_envs);
   if (!status.ok()) return status;
   const FrameGrid grid = FrameGrid::Of(options);
@@ -65,6 +70,14 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     absl::Status status = PrepareFrames(engine, *options.frames, &frames);
     if (!status.ok()) return status;
   }
+  ImageSize images;
+  if (options.images) {
+    absl::Status status = CheckDrawable("--images", *engine, engine->images());
+    status.Update(CheckPictureSize("--images", options.images->width,
+                                   options.images->height));
+    if (!status.ok()) return status;
+    images = {.width = options.images->width, .height = options.images->height};
+  }
   absl::StatusOr<EngineSide> side =
       EngineSide::Create(options.name,
                          {.num_envs = schema.num_envs,
@@ -75,13 +88,18 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                           .info_size = InfoSize(schema.description),
                           .description = *std::move(description),
                           .frames = frames,
-                          .commands = true},
+                          .commands = true,
+                          .images = images},
                          options.side);
   if (!side.ok()) return side.status();
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), *std::move(side)));
   host->side_.ShowServices(host->commands_->enabled_services());
-  absl::Status status = host->runner_.ResetAll(host->options_.seed);
+  if (host->options_.images) {
+    absl::Status status = host->StartImages(engine->images(), schema.num_envs);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = host->ResetAll(host->options_.seed);
   if (!status.ok()) return status;
   if (host->options_.frames) {
     status = host->StartFrames(engine->frames(), schema.num_envs);
@@ -113,6 +131,14 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
           .call_stepper = [this] { side_.CallStepper(); },
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
           .log = [this](absl::string_view line) { Log(line); }});
+  return absl::OkStatus();
+}
+
+absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
+  absl::StatusOr<std::unique_ptr<ImageThread>> images = ImageThread::Create(
+      source, *options_.images, num_envs, side_.arrays().images);
+  if (!images.ok()) return images.status();
+  images_ = *std::move(images);
   return absl::OkStatus();
 }
 
@@ -167,7 +193,7 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kClientArrived: {
       const absl::Status status =
-          fresh_ ? absl::OkStatus() : runner_.ResetAll(std::nullopt);
+          fresh_ ? absl::OkStatus() : ResetAll(std::nullopt);
       fresh_ = status.ok();
       side_.Welcome(
           status.ok() ? status
@@ -183,7 +209,7 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kClientLeft: {
       commands_->Stop();
       simulation_.Restart();
-      const absl::Status status = runner_.ResetAll(std::nullopt);
+      const absl::Status status = ResetAll(std::nullopt);
       fresh_ = status.ok();
       Log(status.ok()
               ? "client left; environments reset"
@@ -210,7 +236,8 @@ void EngineHost::Exchange() {
   }
   fresh_ = false;
   const ExchangeKind kind = side_.kind();
-  const absl::Status status = runner_.Run(kind, side_.autoreset_mode());
+  absl::Status status = runner_.Run(kind, side_.autoreset_mode());
+  if (status.ok()) status = DrawImages(kind);
   if (status.ok()) {
     // First: then the arrays are the client's.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
@@ -223,6 +250,24 @@ void EngineHost::Exchange() {
   ServeFrames();
   simulation_.Served(kind);
   if (side_.HearCommands() || !commands_->IsQuiet()) ServeCommands();
+}
+
+absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
+  absl::Status status = runner_.ResetAll(first_seed);
+  if (!status.ok() || images_ == nullptr) return status;
+  status = images_->DrawAll();
+  if (status.ok()) side_.TagImages(side_.frame_seq());
+  return status;
+}
+
+// Of the environments whose observations this exchange has written.
+absl::Status EngineHost::DrawImages(ExchangeKind kind) {
+  if (images_ == nullptr) return absl::OkStatus();
+  absl::Status status = kind == ExchangeKind::kStep
+                            ? images_->DrawAll()
+                            : images_->DrawFlagged(side_.arrays().resets);
+  if (status.ok()) side_.TagImages(side_.frame_seq() + 1);
+  return status;
 }
 
 // What is done without an exchange.

@@ -30,6 +30,8 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
+#include "engine_adapter/frames/image_options.h"
+#include "engine_adapter/frames/image_thread.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "transport/base/clock.h"
@@ -56,6 +58,8 @@ class EngineHost {
     std::optional<rpc::SimulationMode> mode = {};
     // Draws environments while somebody looks, on a thread of its own.
     std::optional<FrameOptions> frames = {};
+    // Draws environments in each exchange, into the region's images.
+    std::optional<ImageOptions> images = {};
     // Told what happens, a line at a time: clients that come, leave, break.
     // By the thread that serves, and by the one that draws.
     std::function<void(absl::string_view)> log = {};
@@ -96,6 +100,9 @@ class EngineHost {
  private:
   EngineHost(Engine* engine, Options options, EngineSide side);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
+  absl::Status StartImages(FrameSource* source, uint32_t num_envs);
+  absl::Status ResetAll(std::optional<uint64_t> first_seed);
+  absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
   void Exchange();
   void Advance();
@@ -115,6 +122,7 @@ class EngineHost {
   Simulation simulation_;
   std::unique_ptr<RpcHost> commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
+  std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;
   // Writer: the serving thread; readers: any; whether Run is under way.
   std::atomic<bool> running_{false};

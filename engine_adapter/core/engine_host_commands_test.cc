@@ -167,8 +167,12 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
       take(*envelope);
     }
   }
-  while (answered < asked) take(client.Await());
-  EXPECT_GE(items, 3u);
+  while (answered < asked || items < 3) {
+    client.Step();  // which is the stream's news
+    while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
+      take(*envelope);
+    }
+  }
   EXPECT_EQ(answered, 2'000u);
 }
 
@@ -210,7 +214,7 @@ TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
     const rpc::EnvelopeT envelope = client.Await();
     const float steps =
         envelope.payload.AsGetJointStateResponse()->state->positions[0];
-    if (item > 0) EXPECT_GT(steps, told);
+    EXPECT_GT(steps, told - (item == 0 ? 1 : 0));
     told = steps;
   }
   EXPECT_GT(client.Step(), told);

@@ -27,6 +27,8 @@
 #include "engine_adapter/core/launcher_watch.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/image_flags.h"
+#include "engine_adapter/frames/image_options.h"
 #include "engine_adapter/services/rpc_flags.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -212,6 +214,8 @@ int Serve(const EngineFactory& make_engine) {
   absl::StatusOr<std::optional<FrameOptions>> frames =
       FramesFromFlags(options.num_envs);
   if (!frames.ok()) return Report(frames.status());
+  absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
+  if (!images.ok()) return Report(images.status());
 
   absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
   if (!engine.ok()) return Report(engine.status());
@@ -229,6 +233,7 @@ int Serve(const EngineFactory& make_engine) {
        .command_ring_bytes = rpc_flags->ring_bytes,
        .mode = rpc_flags->mode,
        .frames = *std::move(frames),
+       .images = *std::move(images),
        .log = LogLine});
   if (!host.ok()) return Report(host.status());
 

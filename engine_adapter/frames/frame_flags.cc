@@ -35,11 +35,11 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   }
   FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
                           .slots = absl::GetFlag(FLAGS_frame_slots)};
-  absl::Status status = ParseFrameSize(size, &options);
+  absl::Status status = ParseFrameSize("--frames", size, &options);
   status.Update(
       ParseFrameEnvs(absl::GetFlag(FLAGS_frame_envs), num_envs, &options));
-  status.Update(
-      ParseFrameEffects(absl::GetFlag(FLAGS_frame_effects), &options));
+  status.Update(ParseFrameEffects(
+      "--frame_effects", absl::GetFlag(FLAGS_frame_effects), &options));
   status.Update(ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
   status.Update(CheckFrameOptions(options, num_envs));
   if (!status.ok()) return status;

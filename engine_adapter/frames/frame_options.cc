@@ -34,13 +34,13 @@ absl::string_view Quoted(absl::string_view text, std::string* room) {
 
 }  // namespace
 
-absl::Status ParseFrameSize(absl::string_view text, FrameOptions* options) {
+absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
+                            FrameOptions* options) {
   const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
   std::string room;
   if (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &options->width) ||
       !absl::SimpleAtoi(sides[1], &options->height)) {
-    return Refuse("--frames", "WIDTHxHEIGHT such as 320x240",
-                  Quoted(text, &room));
+    return Refuse(flag, "WIDTHxHEIGHT such as 320x240", Quoted(text, &room));
   }
   return absl::OkStatus();
 }
@@ -66,7 +66,8 @@ absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
   return absl::OkStatus();
 }
 
-absl::Status ParseFrameEffects(absl::string_view text, FrameOptions* options) {
+absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
+                               FrameOptions* options) {
   options->effects = {};
   if (text == "all") text = "shadows,reflections,multisampling";
   for (const absl::string_view word :
@@ -79,8 +80,7 @@ absl::Status ParseFrameEffects(absl::string_view text, FrameOptions* options) {
     } else if (word == "multisampling") {
       options->effects.multisampling = true;
     } else {
-      return Refuse("--frame_effects",
-                    "some of shadows, reflections, multisampling, or all",
+      return Refuse(flag, "some of shadows, reflections, multisampling, or all",
                     Quoted(word, &room));
     }
   }
@@ -99,12 +99,20 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
-  if (options.width < 1 || options.width > kMaxPictureSide ||
-      options.height < 1 || options.height > kMaxPictureSide) {
-    return Refuse("--frames", absl::StrCat("sides of 1 to ", kMaxPictureSide),
-                  absl::StrCat(options.width, "x", options.height));
+absl::Status CheckPictureSize(absl::string_view flag, uint32_t width,
+                              uint32_t height) {
+  if (width >= 1 && width <= kMaxPictureSide && height >= 1 &&
+      height <= kMaxPictureSide) {
+    return absl::OkStatus();
   }
+  return Refuse(flag, absl::StrCat("sides of 1 to ", kMaxPictureSide),
+                absl::StrCat(width, "x", height));
+}
+
+absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
+  absl::Status size =
+      CheckPictureSize("--frames", options.width, options.height);
+  if (!size.ok()) return size;
   if (options.envs.empty() || options.envs.size() > kMaxPictures) {
     return Refuse("--frame_envs",
                   absl::StrCat("1 to ", kMaxPictures, " environments"),

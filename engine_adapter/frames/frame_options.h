@@ -9,6 +9,7 @@
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@ inline constexpr double kMaxFrameHz = 1000;
 enum class FrameCamera : uint8_t {
   kFollow,     // goes along with what moves away
   kGymnasium,  // where Gymnasium's render has it, to the pixel
+  kFixed,      // the same, but for what depends on the state drawn first
 };
 
 // What makes a picture prettier, and slower.
@@ -42,20 +44,27 @@ struct FrameOptions {
   uint32_t slots = 8;  // of the ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;
+  std::string model_camera = {};  // by its name, in place of `camera`
 };
 
-// "320x240" into width and height.
-absl::Status ParseFrameSize(absl::string_view text, FrameOptions* options);
+// "320x240" into width and height. `flag` is for the error's text.
+absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
+                            FrameOptions* options);
 
 // "0,3,5", "all", or "" for the first four.
 absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
                             FrameOptions* options);
 
 // "shadows,reflections,multisampling", any of them, "all" or "".
-absl::Status ParseFrameEffects(absl::string_view text, FrameOptions* options);
+absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
+                               FrameOptions* options);
 
 // "follow" or "gymnasium".
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
+
+// kInvalidArgument for sides beyond 1 to kMaxPictureSide.
+absl::Status CheckPictureSize(absl::string_view flag, uint32_t width,
+                              uint32_t height);
 
 // kInvalidArgument for a size, number or environment that cannot be, or a frame
 // of more pixels than a ring can hold.

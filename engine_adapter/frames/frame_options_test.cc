@@ -23,12 +23,13 @@ void ExpectRefused(const absl::Status& status, absl::string_view flag,
 
 TEST(FrameOptions, ReadsASize) {
   FrameOptions options;
-  ASSERT_TRUE(ParseFrameSize("320x240", &options).ok());
+  ASSERT_TRUE(ParseFrameSize("--frames", "320x240", &options).ok());
   EXPECT_EQ(options.width, 320U);
   EXPECT_EQ(options.height, 240U);
   for (const char* const wrong : {"320", "320x", "x240", "320x240x3", "-1x2",
                                   "axb", "320X240", "4294967296x1"}) {
-    ExpectRefused(ParseFrameSize(wrong, &options), "--frames", wrong);
+    ExpectRefused(ParseFrameSize("--frames", wrong, &options), "--frames",
+                  wrong);
   }
 }
 
@@ -49,15 +50,18 @@ TEST(FrameOptions, ReadsEnvironments) {
 
 TEST(FrameOptions, ReadsEffectsAndCameras) {
   FrameOptions options;
-  ASSERT_TRUE(ParseFrameEffects("shadows,multisampling", &options).ok());
+  ASSERT_TRUE(
+      ParseFrameEffects("--frame_effects", "shadows,multisampling", &options)
+          .ok());
   EXPECT_TRUE(options.effects.shadows);
   EXPECT_FALSE(options.effects.reflections);
   EXPECT_TRUE(options.effects.multisampling);
-  ASSERT_TRUE(ParseFrameEffects("all", &options).ok());
+  ASSERT_TRUE(ParseFrameEffects("--frame_effects", "all", &options).ok());
   EXPECT_TRUE(options.effects.reflections);
-  ASSERT_TRUE(ParseFrameEffects("", &options).ok());
+  ASSERT_TRUE(ParseFrameEffects("--frame_effects", "", &options).ok());
   EXPECT_FALSE(options.effects.shadows);
-  ExpectRefused(ParseFrameEffects("fog", &options), "--frame_effects", "fog");
+  ExpectRefused(ParseFrameEffects("--frame_effects", "fog", &options),
+                "--frame_effects", "fog");
 
   ASSERT_TRUE(ParseFrameCamera("gymnasium", &options).ok());
   EXPECT_EQ(options.camera, FrameCamera::kGymnasium);

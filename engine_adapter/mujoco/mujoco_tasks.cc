@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,6 +25,9 @@
 #include "engine_adapter/mujoco/mujoco_scene.h"
 #include "engine_adapter/mujoco/mujoco_state_port.h"
 #include "engine_adapter/mujoco/randomization/mujoco_randomization.h"
+#include "engine_adapter/mujoco/render/camera_view.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
+#include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/row_writer.h"
 #include "engine_adapter/mujoco/task.h"
@@ -119,6 +123,33 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
+// What the services stand on, and what draws the environments: for who looks
+// on, for observations, and when asked to.
+absl::StatusOr<EnvironmentFittings> Fittings(
+    const std::shared_ptr<const Task>& task,
+    const std::vector<MujocoEnvironment*>& served, const std::string& path,
+    const std::optional<CameraView>& view) {
+  const std::shared_ptr<const mjModel>& model = task->shared_model();
+  const std::vector<const MujocoEnvironment*> drawn(served.begin(),
+                                                    served.end());
+  auto canvas =
+      std::make_unique<DebugCanvas>(static_cast<uint32_t>(served.size()));
+  absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
+      MujocoCameras::Create(model, drawn, view, canvas.get());
+  if (!cameras.ok()) return cameras.status();
+  EnvironmentFittings fittings = {
+      .step_secs = task->step_secs(),
+      .randomization = std::make_unique<MujocoRandomization>(task, served),
+      .mujoco = std::make_unique<MujocoStatePort>(served),
+      .scene = std::make_unique<MujocoScene>(served, path)};
+  fittings.frames =
+      std::make_unique<MujocoFrames>(model, drawn, view, canvas.get());
+  fittings.images = std::make_unique<MujocoFrames>(model, drawn, view, nullptr);
+  fittings.camera = *std::move(cameras);
+  fittings.debug = std::move(canvas);
+  return fittings;
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    ModelPtr model,
                                                    const std::string& path,
@@ -153,10 +184,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
-  std::vector<const mjData*> datas;
   std::vector<MujocoEnvironment*> served;
   while (environments.size() < request.num_envs) {
-    datas.push_back(data->get());
     auto environment = std::make_unique<MujocoEnvironment>(
         task, make_task, *std::move(data), reset_infos);
     served.push_back(environment.get());
@@ -165,15 +194,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
   }
+  absl::StatusOr<EnvironmentFittings> fittings =
+      Fittings(task, served, path, type.camera);
+  if (!fittings.ok()) return fittings.status();
   return std::make_unique<EnvironmentEngine>(
       *std::move(schema), std::move(environments), request.threads,
-      EnvironmentFittings{
-          .step_secs = task->step_secs(),
-          .randomization = std::make_unique<MujocoRandomization>(task, served),
-          .mujoco = std::make_unique<MujocoStatePort>(served),
-          .scene = std::make_unique<MujocoScene>(served, path),
-          .frames = std::make_unique<MujocoFrames>(
-              task->shared_model(), std::move(datas), type.camera)});
+      *std::move(fittings));
 }
 
 }  // namespace

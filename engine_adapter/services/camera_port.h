@@ -51,9 +51,8 @@ class CameraPort {
   // by the render thread, with the picture or kUnsupported (nothing here can
   // draw; says what is missing) or kEngineFailed. Errors: kInvalidArgument for
   // a size that cannot be; `done` is not called then.
-  virtual absl::Status Draw(
-      const PictureRequest& request,
-      std::function<void(absl::StatusOr<Picture>)> done) = 0;
+  using Done = std::function<void(absl::StatusOr<Picture>)>;
+  virtual absl::Status Draw(const PictureRequest& request, Done done) = 0;
 };
 
 }  // namespace tandem

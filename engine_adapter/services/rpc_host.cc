@@ -60,6 +60,17 @@ RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
     telemetry_.emplace(ports.mujoco, simulation, num_envs)
         .Register(&dispatcher_);
   }
+  if (ports.camera != nullptr) {
+    camera_.emplace(ports.camera, simulation, queue_, num_envs)
+        .Register(&dispatcher_);
+    viewport_
+        .emplace(ports.camera, simulation, queue_, num_envs,
+                 config_[Service::kViewport].stream_hz)
+        .Register(&dispatcher_);
+  }
+  if (ports.debug != nullptr) {
+    debug_.emplace(ports.debug, num_envs).Register(&dispatcher_);
+  }
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       rpc::MethodId::GetServices,
       [this](const auto& request) { return GetServices(request); });

@@ -22,11 +22,14 @@
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/agent_service.h"
+#include "engine_adapter/services/camera_service.h"
+#include "engine_adapter/services/debug_service.h"
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "engine_adapter/services/telemetry_service.h"
+#include "engine_adapter/services/viewport_service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
@@ -77,6 +80,9 @@ class RpcHost {
   // Without its port a service is not there.
   std::optional<MujocoService> mujoco_;
   std::optional<TelemetryService> telemetry_;
+  std::optional<CameraService> camera_;
+  std::optional<ViewportService> viewport_;
+  std::optional<DebugService> debug_;
   RpcDispatcher dispatcher_;  // last: its handlers use all of the above
 };
 

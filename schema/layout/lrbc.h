@@ -1,5 +1,7 @@
 // The LRBC region's header, version 1: what engine and client agree on.
 //
+// Length: one format, each field with its asserts.
+//
 // Data flow: the engine fills it before the region has a name; afterwards only
 // SharedWords change, each written by the one side that its row names; but the
 // engine also writes client_pid, client_phase, exchange_kind and resets once a

@@ -1,9 +1,9 @@
 // MujocoFrames: the pictures of an engine's MuJoCo environments.
 //
-// Data flow: environments' mjData -> Capture -> copies -> Draw -> pixels.
+// Data flow: environments, marks -> Capture -> copies -> Draw -> pixels.
 // Ownership: the engine's, beside the environments that it shows.
 //
-//   MujocoFrames frames(model, datas, camera);
+//   MujocoFrames frames(model, environments, camera, &canvas);
 //   frames.Prepare(options);  // then see FrameSource
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_FRAMES_H_
@@ -11,61 +11,59 @@
 
 #include <mujoco/mujoco.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/mujoco_environment.h"
 #include "engine_adapter/mujoco/render/camera_view.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
+#include "engine_adapter/mujoco/render/scene_snapshot.h"
+#include "engine_adapter/mujoco/render/task_camera.h"
 
 namespace tandem {
 
 class MujocoFrames final : public FrameSource {
  public:
-  // `datas[env]` outlive this. Without a view the camera is where the model's
-  // file has it, and follows body 1 if that floats freely.
+  // `environments` and `canvas` outlive this; the latter may be nullptr: no
+  // marks are drawn. `view` as TaskCamera has it.
   MujocoFrames(std::shared_ptr<const mjModel> model,
-               std::vector<const mjData*> datas,
-               const std::optional<CameraView>& view);
+               std::vector<const MujocoEnvironment*> environments,
+               const std::optional<CameraView>& view,
+               const DebugCanvas* canvas);
   ~MujocoFrames() override;
 
+  // kInvalidArgument for a camera that the model does not have.
   absl::Status Prepare(const FrameOptions& options) override;
-  // Copies positions as the last step left them (mjv_copyData: 4 us for
-  // HalfCheetah), so that the picture is the one that Gymnasium's would be.
+  // See SceneSnapshot::Take.
   void Capture(uint32_t place) override;
   absl::Status Start() override;
   absl::Status Draw(uint32_t place, const FrameTile& tile) override;
   void Stop() override { renderer_.reset(); }
 
  private:
-  using Point = std::array<mjtNum, 3>;
-
   // One environment that is drawn.
   struct Place {
-    const mjData* source;
-    DataPtr copy;
-    std::string failure;          // of the last Capture
-    std::optional<Point> lookat;  // Gymnasium's camera: as first drawn
+    uint32_t env;
+    SceneSnapshot snapshot;
+    // Gymnasium's camera: as first drawn.
+    std::optional<TaskCamera::Point> lookat;
   };
 
-  Point MiddleOf(const mjData& data) const;
-  Point BodyAt(const mjData& data) const;
   mjvCamera CameraOf(Place* place) const;
 
   std::shared_ptr<const mjModel> model_;
-  std::vector<const mjData*> datas_;
+  std::vector<const MujocoEnvironment*> environments_;
   std::optional<CameraView> view_;
-  int follow_body_ = 0;
+  const DebugCanvas* canvas_;
   FrameOptions options_;
-  Point initial_middle_{};  // in the model's own initial state
-  Point initial_body_{};
+  std::optional<TaskCamera> camera_;  // from Prepare on
+  int model_camera_ = -1;             // of options_, if it names one
   // Each is the stepping thread's or the render thread's, in turn.
   std::vector<Place> places_;
   std::unique_ptr<SceneRenderer> renderer_;  // the render thread's

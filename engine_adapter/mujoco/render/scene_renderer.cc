@@ -1,6 +1,7 @@
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 
 // Gymnasium's; models of more parts get room for them.
 constexpr int kLeastGeoms = 1000;
+constexpr size_t kRgb = 3;
 
 // MuJoCo draws planes of size 0 to the horizon. A texture that was spread over
 // the plane then keeps its grain by repeating per metre.
@@ -44,9 +46,13 @@ absl::Status Failed(const MujocoError& error) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SceneRenderer>> SceneRenderer::Create(
-    const mjModel& model, const Options& options) {
-  absl::StatusOr<std::unique_ptr<EglContext>> gl = EglContext::Create();
-  if (!gl.ok()) return gl.status();
+    const mjModel& model, const Options& options,
+    std::shared_ptr<EglContext> gl) {
+  if (gl == nullptr) {
+    absl::StatusOr<std::unique_ptr<EglContext>> own = EglContext::Create();
+    if (!own.ok()) return own.status();
+    gl = *std::move(own);
+  }
   try {
     ModelPtr copy(mj_copyModel(nullptr, &model));
     if (copy == nullptr) {
@@ -60,28 +66,34 @@ absl::StatusOr<std::unique_ptr<SceneRenderer>> SceneRenderer::Create(
     if (!options.effects.shadows) visual.quality.shadowsize = 0;
     if (options.endless_planes) MakePlanesEndless(copy.get());
     return std::unique_ptr<SceneRenderer>(
-        new SceneRenderer(*std::move(gl), std::move(copy), options));
+        new SceneRenderer(std::move(gl), std::move(copy), options));
   } catch (const MujocoError& error) {
     return Failed(error);
   }
 }
 
-SceneRenderer::SceneRenderer(std::unique_ptr<EglContext> gl, ModelPtr model,
+SceneRenderer::SceneRenderer(std::shared_ptr<EglContext> gl, ModelPtr model,
                              const Options& options)
     : gl_(std::move(gl)),
       model_(std::move(model)),
+      endless_planes_(options.endless_planes),
       viewport_{.left = 0,
                 .bottom = 0,
                 .width = static_cast<int>(options.width),
                 .height = static_cast<int>(options.height)},
-      pixels_(size_t{options.width} * options.height * 3) {
+      pixels_(size_t{options.width} * options.height * kRgb),
+      uploaded_terrain_(model_->hfield_data,
+                        model_->hfield_data + model_->nhfielddata) {
   mjv_defaultOption(&visual_);
   mjv_defaultScene(&scene_);
   mjr_defaultContext(&context_);
   mjr_makeContext(model_.get(), &context_, mjFONTSCALE_150);
   mjr_setBuffer(mjFB_OFFSCREEN, &context_);
+  // Near 0, where floats are dense, is where distances are large.
+  context_.readDepthMap = mjDEPTH_ZEROFAR;
   mjv_makeScene(model_.get(), &scene_,
-                std::max(kLeastGeoms, 2 * static_cast<int>(model_->ngeom)));
+                std::max(kLeastGeoms, 2 * static_cast<int>(model_->ngeom)) +
+                    static_cast<int>(options.most_marks));
   scene_.flags[mjRND_SHADOW] = options.effects.shadows ? 1 : 0;
   scene_.flags[mjRND_REFLECTION] = options.effects.reflections ? 1 : 0;
 }
@@ -91,13 +103,13 @@ SceneRenderer::~SceneRenderer() {
   mjr_freeContext(&context_);
 }
 
-absl::Status SceneRenderer::Draw(mjData* data, mjvCamera camera,
+absl::Status SceneRenderer::Draw(const SceneState& state, mjvCamera camera,
                                  const FrameTile& tile) {
   try {
-    // It lays endless planes under the camera that it finds, the last tile's.
-    mjv_updateCamera(model_.get(), data, &camera, &scene_);
-    mjv_updateScene(model_.get(), data, &visual_, nullptr, &camera, mjCAT_ALL,
-                    &scene_);
+    Resize(static_cast<uint32_t>(tile.row_bytes / kRgb),
+           static_cast<uint32_t>(tile.rows));
+    UpdateScene(state, camera);
+    AddMarks(state.marks);
     mjr_render(viewport_, &scene_, &context_);
     mjr_readPixels(pixels_.data(), nullptr, viewport_, &context_);
   } catch (const MujocoError& error) {
@@ -109,6 +121,104 @@ absl::Status SceneRenderer::Draw(mjData* data, mjvCamera camera,
                 tile.row_bytes);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<float> SceneRenderer::DrawDepth(const SceneState& state,
+                                               mjvCamera camera, uint32_t width,
+                                               uint32_t height,
+                                               std::span<float> metres) {
+  try {
+    Resize(width, height);
+    UpdateScene(state, camera);
+    // Without colours the depth of what is far away is more exact.
+    scene_.flags[mjRND_SEGMENT] = scene_.flags[mjRND_IDCOLOR] = 1;
+    mjr_render(viewport_, &scene_, &context_);
+    scene_.flags[mjRND_SEGMENT] = scene_.flags[mjRND_IDCOLOR] = 0;
+    mjr_readPixels(nullptr, metres.data(), viewport_, &context_);
+  } catch (const MujocoError& error) {
+    scene_.flags[mjRND_SEGMENT] = scene_.flags[mjRND_IDCOLOR] = 0;
+    return Failed(error);
+  }
+  for (uint32_t row = 0; row < height / 2; ++row) {
+    std::swap_ranges(metres.begin() + row * width,
+                     metres.begin() + (row + 1) * width,
+                     metres.begin() + (height - 1 - row) * width);
+  }
+  const mjvGLCamera& eye = scene_.camera[0];
+  const double near = eye.frustum_near;
+  const double far = eye.frustum_far;
+  for (float& value : metres) {
+    // OpenGL's z, which is 1 at the near plane and 0 at the far one: linear in
+    // the distance, or in its inverse (glOrtho, glFrustum).
+    const double z = double{value};
+    const double distance = eye.orthographic != 0
+                                ? far - z * (far - near)
+                                : far * near / (near + z * (far - near));
+    value = static_cast<float>(distance);
+  }
+  return eye.frustum_far;
+}
+
+// Throws MujocoError, as all below.
+void SceneRenderer::UpdateScene(const SceneState& state, mjvCamera camera) {
+  const mjModel* model = model_.get();
+  if (state.own_model != nullptr) {
+    if (endless_planes_) MakePlanesEndless(state.own_model);
+    model = state.own_model;
+  }
+  // Another renderer may have drawn in this context.
+  mjr_restoreBuffer(&context_);
+  UploadTerrain(*model);
+  // It lays endless planes under the camera that it finds, the last tile's.
+  mjv_updateCamera(model, state.data, &camera, &scene_);
+  mjv_updateScene(model, state.data, &visual_, nullptr, &camera, mjCAT_ALL,
+                  &scene_);
+}
+
+// Where it differs from what OpenGL has.
+void SceneRenderer::UploadTerrain(const mjModel& model) {
+  for (int field = 0; field < model.nhfield; ++field) {
+    const mjtSize begin = model.hfield_adr[field];
+    const mjtSize count =
+        mjtSize{model.hfield_nrow[field]} * model.hfield_ncol[field];
+    float* const have = uploaded_terrain_.data() + begin;
+    const float* const wanted = model.hfield_data + begin;
+    if (std::equal(wanted, wanted + count, have)) continue;
+    std::copy_n(wanted, count, have);
+    mjr_uploadHField(&model, &context_, field);
+  }
+}
+
+void SceneRenderer::AddMarks(std::span<const DebugMark> marks) {
+  // Pixels; and metres: as thick as MuJoCo draws forces.
+  constexpr double kLineWidth = 3;
+  const double arrow_width =
+      double{model_->vis.scale.forcewidth} * model_->stat.meansize;
+  for (const DebugMark& mark : marks) {
+    if (scene_.ngeom >= scene_.maxgeom) return;
+    mjvGeom* const geom = &scene_.geoms[scene_.ngeom++];
+    const int type = mark.is_arrow ? mjGEOM_ARROW : mjGEOM_LINE;
+    mjv_initGeom(geom, type, nullptr, nullptr, nullptr, mark.rgba.data());
+    geom->castshadow = 0;
+    const std::array<mjtNum, 3> from = {mark.from[0], mark.from[1],
+                                        mark.from[2]};
+    const std::array<mjtNum, 3> to = {mark.to[0], mark.to[1], mark.to[2]};
+    mjv_connector(geom, type, mark.is_arrow ? arrow_width : kLineWidth,
+                  from.data(), to.data());
+  }
+}
+
+void SceneRenderer::Resize(uint32_t width, uint32_t height) {
+  const mjrRect wanted = {.left = 0,
+                          .bottom = 0,
+                          .width = static_cast<int>(width),
+                          .height = static_cast<int>(height)};
+  if (wanted.width == viewport_.width && wanted.height == viewport_.height) {
+    return;
+  }
+  mjr_resizeOffscreen(wanted.width, wanted.height, &context_);
+  viewport_ = wanted;
+  pixels_.resize(size_t{width} * height * kRgb);
 }
 
 }  // namespace tandem

@@ -1,11 +1,12 @@
 // SceneRenderer: pictures of a model's states, by MuJoCo's own renderer.
 //
-// Data flow: mjData, camera -> scene -> OpenGL, off-screen -> rows of RGB.
+// Data flow: mjData, marks, camera -> scene -> OpenGL, off-screen -> rows of
+// RGB, or distances.
 // Ownership: one thread makes it, draws and destroys it.
 //
 //   absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
 //       SceneRenderer::Create(model, {.width = 320, .height = 240});
-//   absl::Status status = (*renderer)->Draw(data, camera, tile);
+//   absl::Status status = (*renderer)->Draw({.data = data}, camera, tile);
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_SCENE_RENDERER_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_SCENE_RENDERER_H_
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,48 +24,80 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/render/debug_mark.h"
 #include "engine_adapter/mujoco/render/egl_context.h"
 
 namespace tandem {
+
+// What is drawn: positions as after a step. MuJoCo's functions want it mutable
+// and leave it as it is.
+struct SceneState {
+  mjData* data = nullptr;
+  // Colours, lights, cameras, terrain and the like are this model's, a changed
+  // copy of the renderer's, if there is one; meshes, textures and the sizes of
+  // planes are the renderer's. Where its planes are endless this one's become
+  // so.
+  mjModel* own_model = nullptr;
+  std::span<const DebugMark> marks = {};
+};
 
 // With all effects and the same camera the pictures are Gymnasium's, byte for
 // byte.
 class SceneRenderer {
  public:
   struct Options {
-    uint32_t width = 0;
+    uint32_t width = 0;  // of the first pictures: another costs milliseconds
     uint32_t height = 0;
     FrameEffects effects = {};
     // Planes of the world reach to the horizon, as they do for collisions: else
     // who runs far stands in the void.
     bool endless_planes = false;
+    size_t most_marks = 0;  // more are not drawn
   };
 
-  // Loads EGL; copies the model, whose sizes of buffers are its renderer's.
-  // kUnsupported (see EglContext), kEngineFailed with MuJoCo's words.
+  // Makes a context of OpenGL, or takes part in one of this thread. Copies the
+  // model, whose sizes of buffers are its renderer's. kUnsupported (see
+  // EglContext), kEngineFailed with MuJoCo's words.
   static absl::StatusOr<std::unique_ptr<SceneRenderer>> Create(
-      const mjModel& model, const Options& options);
+      const mjModel& model, const Options& options,
+      std::shared_ptr<EglContext> gl = nullptr);
   ~SceneRenderer();
   SceneRenderer(const SceneRenderer&) = delete;
   SceneRenderer& operator=(const SceneRenderer&) = delete;
 
-  // Writes `tile`, which has the size of the options. `data` holds positions as
-  // after a step; MuJoCo's functions want it mutable and leave it as it is.
-  // kEngineFailed with MuJoCo's words; the tile is unspecified then.
-  absl::Status Draw(mjData* data, mjvCamera camera, const FrameTile& tile);
+  // Writes `tile`. kEngineFailed with MuJoCo's words; the tile is unspecified
+  // then.
+  absl::Status Draw(const SceneState& state, mjvCamera camera,
+                    const FrameTile& tile);
+
+  // Writes float32[height, width], the top row first: distances along the
+  // camera's axis in metres, as mujoco.Renderer has them; marks are no things,
+  // and left out. Returns what is written where there is nothing: the far
+  // plane's. Errors as Draw.
+  absl::StatusOr<float> DrawDepth(const SceneState& state, mjvCamera camera,
+                                  uint32_t width, uint32_t height,
+                                  std::span<float> metres);
+
+  const std::shared_ptr<EglContext>& gl() const { return gl_; }
 
  private:
-  SceneRenderer(std::unique_ptr<EglContext> gl, ModelPtr model,
+  SceneRenderer(std::shared_ptr<EglContext> gl, ModelPtr model,
                 const Options& options);
+  void UpdateScene(const SceneState& state, mjvCamera camera);
+  void UploadTerrain(const mjModel& model);
+  void AddMarks(std::span<const DebugMark> marks);
+  void Resize(uint32_t width, uint32_t height);
 
   // In this order: what is below uses what is above.
-  std::unique_ptr<EglContext> gl_;
+  std::shared_ptr<EglContext> gl_;
   ModelPtr model_;
+  const bool endless_planes_;
   mjrRect viewport_;
   mjvOption visual_;
   mjvScene scene_;
   mjrContext context_;
-  std::vector<unsigned char> pixels_;  // bottom row first, as OpenGL has them
+  std::vector<unsigned char> pixels_;    // bottom row first, as OpenGL has them
+  std::vector<float> uploaded_terrain_;  // hfield_data that OpenGL has
 };
 
 }  // namespace tandem

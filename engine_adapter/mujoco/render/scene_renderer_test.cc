@@ -29,15 +29,17 @@ constexpr char kScene[] = R"(<mujoco>
   </worldbody>
 </mujoco>)";
 
-ModelPtr Scene() {
+ModelPtr Compiled(const char* xml) {
   std::array<char, 500> error = {};
   mjSpec* const spec =
-      mj_parseXMLString(kScene, nullptr, error.data(), error.size());
+      mj_parseXMLString(xml, nullptr, error.data(), error.size());
   EXPECT_NE(spec, nullptr) << error.data();
   ModelPtr model(mj_compile(spec, nullptr));
   mj_deleteSpec(spec);
   return model;
 }
+
+ModelPtr Scene() { return Compiled(kScene); }
 
 // The scene in the second of four places of a frame, which was all 77.
 class Drawn {
@@ -58,7 +60,7 @@ class Drawn {
     EXPECT_TRUE(renderer.ok()) << renderer.status();
     if (!renderer.ok()) return;
     const absl::Status status =
-        (*renderer)->Draw(data.get(), camera, grid.Tile(pixels, 1));
+        (*renderer)->Draw({.data = data.get()}, camera, grid.Tile(pixels, 1));
     EXPECT_TRUE(status.ok()) << status;
   }
 
@@ -136,9 +138,78 @@ int64_t SeenAt(double metres, bool endless_planes) {
   std::vector<std::byte> pixels(64 * 64 * 3);
   const FrameTile tile = {
       .first = pixels.data(), .stride = 192, .row_bytes = 192, .rows = 64};
-  EXPECT_TRUE((*renderer)->Draw(data.get(), camera, tile).ok());
+  EXPECT_TRUE((*renderer)->Draw({.data = data.get()}, camera, tile).ok());
   return std::ranges::count_if(
       pixels, [](std::byte value) { return value != std::byte{0}; });
+}
+
+TEST(SceneRenderer, AnEnvironmentsOwnModelIsDrawnAndLeavesNothingBehind) {
+  const ModelPtr model = Scene();
+  const ModelPtr own = Scene();
+  for (int i = 0; i < 4 * model->ngeom; ++i) own->geom_rgba[i] = 0.5F;
+  const DataPtr data = MakeData(*model).value();
+  mj_forward(model.get(), data.get());
+  mjvCamera camera;
+  mjv_defaultFreeCamera(model.get(), &camera);
+  absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
+      SceneRenderer::Create(*model, {.width = 64, .height = 64});
+  ASSERT_TRUE(renderer.ok()) << renderer.status();
+  const auto draw = [&](mjModel* own_model, uint32_t side) {
+    std::vector<std::byte> pixels(size_t{side} * side * 3);
+    const FrameTile tile = {.first = pixels.data(),
+                            .stride = size_t{side} * 3,
+                            .row_bytes = size_t{side} * 3,
+                            .rows = side};
+    EXPECT_TRUE(
+        (*renderer)
+            ->Draw({.data = data.get(), .own_model = own_model}, camera, tile)
+            .ok());
+    return pixels;
+  };
+  const std::vector<std::byte> shared = draw(nullptr, 64);
+  EXPECT_NE(draw(own.get(), 64), shared);
+  EXPECT_EQ(draw(nullptr, 64), shared);
+  // Nor does another size.
+  EXPECT_NE(draw(nullptr, 200), shared);
+  EXPECT_EQ(draw(nullptr, 64), shared);
+}
+
+// A hill of the size given, in the middle of the field.
+constexpr char kHill[] = R"(<mujoco>
+  <asset><hfield name="hill" nrow="9" ncol="9" size="1 1 1 .1"/></asset>
+  <worldbody>
+    <light pos="0 0 3"/>
+    <geom type="hfield" hfield="hill" rgba="1 1 1 1"/>
+  </worldbody>
+</mujoco>)";
+
+TEST(SceneRenderer, TerrainIsThatOfTheEnvironmentsOwnModel) {
+  const ModelPtr model = Compiled(kHill);
+  const ModelPtr own = Compiled(kHill);
+  own->hfield_data[4 * 9 + 4] = 1;
+  const DataPtr data = MakeData(*model).value();
+  mj_forward(model.get(), data.get());
+  mjvCamera camera;
+  mjv_defaultFreeCamera(model.get(), &camera);
+  absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
+      SceneRenderer::Create(*model, {.width = 64, .height = 64});
+  ASSERT_TRUE(renderer.ok()) << renderer.status();
+  std::vector<std::vector<std::byte>> pictures;
+  for (mjModel* const drawn : {static_cast<mjModel*>(nullptr), own.get(),
+                               static_cast<mjModel*>(nullptr), own.get()}) {
+    pictures.emplace_back(64 * 64 * 3);
+    const FrameTile tile = {.first = pictures.back().data(),
+                            .stride = 192,
+                            .row_bytes = 192,
+                            .rows = 64};
+    ASSERT_TRUE(
+        (*renderer)
+            ->Draw({.data = data.get(), .own_model = drawn}, camera, tile)
+            .ok());
+  }
+  EXPECT_NE(pictures[1], pictures[0]);
+  EXPECT_EQ(pictures[2], pictures[0]);
+  EXPECT_EQ(pictures[3], pictures[1]);
 }
 
 TEST(SceneRenderer, EndlessPlanesAreWhereverOneLooks) {

@@ -1,0 +1,130 @@
+#include "engine_adapter/frames/image_thread.h"
+
+#include <pthread.h>
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "transport/base/blocked_signals.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kRgb = 3;
+
+absl::Status AboutImages(const absl::Status& status) {
+  if (status.ok()) return status;
+  return MakeError(CodeOf(status), absl::StrCat("images: ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
+    FrameSource* source, const ImageOptions& options, uint32_t num_envs,
+    std::span<uint8_t> images) {
+  FrameOptions frames = {.width = options.width,
+                         .height = options.height,
+                         .effects = options.effects,
+                         .camera = FrameCamera::kFixed,
+                         .model_camera = options.camera};
+  frames.envs.resize(num_envs);
+  std::iota(frames.envs.begin(), frames.envs.end(), 0U);
+  absl::Status status = AboutImages(source->Prepare(frames));
+  if (!status.ok()) return status;
+  std::unique_ptr<ImageThread> thread(new ImageThread(source, options, images));
+  {
+    std::unique_lock<std::mutex> lock(thread->mutex_);
+    thread->AwaitTurn(&lock);
+    status = AboutImages(thread->status_);
+  }
+  if (!status.ok()) return status;
+  return thread;
+}
+
+ImageThread::ImageThread(FrameSource* source, const ImageOptions& options,
+                         std::span<uint8_t> images)
+    : source_(source),
+      row_bytes_(options.width * kRgb),
+      rows_(options.height),
+      images_(std::as_writable_bytes(images)) {
+  chosen_.reserve(images.size() / (row_bytes_ * rows_));
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+ImageThread::~ImageThread() {
+  GiveTurn(Turn::kEnds);
+  thread_.join();
+}
+
+absl::Status ImageThread::DrawAll() {
+  chosen_.resize(images_.size() / (row_bytes_ * rows_));
+  std::iota(chosen_.begin(), chosen_.end(), 0U);
+  return Draw();
+}
+
+absl::Status ImageThread::DrawFlagged(std::span<const uint8_t> flags) {
+  if (!status_.ok()) return DrawAll();
+  chosen_.clear();
+  for (uint32_t env = 0; env < flags.size(); ++env) {
+    if (flags[env] != 0) chosen_.push_back(env);
+  }
+  return chosen_.empty() ? absl::OkStatus() : Draw();
+}
+
+absl::Status ImageThread::Draw() {
+  for (const uint32_t env : chosen_) source_->Capture(env);
+  GiveTurn(Turn::kDraws);
+  std::unique_lock<std::mutex> lock(mutex_);
+  AwaitTurn(&lock);
+  return AboutImages(status_);
+}
+
+void ImageThread::GiveTurn(Turn turn) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    turn_ = turn;
+  }
+  turned_.notify_all();
+}
+
+void ImageThread::AwaitTurn(std::unique_lock<std::mutex>* lock) {
+  turned_.wait(*lock, [this] { return turn_ == Turn::kSteps; });
+}
+
+void ImageThread::Run() {
+  pthread_setname_np(pthread_self(), "tandem-images");
+  status_ = source_->Start();
+  const bool started = status_.ok();
+  GiveTurn(Turn::kSteps);
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      turned_.wait(lock, [this] { return turn_ != Turn::kSteps; });
+      if (turn_ == Turn::kEnds) break;
+    }
+    if (started) status_ = DrawChosen();
+    GiveTurn(Turn::kSteps);
+  }
+  source_->Stop();
+}
+
+absl::Status ImageThread::DrawChosen() {
+  for (const uint32_t env : chosen_) {
+    absl::Status drawn = source_->Draw(env, TileOf(env));
+    if (!drawn.ok()) return drawn;
+  }
+  return absl::OkStatus();
+}
+
+FrameTile ImageThread::TileOf(uint32_t env) const {
+  return {.first = images_.data() + env * row_bytes_ * rows_,
+          .stride = row_bytes_,
+          .row_bytes = row_bytes_,
+          .rows = rows_};
+}
+
+}  // namespace tandem

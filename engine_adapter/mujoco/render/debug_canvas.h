@@ -1,0 +1,48 @@
+// DebugCanvas: the lines and arrows that callers have drawn into environments.
+//
+// Data flow: service debug -> Draw -> an environment's marks -> whatever draws
+// pictures for people -> geoms of the scene.
+// Ownership: the engine's; the thread that steps calls. What Marks gives never
+// changes, and may be read by any thread for as long as it is kept.
+//
+//   DebugCanvas canvas(num_envs);
+//   absl::Status status = canvas.Draw(request);
+//   state.marks = canvas.Marks(env);
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine_adapter/mujoco/render/debug_mark.h"
+#include "engine_adapter/services/debug_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// A velocity command is up to three arrows from its origin along the world's
+// axes: forward (x) and to the left (y), and, for turning, up, which is to the
+// left, or down; a radian a second is drawn as long as a metre a second. Lines
+// without a colour are yellow, arrows red, those of a command green (where to)
+// and blue (turning). What has no length, or alpha 0, is not drawn.
+class DebugCanvas final : public DebugPort {
+ public:
+  explicit DebugCanvas(uint32_t num_envs) : marks_(num_envs) {}
+
+  absl::Status Draw(const rpc::DebugDrawRequestT& request) override;
+
+  // Of the environment, as they are now; nullptr: none.
+  const std::shared_ptr<const DebugMarks>& Marks(uint32_t env) const {
+    return marks_[env];
+  }
+
+ private:
+  std::vector<std::shared_ptr<const DebugMarks>> marks_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_

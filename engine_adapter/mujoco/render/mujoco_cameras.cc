@@ -1,0 +1,232 @@
+#include "engine_adapter/mujoco/render/mujoco_cameras.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/mujoco/render/debug_mark.h"
+#include "transport/base/blocked_signals.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kOwnWidth = 640;
+constexpr uint32_t kOwnHeight = 480;
+constexpr FrameEffects kAllEffects = {
+    .shadows = true, .reflections = true, .multisampling = true};
+// The steps' threads come first.
+constexpr int kNiceness = 19;
+constexpr size_t kRgb = 3;
+
+enum Viewport : uint32_t { kMain, kGymnasium };
+
+std::vector<rpc::CameraInfoT> CamerasOf(const mjModel& model) {
+  // Of entities: bodies, geoms, cameras, lights, from 1.
+  const auto first = static_cast<uint64_t>(1 + model.nbody + model.ngeom);
+  std::vector<rpc::CameraInfoT> cameras;
+  for (int camera = 0; camera < model.ncam; ++camera) {
+    const char* const name = mj_id2name(&model, mjOBJ_CAMERA, camera);
+    rpc::CameraInfoT info;
+    info.id = first + static_cast<uint64_t>(camera);
+    if (name != nullptr) info.name = name;
+    cameras.push_back(std::move(info));
+  }
+  return cameras;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MujocoCameras>> MujocoCameras::Create(
+    std::shared_ptr<const mjModel> model,
+    std::vector<const MujocoEnvironment*> environments,
+    const std::optional<CameraView>& view, const DebugCanvas* canvas) {
+  absl::StatusOr<TaskCamera> task_camera = TaskCamera::Create(model, view);
+  if (!task_camera.ok()) return task_camera.status();
+  return std::unique_ptr<MujocoCameras>(
+      new MujocoCameras(std::move(model), std::move(environments),
+                        *std::move(task_camera), canvas));
+}
+
+MujocoCameras::MujocoCameras(std::shared_ptr<const mjModel> model,
+                             std::vector<const MujocoEnvironment*> environments,
+                             TaskCamera task_camera, const DebugCanvas* canvas)
+    : model_(std::move(model)),
+      environments_(std::move(environments)),
+      task_camera_(std::move(task_camera)),
+      canvas_(canvas),
+      cameras_(CamerasOf(*model_)),
+      viewports_({"main", "gymnasium"}) {}
+
+MujocoCameras::~MujocoCameras() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  news_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status MujocoCameras::Draw(const PictureRequest& request, Done done) {
+  Job job = {.request = request, .snapshot = nullptr, .done = std::move(done)};
+  if (absl::Status status = Complete(&job.request); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<SceneSnapshot>> snapshot = SpareSnapshot();
+  if (!snapshot.ok()) return snapshot.status();
+  job.snapshot = *std::move(snapshot);
+  job.snapshot->Take(*environments_[request.env], canvas_->Marks(request.env));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.push_back(std::move(job));
+  }
+  news_.notify_one();
+  if (!thread_.joinable()) {
+    const BlockedSignals blocked;
+    thread_ = std::thread([this] { Run(); });
+  }
+  return absl::OkStatus();
+}
+
+// The size, if it is the camera's own.
+absl::Status MujocoCameras::Complete(PictureRequest* request) const {
+  uint32_t width = kOwnWidth;
+  uint32_t height = kOwnHeight;
+  if (!request->of_viewport) {
+    const int* const own = model_->cam_resolution + 2 * request->index;
+    if (own[0] > 1 && own[1] > 1) {  // 1 x 1: not said
+      width = static_cast<uint32_t>(own[0]);
+      height = static_cast<uint32_t>(own[1]);
+    }
+  }
+  if (request->width == 0) request->width = width;
+  if (request->height == 0) request->height = height;
+  if (request->width <= kMaxPictureSide && request->height <= kMaxPictureSide &&
+      uint64_t{request->width} * request->height <= kMostPixels) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("width, height: expected sides of at most ", kMaxPictureSide,
+                   " and at most ", kMostPixels, " pixels, found ",
+                   request->width, "x", request->height));
+}
+
+absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (at_work_ >= kMostAtATime) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("pictures: expected at most ", kMostAtATime,
+                       " at a time, found as many that are not done; ask "
+                       "again when some are, or for smaller ones"));
+    }
+    if (!spare_.empty()) {
+      ++at_work_;
+      std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
+      spare_.pop_back();
+      return snapshot;
+    }
+  }
+  absl::StatusOr<SceneSnapshot> made = SceneSnapshot::Create(model_);
+  if (!made.ok()) return made.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++at_work_;
+  return std::make_unique<SceneSnapshot>(*std::move(made));
+}
+
+void MujocoCameras::Run() {
+  pthread_setname_np(pthread_self(), "tandem-cameras");
+  // Of this thread only, and of those that a driver makes in it. Refused or
+  // not, pictures are drawn.
+  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  while (std::optional<Job> job = NextJob()) {
+    absl::StatusOr<Picture> picture = PictureOf(&*job);
+    GiveBack(std::move(job->snapshot));
+    job->done(std::move(picture));
+  }
+  for (Job& job : waiting_) {  // nobody else touches them any more
+    job.done(MakeError(ErrorCode::kEngineFailed,
+                       "pictures: the engine stops, and draws no more"));
+  }
+  // The other's context of OpenGL may be its own: in this thread, in turn.
+  for (std::unique_ptr<SceneRenderer>& renderer : renderers_) renderer.reset();
+}
+
+std::optional<MujocoCameras::Job> MujocoCameras::NextJob() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  news_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+  if (stopping_) return std::nullopt;
+  Job job = std::move(waiting_.front());
+  waiting_.pop_front();
+  return job;
+}
+
+void MujocoCameras::GiveBack(std::unique_ptr<SceneSnapshot> snapshot) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --at_work_;
+  spare_.push_back(std::move(snapshot));
+}
+
+absl::StatusOr<Picture> MujocoCameras::PictureOf(Job* job) {
+  const PictureRequest& request = job->request;
+  if (!job->snapshot->status().ok()) return job->snapshot->status();
+  const absl::StatusOr<SceneRenderer*> renderer =
+      Renderer(request.of_viewport && request.index == kMain);
+  if (!renderer.ok()) return renderer.status();
+  const size_t pixels = size_t{request.width} * request.height;
+  if (request.depth) {
+    std::vector<float> metres(pixels);
+    const absl::StatusOr<float> farthest =
+        (*renderer)->DrawDepth(job->snapshot->state(), CameraOf(*job),
+                               request.width, request.height, metres);
+    if (!farthest.ok()) return farthest.status();
+    return EncodeDepth(metres, request.width, request.height,
+                       double{*farthest});
+  }
+  std::vector<uint8_t> rgb(pixels * kRgb);
+  const FrameTile tile = {
+      .first = std::as_writable_bytes(std::span(rgb)).data(),
+      .stride = request.width * kRgb,
+      .row_bytes = request.width * kRgb,
+      .rows = request.height};
+  absl::Status drawn =
+      (*renderer)->Draw(job->snapshot->state(), CameraOf(*job), tile);
+  if (!drawn.ok()) return drawn;
+  return EncodePicture(std::move(rgb), request.width, request.height,
+                       request.format);
+}
+
+absl::StatusOr<SceneRenderer*> MujocoCameras::Renderer(bool endless_planes) {
+  std::unique_ptr<SceneRenderer>& renderer = renderers_[endless_planes ? 1 : 0];
+  if (renderer != nullptr) return renderer.get();
+  const std::unique_ptr<SceneRenderer>& other =
+      renderers_[endless_planes ? 0 : 1];
+  absl::StatusOr<std::unique_ptr<SceneRenderer>> made =
+      SceneRenderer::Create(*model_,
+                            {.width = kOwnWidth,
+                             .height = kOwnHeight,
+                             .effects = kAllEffects,
+                             .endless_planes = endless_planes,
+                             .most_marks = kMostDebugMarks},
+                            other == nullptr ? nullptr : other->gl());
+  if (!made.ok()) return made.status();
+  renderer = *std::move(made);
+  return renderer.get();
+}
+
+mjvCamera MujocoCameras::CameraOf(const Job& job) const {
+  const PictureRequest& request = job.request;
+  if (!request.of_viewport) {
+    return TaskCamera::OfModel(static_cast<int>(request.index));
+  }
+  return request.index == kMain ? task_camera_.Follow(job.snapshot->data())
+                                : task_camera_.Fixed();
+}
+
+}  // namespace tandem

@@ -1,0 +1,120 @@
+// MujocoCameras: pictures of MuJoCo environments, one at a time, for who asks.
+//
+// Data flow: Draw (the thread that steps) -> a snapshot in the queue -> the
+// render thread -> SceneRenderer -> a Picture -> done.
+// Ownership: the engine's, beside the environments and the canvas that it
+// shows. The thread that steps calls; the render thread is this class's own.
+//
+//   absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
+//       MujocoCameras::Create(model, environments, view, &canvas);
+//   absl::Status status = (*cameras)->Draw({.env = 3, .index = 0}, done);
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
+
+#include <mujoco/mujoco.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine_adapter/frames/picture.h"
+#include "engine_adapter/mujoco/mujoco_environment.h"
+#include "engine_adapter/mujoco/render/camera_view.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
+#include "engine_adapter/mujoco/render/scene_renderer.h"
+#include "engine_adapter/mujoco/render/scene_snapshot.h"
+#include "engine_adapter/mujoco/render/task_camera.h"
+#include "engine_adapter/services/camera_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// Viewports: "main", which goes along with what moves away and whose floors
+// have no end, and "gymnasium", as Gymnasium's render has it (TaskCamera's
+// Fixed). All effects are on, so that a camera's picture is mujoco.Renderer's.
+// Depth is in 65535 steps up to the model's far plane, which is also what is
+// seen where there is nothing.
+//
+// The thread and its OpenGL context come with the first picture. It runs at the
+// lowest priority, as frames' thread does.
+class MujocoCameras final : public CameraPort {
+ public:
+  // Waiting and being drawn; one for each call and stream that a client may
+  // have open.
+  static constexpr size_t kMostAtATime = 128;
+  static constexpr uint32_t kMostPixels = 1u << 23;
+
+  // `environments` and `canvas` outlive this; `view` as TaskCamera has it.
+  // Errors: TaskCamera's.
+  static absl::StatusOr<std::unique_ptr<MujocoCameras>> Create(
+      std::shared_ptr<const mjModel> model,
+      std::vector<const MujocoEnvironment*> environments,
+      const std::optional<CameraView>& view, const DebugCanvas* canvas);
+  // What still waits is done with kEngineFailed; no later than after the
+  // picture that is being drawn.
+  ~MujocoCameras() override;
+
+  const std::vector<rpc::CameraInfoT>& Cameras() const override {
+    return cameras_;
+  }
+  const std::vector<std::string>& Viewports() const override {
+    return viewports_;
+  }
+  // Microseconds. Own sizes: what the model says of a camera; else 640x480.
+  // kInvalidArgument also if kMostAtATime pictures are not yet done.
+  absl::Status Draw(const PictureRequest& request, Done done) override;
+
+ private:
+  struct Job {
+    PictureRequest request;
+    std::unique_ptr<SceneSnapshot> snapshot;
+    Done done;
+  };
+
+  MujocoCameras(std::shared_ptr<const mjModel> model,
+                std::vector<const MujocoEnvironment*> environments,
+                TaskCamera task_camera, const DebugCanvas* canvas);
+  absl::Status Complete(PictureRequest* request) const;
+  absl::StatusOr<std::unique_ptr<SceneSnapshot>> SpareSnapshot();
+  void Run();
+  std::optional<Job> NextJob();
+  void GiveBack(std::unique_ptr<SceneSnapshot> snapshot);
+  absl::StatusOr<Picture> PictureOf(Job* job);
+  absl::StatusOr<SceneRenderer*> Renderer(bool endless_planes);
+  mjvCamera CameraOf(const Job& job) const;
+
+  const std::shared_ptr<const mjModel> model_;
+  const std::vector<const MujocoEnvironment*> environments_;
+  const TaskCamera task_camera_;
+  const DebugCanvas* const canvas_;
+  std::vector<rpc::CameraInfoT> cameras_;
+  std::vector<std::string> viewports_;
+
+  std::mutex mutex_;
+  std::condition_variable news_;
+  // Guarded by mutex_.
+  std::deque<Job> waiting_;
+  std::vector<std::unique_ptr<SceneSnapshot>> spare_;
+  size_t at_work_ = 0;  // not yet done
+  bool stopping_ = false;
+
+  // The render thread's: floors as they are, and without end.
+  std::unique_ptr<SceneRenderer> renderers_[2];
+
+  std::thread thread_;  // uses all of the above
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_

@@ -1,0 +1,65 @@
+// TaskCamera: the cameras with which people look at a task.
+//
+// Data flow: CameraView of the task, model, state -> mjvCamera.
+// Ownership: a value; const calls from any thread.
+//
+//   absl::StatusOr<TaskCamera> camera = TaskCamera::Create(model, view);
+//   renderer->Draw({.data = data}, camera->Follow(*data), tile);
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_
+
+#include <mujoco/mujoco.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "engine_adapter/mujoco/render/camera_view.h"
+
+namespace tandem {
+
+// Without a view the camera is where the model's file has it, and follows body
+// 1 if that floats freely.
+class TaskCamera {
+ public:
+  using Point = std::array<mjtNum, 3>;
+
+  // Places what depends on the model's initial state. kEngineFailed with
+  // MuJoCo's words.
+  static absl::StatusOr<TaskCamera> Create(
+      std::shared_ptr<const mjModel> model,
+      const std::optional<CameraView>& view);
+
+  // One of the model's own cameras.
+  static mjvCamera OfModel(int index);
+
+  // Goes along with what moves away.
+  mjvCamera Follow(const mjData& data) const;
+
+  // Where Gymnasium's render has it: `lookat` is what it looks at, none before
+  // it is first drawn.
+  mjvCamera Gymnasium(const mjData& data, std::optional<Point>* lookat) const;
+
+  // The same, but for what would depend on the state that is drawn first: it
+  // looks at the middle of the model's initial state.
+  mjvCamera Fixed() const;
+
+ private:
+  TaskCamera(std::shared_ptr<const mjModel> model,
+             const std::optional<CameraView>& view);
+  mjvCamera LookingAt(const Point& lookat) const;
+  Point MiddleOf(const mjData& data) const;
+  Point BodyAt(const mjData& data) const;
+
+  std::shared_ptr<const mjModel> model_;
+  std::optional<CameraView> view_;
+  int follow_body_ = 0;
+  Point initial_middle_{};  // in the model's own initial state
+  Point initial_body_{};
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_

@@ -1,0 +1,140 @@
+#include "engine_adapter/services/picture_calls.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/picture.h"
+#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/services/env_selection.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// What no step tells of is seen after this: things moved, or drawn, by hand.
+constexpr int64_t kRefreshNs = 1'000'000'000;
+
+uint64_t UnixMillis() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+void Fill(Picture picture, rpc::ImageFrameT* frame) {
+  frame->data = std::move(picture.data);
+  frame->width = picture.width;
+  frame->height = picture.height;
+  frame->channels = picture.channels;
+  frame->format = std::string(NameOf(picture.format));
+  frame->depth_scale = picture.depth_scale;
+}
+
+}  // namespace
+
+absl::Status PictureCalls::Complete(absl::string_view format,
+                                    rpc::CameraStreamKind kind,
+                                    PictureRequest* request) const {
+  absl::Status status = CheckEnv(request->env, num_envs_);
+  if (!status.ok()) return status;
+  if (kind > rpc::CameraStreamKind::MAX) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("kind: expected COLOR or DEPTH, found ",
+                                  static_cast<int>(kind)));
+  }
+  request->depth = kind == rpc::CameraStreamKind::DEPTH;
+  const absl::StatusOr<PictureFormat> named =
+      PictureFormatNamed(format, request->depth);
+  if (!named.ok()) return named.status();
+  request->format = *named;
+  return absl::OkStatus();
+}
+
+void PictureCalls::Draw(
+    const PictureRequest& request,
+    std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then) {
+  const absl::Status begun = Begin(request, then);
+  if (!begun.ok()) then(begun);
+}
+
+// `then` is called unless this fails.
+absl::Status PictureCalls::Begin(
+    const PictureRequest& request,
+    std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then) {
+  rpc::ImageFrameT frame;
+  frame.timestamp_ms = UnixMillis();
+  frame.env_id = request.env;
+  frame.frame_seq = simulation_->frame_seq();
+  // In the render thread, which hands everything on: `then` may stand on what
+  // only the thread that steps may touch.
+  return port_->Draw(request, [queue = queue_, then = std::move(then),
+                               frame = std::move(frame)](
+                                  absl::StatusOr<Picture> picture) mutable {
+    // Shared since a std::function has to be copyable, and pictures are large.
+    auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
+        picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
+                     : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
+    if (picture.ok()) Fill(*std::move(picture), &**result);
+    queue->Post([then = std::move(then), result = std::move(result)] {
+      then(std::move(*result));
+    });
+  });
+}
+
+absl::StatusOr<PictureStream> PictureCalls::Stream(
+    const PictureRequest& request, double hz) {
+  auto state = std::make_shared<PictureStream::State>();
+  state->request = request;
+  if (absl::Status begun = BeginNext(state); !begun.ok()) return begun;
+  PictureStream stream;
+  stream.state = state;
+  stream.source.hz = hz;
+  using Items = std::vector<rpc::PayloadUnion>;
+  stream.source.next = [this, state]() -> absl::StatusOr<Items> {
+    Items items;
+    if (state->ready) {
+      absl::StatusOr<rpc::ImageFrameT> frame = *std::move(state->ready);
+      state->ready.reset();
+      if (!frame.ok()) return frame.status();
+      items.emplace_back();
+      items.back().Set(*std::move(frame));
+      return items;
+    }
+    if (state->drawing || !HasNews(*state)) return items;
+    absl::Status begun = BeginNext(state);
+    if (!begun.ok()) return begun;
+    return items;
+  };
+  return stream;
+}
+
+absl::Status PictureCalls::BeginNext(
+    const std::shared_ptr<PictureStream::State>& state) {
+  state->drawing = true;
+  state->steps = simulation_->steps();
+  state->frame_seq = simulation_->frame_seq();
+  state->drawn_at_ns = MonotonicNanos();
+  // A stream that is over meanwhile is not kept, and its picture is dropped.
+  const std::weak_ptr<PictureStream::State> kept = state;
+  return Begin(state->request, [kept](absl::StatusOr<rpc::ImageFrameT> frame) {
+    const std::shared_ptr<PictureStream::State> stream = kept.lock();
+    if (stream == nullptr) return;
+    stream->drawing = false;
+    if (frame.ok()) {
+      frame->frame_number = ++stream->pictures;
+      stream->width = frame->width;
+      stream->height = frame->height;
+    }
+    stream->ready = std::move(frame);
+  });
+}
+
+bool PictureCalls::HasNews(const PictureStream::State& state) const {
+  return simulation_->steps() != state.steps ||
+         simulation_->frame_seq() != state.frame_seq ||
+         MonotonicNanos() - state.drawn_at_ns >= kRefreshNs;
+}
+
+}  // namespace tandem

@@ -1,0 +1,94 @@
+// PictureCalls: single pictures and streams of them, for services camera and
+// viewport.
+//
+// Data flow: PictureRequest -> CameraPort -> the render thread ->
+// MainThreadQueue -> rpc::ImageFrameT, in the thread that steps.
+// Ownership: a service's; the thread that steps calls.
+//
+//   calls.Draw(request, [](absl::StatusOr<rpc::ImageFrameT> frame) { ... });
+//   absl::StatusOr<PictureStream> stream = calls.Stream(request, fps);
+
+#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_CALLS_H_
+#define TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_CALLS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/rpc/main_thread_queue.h"
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/services/camera_port.h"
+#include "engine_adapter/services/simulation_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// A stream of pictures that was opened, seen from beside.
+class PictureStream {
+ public:
+  struct State {
+    PictureRequest request;
+    bool drawing = false;
+    // Drawn, not yet sent.
+    std::optional<absl::StatusOr<rpc::ImageFrameT>> ready;
+    uint64_t steps = 0;  // of the state drawn last, as the two below
+    uint64_t frame_seq = 0;
+    int64_t drawn_at_ns = 0;
+    uint32_t pictures = 0;  // drawn
+    uint32_t width = 0;     // of the last
+    uint32_t height = 0;
+  };
+
+  RpcStream source;
+  // Gone when the stream is over.
+  std::weak_ptr<const State> state;
+};
+
+class PictureCalls {
+ public:
+  // All outlive it but the queue, which is shared with pictures under way.
+  PictureCalls(CameraPort* port, SimulationPort* simulation,
+               std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs)
+      : port_(port),
+        simulation_(simulation),
+        queue_(std::move(queue)),
+        num_envs_(num_envs) {}
+
+  // Puts format and kind into the request. kInvalidArgument for those that
+  // cannot be, or an environment that is not there.
+  absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,
+                        PictureRequest* request) const;
+
+  // The state as it is now. `then` is called once, by the thread that steps,
+  // now or later.
+  void Draw(const PictureRequest& request,
+            std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then);
+
+  // A picture whenever one is due and something has been stepped since the last
+  // one, or a second has passed; the next is begun when the last was taken, so
+  // that a slow renderer or reader gets fewer pictures, each of them new. The
+  // first is begun here: its errors are those of CameraPort::Draw.
+  absl::StatusOr<PictureStream> Stream(const PictureRequest& request,
+                                       double hz);
+
+ private:
+  absl::Status Begin(
+      const PictureRequest& request,
+      std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then);
+  absl::Status BeginNext(const std::shared_ptr<PictureStream::State>& state);
+  bool HasNews(const PictureStream::State& state) const;
+
+  CameraPort* port_;
+  SimulationPort* simulation_;
+  std::shared_ptr<MainThreadQueue> queue_;
+  uint32_t num_envs_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_CALLS_H_

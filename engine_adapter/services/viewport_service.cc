@@ -1,0 +1,124 @@
+#include "engine_adapter/services/viewport_service.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/services/env_selection.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+ViewportService::ViewportService(CameraPort* port, SimulationPort* simulation,
+                                 std::shared_ptr<MainThreadQueue> queue,
+                                 uint32_t num_envs, double most_fps)
+    : port_(port),
+      num_envs_(num_envs),
+      most_fps_(most_fps),
+      calls_(port, simulation, std::move(queue), num_envs) {}
+
+absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
+    const rpc::GetViewportInfoRequestT& request) const {
+  if (absl::Status status = CheckEnv(request.env_id, num_envs_); !status.ok()) {
+    return status;
+  }
+  rpc::GetViewportInfoResponseT response;
+  response.available_viewports = port_->Viewports();
+  response.current_config =
+      std::make_unique<rpc::ViewportStreamConfigT>(last_config_);
+  const std::shared_ptr<const PictureStream::State> last = last_.lock();
+  response.current_config->streaming = last != nullptr;
+  if (last != nullptr && last->pictures > 0) {
+    response.current_config->width = last->width;
+    response.current_config->height = last->height;
+  }
+  return response;
+}
+
+void ViewportService::GetViewportFrame(
+    const rpc::GetViewportFrameRequestT& request,
+    RpcAnswer<rpc::NamedImageFrameT> answer) {
+  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  if (!picture.ok()) {
+    answer(picture.status());
+    return;
+  }
+  calls_.Draw(*picture, [answer = std::move(answer),
+                         name = port_->Viewports()[picture->index]](
+                            absl::StatusOr<rpc::ImageFrameT> frame) {
+    if (!frame.ok()) {
+      answer(frame.status());
+      return;
+    }
+    rpc::NamedImageFrameT response;
+    response.name = name;
+    response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
+    answer(std::move(response));
+  });
+}
+
+absl::StatusOr<RpcStream> ViewportService::StreamViewport(
+    const rpc::StartViewportStreamRequestT& request) {
+  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  if (!picture.ok()) return picture.status();
+  absl::StatusOr<PictureStream> stream =
+      calls_.Stream(*picture, request.target_fps);
+  if (!stream.ok()) return stream.status();
+  const double fps = request.target_fps == 0
+                         ? most_fps_
+                         : std::min<double>(request.target_fps, most_fps_);
+  last_config_.viewport_name = port_->Viewports()[picture->index];
+  last_config_.fps = static_cast<uint32_t>(std::ceil(fps));
+  last_config_.width = request.width;
+  last_config_.height = request.height;
+  last_ = stream->state;
+  return std::move(stream->source);
+}
+
+template <typename Request>
+absl::StatusOr<PictureRequest> ViewportService::RequestOf(
+    const Request& request) const {
+  PictureRequest picture = {.env = request.env_id,
+                            .of_viewport = true,
+                            .width = request.width,
+                            .height = request.height};
+  absl::Status status = calls_.Complete(request.format, request.kind, &picture);
+  if (!status.ok()) return status;
+  const absl::StatusOr<uint32_t> index = IndexOf(request.viewport_name);
+  if (!index.ok()) return index.status();
+  picture.index = *index;
+  return picture;
+}
+
+absl::StatusOr<uint32_t> ViewportService::IndexOf(
+    const std::string& name) const {
+  constexpr size_t kShown = 60;
+  if (name.empty()) return 0;
+  const std::vector<std::string>& names = port_->Viewports();
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<uint32_t>(found - names.begin());
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("viewport_name: expected one of ",
+                                absl::StrJoin(names, ", "), "; found '",
+                                name.substr(0, kShown), "'"));
+}
+
+void ViewportService::Register(RpcDispatcher* dispatcher) {
+  dispatcher
+      ->Serve<rpc::GetViewportInfoRequestT, rpc::GetViewportInfoResponseT>(
+          rpc::MethodId::GetViewportInfo,
+          [this](const auto& request) { return GetViewportInfo(request); });
+  dispatcher->ServeLater<rpc::GetViewportFrameRequestT, rpc::NamedImageFrameT>(
+      rpc::MethodId::GetViewportFrame,
+      [this](const auto& request, RpcAnswer<rpc::NamedImageFrameT> answer) {
+        GetViewportFrame(request, std::move(answer));
+      });
+  dispatcher->ServeStream<rpc::StartViewportStreamRequestT>(
+      rpc::MethodId::StreamViewport,
+      [this](const auto& request) { return StreamViewport(request); });
+}
+
+}  // namespace tandem

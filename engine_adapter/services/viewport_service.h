@@ -1,0 +1,66 @@
+// ViewportService: pictures of environments as people look at them.
+//
+// Data flow: request -> PictureCalls -> CameraPort -> response, or stream.
+// Ownership: the host's; the thread that steps calls, between exchanges. Knows
+// nothing of rings: another door can call the same functions.
+//
+//   ViewportService viewport(ports.camera, simulation, queue, schema.num_envs,
+//                            config[Service::kViewport].stream_hz);
+//   viewport.Register(&dispatcher);
+
+#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_VIEWPORT_SERVICE_H_
+#define TANDEM_ENGINE_ADAPTER_SERVICES_VIEWPORT_SERVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine_adapter/rpc/main_thread_queue.h"
+#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/services/camera_port.h"
+#include "engine_adapter/services/picture_calls.h"
+#include "engine_adapter/services/simulation_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// kInvalidArgument for an environment, viewport, size, format or kind that is
+// not there or cannot be; otherwise CameraPort's errors.
+class ViewportService {
+ public:
+  // All outlive it but the queue. `most_fps` is what the dispatcher allows a
+  // stream.
+  ViewportService(CameraPort* port, SimulationPort* simulation,
+                  std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
+                  double most_fps);
+
+  absl::StatusOr<rpc::GetViewportInfoResponseT> GetViewportInfo(
+      const rpc::GetViewportInfoRequestT& request) const;
+
+  void GetViewportFrame(const rpc::GetViewportFrameRequestT& request,
+                        RpcAnswer<rpc::NamedImageFrameT> answer);
+
+  // Of rpc::ImageFrameT.
+  absl::StatusOr<RpcStream> StreamViewport(
+      const rpc::StartViewportStreamRequestT& request);
+
+  void Register(RpcDispatcher* dispatcher);
+
+ private:
+  template <typename Request>
+  absl::StatusOr<PictureRequest> RequestOf(const Request& request) const;
+  absl::StatusOr<uint32_t> IndexOf(const std::string& name) const;
+
+  CameraPort* port_;
+  uint32_t num_envs_;
+  double most_fps_;
+  PictureCalls calls_;
+  // The stream that was started last: what it gives, and whether it still does.
+  rpc::ViewportStreamConfigT last_config_;
+  std::weak_ptr<const PictureStream::State> last_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_VIEWPORT_SERVICE_H_

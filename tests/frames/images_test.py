@@ -1,0 +1,246 @@
+"""The images of each step, against Gymnasium's and MuJoCo's own renderers."""
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+# Before anything imports MuJoCo.
+os.environ["MUJOCO_GL"] = "egl"
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tools.testing import pytest_main
+
+# With and without a point that Gymnasium's camera looks at, and with one that tracks. pictures_test has all tasks.
+_TASKS = ("HalfCheetah-v5", "Hopper-v5", "Reacher-v5")
+_SIZE = (48, 36)
+
+
+class _Twin:
+    """Gymnasium's own environment of a task, whose camera does not depend on what is drawn first."""
+
+    def __init__(self, task: str) -> None:
+        self.env = gymnasium.make(task, render_mode="rgb_array", width=_SIZE[0], height=_SIZE[1])
+        unwrapped: Any = self.env.unwrapped
+        initial = mujoco.MjData(unwrapped.model)
+        mujoco.mj_kinematics(unwrapped.model, initial)
+        middle = np.array([np.median(initial.geom_xpos[:, axis]) for axis in range(3)])
+        renderer = unwrapped.mujoco_renderer
+        renderer.default_cam_config = {"lookat": middle, **(renderer.default_cam_config or {})}
+        self.data: mujoco.MjData = unwrapped.data
+        self.model: mujoco.MjModel = unwrapped.model
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Draws the state as it is."""
+        picture = self.env.render()
+        assert isinstance(picture, np.ndarray)
+        return picture
+
+
+def _images(client: tandem.SharedMemoryClient) -> NDArray[np.uint8]:
+    images = client.images
+    assert images is not None
+    return images
+
+
+def _assert_shows(client: tandem.SharedMemoryClient, twins: list[_Twin]) -> None:
+    for image, twin in zip(_images(client), twins, strict=True):
+        np.testing.assert_array_equal(image, twin.picture())
+
+
+@pytest.mark.parametrize("task", _TASKS)
+def test_images_are_what_gymnasium_draws(task: str) -> None:
+    """Each environment's, byte by byte, after resets, steps and a reset of some."""
+    twins = [_Twin(task) for _ in range(2)]
+    with (
+        tandem.launch_engine(task, num_envs=2, images=_SIZE, seed=7) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        images = _images(client)
+        assert images.shape == (2, _SIZE[1], _SIZE[0], 3)
+        assert images.dtype == np.uint8
+        for index, twin in enumerate(twins):
+            twin.env.reset(seed=7 + index)
+        _assert_shows(client, twins)  # as the engine began, before any exchange
+        assert client.image_step == 0
+        client.reset(seed=11)
+        for index, twin in enumerate(twins):
+            twin.env.reset(seed=11 + index)
+        _assert_shows(client, twins)
+        assert client.image_step == 1
+        actions = np.zeros((2, client.act_size), np.float32)
+        for step in range(2):
+            for index, twin in enumerate(twins):
+                actions[index] = twin.env.action_space.sample() / 10
+                twin.env.step(actions[index])
+            client.step(actions)
+            _assert_shows(client, twins)
+            assert client.image_step == 2 + step
+            assert images.std() > 1
+        kept = images[0].copy()
+        client.reset([1], seed=5)
+        twins[1].env.reset(seed=5 + 1)
+        _assert_shows(client, twins)
+        np.testing.assert_array_equal(images[0], kept)
+        assert client.image_step == 4
+
+
+@pytest.mark.parametrize("mode", list(tandem.AutoresetMode))
+def test_images_show_the_state_that_obs_describes_where_episodes_end(mode: tandem.AutoresetMode) -> None:
+    """SAME_STEP shows the new episode at once, NEXT_STEP first the old one's end; DISABLED goes on."""
+    twin = _Twin("InvertedPendulum-v5")
+    with (
+        tandem.launch_engine("InvertedPendulum-v5", images=_SIZE) as engine,
+        tandem.SharedMemoryClient(engine.name, autoreset_mode=mode) as client,
+    ):
+        client.reset(seed=3)
+        twin.env.reset(seed=3)
+        action = np.full((1, 1), 3, np.float32)
+        ends, shown, reset_next = 0, 0, False
+        for _ in range(20):
+            begins = reset_next
+            _, _, dones = client.step(action)
+            if reset_next:
+                twin.env.reset()
+                reset_next = False
+            elif twin.env.unwrapped.step(action[0])[2]:
+                ends += 1
+                assert dones[0]
+                if mode is tandem.AutoresetMode.SAME_STEP:
+                    twin.env.reset()
+                reset_next = mode is tandem.AutoresetMode.NEXT_STEP
+            if begins or dones[0]:
+                shown += 1
+                if shown <= 4:  # a picture takes a while
+                    _assert_shows(client, [twin])
+        assert ends > 1
+        assert shown >= 2
+
+
+def test_a_camera_of_the_model_sees_what_mujocos_renderer_sees() -> None:
+    """By its name, also where it goes along with a body."""
+    twin = _Twin("HalfCheetah-v5")
+    renderer = mujoco.Renderer(twin.model, height=_SIZE[1], width=_SIZE[0])
+    with (
+        tandem.launch_engine("HalfCheetah-v5", images=_SIZE, image_camera="track") as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        client.reset(seed=0)
+        twin.env.reset(seed=0)
+        for _ in range(10):
+            action = np.full((1, 6), 1, np.float32)
+            client.step(action)
+            twin.env.step(action[0])
+        renderer.update_scene(twin.data, camera="track")
+        np.testing.assert_array_equal(_images(client)[0], renderer.render())
+        assert (_images(client)[0] != twin.picture()).any()
+    renderer.close()
+
+
+def test_effects_can_be_left_out() -> None:
+    """Which makes other, and quicker, pictures of the same state."""
+    pictures = []
+    for effects in ("all", (), ("shadows",)):
+        with (
+            tandem.launch_engine("Hopper-v5", images="48x36", image_effects=effects) as engine,
+            tandem.SharedMemoryClient(engine.name) as client,
+        ):
+            client.reset(seed=0)
+            pictures.append(_images(client)[0].tobytes())
+    assert len(set(pictures)) == 3
+
+
+def test_a_new_client_finds_images_of_fresh_environments() -> None:
+    """Drawn since they were reset for it; the tag goes on counting."""
+    twin = _Twin("Hopper-v5")
+    twin.env.reset(seed=0)
+    with tandem.launch_engine("Hopper-v5", images=_SIZE) as engine:
+        with tandem.SharedMemoryClient(engine.name) as first:
+            first.reset(seed=0)
+            np.testing.assert_array_equal(_images(first)[0], twin.picture())
+            for _ in range(20):
+                first.step(np.ones((1, 3), np.float32))
+            last = _images(first)[0].copy()
+        with tandem.SharedMemoryClient(engine.name) as second:
+            assert (_images(second)[0] != last).any()
+            assert second.image_step == 21
+            second.reset(seed=0)
+            np.testing.assert_array_equal(_images(second)[0], twin.picture())
+            assert second.image_step == 22
+
+
+def test_frames_and_images_do_not_disturb_each_other() -> None:
+    """Each has a thread and an OpenGL context of its own."""
+    twins = [_Twin("Hopper-v5") for _ in range(2)]
+    with tandem.launch_engine(
+        "Hopper-v5", num_envs=2, images=_SIZE, frames=(64, 64), frame_effects="all", frame_hz=0
+    ) as engine:
+        with tandem.SharedMemoryClient(engine.name) as client:
+            client.reset(seed=0)
+            for index, twin in enumerate(twins):
+                twin.env.reset(seed=index)
+            for _ in range(2):
+                frame, _ = client.drawn_frame()
+                assert frame.std() > 1
+                actions = np.ones((2, 3), np.float32)
+                client.step(actions)
+                for twin in twins:
+                    twin.env.step(actions[0])
+                _assert_shows(client, twins)
+
+
+def test_a_foreign_client_finds_them_by_the_header() -> None:
+    """Offset, size and channels where the layout says, and the tag; without images all of them are 0."""
+    with tandem.launch_engine("Hopper-v5", num_envs=3, images=(7, 5)) as engine:
+        header = Path("/dev/shm", engine.name).read_bytes()
+        offset, width, height, channels = struct.unpack_from("<QIII", header, 448)
+        assert (width, height, channels) == (7, 5, 3)
+        assert struct.unpack_from("<Q", header, 648)[0] & 32
+        with tandem.SharedMemoryClient(engine.name) as client:
+            assert client.offsets["images"] == offset
+            raw = Path("/dev/shm", engine.name).read_bytes()[offset : offset + 3 * 7 * 5 * 3]
+            assert raw == _images(client).tobytes()
+            client.reset()
+            (tag,) = struct.unpack_from("<Q", Path("/dev/shm", engine.name).read_bytes(), 1928)
+            assert tag == client.image_step == 1
+    with tandem.launch_engine("Hopper-v5") as engine, tandem.SharedMemoryClient(engine.name) as client:
+        header = Path("/dev/shm", engine.name).read_bytes()
+        assert not any(header[448:468])
+        assert not struct.unpack_from("<Q", header, 648)[0] & 32
+        assert client.images is None
+        assert client.image_step == 0
+        assert "images" not in client.offsets
+
+
+def test_what_cannot_be_is_refused_when_the_engine_starts() -> None:
+    """With the flag, or the camera's name and those there are."""
+    with pytest.raises(tandem.EngineStartFailed, match=r"--images.*can be drawn"):
+        tandem.launch_engine("CartPole-v1", images=(8, 8))
+    with pytest.raises(tandem.EngineStartFailed, match=r"--images.*8192"):
+        tandem.launch_engine("Hopper-v5", images=(8, 9000))
+    with pytest.raises(tandem.EngineStartFailed, match=r"--images.*WIDTHxHEIGHT"):
+        tandem.launch_engine("Hopper-v5", images="8")
+    with pytest.raises(tandem.EngineStartFailed, match=r"track.*'side'"):
+        tandem.launch_engine("HalfCheetah-v5", images=(8, 8), image_camera="side")
+    with pytest.raises(tandem.EngineStartFailed, match=r"--image_effects.*'fog'"):
+        tandem.launch_engine("Hopper-v5", images=(8, 8), image_effects=["fog"])
+    for wrong in ({"images": (0, 8)}, {"images": 8}, {"image_camera": "track"}):
+        with pytest.raises(tandem.InvalidArgument, match=next(iter(wrong))):
+            tandem.launch_engine("Hopper-v5", **wrong)
+
+
+def test_a_machine_that_cannot_draw_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the engine starts, and not in the middle of a training."""
+    monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
+    with pytest.raises(tandem.EngineStartFailed, match=r"images: .*libegl1.*libgl1-mesa-dri"):
+        tandem.launch_engine("Hopper-v5", images=(16, 16))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
