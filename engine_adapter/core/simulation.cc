@@ -77,6 +77,7 @@ absl::StatusOr<bool> Simulation::Advance() {
   if (side_->HasExchange()) return false;  // it is the step
   absl::Status status =
       runner_->RunUnasked(HeldActions(), side_->autoreset_mode());
+  NoteChange();
   if (!status.ok() && paused_) EndSingleSteps(status);
   Stepped();
   if (!status.ok()) return status;
@@ -92,6 +93,7 @@ std::optional<int64_t> Simulation::DueNs() const {
 }
 
 void Simulation::Restart() {
+  NoteChange();
   SetPaused(false);
   TakeMode(first_mode_);
 }
@@ -149,6 +151,7 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
     requests.push_back({.env = env, .seed = {}});
     if (seed) requests.back().seed = *seed + env;
   }
+  NoteChange();
   return runner_->ResetUnasked(requests);
 }
 

@@ -54,6 +54,7 @@ class Simulation final : public SimulationPort {
   bool Admits(ExchangeKind kind);
   // An exchange was served, with success or without.
   void Served(ExchangeKind kind) {
+    NoteChange();
     if (kind == ExchangeKind::kStep) Stepped();
   }
 
@@ -64,7 +65,8 @@ class Simulation final : public SimulationPort {
   // When Advance has something to do: 0 is now, nothing is never.
   std::optional<int64_t> DueNs() const;
 
-  // A client has come or gone: back to the first mode, not paused.
+  // A client has come or gone, and all is reset: back to the first mode, not
+  // paused.
   void Restart();
 
   rpc::SimulationMode mode() const override { return mode_; }
@@ -78,6 +80,8 @@ class Simulation final : public SimulationPort {
                      std::optional<uint64_t> seed) override;
   uint64_t frame_seq() const override { return side_->frame_seq(); }
   uint64_t steps() const override { return steps_; }
+  uint64_t changes() const override { return changes_; }
+  void NoteChange() override { ++changes_; }
 
  private:
   void TakeMode(rpc::SimulationMode mode);
@@ -94,6 +98,7 @@ class Simulation final : public SimulationPort {
   bool paused_ = false;
   int64_t due_ns_ = 0;  // of the next step in real time
   uint64_t steps_ = 0;
+  uint64_t changes_ = 0;
 
   // Of the SingleStep under way, if any.
   uint32_t wanted_ = 0;

@@ -216,6 +216,29 @@ TEST_F(SimulationTest, ButNotWhatAResetForgets) {
   }
 }
 
+TEST_F(SimulationTest, CountsEachChangeOnce) {
+  uint64_t changes = simulation_->changes();
+  EXPECT_FALSE(Turn());
+  EXPECT_EQ(simulation_->changes(), changes);
+  for (const ExchangeKind kind :
+       {ExchangeKind::kStep, ExchangeKind::kResetOnly}) {
+    Send(kind);
+    EXPECT_TRUE(Turn());
+    EXPECT_EQ(simulation_->changes(), ++changes);
+  }
+  simulation_->SetPaused(true);
+  EXPECT_EQ(simulation_->changes(), changes);
+  SingleStep(1);
+  EXPECT_TRUE(Turn());
+  EXPECT_EQ(simulation_->changes(), ++changes);
+  ASSERT_TRUE(simulation_->Reset(std::array<uint32_t, 1>{0}, 7).ok());
+  EXPECT_EQ(simulation_->changes(), ++changes);
+  simulation_->NoteChange();
+  EXPECT_EQ(simulation_->changes(), ++changes);
+  simulation_->Restart();
+  EXPECT_EQ(simulation_->changes(), ++changes);
+}
+
 TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
   ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
   // relaxed: as above.

@@ -10,6 +10,7 @@ absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
   absl::Status status = CheckEnv(request.env_id, num_envs_);
   if (status.ok()) status = port_->Draw(request);
   if (!status.ok()) return status;
+  simulation_->NoteChange();
   rpc::DebugDrawResponseT response;
   response.success = true;
   return response;

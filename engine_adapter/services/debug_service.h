@@ -4,7 +4,7 @@
 // Ownership: the host's; the thread that steps calls, between exchanges. Knows
 // nothing of rings: another door can call the same function.
 //
-//   DebugService debug(ports.debug, schema.num_envs);
+//   DebugService debug(ports.debug, &simulation, schema.num_envs);
 //   debug.Register(&dispatcher);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_DEBUG_SERVICE_H_
@@ -15,15 +15,16 @@
 #include "absl/status/statusor.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/debug_port.h"
+#include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
 
 class DebugService {
  public:
-  // `port` outlives it.
-  DebugService(DebugPort* port, uint32_t num_envs)
-      : port_(port), num_envs_(num_envs) {}
+  // Both outlive it.
+  DebugService(DebugPort* port, SimulationPort* simulation, uint32_t num_envs)
+      : port_(port), simulation_(simulation), num_envs_(num_envs) {}
 
   // DebugPort's errors, and kInvalidArgument for an environment that is not
   // there; nothing has changed then.
@@ -34,6 +35,7 @@ class DebugService {
 
  private:
   DebugPort* port_;
+  SimulationPort* simulation_;
   uint32_t num_envs_;
 };
 

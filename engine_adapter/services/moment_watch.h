@@ -1,7 +1,7 @@
 // MomentWatch: whether anything can have changed since a stream looked last.
 //
-// Data flow: SimulationPort's counts -> IsNew -> a stream's next item, or none.
-// Ownership: one stream's.
+// Data flow: SimulationPort's changes -> IsNew -> a stream's next item, or
+// none. Ownership: one stream's.
 //
 //   if (!watch.IsNew()) return Items();  // nothing new
 
@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "engine_adapter/services/simulation_port.h"
 
@@ -21,16 +20,17 @@ class MomentWatch {
   explicit MomentWatch(const SimulationPort* simulation)
       : simulation_(simulation) {}
 
-  // True the first time, and once after each exchange and step.
+  // True the first time, and once after each change.
   bool IsNew() {
-    const std::optional now =
-        std::pair(simulation_->frame_seq(), simulation_->steps());
-    return std::exchange(seen_, now) != now;
+    const uint64_t now = simulation_->changes();
+    const bool is_new = seen_ != now;
+    seen_ = now;
+    return is_new;
   }
 
  private:
   const SimulationPort* simulation_;
-  std::optional<std::pair<uint64_t, uint64_t>> seen_;
+  std::optional<uint64_t> seen_;
 };
 
 }  // namespace tandem

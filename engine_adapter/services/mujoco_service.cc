@@ -184,6 +184,7 @@ absl::StatusOr<rpc::SendControlResponseT> MujocoService::Write(
       port_->SetControl(env, actuator, value);
     }
   }
+  simulation_->NoteChange();
   rpc::SendControlResponseT response;
   response.success = true;
   response.actuators_written = static_cast<uint32_t>(controls->size());

@@ -32,8 +32,7 @@ namespace tandem {
 class MujocoService {
  public:
   // Both ports outlive this.
-  MujocoService(MujocoPort* port, const SimulationPort* simulation,
-                uint32_t num_envs)
+  MujocoService(MujocoPort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
 
   // The dispatcher's handlers point to this.
@@ -78,7 +77,7 @@ class MujocoService {
       const rpc::SendControlRequestT& request);
 
   MujocoPort* port_;
-  const SimulationPort* simulation_;
+  SimulationPort* simulation_;
   uint32_t num_envs_;
   std::vector<Waiting> waiting_;
 };

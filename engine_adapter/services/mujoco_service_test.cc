@@ -180,7 +180,9 @@ TEST_F(MujocoServiceTest, ControlsHoldForTheNextStepOfThoseEnvironments) {
   rpc::SendControlRequestT request;
   request.env_ids = {1, 2};
   AddNamed(&request, "twist", 3);
+  const uint64_t changes = stepped_->changes();
   const auto answer = Send(request);
+  EXPECT_GT(stepped_->changes(), changes);
   ASSERT_TRUE(answer.has_value());
   EXPECT_TRUE((*answer)->success);
   EXPECT_EQ((*answer)->actuators_written, 1u);
@@ -289,6 +291,9 @@ TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
     EXPECT_TRUE(stream.next()->empty());
     stepped_->Exchange();
   }
+  ASSERT_EQ(stream.next()->size(), 1u);
+  ASSERT_TRUE(stepped_->Reset(request.env_ids, 5).ok());
+  EXPECT_EQ(stream.next()->size(), 1u);
   request.env_ids = {9};
   EXPECT_EQ(CodeOf(service_->StreamJointState(request).status()),
             ErrorCode::kInvalidArgument);

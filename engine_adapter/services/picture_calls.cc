@@ -8,14 +8,10 @@
 #include "engine_adapter/frames/picture.h"
 #include "engine_adapter/frames/picture_encoder.h"
 #include "engine_adapter/services/env_selection.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem {
 namespace {
-
-// What no step tells of is seen after this: things moved, or drawn, by hand.
-constexpr int64_t kRefreshNs = 1'000'000'000;
 
 uint64_t UnixMillis() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -85,8 +81,9 @@ absl::Status PictureCalls::Begin(
 
 absl::StatusOr<PictureStream> PictureCalls::Stream(
     const PictureRequest& request, double hz) {
-  auto state = std::make_shared<PictureStream::State>();
-  state->request = request;
+  auto state = std::make_shared<PictureStream::State>(PictureStream::State{
+      .request = request, .watch = MomentWatch(simulation_)});
+  state->watch.IsNew();  // this moment is begun here
   if (absl::Status begun = BeginNext(state); !begun.ok()) return begun;
   PictureStream stream;
   stream.state = state;
@@ -102,7 +99,7 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
       items.back().Set(*std::move(frame));
       return items;
     }
-    if (state->drawing || !HasNews(*state)) return items;
+    if (state->drawing || !state->watch.IsNew()) return items;
     absl::Status begun = BeginNext(state);
     if (!begun.ok()) return begun;
     return items;
@@ -113,9 +110,6 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
 absl::Status PictureCalls::BeginNext(
     const std::shared_ptr<PictureStream::State>& state) {
   state->drawing = true;
-  state->steps = simulation_->steps();
-  state->frame_seq = simulation_->frame_seq();
-  state->drawn_at_ns = MonotonicNanos();
   // A stream that is over meanwhile is not kept, and its picture is dropped.
   const std::weak_ptr<PictureStream::State> kept = state;
   return Begin(state->request, [kept](absl::StatusOr<rpc::ImageFrameT> frame) {
@@ -129,12 +123,6 @@ absl::Status PictureCalls::BeginNext(
     }
     stream->ready = std::move(frame);
   });
-}
-
-bool PictureCalls::HasNews(const PictureStream::State& state) const {
-  return simulation_->steps() != state.steps ||
-         simulation_->frame_seq() != state.frame_seq ||
-         MonotonicNanos() - state.drawn_at_ns >= kRefreshNs;
 }
 
 }  // namespace tandem

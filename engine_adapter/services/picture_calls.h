@@ -23,6 +23,7 @@
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/camera_port.h"
+#include "engine_adapter/services/moment_watch.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
@@ -33,12 +34,10 @@ class PictureStream {
  public:
   struct State {
     PictureRequest request;
+    MomentWatch watch;
     bool drawing = false;
     // Drawn, not yet sent.
-    std::optional<absl::StatusOr<rpc::ImageFrameT>> ready;
-    uint64_t steps = 0;  // of the state drawn last, as the two below
-    uint64_t frame_seq = 0;
-    int64_t drawn_at_ns = 0;
+    std::optional<absl::StatusOr<rpc::ImageFrameT>> ready = {};
     uint32_t pictures = 0;  // drawn
     uint32_t width = 0;     // of the last
     uint32_t height = 0;
@@ -69,10 +68,10 @@ class PictureCalls {
   void Draw(const PictureRequest& request,
             std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then);
 
-  // A picture whenever one is due and something has been stepped since the last
-  // one, or a second has passed; the next is begun when the last was taken, so
-  // that a slow renderer or reader gets fewer pictures, each of them new. The
-  // first is begun here: its errors are those of CameraPort::Draw.
+  // A picture whenever one is due and something has changed since the last one
+  // was begun; the next is begun when the last was taken, so that a slow
+  // renderer or reader gets fewer pictures, each of them new. The first is
+  // begun here: its errors are those of CameraPort::Draw.
   absl::StatusOr<PictureStream> Stream(const PictureRequest& request,
                                        double hz);
 
@@ -81,7 +80,6 @@ class PictureCalls {
       const PictureRequest& request,
       std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then);
   absl::Status BeginNext(const std::shared_ptr<PictureStream::State>& state);
-  bool HasNews(const PictureStream::State& state) const;
 
   CameraPort* port_;
   SimulationPort* simulation_;

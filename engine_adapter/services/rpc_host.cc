@@ -69,7 +69,7 @@ RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
         .Register(&dispatcher_);
   }
   if (ports.debug != nullptr) {
-    debug_.emplace(ports.debug, num_envs).Register(&dispatcher_);
+    debug_.emplace(ports.debug, simulation, num_envs).Register(&dispatcher_);
   }
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       rpc::MethodId::GetServices,

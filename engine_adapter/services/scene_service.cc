@@ -116,6 +116,7 @@ SceneService::SetEntityTransform(
   absl::Status status =
       port_->SetTransform(request.env_id, request.id, *request.transform);
   if (!status.ok()) return status;
+  simulation_->NoteChange();
   rpc::SetEntityTransformResponseT response;
   response.success = true;
   return response;

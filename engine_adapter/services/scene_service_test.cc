@@ -109,7 +109,9 @@ TEST_F(SceneServiceTest, MovesAnEntityOfOneEnvironment) {
   request.env_id = 1;
   request.transform = std::make_unique<rpc::TransformT>();
   request.transform->position = std::make_unique<rpc::Vec3>(1.0F, 2.0F, 0.75F);
+  const uint64_t changes = stepped_->changes();
   EXPECT_TRUE(service_->SetEntityTransform(request)->success);
+  EXPECT_GT(stepped_->changes(), changes);
   const auto moved = Find(2, "", 1);
   EXPECT_EQ(moved.entity->transform->position->x(), 1);
   EXPECT_EQ(moved.entity->transform->position->y(), 2);

@@ -49,6 +49,12 @@ class SimulationPort {
   virtual uint64_t frame_seq() const = 0;
   // Steps, those of exchanges and those without one.
   virtual uint64_t steps() const = 0;
+
+  // Grows whenever anything may have changed that can be read or seen of the
+  // environments: with each exchange, step and reset, and each NoteChange.
+  virtual uint64_t changes() const = 0;
+  // For a service whose command has changed some of it.
+  virtual void NoteChange() = 0;
 };
 
 }  // namespace tandem

@@ -101,6 +101,25 @@ TEST_F(TelemetryServiceTest, AStepWithoutAnExchangeIsAMomentToo) {
   EXPECT_EQ(frames[0].AsTelemetryFrame()->frame_seq, 0u);
 }
 
+TEST_F(TelemetryServiceTest, AChangeWithoutAStepIsAMomentToo) {
+  const RpcStream stream = *service_->StreamTelemetry({});
+  const auto positions = [&] {
+    const auto frames = *stream.next();
+    EXPECT_EQ(frames.size(), 1u);
+    EXPECT_TRUE(stream.next()->empty());
+    return frames[0].AsTelemetryFrame()->observation_qpos;
+  };
+  const Floats first = positions();
+  const std::vector<uint32_t> env = {0};
+  ASSERT_TRUE(stepped_->Reset(env, 5).ok());
+  EXPECT_NE(positions(), first);
+  stepped_->rig.ports().mujoco->SetControl(0, 2, 0.5F);
+  stepped_->NoteChange();
+  const auto frames = *stream.next();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].AsTelemetryFrame()->action_ctrl[2], 0.5F);
+}
+
 TEST_F(TelemetryServiceTest, EnvironmentsThatAreNotThereAreRefused) {
   rpc::StreamTelemetryRequestT request;
   request.env_ids = {0, kEnvs};

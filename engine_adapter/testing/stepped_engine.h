@@ -75,10 +75,13 @@ class SteppedEngine final : public SimulationPort {
   }
   absl::Status Reset(std::span<const uint32_t> envs,
                      std::optional<uint64_t> seed) override {
+    NoteChange();
     return rig.Reset(envs, seed);
   }
   uint64_t frame_seq() const override { return frame_seq_; }
   uint64_t steps() const override { return steps_; }
+  uint64_t changes() const override { return changes_; }
+  void NoteChange() override { ++changes_; }
 
   EngineRig rig;
 
@@ -89,6 +92,7 @@ class SteppedEngine final : public SimulationPort {
   void Step() {
     Check(rig.Step());
     ++steps_;
+    NoteChange();
   }
 
   rpc::SimulationMode mode_ = rpc::SimulationMode::FAST;
@@ -97,6 +101,7 @@ class SteppedEngine final : public SimulationPort {
   std::function<void(absl::StatusOr<uint32_t>)> done_;
   uint64_t frame_seq_ = 0;
   uint64_t steps_ = 0;
+  uint64_t changes_ = 0;
 };
 
 }  // namespace tandem

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <span>
 
 #include "absl/strings/string_view.h"
+#include "engine_adapter/mujoco/geom_frame.h"
 #include "engine_adapter/mujoco/randomization/restitution.h"
 #include "engine_adapter/mujoco/randomization/terrain.h"
 
@@ -140,6 +142,30 @@ void OffsetMotors(const ModelParts& parts, double offset, mjModel* model) {
   }
 }
 
+// What MuJoCo's compiler takes for the model's mean inertia, unless the file
+// gives one: the unit in which solvers measure whether they are done.
+mjtNum MeanInertia(const mjModel& model) {
+  return std::accumulate(model.dof_M0, model.dof_M0 + model.nv, mjtNum{0}) /
+         static_cast<mjtNum>(model.nv);
+}
+
+// mj_setConst brings all of the model's arrays up to what was drawn, with the
+// frames that are taken for the same and bounding boxes, but not its stat.
+void DeriveConstants(mjModel* model, mjData* data) {
+  const bool is_derived = model->stat.meaninertia == MeanInertia(*model);
+  mj_setConst(model, data);
+  if (is_derived) model->stat.meaninertia = MeanInertia(*model);
+}
+
+bool HasMoved(const mjModel& original, const mjModel& model, int geom) {
+  const mjtSize pos = mjtSize{3} * geom;
+  const mjtSize quat = mjtSize{4} * geom;
+  return !std::equal(model.geom_pos + pos, model.geom_pos + pos + 3,
+                     original.geom_pos + pos) ||
+         !std::equal(model.geom_quat + quat, model.geom_quat + quat + 4,
+                     original.geom_quat + quat);
+}
+
 }  // namespace
 
 // Columns whose number is a size of the model.
@@ -159,8 +185,12 @@ void RestoreModel(const mjModel& original, mjModel* model) {
 #define X(name) model->name = original.name;
   MJSETCONST_SCALARS
 #undef X
+  model->stat.meaninertia = original.stat.meaninertia;
   std::ranges::copy(original.opt.o_friction, model->opt.o_friction);
   std::ranges::copy(original.opt.o_solref, model->opt.o_solref);
+  for (int i = 0; i < model->ngeom; ++i) {
+    if (HasMoved(original, *model, i)) FollowGeom(model, i);
+  }
 }
 
 void DrawModel(const Contract& contract, const ModelParts& parts,
@@ -186,7 +216,7 @@ void DrawModel(const Contract& contract, const ModelParts& parts,
   if (contract.terrain) {
     SetTerrain(*contract.terrain, contract.terrain_difficulty, random, model);
   }
-  if (contract.mass_scale || contract.com_offset) mj_setConst(model, data);
+  if (contract.mass_scale || contract.com_offset) DeriveConstants(model, data);
 }
 
 }  // namespace tandem

@@ -81,7 +81,7 @@ class PictureServices : public testing::Test {
     const EnginePorts ports = engine_->ports();
     camera_.emplace(ports.camera, &*simulation_, queue_, kEnvs);
     viewport_.emplace(ports.camera, &*simulation_, queue_, kEnvs, 30);
-    debug_.emplace(ports.debug, kEnvs);
+    debug_.emplace(ports.debug, &*simulation_, kEnvs);
   }
   void TearDown() override {
     queue_->Close();
@@ -246,6 +246,28 @@ TEST_F(PictureServices, AStreamGivesEachNewStateOnce) {
   }
   EXPECT_NE(frames[0].data, frames[1].data);
   EXPECT_NE(frames[1].data, frames[2].data);
+}
+
+TEST_F(PictureServices, AStreamShowsWhatChangesWithoutAStep) {
+  rpc::StreamCameraRequestT request;
+  request.name = "side";
+  request.width = 32;
+  request.height = 24;
+  const RpcStream stream = camera_->StreamCamera(request).value();
+  Pump();
+  const std::optional<rpc::ImageFrameT> before = Next(stream);
+  ASSERT_TRUE(before.has_value());
+  EXPECT_FALSE(Next(stream).has_value());  // begins none
+
+  rpc::DebugDrawRequestT draw;
+  draw.velocity_command = std::make_unique<rpc::DebugVelocityCommandT>();
+  draw.velocity_command->lin_vel_x = 1;
+  ASSERT_TRUE(debug_->Draw(draw).ok());
+  EXPECT_FALSE(Next(stream).has_value());  // begins the next
+  Pump();
+  const std::optional<rpc::ImageFrameT> after = Next(stream);
+  ASSERT_TRUE(after.has_value());
+  EXPECT_NE(after->data, before->data);
 }
 
 TEST_F(PictureServices, AStreamThatEndsWhileItsPictureIsDrawnHarmsNothing) {
