@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kEnvs = 3;
 constexpr size_t kImageBytes = size_t{4} * 2 * 3;
-constexpr ImageOptions kSmall = {.width = 4, .height = 2};
+const ImageOptions kSmall = {.width = 4, .height = 2};
 
 // Paints each environment's number of captures, plus 100 for each environment,
 // all over its image. Unsynchronised on purpose: ThreadSanitizer sees to it
