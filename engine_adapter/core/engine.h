@@ -85,6 +85,11 @@ class Engine {
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
 
+  // The client has left: what its commands changed is as it was when the engine
+  // was made (contracts, controls, moved things, marks). Reset follows, for all
+  // environments.
+  virtual void Forget() {}
+
   // What draws the environments for who looks on, or nullptr: this engine draws
   // none. The engine's own, and the same each time.
   virtual FrameSource* frames() { return nullptr; }

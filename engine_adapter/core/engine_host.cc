@@ -111,7 +111,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
 }
 
 EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
-    : options_(std::move(options)),
+    : engine_(engine),
+      options_(std::move(options)),
       side_(std::move(side)),
       runner_(engine, &side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_)),
@@ -192,25 +193,19 @@ void EngineHost::Serve(EngineEvent event) {
       ServeCommands();
       return;
     case EngineEvent::kClientArrived: {
-      const absl::Status status =
-          fresh_ ? absl::OkStatus() : ResetAll(std::nullopt);
-      fresh_ = status.ok();
+      const absl::Status status = StartAnew();
       side_.Welcome(
           status.ok() ? status
                       : MakeError(ErrorCode::kEngineFailed, status.message()));
       Log(status.ok() ? "client attached"
                       : absl::StrCat("client refused: ", status.message()));
-      simulation_.Restart();
       if (status.ok()) BeginCommands();
       if (frames_ != nullptr) frames_->Forget();
       ServeFrames();
       return;
     }
     case EngineEvent::kClientLeft: {
-      commands_->Stop();
-      simulation_.Restart();
-      const absl::Status status = ResetAll(std::nullopt);
-      fresh_ = status.ok();
+      const absl::Status status = StartAnew();
       Log(status.ok()
               ? "client left; environments reset"
               : absl::StrCat("client left; reset failed: ", status.message()));
@@ -231,10 +226,9 @@ void EngineHost::Serve(EngineEvent event) {
 
 void EngineHost::Exchange() {
   if (!simulation_.Admits(side_.kind())) {
-    side_.HoldExchange(simulation_.paused());
+    side_.HoldExchange();
     return;
   }
-  fresh_ = false;
   const ExchangeKind kind = side_.kind();
   absl::Status status = runner_.Run(kind, side_.autoreset_mode());
   if (status.ok()) status = DrawImages(kind);
@@ -252,11 +246,27 @@ void EngineHost::Exchange() {
   if (side_.HearCommands() || !commands_->IsQuiet()) ServeCommands();
 }
 
+// For the next client: nothing is left of the one before.
+absl::Status EngineHost::StartAnew() {
+  commands_->Stop();
+  const bool fresh = fresh_at_ == simulation_.changes();
+  simulation_.Restart();
+  if (fresh) {
+    fresh_at_ = simulation_.changes();
+    return absl::OkStatus();
+  }
+  engine_->Forget();
+  return ResetAll(std::nullopt);
+}
+
 absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
+  fresh_at_.reset();
   absl::Status status = runner_.ResetAll(first_seed);
-  if (!status.ok() || images_ == nullptr) return status;
-  status = images_->DrawAll();
-  if (status.ok()) side_.TagImages(side_.frame_seq());
+  if (status.ok() && images_ != nullptr) {
+    status = images_->DrawAll();
+    if (status.ok()) side_.TagImages(side_.frame_seq());
+  }
+  if (status.ok()) fresh_at_ = simulation_.changes();
   return status;
 }
 
@@ -278,7 +288,6 @@ void EngineHost::Advance() {
     return;
   }
   if (!*stepped) return;
-  fresh_ = false;
   LogFailure(absl::OkStatus());
   CountForFrames(runner_.unasked_arrays(), true);
   ServeFrames();

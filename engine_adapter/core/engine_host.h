@@ -105,6 +105,7 @@ class EngineHost {
   absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
   void Exchange();
+  absl::Status StartAnew();
   void Advance();
   Deadline NextDue() const;
   void BeginCommands();
@@ -114,10 +115,13 @@ class EngineHost {
   void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
+  Engine* const engine_;
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;
-  bool fresh_ = true;  // nothing was stepped since the last reset of all
+  // The simulation's changes() when all was reset last: as long as it has no
+  // others, the next client finds everything as it should be.
+  std::optional<uint64_t> fresh_at_;
   absl::Status last_failure_;  // of the last step
   Simulation simulation_;
   std::unique_ptr<RpcHost> commands_;

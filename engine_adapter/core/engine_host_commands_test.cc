@@ -1,8 +1,11 @@
 // Commands to a hosted engine, beside the steps of the same client.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +15,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/engine_host.h"
 #include "engine_adapter/services/engine_ports.h"
@@ -35,6 +41,7 @@ class CountingEngine final : public Engine, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }
   absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    ++resets_;
     return absl::OkStatus();
   }
   absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
@@ -42,6 +49,7 @@ class CountingEngine final : public Engine, public MujocoPort {
     io.rewards[0] = 1;
     return absl::OkStatus();
   }
+  void Forget() override { ++forgets_; }
   double step_secs() const override { return 0.001; }
   EnginePorts ports() override { return {.mujoco = this}; }
 
@@ -53,6 +61,10 @@ class CountingEngine final : public Engine, public MujocoPort {
   }
   std::vector<float> Controls(uint32_t) const override { return {0}; }
   void SetControl(uint32_t, uint32_t, float) override {}
+
+  // Of the thread that steps, until the host has stopped.
+  int resets_ = 0;
+  int forgets_ = 0;
 
  private:
   uint32_t steps_ = 0;
@@ -236,7 +248,44 @@ TEST_F(EngineHostCommandsTest, EachClientStartsAnew) {
     Client client(name_);
     client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
     EXPECT_EQ(client.Await().stream_number, 1u);
+    client.Call<rpc::GetSimulationModeRequestT>(
+        rpc::MethodId::GetSimulationMode, 8);
+    EXPECT_FALSE(client.Await().payload.AsGetSimulationModeResponse()->paused);
+    rpc::SetPausedRequestT pause;
+    pause.paused = true;
+    client.Call(rpc::MethodId::SetPaused, 9, pause);
+    EXPECT_EQ(client.Await().correlation_id, 9u);
   }
+}
+
+TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
+  for (int i = 0; i < 10; ++i) {
+    {
+      Client client(name_);
+      rpc::SetPausedRequestT pause;
+      pause.paused = true;
+      client.Call(rpc::MethodId::SetPaused, 1, pause);
+      EXPECT_EQ(client.Await().correlation_id, 1u);
+      rpc::SingleStepRequestT steps;
+      steps.steps = 1'000'000'000;
+      client.Call(rpc::MethodId::SingleStep, 1, steps);
+    }
+    Client next(name_);
+    next.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
+    EXPECT_EQ(next.Await().method, rpc::MethodId::GetJointState);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
+  for (int i = 0; i < 2; ++i) {
+    Client client(name_);
+    client.Call<rpc::SendControlRequestT>(rpc::MethodId::SendControl, 1);
+    EXPECT_EQ(client.Await().correlation_id, 1u);
+  }
+  { const Client last(name_); }
+  host_->Stop();
+  EXPECT_EQ(engine_.forgets_, 2);
+  EXPECT_EQ(engine_.resets_, 3);  // with the first, of all
 }
 
 TEST_F(EngineHostCommandsTest, WhatIsNotServedIsAnsweredWithAnError) {
@@ -244,6 +293,36 @@ TEST_F(EngineHostCommandsTest, WhatIsNotServedIsAnsweredWithAnError) {
   client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
   EXPECT_EQ(client.Await().error_code,
             static_cast<uint16_t>(ErrorCode::kUnsupported));
+}
+
+// Its lock alone tells: it rings no bell.
+TEST(EngineHostRealTime, AKilledClientIsNoticedBetweenStepsOfTheClock) {
+  alarm(60);
+  const std::string name = UniqueRegionName("host_real_time");
+  const pid_t client = fork();
+  if (client == 0) {
+    absl::StatusOr<ClientSide> side =
+        ClientSide::Attach(name, {.timeout_secs = 50});
+    for (;;) pause();
+  }
+  CountingEngine engine;
+  std::atomic<int> attached{0};
+  std::atomic<int> left{0};
+  auto host = EngineHost::Create(
+      &engine, {.name = name,
+                .mode = rpc::SimulationMode::REALTIME,
+                .log = [&](absl::string_view line) {
+                  attached += absl::StrContains(line, "attached");
+                  left += absl::StrContains(line, "left");
+                }});
+  ASSERT_TRUE(host.ok()) << host.status();
+  (*host)->Start();
+  while (attached == 0) usleep(1000);
+  ASSERT_EQ(kill(client, SIGKILL), 0);
+  ASSERT_EQ(waitpid(client, nullptr, 0), client);
+  while (left == 0) usleep(1000);  // alarm is the watchdog
+  (*host)->Stop();
+  alarm(0);
 }
 
 }  // namespace

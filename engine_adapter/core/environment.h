@@ -46,6 +46,9 @@ class Environment {
   // on until it is reset.
   virtual StepOutcome Step(std::span<const float> actions,
                            const EnvironmentRow& row) = 0;
+
+  // As Engine's; Reset follows.
+  virtual void Forget() {}
 };
 
 }  // namespace tandem

@@ -26,6 +26,11 @@ EnvironmentEngine::EnvironmentEngine(
   }
 }
 
+void EnvironmentEngine::Forget() {
+  for (const Env& env : envs_) env.environment->Forget();
+  if (fittings_.debug != nullptr) fittings_.debug->Clear();
+}
+
 EnginePorts EnvironmentEngine::ports() {
   return {.randomization = fittings_.randomization.get(),
           .mujoco = fittings_.mujoco.get(),

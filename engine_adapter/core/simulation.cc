@@ -75,8 +75,10 @@ absl::StatusOr<bool> Simulation::Advance() {
     return false;
   }
   if (side_->HasExchange()) return false;  // it is the step
+  side_->ShowUnaskedStep(true);
   absl::Status status =
       runner_->RunUnasked(HeldActions(), side_->autoreset_mode());
+  side_->ShowUnaskedStep(false);
   NoteChange();
   if (!status.ok() && paused_) EndSingleSteps(status);
   Stepped();
@@ -111,6 +113,7 @@ void Simulation::SetPaused(bool paused) {
   if (paused == paused_) return;
   paused_ = paused;
   due_ns_ = MonotonicNanos() + period_ns_;
+  side_->ShowPaused(paused);
   if (paused) return;
   EndSingleSteps(done_);
   side_->ReleaseExchange();
@@ -156,12 +159,14 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
 }
 
 // What the last step did goes on being done. An engine that cannot tell its
-// controls takes what the client's array holds: the last exchange's, unless it
-// is writing the next.
+// controls, or whose actions are none, takes what the client's array holds: the
+// last exchange's, unless it is writing the next.
 std::span<const float> Simulation::HeldActions() {
   const MujocoPort* const port = engine_->ports().mujoco;
-  if (port == nullptr) return side_->arrays().actions;
   const EngineSchema& schema = engine_->schema();
+  if (port == nullptr || port->info().actuators.size() != schema.act_size) {
+    return side_->arrays().actions;
+  }
   held_.resize(size_t{schema.num_envs} * schema.act_size);
   for (uint32_t env = 0; env < schema.num_envs; ++env) {
     std::ranges::copy(port->Controls(env),

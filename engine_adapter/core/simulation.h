@@ -6,11 +6,11 @@
 // Ownership: EngineHost's; the thread that steps calls.
 //
 //   case EngineEvent::kExchange:
-//     if (!simulation.Admits(side.kind(), MonotonicNanos())) {
-//       side.HoldExchange(simulation.paused());
+//     if (!simulation.Admits(side.kind())) {
+//       side.HoldExchange();
 //     }
 //   ...
-//   simulation.Advance(MonotonicNanos());  // once in each turn of the loop
+//   simulation.Advance();  // once in each turn of the loop
 //
 //  mode                     an exchange is served        otherwise stepped
 //  FAST, DETERMINISTIC      at once                      never

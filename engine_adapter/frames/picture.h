@@ -3,7 +3,7 @@
 // Data flow: rendered rows -> EncodePicture (picture_encoder.h) -> Picture ->
 // rpc::ImageFrameT.
 //
-//   absl::StatusOr<PictureFormat> format = PictureFormatNamed("png", depth);
+//   Picture picture = {.data = rows, .width = 320, .height = 240};
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_

@@ -38,7 +38,8 @@ void CheckCount(size_t found, size_t expected, const char* what) {
 MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
                                      TaskMaker make_task, DataPtr data,
                                      size_t reset_infos)
-    : task_(std::move(task)),
+    : shared_task_(std::move(task)),
+      task_(shared_task_),
       make_task_(std::move(make_task)),
       data_(std::move(data)),
       reset_infos_(reset_infos),
@@ -76,6 +77,15 @@ StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
     PutRow(row);
     return outcome;
   });
+}
+
+void MujocoEnvironment::Forget() {
+  randomization_.reset();
+  next_randomization_.reset();
+  task_ = shared_task_;
+  own_model_.reset();
+  std::ranges::fill(set_controls_, std::nullopt);
+  any_set_ = false;
 }
 
 absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {

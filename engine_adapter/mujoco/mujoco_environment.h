@@ -49,6 +49,9 @@ class MujocoEnvironment final : public Environment {
   StepOutcome Step(std::span<const float> actions,
                    const EnvironmentRow& row) override;
 
+  // Back to the shared model, without a contract or set controls.
+  void Forget() override;
+
   const mjModel& model() const { return task_->model(); }
   // Between two steps, for who moves things; mj_forward is theirs to call.
   mjData* data() { return data_.get(); }
@@ -78,7 +81,8 @@ class MujocoEnvironment final : public Environment {
   void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
 
-  std::shared_ptr<const Task> task_;
+  const std::shared_ptr<const Task> shared_task_;
+  std::shared_ptr<const Task> task_;  // on a model of its own, or the shared
   TaskMaker make_task_;
   std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
   DataPtr data_;

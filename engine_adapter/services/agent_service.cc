@@ -61,6 +61,7 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
   const std::optional<uint64_t> seed =
       request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
   rpc::ResetAgentResponseT response;
+  simulation_->NoteChange();
   if (randomization_ != nullptr) {
     absl::StatusOr<std::vector<std::string>> unused =
         randomization_->SetContract(*envs, contract, seed);

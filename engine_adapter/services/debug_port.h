@@ -26,6 +26,9 @@ class DebugPort {
   // nothing can be drawn by, or more things than there is room for; nothing
   // has changed then.
   virtual absl::Status Draw(const rpc::DebugDrawRequestT& request) = 0;
+
+  // Takes away what was drawn, in all environments.
+  virtual void Clear() = 0;
 };
 
 }  // namespace tandem

@@ -98,7 +98,7 @@
   FIELD(gpu_event_handle, "engine",                                            \
         "of the event recorded when the observations are complete")            \
   FIELD(task, "engine", "what the engine runs, NUL-terminated")                \
-  FIELD(layout_crc32, "engine", "CRC-32 of bytes 16..127, then 384..895")      \
+  FIELD(layout_crc32, "engine", "CRC-32 of bytes 20..127, then 384..895")      \
   RESERVED(reserved_900)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \

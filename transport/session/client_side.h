@@ -126,6 +126,9 @@ class ClientSide {
   absl::StatusOr<RingWriter> CommandWriter();
   // To wait on for what comes through them, in a thread of one's own.
   Waiter CommandWaiter() const;
+  // What the engine is at, for error texts: "stepping for 9.98 s". Any thread
+  // may ask. Allocates.
+  std::string EnginePhase() const;
   // Whether the engine lives: a system call. Any thread may ask.
   bool EngineAlive() const { return region_.EngineAlive(); }
 

@@ -34,6 +34,13 @@ absl::Status ClientSide::EngineStatus() const {
   return MakeError(EngineCode(status), EngineWords(*header()));
 }
 
+std::string ClientSide::EnginePhase() const {
+  // relaxed: for people.
+  return Describe(
+      UnpackPhase(header()->engine_phase.load(std::memory_order_relaxed)),
+      MonotonicNanos());
+}
+
 absl::Status ClientSide::Explain(ErrorCode code) const {
   if (code == ErrorCode::kConcurrentUse) {  // Reconnect may replace the region
     return MakeError(code,

@@ -80,7 +80,7 @@ EngineSide::~EngineSide() {
 }
 
 absl::Status EngineSide::Open() {
-  SetPhase(Phase::kIdle, MonotonicNanos());
+  SetPhase(Idle(), MonotonicNanos());
   return region_.Link();
 }
 
@@ -139,19 +139,25 @@ EngineEvent EngineSide::Next(Deadline deadline) {
       }
     } else if (code != ErrorCode::kStepTimeout) {
       event = watch.event();
+    } else {
+      // The waiter looks only in waits that last: deadlines may come oftener.
+      event = LookNowAndThen();
     }
     return Deliver(event);
   }
 }
 
 EngineEvent EngineSide::Poll() {
-  if (Ready()) return Deliver(Take());
+  return Deliver(Ready() ? Take() : LookNowAndThen());
+}
+
+EngineEvent EngineSide::LookNowAndThen() {
   const int64_t now = MonotonicNanos();
   if (now - last_look_ns_ < kPollLookNs) return EngineEvent::kTimedOut;
   last_look_ns_ = now;
   const EngineEvent event = LookAfter(now);
   // What a client sent last comes before that it left.
-  return Deliver(Ready() ? Take() : event);
+  return Ready() ? Take() : event;
 }
 
 EngineEvent EngineSide::Take() {
@@ -249,9 +255,18 @@ void EngineSide::DropHeldExchange() {
        "the exchange was put off, and its client left");
 }
 
-void EngineSide::HoldExchange(bool paused) {
+void EngineSide::HoldExchange() {
   holds_ = true;
-  if (paused) SetPhase(Phase::kPaused, taken_at_ns_);
+  SetPhase(Idle(), taken_at_ns_);
+}
+
+void EngineSide::ShowPaused(bool paused) {
+  paused_ = paused;
+  SetPhase(Idle(), MonotonicNanos());
+}
+
+void EngineSide::ShowUnaskedStep(bool under_way) {
+  SetPhase(under_way ? Phase::kStepping : Idle(), MonotonicNanos());
 }
 
 void EngineSide::ShowServices(uint32_t services) {
@@ -327,7 +342,7 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   const int64_t now = MonotonicNanos();
   client_bell_.RingIfAwaited();
   // The client runs already; the books are done beside it.
-  SetPhase(Phase::kIdle, now);
+  SetPhase(Idle(), now);
   RecordStepTime(&header_->engine_step_times,
                  static_cast<uint64_t>(now - taken_at_ns_));
   RestoreNameNowAndThen(now);
@@ -353,7 +368,9 @@ void EngineSide::Welcome(const absl::Status& status) {
                                               status.message().size()));
   welcomed_ = arriving_;
   has_client_ = status.ok();
-  SetPhase(Phase::kIdle, MonotonicNanos());
+  // Its count may be another than when they were drawn.
+  if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq_);
+  SetPhase(Idle(), MonotonicNanos());
   // SYNC(attach.welcome): release; fresh observations before the answer.
   header_->attach_ack.store(welcomed_, std::memory_order_release);
   client_bell_.RingIfAwaited();

@@ -106,8 +106,8 @@ class EngineSide {
   // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
   // says kExchange again. Legal in exchange; back to waiting. One that is held
   // when its client leaves is answered with kUnsupported, and nothing of it is
-  // done. `paused`: what the client's errors say of the engine meanwhile.
-  void HoldExchange(bool paused);
+  // done.
+  void HoldExchange();
   void ReleaseExchange() { holds_ = false; }
   bool holds_exchange() const { return holds_; }
   // Whether one has come that is not held, and Next is about to say so.
@@ -118,8 +118,12 @@ class EngineSide {
   void ShowServices(uint32_t services);
   void ShowDroppedMessages(uint64_t dropped);
 
-  // Shows how simulated time goes, to observers and to foreign clients.
+  // Shows how simulated time goes, to observers and to foreign clients; and,
+  // while waiting, that it stands still, or that a step is made which no
+  // exchange asked for.
   void SetMode(RegionMode mode);
+  void ShowPaused(bool paused);
+  void ShowUnaskedStep(bool under_way);
 
   // Says in the region that arrays().images show the state of exchange
   // `frame_seq`; before what hands them to the client: Publish, with
@@ -194,6 +198,7 @@ class EngineSide {
   EngineEvent Take();
   EngineEvent TakeRequest();
   EngineEvent LookAfter(int64_t now_ns);
+  EngineEvent LookNowAndThen();
   EngineEvent Deliver(EngineEvent event);
   void Complete(ErrorCode code, absl::string_view text);
   void ClearRequests();
@@ -202,6 +207,8 @@ class EngineSide {
   void RestoreNameNowAndThen(int64_t now_ns);
   void SetStatus(ErrorCode code, absl::string_view text);
   void SetPhase(Phase phase, int64_t now_ns);
+  // While no step is made.
+  Phase Idle() const { return paused_ ? Phase::kPaused : Phase::kIdle; }
 
   static constexpr int64_t kPollLookNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
@@ -230,6 +237,7 @@ class EngineSide {
   uint32_t frame_request_ = 0;
   bool has_client_ = false;
   bool holds_ = false;  // an exchange that was taken and put off
+  bool paused_ = false;
   bool hears_commands_ = false;
   bool heard_all_ = true;
   uint32_t heard_pos_ = 0;  // of write_pos, when kCommands was said last

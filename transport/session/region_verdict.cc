@@ -33,13 +33,6 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
             : ""));
   }
   if (engine.life != Life::kAlive) return;
-  if (engine.phase == Phase::kPaused) {
-    verdict->remarks.push_back(absl::StrFormat(
-        "the engine is paused for %.1f s, and an exchange waits: a command "
-        "paused it, and another lets it run again",
-        engine.phase_secs));
-    return;
-  }
   const bool works =
       engine.phase == Phase::kStepping || engine.phase == Phase::kResetting;
   if (works && engine.phase_secs > kLongSecs) {
@@ -47,6 +40,22 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
         "the engine is %s for %.1f s: a long one, or it is stopped (SIGSTOP, a "
         "debugger)",
         NameOf(engine.phase), engine.phase_secs));
+  }
+  if (!works && report.to_engine.used_bytes > 0 &&
+      engine.phase_secs > kLongSecs) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "messages to the engine have not been read, though it is %s for %.1f "
+        "s: it is stopped (SIGSTOP, a debugger), or no core is free",
+        NameOf(engine.phase), engine.phase_secs));
+    return;
+  }
+  if (engine.phase == Phase::kPaused) {
+    verdict->remarks.push_back(
+        absl::StrFormat("the engine is paused for %.1f s: a command paused it, "
+                        "and another lets "
+                        "it run again",
+                        engine.phase_secs));
+    return;
   }
   const bool asked = report.exchange == ExchangeState::kPending ||
                      client.phase == Phase::kAttaching;

@@ -33,6 +33,7 @@ class DebugCanvas final : public DebugPort {
   explicit DebugCanvas(uint32_t num_envs) : marks_(num_envs) {}
 
   absl::Status Draw(const rpc::DebugDrawRequestT& request) override;
+  void Clear() override { marks_.assign(marks_.size(), nullptr); }
 
   // Of the environment, as they are now; nullptr: none.
   const std::shared_ptr<const DebugMarks>& Marks(uint32_t env) const {

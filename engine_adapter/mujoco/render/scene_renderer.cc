@@ -205,6 +205,8 @@ void SceneRenderer::AddMarks(std::span<const DebugMark> marks) {
     const std::array<mjtNum, 3> to = {mark.to[0], mark.to[1], mark.to[2]};
     mjv_connector(geom, type, mark.is_arrow ? arrow_width : kLineWidth,
                   from.data(), to.data());
+    // MuJoCo 4.0.0 draws half of an arrow between two points.
+    if (mark.is_arrow) geom->size[2] *= 2;
   }
 }
 
