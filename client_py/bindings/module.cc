@@ -86,6 +86,7 @@ void DefineRpc(py::module_& module) {
   py::class_<NativeStream>(module, "NativeStream")
       .def("next", &NativeStream::Next, py::arg("timeout"))
       .def("close", &NativeStream::Close)
+      .def_property_readonly("number", &NativeStream::number)
       .def_property_readonly("dropped", &NativeStream::dropped);
   py::class_<NativeRpc>(module, "NativeRpc")
       .def("call", &NativeRpc::Call, py::arg("method"), py::arg("request"),

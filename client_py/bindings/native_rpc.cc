@@ -60,6 +60,7 @@ py::object NativeStream::Next(double timeout_secs) {
   if (!item.ok()) Raise(item.status(), region_);
   RaiseWhatPythonRaised();
   if (!item->has_value()) return py::none();
+  number_ = (*item)->envelope().stream_number();
   return CheckedValues((*item)->envelope(), method_, region_);
 }
 

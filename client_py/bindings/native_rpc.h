@@ -39,6 +39,9 @@ class NativeStream {
 
   // The next item's fields; None: the stream is over, or was closed.
   pybind11::object Next(double timeout_secs);
+  // The place of the item that Next gave last, from 1 over all that were made,
+  // lost ones included; 0: none yet.
+  uint64_t number() const { return number_; }
   // Items lost so far since they were not taken.
   uint64_t dropped() const;
   // Tells the engine. Doesn't wait, raises nothing; safe twice. Nothing happens
@@ -51,6 +54,7 @@ class NativeStream {
   const rpc::MethodId method_;
   const std::string region_;
   const uint32_t born_in_;  // ForkCount() of the owner
+  uint64_t number_ = 0;
   uint64_t dropped_at_close_ = 0;
   bool closed_ = false;
 };

@@ -128,6 +128,7 @@ def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) 
     """Of one environment, or of several at the same moment."""
     twins = Twins(shared, steps=0)
     with shared.mujoco.stream_joint_state() as one, shared.mujoco.stream_joint_state([1, 0]) as both:
+        assert one.number == 0
         for _ in range(3):
             twins.step(np.full((2, 8), 0.1, np.float32))
             expected = [env.data.qpos.astype(np.float32) for env in twins.envs]
@@ -138,6 +139,11 @@ def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) 
             assert [state.env_id for state in states] == [1, 0]
             np.testing.assert_array_equal(states[1].positions, expected[0])
         assert one.dropped == 0
+        number = one.number
+        assert number >= 3
+        twins.step(np.full((2, 8), 0.1, np.float32))
+        next(one)
+        assert one.number == number + 1
 
 
 def test_stream_of_what_does_not_change_falls_silent(shared: tandem.SharedMemoryClient) -> None:

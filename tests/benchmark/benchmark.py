@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import calls, frames, messages, report
+from tests.benchmark import calls, frames, messages, report, together
 from tests.benchmark.deaths import measure_deaths
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group, Row, Size, measure_cpp
 from tests.benchmark.python_rows import measure_python
@@ -55,13 +55,17 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--profile", action="store_true", help="what Tandem adds to bare spinning, one thing at a time")
     parser.add_argument("--frames", action="store_true", help="instead: frames a second into a frame ring")
     parser.add_argument("--messages", action="store_true", help="instead: messages from a process to another")
-    parser.add_argument("--rounds", type=int, help="groups of each row (9; with --quick 3)")
+    parser.add_argument("--together", action="store_true", help="instead: steps beside calls and streams")
+    parser.add_argument("--rounds", type=int, help="groups of each row (9; with --quick or --together 3)")
+    parser.add_argument("--steps", type=int, default=100_000, help="with --together: of a run (100000)")
+    parser.add_argument("--calls", type=int, default=10_000, help="with --together: of a run, two threads' (10000)")
+    parser.add_argument("--envs", type=int, default=4, help="with --together: of the engine, two or more (4)")
     parser.add_argument("--exchanges", type=int, help="exchanges of a group, at most")
     parser.add_argument("--seconds", type=float, help="seconds of a group, at most (0.5; with --quick 0.1)")
     parser.add_argument("--json", metavar="FILE", help="write all figures, the machine and the command there")
     parser.add_argument("--out", metavar="PNG", help="draw the picture there, such as round_trip.png")
     parsed = parser.parse_args(arguments)
-    parsed.rounds = parsed.rounds or (3 if parsed.quick else 9)
+    parsed.rounds = parsed.rounds or (3 if parsed.quick or parsed.together else 9)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
 
@@ -175,6 +179,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "calls": {wait: dataclasses.asdict(one) for wait, one in calls_of.items()},
             }
             Path(parsed.json).write_text(json.dumps(found_messages, indent=1) + "\n", encoding="utf-8")
+        return 0
+    if parsed.together:
+        region = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}-together"
+        together_of = together.measure_together(parsed.rounds, parsed.steps, parsed.calls // 2, parsed.envs, region)
+        print("\n" + together.table(together_of, parsed.rounds))
+        if parsed.json:
+            found_together = {**about, "together": dataclasses.asdict(together_of)}
+            Path(parsed.json).write_text(json.dumps(found_together, indent=1) + "\n", encoding="utf-8")
         return 0
     found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)
     kills = 0 if parsed.profile else 20 if parsed.quick else 100

@@ -137,6 +137,11 @@ uint64_t RpcClient::Dropped(uint64_t stream) const {
              : it->second.dropped_by_engine + it->second.dropped_here;
 }
 
+uint64_t RpcClient::Unclaimed() const {
+  const Lock lock(mutex_);
+  return unclaimed_;
+}
+
 absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   {
@@ -283,7 +288,10 @@ void RpcClient::TakeDropped(uint64_t id) {
 void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
-    if (call->second.has_value()) return;  // the first counts
+    if (call->second.has_value()) {  // the first counts
+      ++unclaimed_;
+      return;
+    }
     if (IsError(envelope)) {
       call->second = ErrorOf(envelope);
     } else {
@@ -292,9 +300,11 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     return;
   }
   const auto it = streams_.find(id);
-  if (it == streams_.end()) return;  // nobody waits for it any more
+  if (it == streams_.end() || it->second.over) {
+    ++unclaimed_;
+    return;
+  }
   Stream& stream = it->second;
-  if (stream.over) return;
   stream.dropped_by_engine = envelope.dropped();
   if (IsError(envelope)) stream.error = ErrorOf(envelope);
   // An error without items before it: the stream was never opened.

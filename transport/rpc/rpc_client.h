@@ -88,6 +88,9 @@ class RpcClient {
                                                  Deadline deadline);
   // Items lost so far, by the engine or here, since nobody took them.
   uint64_t Dropped(uint64_t stream) const;
+  // Answers and items that nobody waited for: come after their deadline, after
+  // their stream's Close, or twice.
+  uint64_t Unclaimed() const;
   // Ends the stream and forgets it. kStepTimeout and the like: the engine may
   // not have heard. Safe twice.
   absl::Status Close(uint64_t stream, Deadline deadline);
@@ -137,6 +140,7 @@ class RpcClient {
   EnvelopeWriter writer_;
   int waiting_ = 0;  // threads in Await
   uint64_t last_id_ = 0;
+  uint64_t unclaimed_ = 0;
   // Calls that wait, and what came for them.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;

@@ -250,6 +250,20 @@ TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
   engine_->Stop();  // before what its handler uses is gone
 }
 
+TEST_F(RpcClientTest, CountsWhatNobodyWaitedFor) {
+  Start([](const auto& call, const auto& send) {
+    const bool twice = call.payload.AsGetEntityRequest()->name == "twice";
+    send(Echo(call));
+    if (twice) send(Echo(call));
+  });
+  EXPECT_EQ(NameIn(client_->Call(Named("once"), Deadline::After(20))), "once");
+  EXPECT_EQ(NameIn(client_->Call(Named("twice"), Deadline::After(20))),
+            "twice");
+  // Its answer stands behind the second one.
+  EXPECT_EQ(NameIn(client_->Call(Named("once"), Deadline::After(20))), "once");
+  EXPECT_EQ(client_->Unclaimed(), 1u);
+}
+
 TEST_F(RpcClientTest, AnEngineThatLeavesIsNoticed) {
   Start([](const auto&, const auto&) {});
   std::thread leaving([&] { engine_->Stop(); });

@@ -77,6 +77,11 @@ class Stream(Generic[_Item]):
             return item
 
     @property
+    def number(self) -> int:
+        """The last item's place in the stream, from 1 over all that were made, lost ones included; 0: none taken."""
+        return self._native.number
+
+    @property
     def dropped(self) -> int:
         """Items lost so far, since they were not taken in time."""
         return self._native.dropped

@@ -35,7 +35,7 @@ class TelemetryFrame:
 
     Attributes:
       env_id: Whose.
-      frame_number: Which moment of the stream, from 1; a gap shows moments that were lost.
+      frame_number: Which moment of the stream, from 1. `Stream.number` also counts those lost before they were made.
       frame_seq: How many exchanges were answered by then.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.
       observation_qpos: MuJoCo's qpos, float32[nq]; the caller's own.
