@@ -139,5 +139,18 @@ def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indi
     return [_seed(first + index) for index in indices]
 
 
+def contract_seed(seed: int | None, env_id: int) -> int | None:
+    """Says from which number an environment draws what its contract asks for.
+
+    Args:
+      seed: That of its reset.
+      env_id: The environment.
+
+    Returns:
+      What an engine is told, which adds the environment's number; None: the engine takes one of its own.
+    """
+    return None if seed is None else (seed - env_id) % 2**64
+
+
 def _seed(value: SupportsIndex) -> int:
     return integer("seed", value, 0, 2**64 - 1, "; nothing was sent")

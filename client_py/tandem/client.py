@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.arguments import env_indices, seconds, seeds_of
+from tandem.arguments import contract_seed, env_indices, seconds, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_client import ClientServices
@@ -219,10 +219,9 @@ class SharedMemoryClient(ClientServices):
         return self._native.recv()[0]
 
     def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[int | None]) -> None:
-        # The engine adds the environment's number to a contract's seed.
         by_seed: dict[int | None, list[int]] = {}
         for index, seed in zip(indices, seeds or [None] * len(indices), strict=True):
-            by_seed.setdefault(None if seed is None else (seed - index) % 2**64, []).append(index)
+            by_seed.setdefault(contract_seed(seed, index), []).append(index)
         for seed, env_ids in by_seed.items():
             unused = self.agent.set_contract(contract, env_ids, seed=seed)
         if unused:
