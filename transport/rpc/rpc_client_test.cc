@@ -1,4 +1,5 @@
 // RpcClient at an engine that answers what the test tells it to.
+// Length: one engine, for all that a client may ask of it.
 #include "transport/rpc/rpc_client.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,8 @@ class Stream(Generic[_Item]):
 
     Each item has a deadline of its own; after `StepTimeout` the stream goes on, and may be asked again. Items wait for
     who takes them, some in the ring and 64, of up to 64 MiB, here; the oldest beyond that are lost and counted in
-    `dropped`, and the steps are never held up. Use it in a `with` block, or leave it to be collected: both end it at the engine.
+    `dropped`, and the steps are never held up. Use it in a `with` block, or leave it to be collected: both end it at
+    the engine.
 
     After `reconnect` or `close` of the client what came before may still be taken, then it raises `ClientClosed`.
     """
