@@ -202,7 +202,8 @@ class SharedMemoryClient(ClientServices):
           seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
             for one: the environment's own random stream goes on. What a contract draws goes by it as well.
           contract: How these environments differ from the task's own from now on; `SimulationContract()`: not at all;
-            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`).
+            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`). Where that
+            warning is an error, the engine has taken the contract on, but nobody is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.

@@ -78,8 +78,10 @@ def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
     assert client.agent.set_contract(_UNUSED) == ("vel_command_x_range",)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        before = client.obs.copy()
         with pytest.raises(tandem.UnusedContractFields):
             client.reset(contract=_UNUSED)
+        np.testing.assert_array_equal(client.obs, before)  # nobody was reset
 
 
 @pytest.mark.parametrize(
