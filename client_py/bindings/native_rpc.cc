@@ -74,8 +74,7 @@ void NativeStream::Close() {
   if (closed_ || born_in_ != ForkCount()) return;
   dropped_at_close_ = client_->Dropped(id_);
   closed_ = true;
-  // An engine that does not answer now hears it later.
-  client_->Close(id_, Deadline::Now()).IgnoreError();
+  client_->Close(id_);
 }
 
 py::dict NativeRpc::Call(uint16_t method, py::handle request,

@@ -2,10 +2,10 @@
 
 import operator
 from collections.abc import Sequence
-from typing import SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tandem.errors import InvalidArgument
 
@@ -85,6 +85,53 @@ def seconds(name: str, value: SupportsFloat) -> float:
     return number
 
 
+def id_or_name(argument: str, which: int | str) -> dict[str, Any]:
+    """Says which thing is meant, as requests do.
+
+    Args:
+      argument: Its name.
+      which: An id from 1, or a name.
+
+    Returns:
+      The field of the request.
+
+    Raises:
+      InvalidArgument: Neither of both.
+    """
+    if isinstance(which, str) and which:
+        return {"name": which}
+    if isinstance(which, str):
+        raise InvalidArgument(f"{argument}: expected a name or an id, found {which!r}; nothing was sent")
+    return {"id": integer(argument, which, 1, 2**64 - 1, "; nothing was sent")}
+
+
+def finite(argument: str, value: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
+    """Takes a vector.
+
+    Args:
+      argument: Its name.
+      value: float[size], or None.
+      size: Of how many numbers.
+
+    Returns:
+      It as float32[size], or None.
+
+    Raises:
+      InvalidArgument: Not so many, no numbers, or not finite.
+    """
+    if value is None:
+        return None
+    try:
+        given = np.asarray(value)
+    except ValueError:  # ragged
+        given = np.asarray(None)
+    with np.errstate(over="ignore"):  # an infinity, which is refused
+        vector = given.astype(np.float32) if given.dtype.kind in "iuf" else None
+    if vector is None or vector.shape != (size,) or not np.isfinite(vector).all():
+        raise InvalidArgument(f"{argument}: expected {size} finite numbers, found {value!r}; nothing was sent")
+    return vector
+
+
 def env_indices(env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None, num_envs: int) -> list[int]:
     """Takes a choice of environments.
 
@@ -137,6 +184,19 @@ def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indi
         return [None if each is None else _seed(each) for each in seed]
     first = _seed(seed)
     return [_seed(first + index) for index in indices]
+
+
+def contract_seed(seed: int | None, env_id: int) -> int | None:
+    """Says from which number an environment draws what its contract asks for.
+
+    Args:
+      seed: That of its reset.
+      env_id: The environment.
+
+    Returns:
+      What an engine is told, which adds the environment's number; None: the engine takes one of its own.
+    """
+    return None if seed is None else (seed - env_id) % 2**64
 
 
 def _seed(value: SupportsIndex) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.arguments import env_indices, seconds, seeds_of
+from tandem.arguments import contract_seed, env_indices, seconds, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_client import ClientServices
@@ -202,7 +202,8 @@ class SharedMemoryClient(ClientServices):
           seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
             for one: the environment's own random stream goes on. What a contract draws goes by it as well.
           contract: How these environments differ from the task's own from now on; `SimulationContract()`: not at all;
-            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`).
+            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`). Where that
+            warning is an error, the engine has taken the contract on, but nobody is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
@@ -219,10 +220,9 @@ class SharedMemoryClient(ClientServices):
         return self._native.recv()[0]
 
     def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[int | None]) -> None:
-        # The engine adds the environment's number to a contract's seed.
         by_seed: dict[int | None, list[int]] = {}
         for index, seed in zip(indices, seeds or [None] * len(indices), strict=True):
-            by_seed.setdefault(None if seed is None else (seed - index) % 2**64, []).append(index)
+            by_seed.setdefault(contract_seed(seed, index), []).append(index)
         for seed, env_ids in by_seed.items():
             unused = self.agent.set_contract(contract, env_ids, seed=seed)
         if unused:

@@ -39,6 +39,8 @@ def make_vec(
     frames: tuple[int, int] | str | None = None,
     frame_envs: Sequence[int] | Literal["all"] | None = None,
     frame_hz: float = 60.0,
+    images: tuple[int, int] | str | None = None,
+    image_camera: str | None = None,
     **task_options: object,
 ) -> SharedMemoryVectorEnv:
     """Starts an engine and returns its environments; `close`, or the end of this process, ends it.
@@ -79,6 +81,9 @@ def make_vec(
       frames: Without a render mode: who looks at the run sees environments drawn in this size; see `launch_engine`.
       frame_envs: Which ones; see `launch_engine`.
       frame_hz: How often at most; see `launch_engine`.
+      images: (width, height) in pixels: each step also draws every MuJoCo environment, into `client.images`, not into
+        the observations; see `launch_engine`.
+      image_camera: By which of the model's cameras; see `launch_engine`.
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1.
 
     Returns:
@@ -119,6 +124,8 @@ def make_vec(
         frame_slots=2 if renders else 8,
         frame_effects="all" if renders else (),
         frame_camera="gymnasium" if renders else "follow",
+        images=images,
+        image_camera=image_camera,
     )
     mode = _autoreset_mode(autoreset_mode)
     engine = launch()

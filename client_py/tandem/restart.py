@@ -103,7 +103,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 break
             except PeerGone as death:
                 self._found_dead(death)
-                self._note_contract(contract, mask)  # for the engine's next life
+                self._note_contract(contract, mask, self._seed_of_chosen(seed, mask))  # for the engine's next life
         self._answered(obs)
         self._cut_short &= ~self._resetting
         if self._untold:
@@ -206,10 +206,13 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             self._death = None
 
     def _renew_contracts(self) -> None:
-        """Tells a new engine the contracts of `reset`, from which its first episodes are drawn, too."""
-        for contract in {*self._contracts} - {SimulationContract()}:
-            env_ids = [env_id for env_id, its in enumerate(self._contracts) if its == contract]
-            self._client.agent.set_contract(contract, env_ids)
+        """Tells a new engine the contracts of `reset`, with their seeds, and draws its first episodes from them."""
+        renewed: dict[tuple[SimulationContract, int | None], list[int]] = {}
+        for env_id, its in enumerate(self._contracts):
+            if its[0] != SimulationContract():
+                renewed.setdefault(its, []).append(env_id)
+        for (contract, seed), env_ids in renewed.items():
+            self._client.agent.set_contract(contract, env_ids, seed=seed)
             self._client.reset(env_ids)
 
     def _all_truncated(self) -> StepResults:

@@ -78,8 +78,10 @@ def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
     assert client.agent.set_contract(_UNUSED) == ("vel_command_x_range",)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        before = client.obs.copy()
         with pytest.raises(tandem.UnusedContractFields):
             client.reset(contract=_UNUSED)
+        np.testing.assert_array_equal(client.obs, before)  # nobody was reset
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,24 @@ def test_restarted_engine_is_told_the_contracts(found_by: str) -> None:
         envs.reset(options=only_first.copy())
     np.testing.assert_array_equal(_after_a_step(envs), expected)
     envs.close()
+
+
+def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
+    """Of each environment, as they were given: the same after every death."""
+    light = tandem.SimulationContract(mass_scale_range=(0.5, 1.5))
+
+    def after_death(*seeds: int) -> NDArray[Any]:
+        envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True)
+        envs.reset(seed=[*seeds, 0], options={"contract": light, "reset_mask": np.array([True, True, False])})
+        os.kill(envs.client.engine_pid, signal.SIGKILL)
+        assert envs.step(np.zeros((3, 6)))[4]["engine_restarted"].all()
+        obs = _after_a_step(envs)  # from seeds of its own: what differs is the contract's
+        envs.close()
+        return obs
+
+    first, other = after_death(5, 9), after_death(5, 10)
+    np.testing.assert_array_equal(after_death(5, 9), first)
+    np.testing.assert_array_equal((first != other).any(axis=1), [False, True, False])
 
 
 if __name__ == "__main__":

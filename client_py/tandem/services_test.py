@@ -36,8 +36,7 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
 def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
     """One of environment 0, or one for each that is named."""
     schema = shared.get_schema()
-    assert schema == tandem.AgentSchema("agent_0", schema.observation_names, schema.action_names, 17, 6)
-    assert len(schema.action_names) in (0, 6) and len(schema.observation_names) in (0, 17)
+    assert schema == tandem.AgentSchema("agent_0", (), (), 17, 6)  # names: only `mujoco.info()` has some
     assert [each.agent_name for each in shared.get_schema([2, 0])] == ["agent_2", "agent_0"]
     mask = np.array([False, True, True])
     assert [each.agent_name for each in shared.agent.schema(mask)] == ["agent_1", "agent_2"]
@@ -59,12 +58,28 @@ def test_engines_own_words_arrive(shared: tandem.SharedMemoryClient) -> None:
         shared.get_schema([1, 1])
 
 
-def test_engine_without_services_says_so() -> None:
-    """Or does not answer: it knows nothing of commands, but its client steps."""
-    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
-        with pytest.raises((tandem.Unsupported, tandem.StepTimeout)):
-            client.services()
+def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
+    """But its client steps."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+        with pytest.raises(tandem.StepTimeout):
+            client.services(timeout=0.05)
         client.step(client.actions)
+
+
+def test_service_that_is_off_says_so() -> None:
+    """In what is told of it, and when it is called."""
+    flags = ("--services=agent,telemetry", "--stream_hz=telemetry=25")
+    with (
+        tandem.launch_engine("HalfCheetah-v5", name=unique_name(), flags=flags) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        services = client.services()
+        assert {name for name, service in services.items() if service.enabled} == {"agent", "telemetry"}
+        assert (services["agent"].max_fps, services["telemetry"].max_fps) == (0, 25)
+        assert services["scene"].methods == frozenset()
+        for call in (client.scene.info, client.mujoco.info, client.camera.list):
+            with pytest.raises(tandem.Unsupported):
+                call()
 
 
 def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryClient) -> None:

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem.arguments import described
+from tandem.arguments import contract_seed, described, env_indices, seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
@@ -79,7 +79,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
-        self._contracts: list[SimulationContract] = [SimulationContract()] * self.num_envs
+        # Each environment's, and the seed that the engine was told with it.
+        self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * self.num_envs
         self._attach(client)
 
     def _attach(self, client: SharedMemoryClient) -> None:
@@ -118,12 +119,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TandemError: As `SharedMemoryClient.reset`.
         """
         mask = self._reset_mask(options)
-        if isinstance(seed, np.ndarray) and seed.ndim == 0:
-            seed = seed.item()
-        if isinstance(seed, Sequence | np.ndarray):
-            if len(seed) != self.num_envs:
-                raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
-            seed = [each for each, chosen in zip(seed, mask, strict=True) if chosen]
+        seed = self._seed_of_chosen(seed, mask)
         if isinstance(options, dict):
             # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
             options.pop("reset_mask", None)
@@ -135,7 +131,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self._resetting, self._resets_only = mask, True
         contract = (options or {}).get("contract")
         self._client.reset(mask, seed=seed, contract=contract)
-        self._note_contract(contract, mask)
+        self._note_contract(contract, mask, seed)
         return self._observe(), collect(self._task.infos, self._client.infos, np.zeros_like(mask), mask)
 
     def step(self, actions: ArrayLike) -> StepResults:
@@ -289,9 +285,23 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
     def _observe(self) -> Obs:
         return self._client.obs.astype(self._dtype) if self._copy else self._client.obs
 
-    def _note_contract(self, contract: SimulationContract | None, mask: Mask) -> None:
-        if contract is not None:
-            self._contracts = [contract if now else old for old, now in zip(self._contracts, mask, strict=True)]
+    def _seed_of_chosen(self, seed: int | Sequence[int | None] | None, mask: Mask) -> int | Sequence[int | None] | None:
+        if isinstance(seed, np.ndarray) and seed.ndim == 0:
+            return seed.item()
+        if not isinstance(seed, Sequence | np.ndarray):
+            return seed
+        if len(seed) != self.num_envs:
+            raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
+        return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
+
+    def _note_contract(
+        self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None
+    ) -> None:
+        if contract is None:
+            return
+        indices = env_indices(mask, self.num_envs)
+        for index, its in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
+            self._contracts[index] = contract, contract_seed(its, index)
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
         if not isinstance(options, Mapping | None):

@@ -143,6 +143,22 @@ def test_a_camera_of_the_model_sees_what_mujocos_renderer_sees() -> None:
     renderer.close()
 
 
+def test_make_vec_has_them_beside_the_observations() -> None:
+    """Also when Gymnasium makes the environments; by the camera that it is told."""
+    pictures = []
+    for camera in (None, "track"):
+        envs = gymnasium.make_vec("tandem/HalfCheetah-v5", num_envs=2, images=_SIZE, image_camera=camera)
+        client = envs.unwrapped.client  # type: ignore[attr-defined]
+        obs, _ = envs.reset(seed=0)
+        assert obs.shape == (2, 17)
+        envs.step(np.ones((2, 6)))
+        pictures.append(_images(client).copy())
+        assert client.image_step == client.stats().exchanges
+        envs.close()
+    assert (pictures[0] != pictures[1]).any()
+    assert pictures[0].shape == (2, _SIZE[1], _SIZE[0], 3)
+
+
 def test_effects_can_be_left_out() -> None:
     """Which makes other, and quicker, pictures of the same state."""
     pictures = []

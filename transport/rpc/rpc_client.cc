@@ -97,6 +97,7 @@ absl::StatusOr<RpcMessage> RpcClient::Call(rpc::EnvelopeT call,
 absl::StatusOr<uint64_t> RpcClient::Open(rpc::EnvelopeT call) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   const Lock lock(mutex_);
+  WriteOn();
   if (!HasRoom()) return Ended(ErrorCode::kRingFull);
   absl::Status status = Post(&call);
   if (!status.ok()) return status;
@@ -122,6 +123,7 @@ absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
   if (it != streams_.end() && !it->second.items.empty()) {
     RpcMessage item = std::move(it->second.items.front());
     it->second.items.pop_front();
+    it->second.bytes -= item.bytes();
     return std::optional<RpcMessage>(std::move(item));
   }
   if (!status.ok()) return status;
@@ -137,6 +139,7 @@ uint64_t RpcClient::Dropped(uint64_t stream) const {
              : it->second.dropped_by_engine + it->second.dropped_here;
 }
 
+<<<<<<< HEAD
 uint64_t RpcClient::Unclaimed() const {
   const Lock lock(mutex_);
   return unclaimed_;
@@ -159,6 +162,17 @@ absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
   call.method = rpc::MethodId::CancelStream;
   call.payload.Set(std::move(cancel));
   return Call(std::move(call), deadline).status();
+=======
+void RpcClient::Close(uint64_t stream) {
+  if (ForkCount() != born_in_) return;
+  const Lock lock(mutex_);
+  const auto it = streams_.find(stream);
+  if (it == streams_.end()) return;
+  if (!it->second.over) cancelled_.push_back(stream);
+  streams_.erase(it);
+  arrived_.notify_all();
+  WriteOn();
+>>>>>>> mend3
 }
 
 // What timed out is still queued, and goes first.
@@ -174,6 +188,23 @@ absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
   if (code == ErrorCode::kMessageTooLarge) return Ended(code);
   return absl::OkStatus();
+}
+
+// Sends what waits for room, as far as there is: what is queued, then cancels.
+void RpcClient::WriteOn() {
+  if (lost_ != ErrorCode::kOk) return;
+  ErrorCode code = writer_.Pump();
+  while (code != ErrorCode::kBrokenPeer && !cancelled_.empty() && HasRoom()) {
+    rpc::CancelStreamRequestT request;
+    request.correlation_id = cancelled_.front();
+    cancelled_.pop_front();
+    rpc::EnvelopeT cancel;
+    cancel.method = rpc::MethodId::CancelStream;
+    cancel.correlation_id = ++last_id_;  // its answer is nobody's
+    cancel.payload.Set(std::move(request));
+    code = writer_.Post(cancel);
+  }
+  if (code == ErrorCode::kBrokenPeer) lost_ = code;
 }
 
 void RpcClient::End() {
@@ -198,6 +229,7 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   Watch watch(*this);
   int64_t next_check_ns = 0;
   for (;;) {
+    WriteOn();
     if (ready()) return absl::OkStatus();
     if (lost_ != ErrorCode::kOk) return Ended(lost_);
     const int64_t now = MonotonicNanos();
@@ -213,10 +245,6 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
       const ErrorCode code = watch.Check(now, /*interrupted=*/false);
       lock.lock();
       if (code == ErrorCode::kInterrupted && !ready()) return Ended(code);
-      continue;
-    }
-    if (writer_.Pump() == ErrorCode::kBrokenPeer) {
-      lost_ = ErrorCode::kBrokenPeer;
       continue;
     }
     const int64_t slice = std::min(deadline.at_ns() - now, kReadNs);
@@ -312,20 +340,27 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     stream.over = true;
     return;
   }
-  if (stream.items.size() >= options_.stream_items) {
+  const RpcMessage& item = stream.items.emplace_back(reader_);
+  stream.bytes += item.bytes();
+  while (stream.items.size() > 1 &&
+         (stream.items.size() > options_.stream_items ||
+          stream.bytes > options_.stream_bytes)) {
+    stream.bytes -= stream.items.front().bytes();
     stream.items.pop_front();
     ++stream.dropped_here;
   }
-  stream.items.emplace_back(reader_);
 }
 
 absl::Status RpcClient::Ended(ErrorCode code) const {
   switch (code) {
     case ErrorCode::kStepTimeout:
-      return MakeError(code, absl::StrCat("region '", side_->name(),
-                                          "': the engine did not answer before "
-                                          "the deadline; it may be in a long "
-                                          "step, or stopped"));
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': the engine did not answer before the "
+                             "deadline; it has been ",
+                             side_->EnginePhase(),
+                             ": in a long step, stopped, or waiting for what "
+                             "the call waits for"));
     case ErrorCode::kPeerGone:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),

@@ -51,6 +51,7 @@ class RpcMessage {
   const rpc::Envelope& envelope() const {
     return *rpc::GetEnvelope(words_.data());
   }
+  size_t bytes() const { return words_.size() * sizeof(uint64_t); }
 
  private:
   std::vector<uint64_t> words_;  // FlatBuffers are aligned
@@ -60,8 +61,10 @@ class RpcMessage {
 class RpcClient {
  public:
   struct Options {
-    // Items of a stream that wait for who takes them; then the oldest is lost.
+    // Items of a stream that wait for who takes them; then the oldest are lost.
+    // The newest is kept, however large.
     size_t stream_items = 64;
+    size_t stream_bytes = size_t{64} << 20;
     // Called now and then while a call waits; true ends it with kInterrupted.
     InterruptHook interrupted = nullptr;
   };
@@ -88,12 +91,18 @@ class RpcClient {
                                                  Deadline deadline);
   // Items lost so far, by the engine or here, since nobody took them.
   uint64_t Dropped(uint64_t stream) const;
+<<<<<<< HEAD
   // Answers and items that nobody waited for: come after their deadline, after
   // their stream's Close, or twice.
   uint64_t Unclaimed() const;
   // Ends the stream and forgets it. kStepTimeout and the like: the engine may
   // not have heard. Safe twice.
   absl::Status Close(uint64_t stream, Deadline deadline);
+=======
+  // Ends the stream and forgets it. Doesn't wait: an engine that leaves much
+  // unread hears of it later, by what is called then. Safe twice.
+  void Close(uint64_t stream);
+>>>>>>> mend3
 
   // For good, before the session is: whoever waits gets kClosed, and so does
   // every later call. Returns when no thread waits any more, which takes up to
@@ -103,6 +112,7 @@ class RpcClient {
  private:
   struct Stream {
     std::deque<RpcMessage> items;
+    size_t bytes = 0;  // of items
     uint64_t dropped_by_engine = 0;
     uint64_t dropped_here = 0;
     bool over = false;
@@ -116,6 +126,7 @@ class RpcClient {
 
   bool HasRoom() const;
   absl::Status Post(rpc::EnvelopeT* call);
+  void WriteOn();
   template <typename Ready>
   absl::Status Await(Lock& lock, Ready ready, Deadline deadline);
   template <typename Ready>
@@ -144,6 +155,7 @@ class RpcClient {
   // Calls that wait, and what came for them.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;
+  std::deque<uint64_t> cancelled_;   // streams; the engine is not told yet
   ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
 };
 

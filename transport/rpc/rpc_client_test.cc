@@ -1,4 +1,5 @@
 // RpcClient at an engine that answers what the test tells it to.
+// Length: one engine, for all that a client may ask of it.
 #include "transport/rpc/rpc_client.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -319,8 +321,8 @@ TEST_F(RpcClientTest, StreamsInterleaveWithCalls) {
   const auto end = client_->Next(id, Deadline::After(20));
   ASSERT_TRUE(end.ok());
   EXPECT_FALSE(end->has_value());
-  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
-  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+  client_->Close(id);
+  client_->Close(id);
   engine_->Stop();  // before what its handler uses is gone
 }
 
@@ -343,11 +345,67 @@ TEST_F(RpcClientTest, WhatNobodyTakesIsLostAndCounted) {
       7u);
 }
 
+TEST_F(RpcClientTest, LargeItemsThatNobodyTakesAreLostByTheirBytes) {
+  Start(
+      [](const auto& call, const auto& send) {
+        if (call.method != rpc::MethodId::StreamTelemetry) {
+          send(Echo(call));
+          return;
+        }
+        for (uint32_t i = 1; i <= 10; ++i) {
+          rpc::EnvelopeT item = Item(call, i);
+          // The last is larger than all that may wait.
+          item.payload.AsTelemetryFrame()->observation_qpos.assign(
+              i == 10 ? 10'000 : 1000, 0.5f);
+          send(item);
+        }
+      },
+      {.stream_bytes = 10'000});
+  const uint64_t id = client_->Open(Stream()).value();
+  // Its answer stands behind the ten.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  EXPECT_EQ(client_->Dropped(id), 9u);
+  EXPECT_EQ(
+      (*client_->Next(id, Deadline::After(20)))->envelope().stream_number(),
+      10u);
+}
+
+TEST_F(RpcClientTest, TakenItemsMakeRoomForOthers) {
+  std::optional<rpc::EnvelopeT> stream;
+  uint32_t items = 0;
+  Start(
+      [&](const auto& call, const auto& send) {
+        if (call.method == rpc::MethodId::StreamTelemetry) {
+          stream = call;
+          return;
+        }
+        rpc::EnvelopeT item = Item(*stream, ++items);
+        item.payload.AsTelemetryFrame()->observation_qpos.assign(1000, 0.5f);
+        send(item);
+        send(Echo(call));
+      },
+      {.stream_bytes = 10'000});
+  const uint64_t id = client_->Open(Stream()).value();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+    EXPECT_TRUE(client_->Next(id, Deadline::Now())->has_value());
+  }
+  for (int i = 0; i < 3; ++i) {  // two of which may wait
+    EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  }
+  EXPECT_EQ(client_->Dropped(id), 1u);
+  engine_->Stop();  // before what its handler uses is gone
+}
+
 TEST_F(RpcClientTest, AClosedStreamIsCancelledAndForgotten) {
   std::atomic<uint64_t> cancelled{0};
   Start([&](const auto& call, const auto& send) {
     if (call.method == rpc::MethodId::StreamTelemetry) {
       send(Item(call, 1));
+      return;
+    }
+    if (call.method == rpc::MethodId::GetEntity) {
+      send(Echo(call));
       return;
     }
     cancelled = call.payload.AsCancelStreamRequest()->correlation_id;
@@ -357,11 +415,38 @@ TEST_F(RpcClientTest, AClosedStreamIsCancelledAndForgotten) {
     send(answer);
   });
   const uint64_t id = client_->Open(Stream()).value();
-  EXPECT_TRUE(client_->Close(id, Deadline::After(20)).ok());
+  client_->Close(id);
+  // Behind the cancel.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   EXPECT_EQ(cancelled, id);
   const auto next = client_->Next(id, Deadline::After(20));
   EXPECT_TRUE(next.ok() && !next->has_value());
   engine_->Stop();  // before what its handler uses is gone
+}
+
+TEST_F(RpcClientTest, CancelsWaitForRoomAndAreNotLost) {
+  std::promise<void> read_on;
+  std::vector<uint64_t> cancelled;
+  Start([&, reads = read_on.get_future().share()](const auto& call,
+                                                  const auto& send) {
+    reads.wait();
+    if (call.method == rpc::MethodId::GetEntity) send(Echo(call));
+    if (call.method != rpc::MethodId::CancelStream) return;
+    cancelled.push_back(call.payload.AsCancelStreamRequest()->correlation_id);
+  });
+  rpc::EnvelopeT large = Stream();
+  large.payload.AsStreamTelemetryRequest()->env_ids.assign(100'000, 0);
+  std::vector<uint64_t> streams;
+  absl::StatusOr<uint64_t> id = client_->Open(large);
+  for (; id.ok(); id = client_->Open(large)) streams.push_back(*id);
+  EXPECT_EQ(CodeOf(id.status()), ErrorCode::kRingFull);
+  ASSERT_FALSE(streams.empty());
+  for (const uint64_t stream : streams) client_->Close(stream);
+  read_on.set_value();
+  // Behind the cancels.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  engine_->Stop();  // before what its handler has written is read
+  EXPECT_EQ(cancelled, streams);
 }
 
 TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
@@ -417,7 +502,7 @@ TEST_F(RpcClientTest, EndsWhatWaitsWithTheSession) {
   client_->End();
   for (std::thread& thread : waiting) thread.join();
   EXPECT_EQ(CodeOf(client_->Open(Stream()).status()), ErrorCode::kClosed);
-  EXPECT_TRUE(client_->Close(id, Deadline::Infinite()).ok());
+  client_->Close(id);
   engine_->Stop();  // before what its handler uses is gone
 }
 

@@ -3,12 +3,12 @@
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.camera import Camera, CameraInfo
 from tandem.services.contract import SimulationContract, UnusedContractFields
-from tandem.services.control import ServiceInfo
 from tandem.services.debug import Debug, DebugArrow, DebugLine, DebugVelocityCommand
 from tandem.services.images import CameraKind, Image
 from tandem.services.methods import MethodId
 from tandem.services.mujoco import ControlsSent, JointState, Mujoco, MujocoInfo
 from tandem.services.scene import Entity, Scene, SceneInfo, SimulationMode, Transform
+from tandem.services.service_info import ServiceInfo
 from tandem.services.streams import Stream
 from tandem.services.telemetry import Telemetry, TelemetryFrame, TelemetrySchema
 from tandem.services.viewport import Viewport, ViewportInfo, ViewportStreamConfig

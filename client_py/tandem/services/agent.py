@@ -16,8 +16,8 @@ class AgentSchema:
 
     Attributes:
       agent_name: Such as "agent_3" of environment 3.
-      observation_names: One for each number of an observation, or empty.
-      action_names: One for each number of an action, or empty.
+      observation_names: One for each number of an observation; empty: the engine does not say.
+      action_names: One for each number of an action; empty: the engine does not say.
       observation_size: float32 numbers in an observation.
       action_size: float32 numbers in an action.
     """
@@ -54,7 +54,7 @@ class Agent:
 
         Raises:
           InvalidArgument: No such environment.
-          Unsupported: The engine does not say, or the service is off.
+          Unsupported: The service is off.
           TandemError: As every call: docs/commands.md.
         """
         values = self._caller.call(MethodId.GetAgentSchema, timeout, env_ids=self._caller.env_ids(env_ids))
@@ -86,6 +86,7 @@ class Agent:
 
         Raises:
           InvalidArgument: No such environment, or a contract that cannot be.
+          Unsupported: The engine does not randomise, or the service is off.
           TandemError: As `schema`.
         """
         if not isinstance(contract, SimulationContract):

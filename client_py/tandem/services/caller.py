@@ -132,19 +132,3 @@ def fps_of(fps: int | None) -> int:
       InvalidArgument: No integer from 1.
     """
     return 0 if fps is None else integer("fps", fps, 1, 2**32 - 1, "; nothing was sent")
-
-
-def pixels_of(name: str, pixels: int | None) -> int:
-    """Checks a picture's width or height.
-
-    Args:
-      name: The argument's.
-      pixels: How many; None: the camera's own.
-
-    Returns:
-      As the schema has it, where 0 is for None.
-
-    Raises:
-      InvalidArgument: No integer from 1.
-    """
-    return 0 if pixels is None else integer(name, pixels, 1, 2**32 - 1, "; nothing was sent")

@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tandem.arguments import finite
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Caller
 from tandem.services.methods import MethodId
-from tandem.services.scene import finite
 
 
 @dataclass(frozen=True, eq=False)

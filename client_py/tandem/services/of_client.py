@@ -6,10 +6,10 @@ from tandem import _native
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.caller import Caller, EnvIds
 from tandem.services.camera import Camera
-from tandem.services.control import ServiceInfo, ask_services
 from tandem.services.debug import Debug
 from tandem.services.mujoco import Mujoco
 from tandem.services.scene import Scene
+from tandem.services.service_info import ServiceInfo, ask_services
 from tandem.services.telemetry import Telemetry
 from tandem.services.viewport import Viewport
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.arguments import integer
+from tandem.arguments import finite, id_or_name, integer
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Caller
 from tandem.services.methods import MethodId
@@ -274,53 +274,6 @@ class Scene:
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
         return int(self._caller.call(MethodId.SingleStep, timeout, steps=count)["steps"])
-
-
-def id_or_name(argument: str, which: int | str) -> dict[str, Any]:
-    """Says which thing is meant, as requests do.
-
-    Args:
-      argument: Its name.
-      which: An id from 1, or a name.
-
-    Returns:
-      The field of the request.
-
-    Raises:
-      InvalidArgument: Neither of both.
-    """
-    if isinstance(which, str) and which:
-        return {"name": which}
-    if isinstance(which, str):
-        raise InvalidArgument(f"{argument}: expected a name or an id, found {which!r}; nothing was sent")
-    return {"id": integer(argument, which, 1, 2**64 - 1, "; nothing was sent")}
-
-
-def finite(argument: str, value: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
-    """Takes a vector.
-
-    Args:
-      argument: Its name.
-      value: float[size], or None.
-      size: Of how many numbers.
-
-    Returns:
-      It as float32[size], or None.
-
-    Raises:
-      InvalidArgument: Not so many, no numbers, or not finite.
-    """
-    if value is None:
-        return None
-    try:
-        given = np.asarray(value)
-    except ValueError:  # ragged
-        given = np.asarray(None)
-    with np.errstate(over="ignore"):  # an infinity, which is refused
-        vector = given.astype(np.float32) if given.dtype.kind in "iuf" else None
-    if vector is None or vector.shape != (size,) or not np.isfinite(vector).all():
-        raise InvalidArgument(f"{argument}: expected {size} finite numbers, found {value!r}; nothing was sent")
-    return vector
 
 
 def _entity(values: dict[str, Any]) -> Entity:

@@ -17,8 +17,8 @@ class TelemetrySchema:
     """What a telemetry frame holds.
 
     Attributes:
-      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`, or empty.
-      action_names: Of the numbers in `TelemetryFrame.action_ctrl`, or empty.
+      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`; empty: the engine does not say.
+      action_names: Of the numbers in `TelemetryFrame.action_ctrl`; empty: the engine does not say.
       nq: Numbers in `TelemetryFrame.observation_qpos`.
       nu: Numbers in `TelemetryFrame.action_ctrl`.
     """

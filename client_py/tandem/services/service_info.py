@@ -16,7 +16,7 @@ class ServiceInfo:
       name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport" or "debug".
       enabled: False: switched off, or the engine does not have it.
       methods: What may be called now.
-      max_fps: Most items a second of its streams; 0: no limit, or no streams.
+      max_fps: Most items a second of its streams; 0: it has no streams.
     """
 
     name: str

@@ -1,0 +1,108 @@
+"""`Pictures`: what cameras and viewports have in common."""
+
+from typing import Any, ClassVar
+
+from tandem.arguments import integer
+from tandem.services.caller import Caller, fps_of
+from tandem.services.images import CameraKind, Image, image_of, named_image_of
+from tandem.services.methods import MethodId
+from tandem.services.streams import Stream
+
+
+class Pictures:
+    """Takes pictures, singly or as a stream; `Camera` and `Viewport` say of what."""
+
+    _FRAME: ClassVar[MethodId]
+    _STREAM: ClassVar[MethodId]
+
+    def __init__(self, caller: Caller) -> None:
+        """Calls through `caller`."""
+        self._caller = caller
+
+    def frame(
+        self,
+        which: int | str = "",
+        *,
+        kind: CameraKind = CameraKind.COLOR,
+        width: int | None = None,
+        height: int | None = None,
+        format: str = "",
+        env_id: int = 0,
+        timeout: float | None = None,
+    ) -> Image:
+        """Takes one picture of an environment as it is now.
+
+        Args:
+          which: A camera's id or name; or a viewport's name, "": the first.
+          kind: Colour or depth.
+          width: Pixels; None: the camera's or viewport's own.
+          height: Likewise.
+          format: "raw", "png" or "jpeg" for colour, "gray16" for depth; "": "raw" or "gray16".
+          env_id: Which environment.
+          timeout: Seconds; None: the client's.
+
+        Returns:
+          The picture.
+
+        Raises:
+          InvalidArgument: No such camera, viewport or environment, or a size or format that cannot be.
+          Unsupported: The machine or the engine cannot draw, or the service is off.
+          TandemError: As every call: docs/commands.md.
+        """
+        return named_image_of(
+            self._caller.call(self._FRAME, timeout, **self._fields(which, kind, width, height, format, env_id))
+        )
+
+    def stream(
+        self,
+        which: int | str = "",
+        *,
+        kind: CameraKind = CameraKind.COLOR,
+        width: int | None = None,
+        height: int | None = None,
+        format: str = "",
+        env_id: int = 0,
+        fps: int | None = None,
+        timeout: float | None = None,
+    ) -> Stream[Image]:
+        """Has the engine take pictures again and again.
+
+        Args:
+          which: As for `frame`.
+          kind: As for `frame`.
+          width: As for `frame`.
+          height: As for `frame`.
+          format: As for `frame`.
+          env_id: As for `frame`.
+          fps: Pictures a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each picture; None: the client's.
+
+        Returns:
+          A stream of pictures.
+
+        Raises:
+          TandemError: As `frame`; the engine's own come with the first picture.
+        """
+        fields = self._fields(which, kind, width, height, format, env_id)
+        return self._caller.stream(self._STREAM, timeout, image_of, target_fps=fps_of(fps), **fields)
+
+    def _source(self, which: int | str) -> dict[str, Any]:
+        """Says whose picture is meant, as requests do."""
+        raise NotImplementedError
+
+    def _fields(
+        self, which: int | str, kind: CameraKind, width: int | None, height: int | None, format: str, env_id: int
+    ) -> dict[str, Any]:
+        return {
+            **self._source(which),
+            "kind": kind,
+            "width": _pixels("width", width),
+            "height": _pixels("height", height),
+            "format": format,
+            "env_id": self._caller.env_id(env_id),
+        }
+
+
+def _pixels(name: str, pixels: int | None) -> int:
+    # In the schema 0 is for None.
+    return 0 if pixels is None else integer(name, pixels, 1, 2**32 - 1, "; nothing was sent")
