@@ -232,11 +232,7 @@ class Reader {
     moments.RequireInOrder(0, seen_);
   }
 
-  void Close() const {
-    const absl::Status status =
-        client_->Close(id_, Deadline::After(kTimeoutSecs));
-    Require(status.ok(), status.message());
-  }
+  void Close() const { client_->Close(id_); }
 
   uint64_t items() const { return items_; }
   uint64_t dropped() const { return client_->Dropped(id_); }

@@ -139,30 +139,11 @@ uint64_t RpcClient::Dropped(uint64_t stream) const {
              : it->second.dropped_by_engine + it->second.dropped_here;
 }
 
-<<<<<<< HEAD
 uint64_t RpcClient::Unclaimed() const {
   const Lock lock(mutex_);
   return unclaimed_;
 }
 
-absl::Status RpcClient::Close(uint64_t stream, Deadline deadline) {
-  if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
-  {
-    const Lock lock(mutex_);
-    const auto it = streams_.find(stream);
-    if (it == streams_.end()) return absl::OkStatus();
-    const bool over = it->second.over;
-    streams_.erase(it);
-    arrived_.notify_all();
-    if (over || lost_ != ErrorCode::kOk) return absl::OkStatus();
-  }
-  rpc::CancelStreamRequestT cancel;
-  cancel.correlation_id = stream;
-  rpc::EnvelopeT call;
-  call.method = rpc::MethodId::CancelStream;
-  call.payload.Set(std::move(cancel));
-  return Call(std::move(call), deadline).status();
-=======
 void RpcClient::Close(uint64_t stream) {
   if (ForkCount() != born_in_) return;
   const Lock lock(mutex_);
@@ -172,7 +153,6 @@ void RpcClient::Close(uint64_t stream) {
   streams_.erase(it);
   arrived_.notify_all();
   WriteOn();
->>>>>>> mend3
 }
 
 // What timed out is still queued, and goes first.
@@ -327,6 +307,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     }
     return;
   }
+  if (envelope.method() == rpc::MethodId::CancelStream) return;
   const auto it = streams_.find(id);
   if (it == streams_.end() || it->second.over) {
     ++unclaimed_;

@@ -91,18 +91,12 @@ class RpcClient {
                                                  Deadline deadline);
   // Items lost so far, by the engine or here, since nobody took them.
   uint64_t Dropped(uint64_t stream) const;
-<<<<<<< HEAD
   // Answers and items that nobody waited for: come after their deadline, after
   // their stream's Close, or twice.
   uint64_t Unclaimed() const;
-  // Ends the stream and forgets it. kStepTimeout and the like: the engine may
-  // not have heard. Safe twice.
-  absl::Status Close(uint64_t stream, Deadline deadline);
-=======
   // Ends the stream and forgets it. Doesn't wait: an engine that leaves much
   // unread hears of it later, by what is called then. Safe twice.
   void Close(uint64_t stream);
->>>>>>> mend3
 
   // For good, before the session is: whoever waits gets kClosed, and so does
   // every later call. Returns when no thread waits any more, which takes up to
