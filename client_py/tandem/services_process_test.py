@@ -293,6 +293,52 @@ def test_daemon_thread_in_a_call_does_not_spoil_the_interpreters_exit(engine: ta
         assert caller.returncode == 0, err
 
 
+_UNRULY_CLIENT = """
+import sys, tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=60)
+client.reset(seed=1, contract=tandem.SimulationContract(mass_scale_range=(2, 3), joint_position_noise=0.3))
+client.step(client.actions)
+for env_id in range(client.num_envs):
+    client.debug.line((-1, 0, 0.5), (1, 0, 1), color=(1, 0, 0), env_id=env_id)
+client.scene.set_simulation_mode(tandem.SimulationMode.REALTIME)
+client.scene.pause()
+client.mujoco.send_control({0: -1.0}, env_ids=range(client.num_envs))
+print("leaving", flush=True)
+sys.stdin.readline()
+client.close()
+"""
+
+
+def _beginning(engine: tandem.EngineProcess) -> list[np.ndarray]:
+    seen: list[np.ndarray] = []
+    with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+        assert client.scene.simulation_mode() is tandem.SimulationMode.FAST
+        assert not client.scene.paused()
+        seen.append(client.reset(seed=3).copy())
+        seen.append(client.viewport.frame(width=96, height=64).pixels)
+        for _ in range(3):
+            obs, rewards, *_ = client.step(np.full((4, 6), 0.5, np.float32))
+            seen += [obs.copy(), rewards.copy()]
+        seen.append(client.reset().copy())  # from the same random numbers, and nothing else
+    return seen
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+def test_client_starts_with_the_task_as_it_came(engine: tandem.EngineProcess, killed: bool) -> None:
+    """Whatever the one before has set, and however it left."""
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as fresh:
+        expected = _beginning(fresh)
+    unruly = start_python(_UNRULY_CLIENT, engine.name)
+    assert unruly.stdout is not None
+    assert unruly.stdout.readline() == "leaving\n"
+    if killed:
+        unruly.kill()
+    _, err = unruly.communicate(None if killed else "\n")
+    assert killed or unruly.returncode == 0, err
+    for found, wanted in zip(_beginning(engine), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_ten_thousand_calls_leave_nothing_behind(client: tandem.SharedMemoryClient) -> None:
     """Neither calls nor streams that are dropped half-way keep memory."""
 
