@@ -43,7 +43,6 @@ void RpcDispatcher::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
 }
 
 void RpcDispatcher::End() {
-  ++session_;
   streams_.clear();
   late_.clear();
   reader_.reset();
@@ -158,6 +157,13 @@ void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
   Send(answer);
 }
 
+bool RpcDispatcher::TakeLate(uint64_t number, uint64_t correlation_id) {
+  const auto late = late_.find(correlation_id);
+  if (late == late_.end() || late->second != number) return false;
+  late_.erase(late);
+  return true;
+}
+
 bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
   if (late_.size() < limits_.late_calls) return true;
   SendError(call.method(), call.correlation_id(),
@@ -232,7 +238,7 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
   const bool has_room = writer_->queued_bytes() < kStreamBacklogBytes;
   absl::StatusOr<std::vector<rpc::PayloadUnion>> items;
   if (has_room) {
-    items = stream->source.next();
+    items = Guarded([stream] { return stream->source.next(); });
     stream->awaits_news = items.ok() && items->empty();
     if (stream->awaits_news) return true;
   }

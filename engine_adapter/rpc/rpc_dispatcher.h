@@ -32,6 +32,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine_adapter/core/guarded.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
@@ -74,7 +75,7 @@ class RpcDispatcher {
   RpcDispatcher& operator=(const RpcDispatcher&) = delete;
 
   // A method that is answered at once. Errors reach the caller with their code
-  // and text.
+  // and text; what a handler or a stream throws does as kEngineFailed.
   template <typename Request, typename Response>
   void Serve(rpc::MethodId method,
              std::function<absl::StatusOr<Response>(const Request&)> handler);
@@ -151,11 +152,8 @@ class RpcDispatcher {
   template <typename Response>
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
                     absl::StatusOr<Response> response);
-  // Of the id's call, if its client is still the one that made it: it is to be
-  // answered now.
-  bool TakeLate(uint64_t session, uint64_t correlation_id) {
-    return session == session_ && late_.erase(correlation_id) > 0;
-  }
+  // Whether that call waits for its answer, which it is to get now.
+  bool TakeLate(uint64_t number, uint64_t correlation_id);
   bool HasRoomForLate(const rpc::Envelope& call);
   void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
@@ -171,8 +169,10 @@ class RpcDispatcher {
   std::optional<EnvelopeReader> reader_;
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
-  std::set<uint64_t> late_;             // calls to be answered later
-  uint64_t session_ = 0;                // how many clients there were
+  // Calls to be answered later: their numbers, by correlation id, which a
+  // client may use again and another may use too.
+  std::map<uint64_t, uint64_t> late_;
+  uint64_t late_number_ = 0;  // the last's
   bool broken_ = false;
   uint64_t nameless_ = 0;
 };
@@ -198,10 +198,13 @@ void RpcDispatcher::Serve(
     std::function<absl::StatusOr<Response>(const Request&)> handler) {
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
-        const absl::StatusOr<Request> request = Unpacked<Request>(call);
         SendResponse(call.method(), call.correlation_id(),
-                     request.ok() ? handler(*request)
-                                  : absl::StatusOr<Response>(request.status()));
+                     Guarded([&]() -> absl::StatusOr<Response> {
+                       const absl::StatusOr<Request> request =
+                           Unpacked<Request>(call);
+                       if (!request.ok()) return request.status();
+                       return handler(*request);
+                     }));
       };
 }
 
@@ -209,22 +212,24 @@ template <typename Request, typename Response>
 void RpcDispatcher::ServeLater(
     rpc::MethodId method,
     std::function<void(const Request&, RpcAnswer<Response>)> handler) {
-  handlers_[method] = [this, handler = std::move(handler)](
-                          const rpc::Envelope& call) {
-    const absl::StatusOr<Request> request = Unpacked<Request>(call);
-    if (!request.ok()) {
-      SendError(call.method(), call.correlation_id(), request.status());
-      return;
-    }
-    if (!HasRoomForLate(call)) return;
-    late_.insert(call.correlation_id());
-    handler(*request,
-            [this, session = session_, method = call.method(),
+  handlers_[method] =
+      [this, handler = std::move(handler)](const rpc::Envelope& call) {
+        if (!HasRoomForLate(call)) return;
+        const RpcAnswer<Response> answer =
+            [this, number = ++late_number_, method = call.method(),
              id = call.correlation_id()](absl::StatusOr<Response> response) {
-              if (TakeLate(session, id))
+              if (TakeLate(number, id))
                 SendResponse(method, id, std::move(response));
-            });
-  };
+            };
+        late_.emplace(call.correlation_id(), late_number_);
+        absl::Status status = Guarded([&] {
+          const absl::StatusOr<Request> request = Unpacked<Request>(call);
+          if (request.ok()) handler(*request, answer);
+          return request.status();
+        });
+        // Without effect if the handler had answered before it threw.
+        if (!status.ok()) answer(std::move(status));
+      };
 }
 
 template <typename Response>
@@ -247,9 +252,11 @@ void RpcDispatcher::ServeStream(
     std::function<absl::StatusOr<RpcStream>(const Request&)> handler) {
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
-        const absl::StatusOr<Request> request = Unpacked<Request>(call);
-        Open(call, request.ok() ? handler(*request)
-                                : absl::StatusOr<RpcStream>(request.status()));
+        Open(call, Guarded([&]() -> absl::StatusOr<RpcStream> {
+               const absl::StatusOr<Request> request = Unpacked<Request>(call);
+               if (!request.ok()) return request.status();
+               return handler(*request);
+             }));
       };
 }
 

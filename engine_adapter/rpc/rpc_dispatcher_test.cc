@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class RpcDispatcherTest : public testing::Test {
   RpcDispatcherTest() {
     dispatcher_.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
         rpc::MethodId::GetSceneInfo, [this](const rpc::GetSceneInfoRequestT&) {
+          MayThrow();
           rpc::GetSceneInfoResponseT response;
           response.entity_count = ++asked_;
           return response;
@@ -42,10 +44,12 @@ class RpcDispatcherTest : public testing::Test {
         [this](const rpc::SingleStepRequestT&,
                RpcAnswer<rpc::SingleStepResponseT> answer) {
           late_.push_back(std::move(answer));
+          MayThrow();
         });
     dispatcher_.ServeStream<rpc::StreamTelemetryRequestT>(
         rpc::MethodId::StreamTelemetry,
         [this](const rpc::StreamTelemetryRequestT& request) {
+          MayThrow();
           return absl::StatusOr<RpcStream>(
               {.hz = static_cast<double>(request.target_fps),
                .next = [this] { return NextItems(); }});
@@ -54,7 +58,11 @@ class RpcDispatcherTest : public testing::Test {
                       EnvelopeWriter(to_client_.Writer()));
   }
 
+  void MayThrow() const {
+    if (throws_) throw std::runtime_error("fell over");
+  }
   absl::StatusOr<std::vector<rpc::PayloadUnion>> NextItems() {
+    MayThrow();
     if (!stream_status_.ok()) return stream_status_;
     std::vector<rpc::PayloadUnion> items(news_);
     for (rpc::PayloadUnion& item : items) {
@@ -101,6 +109,7 @@ class RpcDispatcherTest : public testing::Test {
 
   TestRegion to_engine_{kRingBytes};
   TestRegion to_client_{kRingBytes};
+  bool throws_ = false;
   uint32_t asked_ = 0;
   uint32_t frames_ = 0;
   size_t news_ = 1;  // items of a moment
@@ -161,6 +170,43 @@ TEST_F(RpcDispatcherTest, WhatCannotBeAnsweredIsAnsweredWithAnError) {
   ExpectError(3, ErrorCode::kInvalidArgument, "expected GetEntityRequest");
   ExpectError(4, ErrorCode::kUnsupported, "switched off");
   EXPECT_EQ(dispatcher_.dropped(), 0u);
+}
+
+TEST_F(RpcDispatcherTest, WhatAHandlerThrowsReachesTheCaller) {
+  throws_ = true;
+  Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
+  Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
+  Call(rpc::MethodId::StreamTelemetry, 3, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  for (uint64_t id = 1; id <= 3; ++id) {
+    ExpectError(id, ErrorCode::kEngineFailed, "fell over");
+  }
+  // Also one that has kept its answer is answered once.
+  ASSERT_EQ(late_.size(), 1u);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_TRUE(dispatcher_.IsQuiet());
+  // And is not taken for another call of its id.
+  throws_ = false;
+  Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  late_[1](rpc::SingleStepResponseT());
+  EXPECT_EQ(Answer().correlation_id, 2u);
+}
+
+TEST_F(RpcDispatcherTest, AStreamThatThrowsEnds) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  EXPECT_EQ(Answer().stream_number, 1u);
+  throws_ = true;
+  (void)dispatcher_.Poll(2000 * kMs);
+  const rpc::EnvelopeT last = Answer();
+  EXPECT_TRUE(last.end_of_stream);
+  EXPECT_EQ(last.error_code, static_cast<uint16_t>(ErrorCode::kEngineFailed));
+  EXPECT_TRUE(absl::StrContains(last.error_message, "fell over"));
+  EXPECT_TRUE(dispatcher_.IsQuiet());
 }
 
 TEST_F(RpcDispatcherTest, WhatNobodyWaitsForIsCounted) {
