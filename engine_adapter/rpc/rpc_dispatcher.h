@@ -20,6 +20,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,26 +34,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/guarded.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 
 namespace tandem {
-
-// What a stream is made of.
-struct RpcStream {
-  // Moments a second that the client asked for; 0: as many as may be.
-  double hz = 0;
-  // The items of the next moment, asked for when it is due. None: nothing is
-  // new, and each poll asks again until there is. An error ends the stream and
-  // is its last word.
-  std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
-};
-
-// How a call is answered that takes its time: called once, by the thread that
-// polls, now or later; without effect once the caller has left.
-template <typename Response>
-using RpcAnswer = std::function<void(absl::StatusOr<Response>)>;
 
 // Not thread-safe. States: idle, with a client. Serve and the like: idle,
 // before the first Begin. Begin: idle -> with a client. Poll: with a client.
@@ -64,9 +51,11 @@ class RpcDispatcher {
     size_t streams = 64;     // open at a time
     double stream_hz = 60;   // of one stream, where its method has no other
     size_t late_calls = 64;  // not answered yet, at a time
-    // Answers wait for a client that does not read; beyond this its commands do
-    // too. A stream's items are dropped, and counted, long before.
-    size_t waiting_bytes = size_t{64} * 1024 * 1024;
+    // Answers wait for a client that does not read. Beyond this its commands
+    // do too, and late answers become errors: no more than one answer and the
+    // errors comes on top. A stream's items are dropped, and counted: all of a
+    // moment while anything waits, and the rest of one at this bound.
+    size_t waiting_bytes = size_t{256} * 1024 * 1024;
   };
 
   RpcDispatcher() : RpcDispatcher(Limits()) {}
@@ -94,9 +83,10 @@ class RpcDispatcher {
 
   // This method is answered with kUnsupported and this text from now on.
   void SwitchOff(rpc::MethodId method, std::string why);
-  // Bounds this method's streams to so many moments a second, above 0.
+  // Bounds this method's streams to so many moments a second, of which
+  // kLeastStreamHz is the least.
   void LimitStreams(rpc::MethodId method, double hz) {
-    stream_hz_[method] = hz;
+    stream_hz_[method] = std::max(hz, kLeastStreamHz);
   }
   // Whether this method has a handler, and was not switched off.
   bool Serves(rpc::MethodId method) const {
@@ -135,8 +125,9 @@ class RpcDispatcher {
     RpcStream source;
     int64_t period_ns;
     int64_t due_ns;
-    bool awaits_news = false;  // it is due, but there was none
-    uint64_t items = 0;
+    // It is due, but nothing was new, or what is new waits for room.
+    bool waits = false;
+    uint64_t items = 0;  // lost ones included
     uint64_t dropped = 0;
   };
 
@@ -155,6 +146,10 @@ class RpcDispatcher {
   // Whether that call waits for its answer, which it is to get now.
   bool TakeLate(uint64_t number, uint64_t correlation_id);
   bool HasRoomForLate(const rpc::Envelope& call);
+  bool TooMuchWaits() const {
+    return writer_->queued_bytes() > limits_.waiting_bytes;
+  }
+  absl::Status AskAgain(rpc::MethodId method) const;
   void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
@@ -218,8 +213,9 @@ void RpcDispatcher::ServeLater(
         const RpcAnswer<Response> answer =
             [this, number = ++late_number_, method = call.method(),
              id = call.correlation_id()](absl::StatusOr<Response> response) {
-              if (TakeLate(number, id))
-                SendResponse(method, id, std::move(response));
+              if (!TakeLate(number, id)) return;
+              if (TooMuchWaits()) response = AskAgain(method);
+              SendResponse(method, id, std::move(response));
             };
         late_.emplace(call.correlation_id(), late_number_);
         absl::Status status = Guarded([&] {
