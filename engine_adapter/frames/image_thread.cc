@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/core/guarded.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -76,7 +77,14 @@ absl::Status ImageThread::DrawFlagged(std::span<const uint8_t> flags) {
 }
 
 absl::Status ImageThread::Draw() {
-  for (const uint32_t env : chosen_) source_->Capture(env);
+  absl::Status captured = Guarded([this] {
+    for (const uint32_t env : chosen_) source_->Capture(env);
+    return absl::OkStatus();
+  });
+  if (!captured.ok()) {
+    status_ = std::move(captured);
+    return AboutImages(status_);
+  }
   GiveTurn(Turn::kDraws);
   std::unique_lock<std::mutex> lock(mutex_);
   AwaitTurn(&lock);
@@ -97,7 +105,7 @@ void ImageThread::AwaitTurn(std::unique_lock<std::mutex>* lock) {
 
 void ImageThread::Run() {
   pthread_setname_np(pthread_self(), "tandem-images");
-  status_ = source_->Start();
+  status_ = Guarded([this] { return source_->Start(); });
   const bool started = status_.ok();
   GiveTurn(Turn::kSteps);
   for (;;) {
@@ -106,7 +114,7 @@ void ImageThread::Run() {
       turned_.wait(lock, [this] { return turn_ != Turn::kSteps; });
       if (turn_ == Turn::kEnds) break;
     }
-    if (started) status_ = DrawChosen();
+    if (started) status_ = Guarded([this] { return DrawChosen(); });
     GiveTurn(Turn::kSteps);
   }
   source_->Stop();

@@ -43,8 +43,8 @@ class ImageThread {
   ImageThread(const ImageThread&) = delete;
   ImageThread& operator=(const ImageThread&) = delete;
 
-  // Draws every environment as it is now. After an error, the source's, the
-  // images are nothing that can be told.
+  // Draws every environment as it is now. After an error, the source's or
+  // kEngineFailed with what it threw, the images are nothing that can be told.
   absl::Status DrawAll();
   // Draws those whose flag is not 0; all, if the last call failed. `flags` is
   // [num_envs], and may be scribbled over meanwhile.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -31,13 +32,17 @@ class Painter final : public FrameSource {
     captures.resize(options.envs.size());
     return absl::OkStatus();
   }
-  void Capture(uint32_t place) override { ++captures[place]; }
+  void Capture(uint32_t place) override {
+    if (throw_at == place && throw_captures) throw Dry();
+    ++captures[place];
+  }
   absl::Status Start() override {
     thread = std::this_thread::get_id();
     return start;
   }
   absl::Status Draw(uint32_t place, const FrameTile& tile) override {
     EXPECT_EQ(std::this_thread::get_id(), thread);
+    if (throw_at == place) throw Dry();
     if (fail_at == place) return MakeError(ErrorCode::kEngineFailed, "no ink");
     for (size_t row = 0; row < tile.rows; ++row) {
       for (size_t i = 0; i < tile.row_bytes; ++i) {
@@ -53,8 +58,13 @@ class Painter final : public FrameSource {
   std::vector<uint32_t> captures;
   absl::Status start;
   uint32_t fail_at = kEnvs;
+  uint32_t throw_at = kEnvs;
+  bool throw_captures = false;
   int stops = 0;
   std::thread::id thread;
+
+ private:
+  static std::runtime_error Dry() { return std::runtime_error("ink ran dry"); }
 };
 
 class ImageThreadTest : public testing::Test {
@@ -117,6 +127,20 @@ TEST_F(ImageThreadTest, AfterAnErrorAllAreDrawn) {
   ASSERT_TRUE(thread->DrawFlagged(std::vector<uint8_t>{1, 0, 0}).ok());
   EXPECT_EQ(ColourOf(1), 102);
   EXPECT_EQ(ColourOf(2), 202);
+}
+
+TEST_F(ImageThreadTest, WhatTheSourceThrowsIsAnError) {
+  const std::unique_ptr<ImageThread> thread = Make();
+  painter_.throw_at = 1;
+  for (const bool captures : {false, true}) {
+    painter_.throw_captures = captures;
+    const absl::Status status = thread->DrawAll();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
+    EXPECT_TRUE(absl::StrContains(status.message(), "ink ran dry")) << status;
+  }
+  painter_.throw_at = kEnvs;
+  ASSERT_TRUE(thread->DrawFlagged(std::vector<uint8_t>{1, 0, 0}).ok());
+  EXPECT_GT(ColourOf(2), 200);
 }
 
 TEST_F(ImageThreadTest, AMachineThatCannotDrawIsFoundOutAtOnce) {

@@ -9,8 +9,6 @@
 namespace tandem {
 namespace {
 
-// Streams' items are lost while this much waits for a client that reads slowly.
-constexpr size_t kStreamBacklogBytes = 1;
 // How often room is looked for while answers wait.
 constexpr int64_t kRoomNs = 1'000'000;
 
@@ -43,7 +41,6 @@ void RpcDispatcher::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
 }
 
 void RpcDispatcher::End() {
-  ++session_;
   streams_.clear();
   late_.clear();
   reader_.reset();
@@ -62,7 +59,7 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   bool more = true;
   for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
        ++calls) {
-    if (writer_->queued_bytes() > limits_.waiting_bytes) {
+    if (TooMuchWaits()) {
       more = false;  // not before the client has read: DueNs says when to look
       break;
     }
@@ -100,7 +97,7 @@ std::optional<int64_t> RpcDispatcher::DueNs(int64_t now_ns) const {
   if (!writer_ || broken_) return due;
   if (writer_->queued_bytes() > 0) due = now_ns + kRoomNs;
   for (const auto& [id, stream] : streams_) {
-    if (stream.awaits_news) continue;
+    if (stream.waits) continue;
     due = std::min(due.value_or(stream.due_ns), stream.due_ns);
   }
   return due;
@@ -158,10 +155,18 @@ void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
   Send(answer);
 }
 
+bool RpcDispatcher::TakeLate(uint64_t number, uint64_t correlation_id) {
+  const auto late = late_.find(correlation_id);
+  if (late == late_.end() || late->second != number) return false;
+  late_.erase(late);
+  return true;
+}
+
 bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
   if (late_.size() < limits_.late_calls) return true;
   SendError(call.method(), call.correlation_id(),
-            MakeError(ErrorCode::kInvalidArgument,
+            // For who asks again later, as a full ring is.
+            MakeError(ErrorCode::kRingFull,
                       absl::StrCat(NameOf(call.method()), ": expected at most ",
                                    limits_.late_calls,
                                    " calls at work, found as many; await "
@@ -169,20 +174,29 @@ bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
   return false;
 }
 
+absl::Status RpcDispatcher::AskAgain(rpc::MethodId method) const {
+  return MakeError(
+      ErrorCode::kRingFull,
+      absl::StrCat(NameOf(method), ": expected at most ", limits_.waiting_bytes,
+                   " bytes of answers that wait for their client to read, "
+                   "found more: read them, and ask again"));
+}
+
 void RpcDispatcher::Open(const rpc::Envelope& call,
                          absl::StatusOr<RpcStream> stream) {
   if (stream.ok() && streams_.size() >= limits_.streams) {
-    stream = MakeError(ErrorCode::kInvalidArgument,
+    stream = MakeError(ErrorCode::kRingFull,
                        absl::StrCat(NameOf(call.method()),
                                     ": expected at most ", limits_.streams,
                                     " open streams, found as many; cancel "
                                     "one first"));
   }
-  if (stream.ok() && !(stream->hz >= 0 && std::isfinite(stream->hz))) {
+  if (stream.ok() && stream->hz != 0 &&
+      !(stream->hz >= kLeastStreamHz && std::isfinite(stream->hz))) {
     stream = MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat(NameOf(call.method()),
-                     ": expected a rate of 0 or more, found ", stream->hz));
+        absl::StrCat(NameOf(call.method()), ": expected a rate of ",
+                     kLeastStreamHz, " or more, or 0, found ", stream->hz));
   }
   if (!stream.ok()) {
     SendError(call.method(), call.correlation_id(), stream.status());
@@ -229,19 +243,24 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
 bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
                          int64_t now_ns) {
   if (now_ns < stream->due_ns) return true;
-  const bool has_room = writer_->queued_bytes() < kStreamBacklogBytes;
+  // A client that reads slowly loses what it would wait for.
+  const bool has_room = writer_->queued_bytes() == 0;
+  size_t lost = 0;
   absl::StatusOr<std::vector<rpc::PayloadUnion>> items;
   if (has_room) {
-    items = stream->source.next();
-    stream->awaits_news = items.ok() && items->empty();
-    if (stream->awaits_news) return true;
+    items = Guarded([stream] { return stream->source.next(); });
+    stream->waits = items.ok() && items->empty();
+  } else {
+    if (stream->source.pass) lost = stream->source.pass();
+    stream->waits = lost == 0;
   }
+  if (stream->waits) return true;
   // Late moments are not made up for.
   stream->due_ns += stream->period_ns;
   if (stream->due_ns <= now_ns) stream->due_ns = now_ns + stream->period_ns;
   if (!has_room) {
-    ++stream->items;  // which is not even made
-    ++stream->dropped;
+    stream->items += lost;
+    stream->dropped += lost;
     return true;
   }
   rpc::EnvelopeT envelope;
@@ -256,8 +275,13 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
     return false;
   }
   for (rpc::PayloadUnion& item : *items) {
+    ++stream->items;
+    if (TooMuchWaits()) {
+      ++stream->dropped;
+      continue;
+    }
     envelope.payload = std::move(item);
-    envelope.stream_number = ++stream->items;
+    envelope.stream_number = stream->items;
     Send(envelope);
   }
   return true;

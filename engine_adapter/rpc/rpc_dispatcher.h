@@ -20,6 +20,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,26 +33,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine_adapter/core/guarded.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 
 namespace tandem {
-
-// What a stream is made of.
-struct RpcStream {
-  // Moments a second that the client asked for; 0: as many as may be.
-  double hz = 0;
-  // The items of the next moment, asked for when it is due. None: nothing is
-  // new, and each poll asks again until there is. An error ends the stream and
-  // is its last word.
-  std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
-};
-
-// How a call is answered that takes its time: called once, by the thread that
-// polls, now or later; without effect once the caller has left.
-template <typename Response>
-using RpcAnswer = std::function<void(absl::StatusOr<Response>)>;
 
 // Not thread-safe. States: idle, with a client. Serve and the like: idle,
 // before the first Begin. Begin: idle -> with a client. Poll: with a client.
@@ -63,9 +51,11 @@ class RpcDispatcher {
     size_t streams = 64;     // open at a time
     double stream_hz = 60;   // of one stream, where its method has no other
     size_t late_calls = 64;  // not answered yet, at a time
-    // Answers wait for a client that does not read; beyond this its commands do
-    // too. A stream's items are dropped, and counted, long before.
-    size_t waiting_bytes = size_t{64} * 1024 * 1024;
+    // Answers wait for a client that does not read. Beyond this its commands
+    // do too, and late answers become errors: no more than one answer and the
+    // errors comes on top. A stream's items are dropped, and counted: all of a
+    // moment while anything waits, and the rest of one at this bound.
+    size_t waiting_bytes = size_t{256} * 1024 * 1024;
   };
 
   RpcDispatcher() : RpcDispatcher(Limits()) {}
@@ -74,7 +64,7 @@ class RpcDispatcher {
   RpcDispatcher& operator=(const RpcDispatcher&) = delete;
 
   // A method that is answered at once. Errors reach the caller with their code
-  // and text.
+  // and text; what a handler or a stream throws does as kEngineFailed.
   template <typename Request, typename Response>
   void Serve(rpc::MethodId method,
              std::function<absl::StatusOr<Response>(const Request&)> handler);
@@ -93,9 +83,10 @@ class RpcDispatcher {
 
   // This method is answered with kUnsupported and this text from now on.
   void SwitchOff(rpc::MethodId method, std::string why);
-  // Bounds this method's streams to so many moments a second, above 0.
+  // Bounds this method's streams to so many moments a second, of which
+  // kLeastStreamHz is the least.
   void LimitStreams(rpc::MethodId method, double hz) {
-    stream_hz_[method] = hz;
+    stream_hz_[method] = std::max(hz, kLeastStreamHz);
   }
   // Whether this method has a handler, and was not switched off.
   bool Serves(rpc::MethodId method) const {
@@ -134,8 +125,9 @@ class RpcDispatcher {
     RpcStream source;
     int64_t period_ns;
     int64_t due_ns;
-    bool awaits_news = false;  // it is due, but there was none
-    uint64_t items = 0;
+    // It is due, but nothing was new, or what is new waits for room.
+    bool waits = false;
+    uint64_t items = 0;  // lost ones included
     uint64_t dropped = 0;
   };
 
@@ -151,12 +143,13 @@ class RpcDispatcher {
   template <typename Response>
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
                     absl::StatusOr<Response> response);
-  // Of the id's call, if its client is still the one that made it: it is to be
-  // answered now.
-  bool TakeLate(uint64_t session, uint64_t correlation_id) {
-    return session == session_ && late_.erase(correlation_id) > 0;
-  }
+  // Whether that call waits for its answer, which it is to get now.
+  bool TakeLate(uint64_t number, uint64_t correlation_id);
   bool HasRoomForLate(const rpc::Envelope& call);
+  bool TooMuchWaits() const {
+    return writer_->queued_bytes() > limits_.waiting_bytes;
+  }
+  absl::Status AskAgain(rpc::MethodId method) const;
   void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
@@ -171,8 +164,10 @@ class RpcDispatcher {
   std::optional<EnvelopeReader> reader_;
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
-  std::set<uint64_t> late_;             // calls to be answered later
-  uint64_t session_ = 0;                // how many clients there were
+  // Calls to be answered later: their numbers, by correlation id, which a
+  // client may use again and another may use too.
+  std::map<uint64_t, uint64_t> late_;
+  uint64_t late_number_ = 0;  // the last's
   bool broken_ = false;
   uint64_t nameless_ = 0;
 };
@@ -198,10 +193,13 @@ void RpcDispatcher::Serve(
     std::function<absl::StatusOr<Response>(const Request&)> handler) {
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
-        const absl::StatusOr<Request> request = Unpacked<Request>(call);
         SendResponse(call.method(), call.correlation_id(),
-                     request.ok() ? handler(*request)
-                                  : absl::StatusOr<Response>(request.status()));
+                     Guarded([&]() -> absl::StatusOr<Response> {
+                       const absl::StatusOr<Request> request =
+                           Unpacked<Request>(call);
+                       if (!request.ok()) return request.status();
+                       return handler(*request);
+                     }));
       };
 }
 
@@ -209,22 +207,25 @@ template <typename Request, typename Response>
 void RpcDispatcher::ServeLater(
     rpc::MethodId method,
     std::function<void(const Request&, RpcAnswer<Response>)> handler) {
-  handlers_[method] = [this, handler = std::move(handler)](
-                          const rpc::Envelope& call) {
-    const absl::StatusOr<Request> request = Unpacked<Request>(call);
-    if (!request.ok()) {
-      SendError(call.method(), call.correlation_id(), request.status());
-      return;
-    }
-    if (!HasRoomForLate(call)) return;
-    late_.insert(call.correlation_id());
-    handler(*request,
-            [this, session = session_, method = call.method(),
+  handlers_[method] =
+      [this, handler = std::move(handler)](const rpc::Envelope& call) {
+        if (!HasRoomForLate(call)) return;
+        const RpcAnswer<Response> answer =
+            [this, number = ++late_number_, method = call.method(),
              id = call.correlation_id()](absl::StatusOr<Response> response) {
-              if (TakeLate(session, id))
-                SendResponse(method, id, std::move(response));
-            });
-  };
+              if (!TakeLate(number, id)) return;
+              if (TooMuchWaits()) response = AskAgain(method);
+              SendResponse(method, id, std::move(response));
+            };
+        late_.emplace(call.correlation_id(), late_number_);
+        absl::Status status = Guarded([&] {
+          const absl::StatusOr<Request> request = Unpacked<Request>(call);
+          if (request.ok()) handler(*request, answer);
+          return request.status();
+        });
+        // Without effect if the handler had answered before it threw.
+        if (!status.ok()) answer(std::move(status));
+      };
 }
 
 template <typename Response>
@@ -247,9 +248,11 @@ void RpcDispatcher::ServeStream(
     std::function<absl::StatusOr<RpcStream>(const Request&)> handler) {
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
-        const absl::StatusOr<Request> request = Unpacked<Request>(call);
-        Open(call, request.ok() ? handler(*request)
-                                : absl::StatusOr<RpcStream>(request.status()));
+        Open(call, Guarded([&]() -> absl::StatusOr<RpcStream> {
+               const absl::StatusOr<Request> request = Unpacked<Request>(call);
+               if (!request.ok()) return request.status();
+               return handler(*request);
+             }));
       };
 }
 

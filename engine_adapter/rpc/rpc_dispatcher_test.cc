@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class RpcDispatcherTest : public testing::Test {
   RpcDispatcherTest() {
     dispatcher_.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
         rpc::MethodId::GetSceneInfo, [this](const rpc::GetSceneInfoRequestT&) {
+          MayThrow();
           rpc::GetSceneInfoResponseT response;
           response.entity_count = ++asked_;
           return response;
@@ -42,19 +44,31 @@ class RpcDispatcherTest : public testing::Test {
         [this](const rpc::SingleStepRequestT&,
                RpcAnswer<rpc::SingleStepResponseT> answer) {
           late_.push_back(std::move(answer));
+          MayThrow();
         });
     dispatcher_.ServeStream<rpc::StreamTelemetryRequestT>(
         rpc::MethodId::StreamTelemetry,
         [this](const rpc::StreamTelemetryRequestT& request) {
-          return absl::StatusOr<RpcStream>(
-              {.hz = static_cast<double>(request.target_fps),
-               .next = [this] { return NextItems(); }});
+          MayThrow();
+          RpcStream stream = {.hz = hz_.value_or(request.target_fps),
+                              .next = [this] { return NextItems(); }};
+          if (can_pass_) {
+            stream.pass = [this] {
+              frames_ += static_cast<uint32_t>(news_);
+              return news_;
+            };
+          }
+          return absl::StatusOr<RpcStream>(std::move(stream));
         });
     dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
                       EnvelopeWriter(to_client_.Writer()));
   }
 
+  void MayThrow() const {
+    if (throws_) throw std::runtime_error("fell over");
+  }
   absl::StatusOr<std::vector<rpc::PayloadUnion>> NextItems() {
+    MayThrow();
     if (!stream_status_.ok()) return stream_status_;
     std::vector<rpc::PayloadUnion> items(news_);
     for (rpc::PayloadUnion& item : items) {
@@ -101,6 +115,9 @@ class RpcDispatcherTest : public testing::Test {
 
   TestRegion to_engine_{kRingBytes};
   TestRegion to_client_{kRingBytes};
+  bool throws_ = false;
+  bool can_pass_ = true;
+  std::optional<double> hz_;
   uint32_t asked_ = 0;
   uint32_t frames_ = 0;
   size_t news_ = 1;  // items of a moment
@@ -163,6 +180,43 @@ TEST_F(RpcDispatcherTest, WhatCannotBeAnsweredIsAnsweredWithAnError) {
   EXPECT_EQ(dispatcher_.dropped(), 0u);
 }
 
+TEST_F(RpcDispatcherTest, WhatAHandlerThrowsReachesTheCaller) {
+  throws_ = true;
+  Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
+  Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
+  Call(rpc::MethodId::StreamTelemetry, 3, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  for (uint64_t id = 1; id <= 3; ++id) {
+    ExpectError(id, ErrorCode::kEngineFailed, "fell over");
+  }
+  // Also one that has kept its answer is answered once.
+  ASSERT_EQ(late_.size(), 1u);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_TRUE(dispatcher_.IsQuiet());
+  // And is not taken for another call of its id.
+  throws_ = false;
+  Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  late_[1](rpc::SingleStepResponseT());
+  EXPECT_EQ(Answer().correlation_id, 2u);
+}
+
+TEST_F(RpcDispatcherTest, AStreamThatThrowsEnds) {
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  EXPECT_EQ(Answer().stream_number, 1u);
+  throws_ = true;
+  (void)dispatcher_.Poll(2000 * kMs);
+  const rpc::EnvelopeT last = Answer();
+  EXPECT_TRUE(last.end_of_stream);
+  EXPECT_EQ(last.error_code, static_cast<uint16_t>(ErrorCode::kEngineFailed));
+  EXPECT_TRUE(absl::StrContains(last.error_message, "fell over"));
+  EXPECT_TRUE(dispatcher_.IsQuiet());
+}
+
 TEST_F(RpcDispatcherTest, WhatNobodyWaitsForIsCounted) {
   Call(rpc::MethodId::GetSceneInfo, 0, rpc::GetSceneInfoRequestT());
   RingWriter raw = to_engine_.Writer();
@@ -210,18 +264,118 @@ TEST_F(RpcDispatcherTest, ASlowReaderLosesItemsAndIsTold) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 50; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
-  const uint32_t made = frames_;
-  EXPECT_LT(made, 6u);  // as many as the ring holds, and one that waits
-  uint64_t last = 0;
-  for (uint32_t i = 0; i < made; ++i) {
-    last = Answer().stream_number;
-    (void)dispatcher_.Poll(1500 * kMs - 1);
+  // Nothing is new for a while: nothing is lost then.
+  news_ = 0;
+  for (int i = 50; i < 70; ++i)
+    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+  EXPECT_EQ(frames_, 50u);
+  EXPECT_EQ(dispatcher_.DueNs(1700 * kMs), 1701 * kMs);  // looks for room
+  uint64_t received = 0;
+  while (answers_.Next() == Got::kEnvelope) {
+    EXPECT_EQ(answers_.envelope().stream_number(), ++received);
+    (void)dispatcher_.Poll(1700 * kMs);
   }
-  EXPECT_EQ(last, made);
-  (void)dispatcher_.Poll(1600 * kMs);
+  EXPECT_LT(received, 6u);  // as many as the ring holds, and one that waited
+  news_ = 3;
+  (void)dispatcher_.Poll(1800 * kMs);
   const rpc::EnvelopeT item = Answer();
-  EXPECT_EQ(item.stream_number, item.dropped + made + 1);
-  EXPECT_GT(item.dropped, 40u);
+  EXPECT_EQ(item.dropped, 50 - received);
+  EXPECT_EQ(item.stream_number, 51u);
+}
+
+TEST_F(RpcDispatcherTest, AMomentsItemsAreAllCounted) {
+  item_floats_ = 300;
+  news_ = 3;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  for (int i = 0; i < 10; ++i)
+    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+  news_ = 0;
+  uint64_t received = 0;
+  for (int quiet = 0; quiet < 2;) {
+    quiet = answers_.Next() == Got::kEnvelope ? 0 : quiet + 1;
+    if (quiet == 0) ++received;
+    (void)dispatcher_.Poll(1200 * kMs);
+  }
+  rpc::CancelStreamRequestT cancel;
+  cancel.correlation_id = 5;
+  Call(rpc::MethodId::CancelStream, 6, cancel);
+  (void)dispatcher_.Poll(1200 * kMs);
+  EXPECT_EQ(received + Answer().dropped, frames_);
+  EXPECT_EQ(frames_, 30u);
+}
+
+TEST_F(RpcDispatcherTest, AStreamThatCannotPassWaitsForRoom) {
+  can_pass_ = false;
+  item_floats_ = 300;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  for (int i = 0; i < 50; ++i)
+    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+  EXPECT_LT(frames_, 6u);
+  EXPECT_EQ(dispatcher_.DueNs(1500 * kMs), 1501 * kMs);  // it doesn't spin
+  for (uint64_t number = 1; number <= 10; ++number) {
+    const rpc::EnvelopeT item = Answer();
+    EXPECT_EQ(item.stream_number, number);
+    EXPECT_EQ(item.dropped, 0u);
+    (void)dispatcher_.Poll(1500 * kMs);
+    (void)dispatcher_.Poll((1500 + 10 * static_cast<int64_t>(number)) * kMs);
+  }
+}
+
+TEST_F(RpcDispatcherTest, AMomentBeyondTheBoundIsLostInPart) {
+  item_floats_ = 300;
+  news_ = 1000;  // 1.2 MB, of 64 KiB
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  news_ = 0;
+  uint64_t received = 0;
+  for (int quiet = 0; quiet < 2;) {
+    quiet = answers_.Next() == Got::kEnvelope ? 0 : quiet + 1;
+    if (quiet == 0) ++received;
+    (void)dispatcher_.Poll(1200 * kMs);
+  }
+  EXPECT_GT(received, 40u);
+  EXPECT_LT(received, 70u);
+  news_ = 1;
+  (void)dispatcher_.Poll(1300 * kMs);
+  const rpc::EnvelopeT item = Answer();
+  EXPECT_EQ(item.dropped, 1000 - received);
+  EXPECT_EQ(item.stream_number, 1001u);
+}
+
+TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
+  }
+  (void)dispatcher_.Poll(0);
+  rpc::SingleStepResponseT large;
+  large.message = std::string(60 * 1024, 'x');
+  for (const auto& answer : late_) answer(large);
+  for (uint64_t id = 1; id <= 3; ++id) {
+    rpc::EnvelopeT answer;
+    Got got = Got::kPiece;
+    while (got == Got::kPiece) {
+      got = answers_.Next();
+      (void)dispatcher_.Poll(0);
+    }
+    ASSERT_EQ(got, Got::kEnvelope);
+    answers_.envelope().UnPackTo(&answer);
+    EXPECT_EQ(answer.correlation_id, id);
+    EXPECT_EQ(
+        answer.error_code,
+        static_cast<uint16_t>(id < 3 ? ErrorCode::kOk : ErrorCode::kRingFull));
+  }
+}
+
+TEST_F(RpcDispatcherTest, ARateThatNobodyAwaitsIsRefused) {
+  hz_ = 1e-12;
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(1000 * kMs);
+  ExpectError(5, ErrorCode::kInvalidArgument, "0.001");
+  hz_ = 0;
+  dispatcher_.LimitStreams(rpc::MethodId::StreamTelemetry, 1e-12);
+  Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
+  (void)dispatcher_.Poll(5'000'000 * kMs);
+  EXPECT_EQ(dispatcher_.DueNs(0), 6'000'000 * kMs);
 }
 
 TEST_F(RpcDispatcherTest, AStreamEndsOnceCancelled) {
@@ -327,7 +481,7 @@ TEST_F(RpcDispatcherTest, AFewCallsAtMostAreAnsweredLater) {
     Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
   }
   (void)dispatcher_.Poll(0);
-  ExpectError(4, ErrorCode::kInvalidArgument, "at most 3");
+  ExpectError(4, ErrorCode::kRingFull, "at most 3");
 }
 
 TEST_F(RpcDispatcherTest, KnowsWhatItServes) {
@@ -345,7 +499,7 @@ TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
   news_ = 0;
   (void)dispatcher_.Poll(1000 * kMs);
   ExpectError(5, ErrorCode::kInvalidArgument, "not in use");
-  ExpectError(7, ErrorCode::kInvalidArgument, "at most 2");
+  ExpectError(7, ErrorCode::kRingFull, "at most 2");
 }
 
 TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/core/guarded.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/picture_encoder.h"
@@ -146,7 +147,7 @@ void MujocoCameras::Run() {
   // not, pictures are drawn.
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);
   while (std::optional<Job> job = NextJob()) {
-    absl::StatusOr<Picture> picture = PictureOf(&*job);
+    absl::StatusOr<Picture> picture = Guarded([&] { return PictureOf(&*job); });
     GiveBack(std::move(job->snapshot));
     job->done(std::move(picture));
   }

@@ -1,0 +1,50 @@
+// RpcStream and RpcAnswer: what a service gives, besides plain structs, to
+// whichever door it is called through.
+//
+// Data flow: a service's method -> RpcStream, or RpcAnswer now or later -> the
+// door -> the caller.
+// Ownership: the door's, once given; the thread that steps calls all of them.
+//
+//   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
+//   return RpcStream{.hz = fps, .next = [this] { return Items(); }};
+
+#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
+#define TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// The slowest that a stream may be: a moment in a quarter of an hour. What is
+// slower nobody awaits, and its period would leave what 64 bits hold.
+inline constexpr double kLeastStreamHz = 0.001;
+
+// What a stream is made of.
+struct RpcStream {
+  // Moments a second that the client asked for, kLeastStreamHz or more; 0: as
+  // many as may be.
+  double hz = 0;
+  // The items of the next moment, asked for when it is due. None: nothing is
+  // new, and each poll asks again until there is. An error ends the stream and
+  // is its last word.
+  std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
+  // In place of next when the client has no room for its items: lets a moment
+  // pass, cheaply, and says how many items it had, which are lost. 0: nothing
+  // is new. Empty: nothing is lost by waiting, and next is asked once there is
+  // room.
+  std::function<size_t()> pass = {};
+};
+
+// How a call is answered that takes its time: called once, by the thread that
+// polls, now or later; without effect once the caller has left.
+template <typename Response>
+using RpcAnswer = std::function<void(absl::StatusOr<Response>)>;
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
