@@ -140,6 +140,25 @@ def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
         shared.viewport.frame("no such view")
 
 
+def test_an_arrow_reaches_as_far_as_it_is_told(shared: tandem.SharedMemoryClient) -> None:
+    """As far as a line between the same points, but for a pixel of its tip."""
+    size = {"width": 400, "height": 300}
+    plain = shared.viewport.frame(**size).pixels.astype(np.int64)
+
+    def columns() -> tuple[int, int]:
+        drawn = np.abs(shared.viewport.frame(**size).pixels - plain).sum(axis=2) > 60
+        shared.debug.clear()
+        where = np.flatnonzero(drawn.any(axis=0))
+        return int(where[0]), int(where[-1])
+
+    shared.debug.line((0, 0, 1.5), (1, 0, 1.5))
+    line = columns()
+    shared.debug.arrow((0, 0, 1.5), (1, 0, 0))
+    arrow = columns()
+    assert line[1] - line[0] > 50
+    assert abs(arrow[0] - line[0]) <= 3 and abs(arrow[1] - line[1]) <= 3
+
+
 def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClient) -> None:
     """Of their own environment only."""
 
