@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/engine.h"
@@ -47,10 +49,14 @@ class RpcHostTest : public testing::Test {
   void StartMujoco(const RpcConfig& config) {
     Start(MakeMujocoEngine("HalfCheetah-v5", {}).value(), config);
   }
+  std::vector<std::unique_ptr<rpc::ServiceInfoT>> Services() {
+    absl::StatusOr<rpc::GetServicesResponseT> response = host_->GetServices({});
+    return std::move(response->services);
+  }
   // How often each method is among those that GetServices names.
   std::map<Id, int> Methods() {
     std::map<Id, int> methods;
-    for (const auto& service : host_->GetServices({})->services) {
+    for (const auto& service : Services()) {
       for (const Id method : service->methods) ++methods[method];
     }
     return methods;
@@ -125,7 +131,7 @@ TEST_F(RpcHostTest, ServicesAreSwitchedOneByOne) {
   StartMujoco(config);
   EXPECT_EQ(host_->enabled_services(),
             BitOf(Service::kAgent) | BitOf(Service::kScene));
-  const auto services = std::move(host_->GetServices({})->services);
+  const auto services = Services();
   ASSERT_EQ(services.size(), kServices);
   for (const auto& service : services) {
     EXPECT_EQ(service->enabled,
@@ -148,10 +154,16 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
   RpcConfig config;
   ASSERT_TRUE(ParseStreamRates("telemetry=4.5,mujoco=100", &config).ok());
   StartMujoco(config);
-  for (const auto& service : host_->GetServices({})->services) {
-    if (service->name == "telemetry") EXPECT_EQ(service->max_fps, 5U);
-    if (service->name == "mujoco") EXPECT_EQ(service->max_fps, 100U);
-    if (service->name == "agent") EXPECT_EQ(service->max_fps, 0U);
+  for (const auto& service : Services()) {
+    if (service->name == "telemetry") {
+      EXPECT_EQ(service->max_fps, 5U);
+    }
+    if (service->name == "mujoco") {
+      EXPECT_EQ(service->max_fps, 100U);
+    }
+    if (service->name == "agent") {
+      EXPECT_EQ(service->max_fps, 0U);
+    }
   }
   rpc::StreamTelemetryRequestT telemetry;
   telemetry.target_fps = 50;
