@@ -1,13 +1,13 @@
 #include "engine_adapter/frames/frame_thread.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
@@ -23,8 +23,6 @@ constexpr int64_t kProbeNs = 200'000'000;
 constexpr int64_t kRefreshNs = kSecondNs;
 // Over which the step rate is measured.
 constexpr int64_t kRateNs = kSecondNs / 2;
-// The steps' threads come first, unless it is they who wait for a frame.
-constexpr int kNiceness = 19;
 constexpr size_t kErrorBytes = 400;
 
 }  // namespace
@@ -97,9 +95,7 @@ bool FrameThread::Stopping() const {
 void FrameThread::Run() {
   // By which people, and tests/frames/cost.py, find it.
   pthread_setname_np(pthread_self(), "tandem-frames");
-  // Of this thread only, and of those that a driver makes in it. Refused or
-  // not, frames are drawn.
-  if (options_.hz > 0) (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  if (options_.hz > 0) GoToBackground();
   FramePace pace(options_.hz);
   const CoreWait line;
   int64_t next_probe_ns = 0;

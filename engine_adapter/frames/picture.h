@@ -9,6 +9,7 @@
 #define TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tandem {
@@ -27,6 +28,8 @@ struct Picture {
   uint32_t channels = 3;
   PictureFormat format = PictureFormat::kRaw;
   float depth_scale = 0;  // metres for each step of a kGray16; else 0
+  // Counts as under way, for who drew it, as long as this lives.
+  std::shared_ptr<const void> held = {};
 };
 
 }  // namespace tandem

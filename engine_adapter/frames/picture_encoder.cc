@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -126,12 +127,11 @@ absl::StatusOr<PictureFormat> PictureFormatNamed(absl::string_view name,
     if (name == "png") return PictureFormat::kPng;
     if (name == "jpeg") return PictureFormat::kJpeg;
   }
-  constexpr size_t kShown = 40;
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat("format: expected ",
                    depth ? "gray16 for depth" : "raw, png or jpeg for colours",
-                   ", found '", name.substr(0, kShown), "'"));
+                   ", found ", Quoted(name)));
 }
 
 absl::string_view NameOf(PictureFormat format) {

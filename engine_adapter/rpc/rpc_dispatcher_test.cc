@@ -1,3 +1,5 @@
+// Length: one fixture, and a short test for each rule of the dispatcher.
+
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 
 #include <gtest/gtest.h>

@@ -12,11 +12,11 @@
 namespace tandem {
 namespace {
 
-std::string Message(size_t envs, bool at_next_reset,
+// What has come of it, or will.
+std::string Message(absl::string_view what, size_t envs,
                     const std::vector<std::string>& unused) {
-  std::string text =
-      absl::StrCat(at_next_reset ? "contract taken on by " : "reset ", envs,
-                   envs == 1 ? " environment" : " environments");
+  std::string text = absl::StrCat(what, " ", envs,
+                                  envs == 1 ? " environment" : " environments");
   if (!unused.empty()) {
     absl::StrAppend(&text, "; this task has no use for ",
                     absl::StrJoin(unused, ", "));
@@ -78,19 +78,15 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
     absl::Status status = simulation_->Reset(*envs, seed);
     if (!status.ok()) return status;
   }
+  const absl::string_view what =
+      !request.at_next_reset      ? "reset"
+      : contract != nullptr       ? "contract taken on by"
+      : randomization_ != nullptr ? "contract, if any, given up by"
+                                  : "nothing changes, for want of a contract, "
+                                    "in";
   response.success = true;
-  response.message =
-      Message(envs->size(), request.at_next_reset, response.unused_fields);
+  response.message = Message(what, envs->size(), response.unused_fields);
   return response;
-}
-
-void AgentService::Register(RpcDispatcher* dispatcher) {
-  dispatcher->Serve<rpc::GetAgentSchemaRequestT, rpc::GetAgentSchemaResponseT>(
-      rpc::MethodId::GetAgentSchema,
-      [this](const auto& request) { return GetAgentSchema(request); });
-  dispatcher->Serve<rpc::ResetAgentRequestT, rpc::ResetAgentResponseT>(
-      rpc::MethodId::ResetAgent,
-      [this](const auto& request) { return ResetAgent(request); });
 }
 
 }  // namespace tandem

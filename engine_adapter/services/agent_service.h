@@ -6,7 +6,7 @@
 //
 //   AgentService agent(engine->schema(), engine->ports().randomization,
 //                      simulation);
-//   agent.Register(&dispatcher);
+//   auto response = agent.ResetAgent(request);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_
@@ -15,7 +15,6 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/randomization_port.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -40,8 +39,6 @@ class AgentService {
   // that cannot be: nothing was reset then.
   absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
       const rpc::ResetAgentRequestT& request);
-
-  void Register(RpcDispatcher* dispatcher);
 
  private:
   rpc::AgentSchemaT SchemaOf(uint32_t env) const;

@@ -49,8 +49,9 @@ class CameraPort {
 
   // Copies the environment as it is now, and returns; `done` is called once,
   // by the render thread, with the picture or kUnsupported (nothing here can
-  // draw; says what is missing) or kEngineFailed. Errors: kInvalidArgument for
-  // a size that cannot be; `done` is not called then.
+  // draw; says what is missing) or kEngineFailed. Errors, and `done` is not
+  // called then: kInvalidArgument for a size that cannot be; kRingFull if too
+  // much is under way, Picture::held included: to be asked again.
   using Done = std::function<void(absl::StatusOr<Picture>)>;
   virtual absl::Status Draw(const PictureRequest& request, Done done) = 0;
 };

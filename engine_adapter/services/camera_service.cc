@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/services/env_selection.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -29,7 +30,8 @@ CameraService::CameraService(CameraPort* port, SimulationPort* simulation,
                              uint32_t num_envs)
     : port_(port),
       num_envs_(num_envs),
-      calls_(port, simulation, std::move(queue), num_envs) {}
+      calls_(port, simulation, std::move(queue), num_envs,
+             /*of_viewports=*/false) {}
 
 absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
     const rpc::ListCamerasRequestT& request) const {
@@ -45,28 +47,20 @@ absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
 
 void CameraService::GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
                                    RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.id, request.name));
   if (!picture.ok()) {
     answer(picture.status());
     return;
   }
-  calls_.Draw(*picture, [answer = std::move(answer),
-                         name = port_->Cameras()[picture->index].name](
-                            absl::StatusOr<rpc::ImageFrameT> frame) {
-    if (!frame.ok()) {
-      answer(frame.status());
-      return;
-    }
-    rpc::NamedImageFrameT response;
-    response.name = name;
-    response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
-    answer(std::move(response));
-  });
+  calls_.Draw(*picture, port_->Cameras()[picture->index].name,
+              std::move(answer));
 }
 
 absl::StatusOr<RpcStream> CameraService::StreamCamera(
     const rpc::StreamCameraRequestT& request) {
-  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.id, request.name));
   if (!picture.ok()) return picture.status();
   absl::StatusOr<PictureStream> stream =
       calls_.Stream(*picture, request.target_fps);
@@ -74,22 +68,8 @@ absl::StatusOr<RpcStream> CameraService::StreamCamera(
   return std::move(stream->source);
 }
 
-template <typename Request>
-absl::StatusOr<PictureRequest> CameraService::RequestOf(
-    const Request& request) const {
-  PictureRequest picture = {
-      .env = request.env_id, .width = request.width, .height = request.height};
-  absl::Status status = calls_.Complete(request.format, request.kind, &picture);
-  if (!status.ok()) return status;
-  const absl::StatusOr<uint32_t> index = IndexOf(request.id, request.name);
-  if (!index.ok()) return index.status();
-  picture.index = *index;
-  return picture;
-}
-
 absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
                                                 const std::string& name) const {
-  constexpr size_t kShown = 60;
   const std::vector<rpc::CameraInfoT>& cameras = port_->Cameras();
   for (uint32_t index = 0; index < cameras.size(); ++index) {
     if (name.empty() ? cameras[index].id == id : cameras[index].name == name) {
@@ -99,23 +79,7 @@ absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat("camera: expected ", Known(cameras), "; found ",
-                   name.empty()
-                       ? absl::StrCat("id ", id)
-                       : absl::StrCat("'", name.substr(0, kShown), "'")));
-}
-
-void CameraService::Register(RpcDispatcher* dispatcher) {
-  dispatcher->Serve<rpc::ListCamerasRequestT, rpc::ListCamerasResponseT>(
-      rpc::MethodId::ListCameras,
-      [this](const auto& request) { return ListCameras(request); });
-  dispatcher->ServeLater<rpc::GetCameraFrameRequestT, rpc::NamedImageFrameT>(
-      rpc::MethodId::GetCameraFrame,
-      [this](const auto& request, RpcAnswer<rpc::NamedImageFrameT> answer) {
-        GetCameraFrame(request, std::move(answer));
-      });
-  dispatcher->ServeStream<rpc::StreamCameraRequestT>(
-      rpc::MethodId::StreamCamera,
-      [this](const auto& request) { return StreamCamera(request); });
+                   name.empty() ? absl::StrCat("id ", id) : Quoted(name)));
 }
 
 }  // namespace tandem

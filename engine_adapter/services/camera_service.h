@@ -5,7 +5,7 @@
 // nothing of rings: another door can call the same functions.
 //
 //   CameraService camera(ports.camera, simulation, queue, schema.num_envs);
-//   camera.Register(&dispatcher);
+//   camera.GetCameraFrame(request, answer);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_CAMERA_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_CAMERA_SERVICE_H_
@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/camera_port.h"
 #include "engine_adapter/services/picture_calls.h"
 #include "engine_adapter/services/simulation_port.h"
@@ -42,11 +42,7 @@ class CameraService {
   absl::StatusOr<RpcStream> StreamCamera(
       const rpc::StreamCameraRequestT& request);
 
-  void Register(RpcDispatcher* dispatcher);
-
  private:
-  template <typename Request>
-  absl::StatusOr<PictureRequest> RequestOf(const Request& request) const;
   absl::StatusOr<uint32_t> IndexOf(uint64_t id, const std::string& name) const;
 
   CameraPort* port_;

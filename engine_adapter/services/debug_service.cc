@@ -16,10 +16,4 @@ absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
   return response;
 }
 
-void DebugService::Register(RpcDispatcher* dispatcher) {
-  dispatcher->Serve<rpc::DebugDrawRequestT, rpc::DebugDrawResponseT>(
-      rpc::MethodId::Draw,
-      [this](const auto& request) { return Draw(request); });
-}
-
 }  // namespace tandem

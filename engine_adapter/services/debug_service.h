@@ -5,7 +5,7 @@
 // nothing of rings: another door can call the same function.
 //
 //   DebugService debug(ports.debug, &simulation, schema.num_envs);
-//   debug.Register(&dispatcher);
+//   auto response = debug.Draw(request);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_DEBUG_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_DEBUG_SERVICE_H_
@@ -13,7 +13,6 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/debug_port.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -30,8 +29,6 @@ class DebugService {
   // there; nothing has changed then.
   absl::StatusOr<rpc::DebugDrawResponseT> Draw(
       const rpc::DebugDrawRequestT& request);
-
-  void Register(RpcDispatcher* dispatcher);
 
  private:
   DebugPort* port_;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -50,7 +51,7 @@ absl::StatusOr<std::vector<uint32_t>> SelectEnvs(
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("name: expected ", AgentName(0), " to ",
-                     AgentName(num_envs - 1), ", found '", name, "'"));
+                     AgentName(num_envs - 1), ", found ", Quoted(name)));
   }
   return std::vector<uint32_t>{env};
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "transport/base/error.h"
 
@@ -25,6 +28,9 @@ TEST(EnvSelection, WhatIsNotThereIsRefused) {
     EXPECT_TRUE(absl::StrContains(envs.status().message(), name));
     EXPECT_TRUE(absl::StrContains(envs.status().message(), "agent_3"));
   }
+  const auto status = SelectEnvs({}, std::string(1 << 20, 'x'), 4).status();
+  EXPECT_LT(status.message().size(), 300u);
+  EXPECT_TRUE(absl::StrContains(status.message(), "1048576 bytes")) << status;
   EXPECT_EQ(CodeOf(SelectEnvs(Envs{0, 4}, "", 4).status()),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf(SelectEnvs(Envs{1, 0, 1}, "", 4).status()),

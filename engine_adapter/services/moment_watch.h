@@ -28,6 +28,9 @@ class MomentWatch {
     return is_new;
   }
 
+  // What was seen last was not taken: it is new again.
+  void Forget() { seen_.reset(); }
+
  private:
   const SimulationPort* simulation_;
   std::optional<uint64_t> seen_;

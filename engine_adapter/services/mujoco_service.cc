@@ -10,6 +10,7 @@
 #include "engine_adapter/services/env_selection.h"
 #include "engine_adapter/services/moment_watch.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -18,23 +19,6 @@ using Items = std::vector<rpc::PayloadUnion>;
 using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
 
 }  // namespace
-
-void MujocoService::Register(RpcDispatcher* dispatcher) {
-  dispatcher->Serve<rpc::GetJointStateRequestT, rpc::GetJointStateResponseT>(
-      rpc::MethodId::GetJointState,
-      [this](const auto& request) { return GetJointState(request); });
-  dispatcher->Serve<rpc::GetMujocoInfoRequestT, rpc::GetMujocoInfoResponseT>(
-      rpc::MethodId::GetMujocoInfo,
-      [this](const auto& request) { return GetMujocoInfo(request); });
-  dispatcher->ServeLater<rpc::SendControlRequestT, rpc::SendControlResponseT>(
-      rpc::MethodId::SendControl,
-      [this](const auto& request, SendControlAnswer answer) {
-        SendControl(request, std::move(answer));
-      });
-  dispatcher->ServeStream<rpc::GetJointStateRequestT>(
-      rpc::MethodId::StreamJointState,
-      [this](const auto& request) { return StreamJointState(request); });
-}
 
 absl::StatusOr<rpc::GetJointStateResponseT> MujocoService::GetJointState(
     const rpc::GetJointStateRequestT& request) const {
@@ -79,14 +63,17 @@ absl::StatusOr<RpcStream> MujocoService::StreamJointState(
   absl::StatusOr<std::vector<uint32_t>> envs =
       SelectEnvs(request.env_ids, request.robot_name, num_envs_);
   if (!envs.ok()) return envs.status();
-  return RpcStream{
-      .hz = static_cast<double>(request.target_fps),
-      .next = [this, envs = *std::move(envs), list = !request.env_ids.empty(),
-               watch = MomentWatch(simulation_)]() mutable {
-        Items items;
-        if (watch.IsNew()) items.emplace_back().Set(JointsOf(envs, list));
-        return absl::StatusOr<Items>(std::move(items));
-      }};
+  const auto watch = std::make_shared<MomentWatch>(simulation_);
+  return RpcStream{.hz = static_cast<double>(request.target_fps),
+                   .next =
+                       [this, envs = *std::move(envs),
+                        list = !request.env_ids.empty(), watch] {
+                         Items items;
+                         if (watch->IsNew())
+                           items.emplace_back().Set(JointsOf(envs, list));
+                         return absl::StatusOr<Items>(std::move(items));
+                       },
+                   .pass = [watch] { return size_t{watch->IsNew()}; }};
 }
 
 void MujocoService::AnswerWaiting() {
@@ -134,7 +121,7 @@ absl::StatusOr<uint32_t> MujocoService::ActuatorNamed(
                        ? "none, since no actuator of this model has a name: "
                          "use indexed or bulk"
                        : absl::StrCat("one of ", absl::StrJoin(names, ", ")),
-                   "; found '", name, "'"));
+                   "; found ", Quoted(name)));
 }
 
 absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(

@@ -5,8 +5,8 @@
 // knows nothing of the door.
 //
 //   MujocoService service(engine->ports().mujoco, &simulation, num_envs);
-//   service.Register(&dispatcher);
-//   // after each exchange or step, before the dispatcher's Poll:
+//   service.SendControl(request, answer);
+//   // after each exchange or step, before a door's calls:
 //   service.AnswerWaiting();
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_MUJOCO_SERVICE_H_
@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/mujoco_port.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -34,9 +34,6 @@ class MujocoService {
   // Both ports outlive this.
   MujocoService(MujocoPort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
-
-  // The dispatcher's handlers point to this.
-  void Register(RpcDispatcher* dispatcher);
 
   absl::StatusOr<rpc::GetJointStateResponseT> GetJointState(
       const rpc::GetJointStateRequestT& request) const;
@@ -57,8 +54,8 @@ class MujocoService {
 
   // Answers the SendControls that waited for a step and have had one.
   void AnswerWaiting();
-  // Some wait: AnswerWaiting is wanted after the next step.
-  bool HasWaiting() const { return !waiting_.empty(); }
+  // Who waited has left.
+  void ForgetWaiting() { waiting_.clear(); }
 
  private:
   struct Waiting {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/mujoco_port.h"
 #include "engine_adapter/testing/stepped_engine.h"
 #include "transport/base/error.h"
@@ -256,7 +256,6 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
   EXPECT_FALSE(Send(request).has_value());
   service_->AnswerWaiting();
   EXPECT_FALSE(late_[0]->has_value());
-  EXPECT_TRUE(service_->HasWaiting());
   stepped_->Exchange();
   // One that comes before the others are answered waits for the step after.
   EXPECT_FALSE(Send(request).has_value());
@@ -269,8 +268,19 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
   stepped_->Idle();
   service_->AnswerWaiting();
   EXPECT_TRUE(late_[1]->has_value());
-  EXPECT_FALSE(service_->HasWaiting());
   service_->AnswerWaiting();
+}
+
+TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
+  rpc::SendControlRequestT request;
+  request.wait_for_next_step = true;
+  EXPECT_FALSE(Send(request).has_value());
+  EXPECT_GT(late_[0].use_count(), 1);
+  service_->ForgetWaiting();
+  EXPECT_EQ(late_[0].use_count(), 1);
+  stepped_->Exchange();
+  service_->AnswerWaiting();
+  EXPECT_FALSE(late_[0]->has_value());
 }
 
 TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
@@ -294,19 +304,13 @@ TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
   ASSERT_EQ(stream.next()->size(), 1u);
   ASSERT_TRUE(stepped_->Reset(request.env_ids, 5).ok());
   EXPECT_EQ(stream.next()->size(), 1u);
+  EXPECT_EQ(stream.pass(), 0u);
+  stepped_->Exchange();
+  EXPECT_EQ(stream.pass(), 1u);
+  EXPECT_TRUE(stream.next()->empty());
   request.env_ids = {9};
   EXPECT_EQ(CodeOf(service_->StreamJointState(request).status()),
             ErrorCode::kInvalidArgument);
-}
-
-TEST_F(MujocoServiceTest, RegistersAllItsMethods) {
-  RpcDispatcher dispatcher;
-  service_->Register(&dispatcher);
-  for (const rpc::MethodId method :
-       {rpc::MethodId::GetJointState, rpc::MethodId::GetMujocoInfo,
-        rpc::MethodId::SendControl, rpc::MethodId::StreamJointState}) {
-    EXPECT_TRUE(dispatcher.Serves(method)) << rpc::EnumNameMethodId(method);
-  }
 }
 
 }  // namespace

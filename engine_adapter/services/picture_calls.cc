@@ -1,6 +1,5 @@
 #include "engine_adapter/services/picture_calls.h"
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -8,16 +7,11 @@
 #include "engine_adapter/frames/picture.h"
 #include "engine_adapter/frames/picture_encoder.h"
 #include "engine_adapter/services/env_selection.h"
+#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem {
 namespace {
-
-uint64_t UnixMillis() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
 
 void Fill(Picture picture, rpc::ImageFrameT* frame) {
   frame->data = std::move(picture.data);
@@ -48,17 +42,26 @@ absl::Status PictureCalls::Complete(absl::string_view format,
   return absl::OkStatus();
 }
 
-void PictureCalls::Draw(
-    const PictureRequest& request,
-    std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then) {
-  const absl::Status begun = Begin(request, then);
-  if (!begun.ok()) then(begun);
+void PictureCalls::Draw(const PictureRequest& request, std::string name,
+                        RpcAnswer<rpc::NamedImageFrameT> answer) {
+  const absl::Status begun =
+      Begin(request, [answer, name = std::move(name)](
+                         absl::StatusOr<rpc::ImageFrameT> frame,
+                         const std::shared_ptr<const void>& /*held*/) {
+        if (!frame.ok()) {
+          answer(frame.status());
+          return;
+        }
+        rpc::NamedImageFrameT response;
+        response.name = name;
+        response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
+        answer(std::move(response));
+      });
+  if (!begun.ok()) answer(begun);
 }
 
 // `then` is called unless this fails.
-absl::Status PictureCalls::Begin(
-    const PictureRequest& request,
-    std::function<void(absl::StatusOr<rpc::ImageFrameT>)> then) {
+absl::Status PictureCalls::Begin(const PictureRequest& request, Then then) {
   rpc::ImageFrameT frame;
   frame.timestamp_ms = UnixMillis();
   frame.env_id = request.env;
@@ -72,10 +75,13 @@ absl::Status PictureCalls::Begin(
     auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
         picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
                      : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
-    if (picture.ok()) Fill(*std::move(picture), &**result);
-    queue->Post([then = std::move(then), result = std::move(result)] {
-      then(std::move(*result));
-    });
+    std::shared_ptr<const void> held;
+    if (picture.ok()) {
+      held = std::move(picture->held);
+      Fill(*std::move(picture), &**result);
+    }
+    queue->Post([then = std::move(then), result = std::move(result),
+                 held = std::move(held)] { then(std::move(*result), held); });
   });
 }
 
@@ -94,6 +100,7 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
     if (state->ready) {
       absl::StatusOr<rpc::ImageFrameT> frame = *std::move(state->ready);
       state->ready.reset();
+      state->held.reset();
       if (!frame.ok()) return frame.status();
       items.emplace_back();
       items.back().Set(*std::move(frame));
@@ -101,6 +108,10 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
     }
     if (state->drawing || !state->watch.IsNew()) return items;
     absl::Status begun = BeginNext(state);
+    if (CodeOf(begun) == ErrorCode::kRingFull) {
+      state->watch.Forget();
+      return items;
+    }
     if (!begun.ok()) return begun;
     return items;
   };
@@ -109,20 +120,25 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
 
 absl::Status PictureCalls::BeginNext(
     const std::shared_ptr<PictureStream::State>& state) {
-  state->drawing = true;
   // A stream that is over meanwhile is not kept, and its picture is dropped.
   const std::weak_ptr<PictureStream::State> kept = state;
-  return Begin(state->request, [kept](absl::StatusOr<rpc::ImageFrameT> frame) {
-    const std::shared_ptr<PictureStream::State> stream = kept.lock();
-    if (stream == nullptr) return;
-    stream->drawing = false;
-    if (frame.ok()) {
-      frame->frame_number = ++stream->pictures;
-      stream->width = frame->width;
-      stream->height = frame->height;
-    }
-    stream->ready = std::move(frame);
-  });
+  absl::Status begun =
+      Begin(state->request, [kept](absl::StatusOr<rpc::ImageFrameT> frame,
+                                   std::shared_ptr<const void> held) {
+        const std::shared_ptr<PictureStream::State> stream = kept.lock();
+        if (stream == nullptr) return;
+        stream->drawing = false;
+        if (frame.ok()) {
+          frame->frame_number = ++stream->pictures;
+          stream->width = frame->width;
+          stream->height = frame->height;
+        }
+        stream->ready = std::move(frame);
+        stream->held = std::move(held);
+      });
+  // Not before the thread that steps looks again is it told of the picture.
+  state->drawing = begun.ok();
+  return begun;
 }
 
 }  // namespace tandem

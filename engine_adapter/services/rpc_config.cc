@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -57,11 +58,11 @@ absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
     if (!service) return Unknown("stream_hz", pair.first);
     double hz = 0;
     if (!absl::SimpleAtod(pair.second, &hz) ||
-        !(hz > 0 && hz <= RpcConfig::kMaxStreamHz)) {
+        !(hz >= kLeastStreamHz && hz <= RpcConfig::kMaxStreamHz)) {
       return MakeError(
           ErrorCode::kInvalidArgument,
-          absl::StrCat("stream_hz: expected ", pair.first,
-                       "= a rate above 0, at most ", RpcConfig::kMaxStreamHz,
+          absl::StrCat("stream_hz: expected ", pair.first, "= a rate from ",
+                       kLeastStreamHz, " to ", RpcConfig::kMaxStreamHz,
                        "; found '", part, "'"));
     }
     changed[*service].stream_hz = hz;

@@ -40,8 +40,8 @@ struct RpcConfig {
 // "agent,scene", "all" or "none": these, and no others. kInvalidArgument.
 absl::Status ParseServices(absl::string_view text, RpcConfig* config);
 
-// "camera=10,telemetry=100": of these services, above 0, at most kMaxStreamHz.
-// kInvalidArgument.
+// "camera=10,telemetry=100": of these services, from kLeastStreamHz to
+// kMaxStreamHz. kInvalidArgument.
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
 
 }  // namespace tandem

@@ -46,8 +46,8 @@ TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
     EXPECT_TRUE(absl::StrContains(status.message(), "viewport"));
   }
   for (const absl::string_view text :
-       {"camera", "camera=", "camera=0", "camera=-1", "camera=1001",
-        "camera=nan", "scene=10,lidar=10"}) {
+       {"camera", "camera=", "camera=0", "camera=1e-12", "camera=-1",
+        "camera=1001", "camera=nan", "scene=10,lidar=10"}) {
     EXPECT_EQ(CodeOf(ParseStreamRates(text, &config)),
               ErrorCode::kInvalidArgument)
         << text;

@@ -7,7 +7,9 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/service.h"
 #include "transport/base/error.h"
 
 namespace tandem::rpc {
@@ -28,9 +30,10 @@ std::string AbslUnparseFlag(SimulationMode mode) {
 
 }  // namespace tandem::rpc
 
-ABSL_FLAG(std::string, services, "all",
-          "which services clients may call: all, none, or some of agent, "
-          "mujoco, telemetry, scene, camera, viewport, debug, with commas");
+ABSL_FLAG(
+    std::string, services, "all",
+    absl::StrCat("which services clients may call: all, none, or some of ",
+                 absl::StrJoin(tandem::kServiceNames, ", "), ", with commas"));
 ABSL_FLAG(std::string, stream_hz, "",
           "most items a second of a service's streams, 60 unless told, such as "
           "camera=10,telemetry=200");

@@ -1,49 +1,64 @@
 #include "engine_adapter/services/rpc_host.h"
 
-#include <array>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "schema/layout/service.h"
+#include "engine_adapter/services/engine_ports.h"
 
 namespace tandem {
-namespace {
 
-struct MethodOfService {
-  Service service;
-  rpc::MethodId method;
-  bool is_stream = false;
+// Serves methods, each of them with its service's switch and limit.
+class RpcHost::Table {
+ public:
+  explicit Table(RpcHost* host) : host_(host) {}
+
+  // Where `owner` is nullptr the engine lacks what the method stands on, and
+  // does not serve it.
+  template <typename Owner, typename Request, typename Response>
+  void Add(Service service, rpc::MethodId id, Owner* owner,
+           absl::StatusOr<Response> (Owner::*call)(const Request&)) {
+    Serve<Request, Response>(service, id, owner, call);
+  }
+  template <typename Owner, typename Request, typename Response>
+  void Add(Service service, rpc::MethodId id, Owner* owner,
+           absl::StatusOr<Response> (Owner::*call)(const Request&) const) {
+    Serve<Request, Response>(service, id, owner, call);
+  }
+  template <typename Owner, typename Request, typename Response>
+  void Add(Service service, rpc::MethodId id, Owner* owner,
+           void (Owner::*call)(const Request&, RpcAnswer<Response>)) {
+    if (owner != nullptr) {
+      host_->dispatcher_.ServeLater<Request, Response>(
+          id,
+          [owner, call](const Request& request, RpcAnswer<Response> answer) {
+            (owner->*call)(request, std::move(answer));
+          });
+    }
+    host_->Switch({.service = service, .id = id, .is_stream = false});
+  }
+
+ private:
+  template <typename Request, typename Response, typename Owner, typename Call>
+  void Serve(Service service, rpc::MethodId id, Owner* owner, Call call) {
+    constexpr bool kIsStream = std::is_same_v<Response, RpcStream>;
+    if (owner != nullptr) {
+      const auto handler = [owner, call](const Request& request) {
+        return (owner->*call)(request);
+      };
+      if constexpr (kIsStream) {
+        host_->dispatcher_.ServeStream<Request>(id, handler);
+      } else {
+        host_->dispatcher_.Serve<Request, Response>(id, handler);
+      }
+    }
+    host_->Switch({.service = service, .id = id, .is_stream = kIsStream});
+  }
+
+  RpcHost* host_;
 };
-
-constexpr std::array kMethods = {
-    MethodOfService{Service::kAgent, rpc::MethodId::GetAgentSchema},
-    MethodOfService{Service::kAgent, rpc::MethodId::ResetAgent},
-    MethodOfService{Service::kMujoco, rpc::MethodId::GetJointState},
-    MethodOfService{Service::kMujoco, rpc::MethodId::GetMujocoInfo},
-    MethodOfService{Service::kMujoco, rpc::MethodId::SendControl},
-    MethodOfService{Service::kMujoco, rpc::MethodId::StreamJointState, true},
-    MethodOfService{Service::kTelemetry, rpc::MethodId::GetTelemetrySchema},
-    MethodOfService{Service::kTelemetry, rpc::MethodId::StreamTelemetry, true},
-    MethodOfService{Service::kScene, rpc::MethodId::GetSceneInfo},
-    MethodOfService{Service::kScene, rpc::MethodId::ListEntities},
-    MethodOfService{Service::kScene, rpc::MethodId::GetEntity},
-    MethodOfService{Service::kScene, rpc::MethodId::SetEntityTransform},
-    MethodOfService{Service::kScene, rpc::MethodId::SetSimulationMode},
-    MethodOfService{Service::kScene, rpc::MethodId::GetSimulationMode},
-    MethodOfService{Service::kScene, rpc::MethodId::SetPaused},
-    MethodOfService{Service::kScene, rpc::MethodId::SingleStep},
-    MethodOfService{Service::kCamera, rpc::MethodId::ListCameras},
-    MethodOfService{Service::kCamera, rpc::MethodId::GetCameraFrame},
-    MethodOfService{Service::kCamera, rpc::MethodId::StreamCamera, true},
-    MethodOfService{Service::kViewport, rpc::MethodId::GetViewportInfo},
-    MethodOfService{Service::kViewport, rpc::MethodId::GetViewportFrame},
-    MethodOfService{Service::kViewport, rpc::MethodId::StreamViewport, true},
-    MethodOfService{Service::kDebug, rpc::MethodId::Draw},
-};
-
-}  // namespace
 
 RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
                  SimulationPort* simulation, std::function<void()> wake)
@@ -53,47 +68,96 @@ RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
       scene_(engine->ports().scene, simulation, engine->schema().num_envs) {
   const EnginePorts ports = engine->ports();
   const uint32_t num_envs = engine->schema().num_envs;
-  agent_.Register(&dispatcher_);
-  scene_.Register(&dispatcher_);
   if (ports.mujoco != nullptr) {
-    mujoco_.emplace(ports.mujoco, simulation, num_envs).Register(&dispatcher_);
-    telemetry_.emplace(ports.mujoco, simulation, num_envs)
-        .Register(&dispatcher_);
+    mujoco_.emplace(ports.mujoco, simulation, num_envs);
+    telemetry_.emplace(ports.mujoco, simulation, num_envs);
   }
   if (ports.camera != nullptr) {
-    camera_.emplace(ports.camera, simulation, queue_, num_envs)
-        .Register(&dispatcher_);
-    viewport_
-        .emplace(ports.camera, simulation, queue_, num_envs,
-                 config_[Service::kViewport].stream_hz)
-        .Register(&dispatcher_);
+    camera_.emplace(ports.camera, simulation, queue_, num_envs);
+    viewport_.emplace(ports.camera, simulation, queue_, num_envs,
+                      config_[Service::kViewport].stream_hz);
   }
   if (ports.debug != nullptr) {
-    debug_.emplace(ports.debug, simulation, num_envs).Register(&dispatcher_);
+    debug_.emplace(ports.debug, simulation, num_envs);
   }
+  ServeAll(ports);
+}
+
+// Every method, but for those that RpcDispatcher answers itself.
+void RpcHost::ServeAll(const EnginePorts& ports) {
+  using enum Service;
+  using Id = rpc::MethodId;
+  const auto pointer = [](auto& service) {
+    return service ? &*service : nullptr;
+  };
+  AgentService* const agent = &agent_;
+  SceneService* const scene = &scene_;
+  SceneService* const entities = ports.scene != nullptr ? scene : nullptr;
+  MujocoService* const mujoco = pointer(mujoco_);
+  TelemetryService* const telemetry = pointer(telemetry_);
+  CameraService* const camera = pointer(camera_);
+  ViewportService* const view = pointer(viewport_);
+  DebugService* const debug = pointer(debug_);
+  using Agent = AgentService;
+  using Scene = SceneService;
+  using Mujoco = MujocoService;
+  using Telemetry = TelemetryService;
+  using Camera = CameraService;
+  using View = ViewportService;
+  Table all(this);
+  // clang-format off
+  all.Add(kAgent, Id::GetAgentSchema, agent, &Agent::GetAgentSchema);
+  all.Add(kAgent, Id::ResetAgent, agent, &Agent::ResetAgent);
+  all.Add(kMujoco, Id::GetJointState, mujoco, &Mujoco::GetJointState);
+  all.Add(kMujoco, Id::GetMujocoInfo, mujoco, &Mujoco::GetMujocoInfo);
+  all.Add(kMujoco, Id::SendControl, mujoco, &Mujoco::SendControl);
+  all.Add(kMujoco, Id::StreamJointState, mujoco, &Mujoco::StreamJointState);
+  all.Add(kTelemetry, Id::GetTelemetrySchema, telemetry, &Telemetry::GetTelemetrySchema);
+  all.Add(kTelemetry, Id::StreamTelemetry, telemetry, &Telemetry::StreamTelemetry);
+  all.Add(kScene, Id::GetSceneInfo, entities, &Scene::GetSceneInfo);
+  all.Add(kScene, Id::ListEntities, entities, &Scene::ListEntities);
+  all.Add(kScene, Id::GetEntity, entities, &Scene::GetEntity);
+  all.Add(kScene, Id::SetEntityTransform, entities, &Scene::SetEntityTransform);
+  all.Add(kScene, Id::SetSimulationMode, scene, &Scene::SetSimulationMode);
+  all.Add(kScene, Id::GetSimulationMode, scene, &Scene::GetSimulationMode);
+  all.Add(kScene, Id::SetPaused, scene, &Scene::SetPaused);
+  all.Add(kScene, Id::SingleStep, scene, &Scene::SingleStep);
+  all.Add(kCamera, Id::ListCameras, camera, &Camera::ListCameras);
+  all.Add(kCamera, Id::GetCameraFrame, camera, &Camera::GetCameraFrame);
+  all.Add(kCamera, Id::StreamCamera, camera, &Camera::StreamCamera);
+  all.Add(kViewport, Id::GetViewportInfo, view, &View::GetViewportInfo);
+  all.Add(kViewport, Id::GetViewportFrame, view, &View::GetViewportFrame);
+  all.Add(kViewport, Id::StreamViewport, view, &View::StreamViewport);
+  all.Add(kDebug, Id::Draw, debug, &DebugService::Draw);
+  // clang-format on
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
-      rpc::MethodId::GetServices,
+      Id::GetServices,
       [this](const auto& request) { return GetServices(request); });
-  for (const MethodOfService& each : kMethods) {
-    const RpcConfig::OfService& service = config_[each.service];
-    if (each.is_stream) {
-      dispatcher_.LimitStreams(each.method, service.stream_hz);
-    }
-    if (!service.enabled && dispatcher_.Serves(each.method)) {
-      dispatcher_.SwitchOff(
-          each.method,
-          absl::StrCat(rpc::EnumNameMethodId(each.method), ": service ",
-                       NameOf(each.service),
-                       " is switched off; start the engine with it among "
-                       "--services"));
-    }
-  }
+}
+
+void RpcHost::Switch(const Method& method) {
+  methods_.push_back(method);
+  const RpcConfig::OfService& service = config_[method.service];
+  if (method.is_stream) dispatcher_.LimitStreams(method.id, service.stream_hz);
+  if (service.enabled || !dispatcher_.Serves(method.id)) return;
+  dispatcher_.SwitchOff(
+      method.id,
+      absl::StrCat(rpc::EnumNameMethodId(method.id), ": service ",
+                   NameOf(method.service),
+                   " is switched off; start the engine with it among "
+                   "--services"));
 }
 
 RpcHost::~RpcHost() { queue_->Close(); }
 
 void RpcHost::Start(EnvelopeReader reader, EnvelopeWriter writer) {
+  Stop();
   dispatcher_.Begin(std::move(reader), std::move(writer));
+}
+
+void RpcHost::Stop() {
+  dispatcher_.End();
+  if (mujoco_) mujoco_->ForgetWaiting();
 }
 
 bool RpcHost::Poll(int64_t now_ns) {
@@ -109,9 +173,9 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
     const auto service = static_cast<Service>(i);
     auto info = std::make_unique<rpc::ServiceInfoT>();
     info->name = NameOf(service);
-    for (const MethodOfService& each : kMethods) {
-      if (each.service != service || !dispatcher_.Serves(each.method)) continue;
-      info->methods.push_back(each.method);
+    for (const Method& each : methods_) {
+      if (each.service != service || !dispatcher_.Serves(each.id)) continue;
+      info->methods.push_back(each.id);
       if (each.is_stream) {
         info->max_fps =
             static_cast<uint32_t>(std::ceil(config_[service].stream_hz));
@@ -125,8 +189,8 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
 
 uint32_t RpcHost::enabled_services() const {
   uint32_t bits = 0;
-  for (const MethodOfService& each : kMethods) {
-    if (dispatcher_.Serves(each.method)) {
+  for (const Method& each : methods_) {
+    if (dispatcher_.Serves(each.id)) {
       bits |= BitOf(each.service);
     }
   }

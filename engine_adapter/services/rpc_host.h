@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
@@ -30,6 +31,7 @@
 #include "engine_adapter/services/simulation_port.h"
 #include "engine_adapter/services/telemetry_service.h"
 #include "engine_adapter/services/viewport_service.h"
+#include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
@@ -49,7 +51,7 @@ class RpcHost {
   RpcHost& operator=(const RpcHost&) = delete;
 
   void Start(EnvelopeReader reader, EnvelopeWriter writer);
-  void Stop() { dispatcher_.End(); }
+  void Stop();
   // A client is there, and makes sense.
   bool IsRunning() const {
     return dispatcher_.HasClient() && !dispatcher_.broken();
@@ -73,7 +75,18 @@ class RpcHost {
   uint32_t enabled_services() const;
 
  private:
+  struct Method {
+    Service service;
+    rpc::MethodId id;
+    bool is_stream;
+  };
+  class Table;
+
+  void ServeAll(const EnginePorts& ports);
+  void Switch(const Method& method);
+
   const RpcConfig config_;
+  std::vector<Method> methods_;  // of all services, served or not
   std::shared_ptr<MainThreadQueue> queue_;
   AgentService agent_;
   SceneService scene_;

@@ -24,43 +24,6 @@ bool IsKnown(rpc::SimulationMode mode) {
 
 }  // namespace
 
-void SceneService::Register(RpcDispatcher* dispatcher) {
-  using Method = rpc::MethodId;
-  dispatcher->Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
-      Method::GetSceneInfo,
-      [this](const auto& request) { return GetSceneInfo(request); });
-  dispatcher->Serve<rpc::ListEntitiesRequestT, rpc::ListEntitiesResponseT>(
-      Method::ListEntities,
-      [this](const auto& request) { return ListEntities(request); });
-  dispatcher->Serve<rpc::GetEntityRequestT, rpc::GetEntityResponseT>(
-      Method::GetEntity,
-      [this](const auto& request) { return GetEntity(request); });
-  dispatcher->Serve<rpc::SetEntityTransformRequestT,
-                    rpc::SetEntityTransformResponseT>(
-      Method::SetEntityTransform,
-      [this](const auto& request) { return SetEntityTransform(request); });
-  dispatcher
-      ->Serve<rpc::SetSimulationModeRequestT, rpc::SetSimulationModeResponseT>(
-          Method::SetSimulationMode,
-          [this](const auto& request) { return SetSimulationMode(request); });
-  dispatcher
-      ->Serve<rpc::GetSimulationModeRequestT, rpc::GetSimulationModeResponseT>(
-          Method::GetSimulationMode,
-          [this](const auto& request) { return GetSimulationMode(request); });
-  dispatcher->Serve<rpc::SetPausedRequestT, rpc::SetPausedResponseT>(
-      Method::SetPaused,
-      [this](const auto& request) { return SetPaused(request); });
-  dispatcher->ServeLater<rpc::SingleStepRequestT, rpc::SingleStepResponseT>(
-      Method::SingleStep, [this](const auto& request, SingleStepAnswer answer) {
-        SingleStep(request, std::move(answer));
-      });
-  if (port_ != nullptr) return;
-  for (const Method method : {Method::GetSceneInfo, Method::ListEntities,
-                              Method::GetEntity, Method::SetEntityTransform}) {
-    dispatcher->SwitchOff(method, kNoEntities);
-  }
-}
-
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
   if (absl::Status status = Check(request.env_id); !status.ok()) return status;

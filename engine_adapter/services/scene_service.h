@@ -6,7 +6,7 @@
 // knows nothing of the door.
 //
 //   SceneService service(engine->ports().scene, &simulation, num_envs);
-//   service.Register(&dispatcher);
+//   auto response = service.GetSceneInfo(request);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_SCENE_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_SCENE_SERVICE_H_
@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/scene_port.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -30,9 +30,6 @@ class SceneService {
   // the methods about its time are served all the same.
   SceneService(ScenePort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
-
-  // The dispatcher's handlers point to this.
-  void Register(RpcDispatcher* dispatcher);
 
   absl::StatusOr<rpc::GetSceneInfoResponseT> GetSceneInfo(
       const rpc::GetSceneInfoRequestT& request) const;

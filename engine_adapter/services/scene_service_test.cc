@@ -12,7 +12,6 @@
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/mujoco/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/mujoco_port.h"
 #include "engine_adapter/services/scene_port.h"
 #include "engine_adapter/testing/stepped_engine.h"
@@ -200,22 +199,6 @@ TEST_F(SceneServiceTest, AnEngineWithoutEntitiesStillHasItsTime) {
   EXPECT_EQ(CodeOf(service.SetEntityTransform({}).status()),
             ErrorCode::kUnsupported);
   EXPECT_EQ(service.GetSimulationMode({})->mode, Mode::FAST);
-  RpcDispatcher dispatcher;
-  service.Register(&dispatcher);
-  EXPECT_FALSE(dispatcher.Serves(rpc::MethodId::ListEntities));
-  EXPECT_TRUE(dispatcher.Serves(rpc::MethodId::SetPaused));
-}
-
-TEST_F(SceneServiceTest, RegistersAllItsMethods) {
-  RpcDispatcher dispatcher;
-  service_->Register(&dispatcher);
-  for (const rpc::MethodId method :
-       {rpc::MethodId::GetSceneInfo, rpc::MethodId::ListEntities,
-        rpc::MethodId::GetEntity, rpc::MethodId::SetEntityTransform,
-        rpc::MethodId::SetSimulationMode, rpc::MethodId::GetSimulationMode,
-        rpc::MethodId::SetPaused, rpc::MethodId::SingleStep}) {
-    EXPECT_TRUE(dispatcher.Serves(method)) << rpc::EnumNameMethodId(method);
-  }
 }
 
 }  // namespace

@@ -1,34 +1,18 @@
 #include "engine_adapter/services/telemetry_service.h"
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "engine_adapter/services/env_selection.h"
 #include "engine_adapter/services/moment_watch.h"
+#include "transport/base/clock.h"
 
 namespace tandem {
 namespace {
 
 using Items = std::vector<rpc::PayloadUnion>;
 
-uint64_t WallClockMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
-
 }  // namespace
-
-void TelemetryService::Register(RpcDispatcher* dispatcher) {
-  dispatcher->Serve<rpc::GetTelemetrySchemaRequestT,
-                    rpc::GetTelemetrySchemaResponseT>(
-      rpc::MethodId::GetTelemetrySchema,
-      [this](const auto& request) { return GetTelemetrySchema(request); });
-  dispatcher->ServeStream<rpc::StreamTelemetryRequestT>(
-      rpc::MethodId::StreamTelemetry,
-      [this](const auto& request) { return StreamTelemetry(request); });
-}
 
 absl::StatusOr<rpc::GetTelemetrySchemaResponseT>
 TelemetryService::GetTelemetrySchema(
@@ -51,19 +35,34 @@ absl::StatusOr<RpcStream> TelemetryService::StreamTelemetry(
   absl::StatusOr<std::vector<uint32_t>> envs =
       SelectEnvs(request.env_ids, /*name=*/"", num_envs_);
   if (!envs.ok()) return envs.status();
+  struct State {
+    std::vector<uint32_t> envs;
+    MomentWatch watch;
+    uint32_t number = 0;  // of the last moment, lost or not
+  };
+  const auto state = std::make_shared<State>(
+      State{.envs = *std::move(envs), .watch = MomentWatch(simulation_)});
   return RpcStream{.hz = static_cast<double>(request.target_fps),
-                   .next = [this, envs = *std::move(envs), number = uint32_t{0},
-                            watch = MomentWatch(simulation_)]() mutable {
-                     return absl::StatusOr<Items>(
-                         watch.IsNew() ? FramesOf(envs, ++number) : Items());
-                   }};
+                   .next =
+                       [this, state] {
+                         return absl::StatusOr<Items>(
+                             state->watch.IsNew()
+                                 ? FramesOf(state->envs, ++state->number)
+                                 : Items());
+                       },
+                   .pass =
+                       [state] {
+                         if (!state->watch.IsNew()) return size_t{0};
+                         ++state->number;
+                         return state->envs.size();
+                       }};
 }
 
 std::vector<rpc::PayloadUnion> TelemetryService::FramesOf(
     const std::vector<uint32_t>& envs, uint32_t number) const {
   Items items;
   items.reserve(envs.size());
-  const uint64_t now_ms = WallClockMs();
+  const uint64_t now_ms = UnixMillis();
   for (const uint32_t env : envs) {
     rpc::TelemetryFrameT frame;
     frame.timestamp_ms = now_ms;

@@ -5,7 +5,7 @@
 // knows nothing of the door.
 //
 //   TelemetryService service(engine->ports().mujoco, &simulation, num_envs);
-//   service.Register(&dispatcher);
+//   absl::StatusOr<RpcStream> stream = service.StreamTelemetry(request);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_TELEMETRY_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_TELEMETRY_SERVICE_H_
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/mujoco_port.h"
 #include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -28,9 +28,6 @@ class TelemetryService {
   TelemetryService(const MujocoPort* port, const SimulationPort* simulation,
                    uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
-
-  // The dispatcher's handlers point to this.
-  void Register(RpcDispatcher* dispatcher);
 
   absl::StatusOr<rpc::GetTelemetrySchemaResponseT> GetTelemetrySchema(
       const rpc::GetTelemetrySchemaRequestT& request) const;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "engine_adapter/services/env_selection.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 
@@ -18,7 +19,8 @@ ViewportService::ViewportService(CameraPort* port, SimulationPort* simulation,
     : port_(port),
       num_envs_(num_envs),
       most_fps_(most_fps),
-      calls_(port, simulation, std::move(queue), num_envs) {}
+      calls_(port, simulation, std::move(queue), num_envs,
+             /*of_viewports=*/true) {}
 
 absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
     const rpc::GetViewportInfoRequestT& request) const {
@@ -41,28 +43,19 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
 void ViewportService::GetViewportFrame(
     const rpc::GetViewportFrameRequestT& request,
     RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.viewport_name));
   if (!picture.ok()) {
     answer(picture.status());
     return;
   }
-  calls_.Draw(*picture, [answer = std::move(answer),
-                         name = port_->Viewports()[picture->index]](
-                            absl::StatusOr<rpc::ImageFrameT> frame) {
-    if (!frame.ok()) {
-      answer(frame.status());
-      return;
-    }
-    rpc::NamedImageFrameT response;
-    response.name = name;
-    response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
-    answer(std::move(response));
-  });
+  calls_.Draw(*picture, port_->Viewports()[picture->index], std::move(answer));
 }
 
 absl::StatusOr<RpcStream> ViewportService::StreamViewport(
     const rpc::StartViewportStreamRequestT& request) {
-  const absl::StatusOr<PictureRequest> picture = RequestOf(request);
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.viewport_name));
   if (!picture.ok()) return picture.status();
   absl::StatusOr<PictureStream> stream =
       calls_.Stream(*picture, request.target_fps);
@@ -78,47 +71,16 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   return std::move(stream->source);
 }
 
-template <typename Request>
-absl::StatusOr<PictureRequest> ViewportService::RequestOf(
-    const Request& request) const {
-  PictureRequest picture = {.env = request.env_id,
-                            .of_viewport = true,
-                            .width = request.width,
-                            .height = request.height};
-  absl::Status status = calls_.Complete(request.format, request.kind, &picture);
-  if (!status.ok()) return status;
-  const absl::StatusOr<uint32_t> index = IndexOf(request.viewport_name);
-  if (!index.ok()) return index.status();
-  picture.index = *index;
-  return picture;
-}
-
 absl::StatusOr<uint32_t> ViewportService::IndexOf(
     const std::string& name) const {
-  constexpr size_t kShown = 60;
   if (name.empty()) return 0;
   const std::vector<std::string>& names = port_->Viewports();
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<uint32_t>(found - names.begin());
-  return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat("viewport_name: expected one of ",
-                                absl::StrJoin(names, ", "), "; found '",
-                                name.substr(0, kShown), "'"));
-}
-
-void ViewportService::Register(RpcDispatcher* dispatcher) {
-  dispatcher
-      ->Serve<rpc::GetViewportInfoRequestT, rpc::GetViewportInfoResponseT>(
-          rpc::MethodId::GetViewportInfo,
-          [this](const auto& request) { return GetViewportInfo(request); });
-  dispatcher->ServeLater<rpc::GetViewportFrameRequestT, rpc::NamedImageFrameT>(
-      rpc::MethodId::GetViewportFrame,
-      [this](const auto& request, RpcAnswer<rpc::NamedImageFrameT> answer) {
-        GetViewportFrame(request, std::move(answer));
-      });
-  dispatcher->ServeStream<rpc::StartViewportStreamRequestT>(
-      rpc::MethodId::StreamViewport,
-      [this](const auto& request) { return StreamViewport(request); });
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("viewport_name: expected one of ",
+                   absl::StrJoin(names, ", "), "; found ", Quoted(name)));
 }
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 //
 //   ViewportService viewport(ports.camera, simulation, queue, schema.num_envs,
 //                            config[Service::kViewport].stream_hz);
-//   viewport.Register(&dispatcher);
+//   viewport.GetViewportFrame(request, answer);
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_VIEWPORT_SERVICE_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_VIEWPORT_SERVICE_H_
@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
-#include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/camera_port.h"
 #include "engine_adapter/services/picture_calls.h"
 #include "engine_adapter/services/simulation_port.h"
@@ -45,11 +45,7 @@ class ViewportService {
   absl::StatusOr<RpcStream> StreamViewport(
       const rpc::StartViewportStreamRequestT& request);
 
-  void Register(RpcDispatcher* dispatcher);
-
  private:
-  template <typename Request>
-  absl::StatusOr<PictureRequest> RequestOf(const Request& request) const;
   absl::StatusOr<uint32_t> IndexOf(const std::string& name) const;
 
   CameraPort* port_;

@@ -24,6 +24,15 @@ inline int64_t MonotonicNanos() {
   return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+// Milliseconds since 1970, as people and other machines date things. No system
+// call where the vDSO serves it.
+inline uint64_t UnixMillis() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 +
+         static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
 // A point in time by which a wait ends. A plain value.
 class Deadline {
  public:

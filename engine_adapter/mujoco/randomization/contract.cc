@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -62,8 +63,9 @@ class ContractReader {
     const bool all_hold = std::ranges::all_of(
         found, [](float value) { return kFromZero.Hold(double{value}); });
     if (found.size() != noise.size() || !all_hold) {
-      Refuse(field, absl::StrCat("[x, y, z], each ", kFromZero.text,
-                                 "; found [", absl::StrJoin(found, ", "), "]"));
+      Refuse(field, absl::StrCat("[x, y, z], each ", kFromZero.text, "; found ",
+                                 Quoted(absl::StrCat(
+                                     "[", absl::StrJoin(found, ", "), "]"))));
       return noise;
     }
     std::ranges::copy(found, noise.begin());
@@ -76,7 +78,7 @@ class ContractReader {
     const std::optional<Terrain> terrain = TerrainNamed(found);
     if (!terrain) {
       Refuse(field, absl::StrCat("one of ", absl::StrJoin(TerrainNames(), ", "),
-                                 "; found '", found, "'"));
+                                 "; found ", Quoted(found)));
     }
     return terrain;
   }

@@ -1,13 +1,13 @@
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/guarded.h"
+#include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/picture_encoder.h"
@@ -22,8 +22,6 @@ constexpr uint32_t kOwnWidth = 640;
 constexpr uint32_t kOwnHeight = 480;
 constexpr FrameEffects kAllEffects = {
     .shadows = true, .reflections = true, .multisampling = true};
-// The steps' threads come first.
-constexpr int kNiceness = 19;
 constexpr size_t kRgb = 3;
 
 enum Viewport : uint32_t { kMain, kGymnasium };
@@ -75,8 +73,14 @@ MujocoCameras::~MujocoCameras() {
 }
 
 absl::Status MujocoCameras::Draw(const PictureRequest& request, Done done) {
-  Job job = {.request = request, .snapshot = nullptr, .done = std::move(done)};
+  Job job = {.request = request,
+             .snapshot = nullptr,
+             .done = std::move(done),
+             .held = nullptr};
   if (absl::Status status = Complete(&job.request); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<const void>> held = Hold(job.request);
+  if (!held.ok()) return held.status();
+  job.held = *std::move(held);
   absl::StatusOr<std::unique_ptr<SceneSnapshot>> snapshot = SpareSnapshot();
   if (!snapshot.ok()) return snapshot.status();
   job.snapshot = *std::move(snapshot);
@@ -117,18 +121,36 @@ absl::Status MujocoCameras::Complete(PictureRequest* request) const {
                    request->width, "x", request->height));
 }
 
+// Counts a picture as under way, until what this gives is gone.
+absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
+    const PictureRequest& request) const {
+  const size_t bytes = size_t{request.width} * request.height *
+                       (request.depth ? sizeof(float) : kRgb);
+  // relaxed, here and below: the numbers alone are what is asked. Only this
+  // thread makes them grow.
+  if (under_way_->pictures.load(std::memory_order_relaxed) >= kMostAtATime ||
+      under_way_->bytes.load(std::memory_order_relaxed) + bytes > kMostBytes) {
+    return MakeError(
+        ErrorCode::kRingFull,
+        absl::StrCat("pictures: expected at most ", kMostAtATime, " and ",
+                     kMostBytes, " bytes at a time, found that ", request.width,
+                     "x", request.height,
+                     " more would exceed it; ask again when some have come, "
+                     "or for smaller ones"));
+  }
+  under_way_->pictures.fetch_add(1, std::memory_order_relaxed);  // as above
+  under_way_->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return std::shared_ptr<const void>(
+      nullptr, [counts = under_way_, bytes](const void*) {
+        counts->pictures.fetch_sub(1, std::memory_order_relaxed);  // as above
+        counts->bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      });
+}
+
 absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (at_work_ >= kMostAtATime) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          absl::StrCat("pictures: expected at most ", kMostAtATime,
-                       " at a time, found as many that are not done; ask "
-                       "again when some are, or for smaller ones"));
-    }
     if (!spare_.empty()) {
-      ++at_work_;
       std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
       spare_.pop_back();
       return snapshot;
@@ -136,19 +158,16 @@ absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   }
   absl::StatusOr<SceneSnapshot> made = SceneSnapshot::Create(model_);
   if (!made.ok()) return made.status();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ++at_work_;
   return std::make_unique<SceneSnapshot>(*std::move(made));
 }
 
 void MujocoCameras::Run() {
   pthread_setname_np(pthread_self(), "tandem-cameras");
-  // Of this thread only, and of those that a driver makes in it. Refused or
-  // not, pictures are drawn.
-  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  GoToBackground();
   while (std::optional<Job> job = NextJob()) {
     absl::StatusOr<Picture> picture = Guarded([&] { return PictureOf(&*job); });
     GiveBack(std::move(job->snapshot));
+    if (picture.ok()) picture->held = std::move(job->held);
     job->done(std::move(picture));
   }
   for (Job& job : waiting_) {  // nobody else touches them any more
@@ -170,7 +189,6 @@ std::optional<MujocoCameras::Job> MujocoCameras::NextJob() {
 
 void MujocoCameras::GiveBack(std::unique_ptr<SceneSnapshot> snapshot) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  --at_work_;
   spare_.push_back(std::move(snapshot));
 }
 

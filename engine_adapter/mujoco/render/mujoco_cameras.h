@@ -14,6 +14,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -50,9 +51,11 @@ namespace tandem {
 // lowest priority, as frames' thread does.
 class MujocoCameras final : public CameraPort {
  public:
-  // Waiting and being drawn; one for each call and stream that a client may
-  // have open.
+  // Under way: waiting, being drawn, or drawn and not handed over yet (see
+  // Picture::held). One for each call and stream that a client may have open,
+  // as long as they are small: a pixel counts 3 bytes, one of depth 4.
   static constexpr size_t kMostAtATime = 128;
+  static constexpr size_t kMostBytes = size_t{256} * 1024 * 1024;
   static constexpr uint32_t kMostPixels = 1u << 23;
 
   // `environments` and `canvas` outlive this; `view` as TaskCamera has it.
@@ -72,7 +75,7 @@ class MujocoCameras final : public CameraPort {
     return viewports_;
   }
   // Microseconds. Own sizes: what the model says of a camera; else 640x480.
-  // kInvalidArgument also if kMostAtATime pictures are not yet done.
+  // kRingFull if more would be under way than kMostAtATime and kMostBytes.
   absl::Status Draw(const PictureRequest& request, Done done) override;
 
  private:
@@ -80,12 +83,20 @@ class MujocoCameras final : public CameraPort {
     PictureRequest request;
     std::unique_ptr<SceneSnapshot> snapshot;
     Done done;
+    std::shared_ptr<const void> held;  // counts it
+  };
+  // Outlives this with the pictures that it counts.
+  struct UnderWay {
+    std::atomic<size_t> pictures = 0;
+    std::atomic<size_t> bytes = 0;
   };
 
   MujocoCameras(std::shared_ptr<const mjModel> model,
                 std::vector<const MujocoEnvironment*> environments,
                 TaskCamera task_camera, const DebugCanvas* canvas);
   absl::Status Complete(PictureRequest* request) const;
+  absl::StatusOr<std::shared_ptr<const void>> Hold(
+      const PictureRequest& request) const;
   absl::StatusOr<std::unique_ptr<SceneSnapshot>> SpareSnapshot();
   void Run();
   std::optional<Job> NextJob();
@@ -100,13 +111,13 @@ class MujocoCameras final : public CameraPort {
   const DebugCanvas* const canvas_;
   std::vector<rpc::CameraInfoT> cameras_;
   std::vector<std::string> viewports_;
+  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 
   std::mutex mutex_;
   std::condition_variable news_;
   // Guarded by mutex_.
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<SceneSnapshot>> spare_;
-  size_t at_work_ = 0;  // not yet done
   bool stopping_ = false;
 
   // The render thread's: floors as they are, and without end.

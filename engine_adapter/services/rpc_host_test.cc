@@ -1,0 +1,194 @@
+#include "engine_adapter/services/rpc_host.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "engine_adapter/classic_control/classic_control_tasks.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/testing/stepped_engine.h"
+#include "schema/layout/service.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/error.h"
+#include "transport/ring/ring_test_region.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+
+namespace tandem {
+namespace {
+
+using Id = rpc::MethodId;
+
+constexpr int64_t kMs = 1'000'000;
+
+class RpcHostTest : public testing::Test {
+ protected:
+  RpcHostTest() {
+    InstallMujocoLog([](absl::string_view) {});
+  }
+  ~RpcHostTest() override { InstallMujocoLog(nullptr); }
+
+  void Start(std::unique_ptr<Engine> engine, const RpcConfig& config) {
+    Engine* const raw = engine.get();
+    stepped_.emplace(std::move(engine));
+    host_.emplace(config, raw, &*stepped_, [] {});
+    host_->Start(EnvelopeReader(to_engine_.Reader(), {}),
+                 EnvelopeWriter(to_client_.Writer()));
+  }
+  void StartMujoco(const RpcConfig& config) {
+    Start(MakeMujocoEngine("HalfCheetah-v5", {}).value(), config);
+  }
+  std::vector<std::unique_ptr<rpc::ServiceInfoT>> Services() {
+    absl::StatusOr<rpc::GetServicesResponseT> response = host_->GetServices({});
+    return std::move(response->services);
+  }
+  // How often each method is among those that GetServices names.
+  std::map<Id, int> Methods() {
+    std::map<Id, int> methods;
+    for (const auto& service : Services()) {
+      for (const Id method : service->methods) ++methods[method];
+    }
+    return methods;
+  }
+  template <typename Request>
+  void Call(Id method, uint64_t id, Request request, int64_t now_ns) {
+    rpc::EnvelopeT call;
+    call.method = method;
+    call.correlation_id = id;
+    call.payload.Set(std::move(request));
+    ASSERT_EQ(calls_.Post(call), ErrorCode::kOk);
+    (void)host_->Poll(now_ns);
+  }
+  rpc::EnvelopeT Answer() {
+    rpc::EnvelopeT answer;
+    const EnvelopeReader::Got got = answers_.Next();
+    EXPECT_EQ(got, EnvelopeReader::Got::kEnvelope);
+    if (got == EnvelopeReader::Got::kEnvelope) {
+      answers_.envelope().UnPackTo(&answer);
+    }
+    return answer;
+  }
+
+  TestRegion to_engine_{1 << 16};
+  TestRegion to_client_{1 << 16};
+  EnvelopeWriter calls_{to_engine_.Writer()};
+  EnvelopeReader answers_{to_client_.Reader(), {}};
+  std::optional<SteppedEngine> stepped_;
+  std::optional<RpcHost> host_;
+};
+
+TEST_F(RpcHostTest, EveryMethodOfTheSchemaIsAServices) {
+  StartMujoco({});
+  const std::map<Id, int> methods = Methods();
+  for (const Id method : rpc::EnumValuesMethodId()) {
+    const bool is_doors = method == Id::NONE || method == Id::CancelStream ||
+                          method == Id::GetServices;
+    EXPECT_EQ(methods.contains(method) ? methods.at(method) : 0,
+              is_doors ? 0 : 1)
+        << rpc::EnumNameMethodId(method);
+  }
+  EXPECT_EQ(host_->enabled_services(), (1U << kServices) - 1);
+}
+
+TEST_F(RpcHostTest, NoMethodIsServedOfServicesThatAreSwitchedOff) {
+  RpcConfig config;
+  ASSERT_TRUE(ParseServices("none", &config).ok());
+  StartMujoco(config);
+  EXPECT_TRUE(Methods().empty());
+  EXPECT_EQ(host_->enabled_services(), 0U);
+  uint64_t id = 0;
+  for (const Id method : rpc::EnumValuesMethodId()) {
+    if (method == Id::NONE || method == Id::CancelStream) continue;
+    Call(method, ++id, rpc::GetServicesRequestT(), 0);
+    const rpc::EnvelopeT answer = Answer();
+    EXPECT_EQ(answer.correlation_id, id);
+    if (method == Id::GetServices) {
+      EXPECT_EQ(answer.payload.AsGetServicesResponse()->services.size(),
+                kServices);
+      continue;
+    }
+    EXPECT_EQ(answer.error_code,
+              static_cast<uint16_t>(ErrorCode::kUnsupported));
+    EXPECT_TRUE(absl::StrContains(answer.error_message, "switched off"))
+        << answer.error_message;
+  }
+}
+
+TEST_F(RpcHostTest, ServicesAreSwitchedOneByOne) {
+  RpcConfig config;
+  ASSERT_TRUE(ParseServices("agent,scene", &config).ok());
+  StartMujoco(config);
+  EXPECT_EQ(host_->enabled_services(),
+            BitOf(Service::kAgent) | BitOf(Service::kScene));
+  const auto services = Services();
+  ASSERT_EQ(services.size(), kServices);
+  for (const auto& service : services) {
+    EXPECT_EQ(service->enabled,
+              service->name == "agent" || service->name == "scene");
+  }
+}
+
+TEST_F(RpcHostTest, WhatTheEngineHasNoPortForIsNotServed) {
+  Start(MakeClassicControlEngine("CartPole-v1", {}).value(), {});
+  const std::map<Id, int> methods = Methods();
+  EXPECT_TRUE(methods.contains(Id::ResetAgent));
+  EXPECT_TRUE(methods.contains(Id::SetPaused));
+  EXPECT_FALSE(methods.contains(Id::ListEntities));
+  EXPECT_FALSE(methods.contains(Id::GetJointState));
+  EXPECT_EQ(host_->enabled_services(),
+            BitOf(Service::kAgent) | BitOf(Service::kScene));
+}
+
+TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
+  RpcConfig config;
+  ASSERT_TRUE(ParseStreamRates("telemetry=4.5,mujoco=100", &config).ok());
+  StartMujoco(config);
+  for (const auto& service : Services()) {
+    if (service->name == "telemetry") {
+      EXPECT_EQ(service->max_fps, 5U);
+    }
+    if (service->name == "mujoco") {
+      EXPECT_EQ(service->max_fps, 100U);
+    }
+    if (service->name == "agent") {
+      EXPECT_EQ(service->max_fps, 0U);
+    }
+  }
+  rpc::StreamTelemetryRequestT telemetry;
+  telemetry.target_fps = 50;
+  Call(Id::StreamTelemetry, 1, telemetry, 5000 * kMs);
+  EXPECT_EQ(Answer().stream_number, 1U);
+  EXPECT_NEAR(static_cast<double>(*host_->DueNs(0)), 5222e6, 1e6);
+  Call(Id::StreamJointState, 2, rpc::GetJointStateRequestT(), 5000 * kMs);
+  EXPECT_EQ(Answer().correlation_id, 2U);
+  EXPECT_EQ(host_->DueNs(0), 5010 * kMs);
+}
+
+TEST_F(RpcHostTest, WhoHasLeftIsForgotten) {
+  StartMujoco({});
+  rpc::SendControlRequestT request;
+  request.wait_for_next_step = true;
+  Call(Id::SendControl, 1, std::move(request), 0);
+  EXPECT_TRUE(host_->IsRunning());
+  EXPECT_FALSE(host_->IsQuiet());
+  host_->Stop();
+  EXPECT_FALSE(host_->IsRunning());
+  EXPECT_TRUE(host_->IsQuiet());
+  stepped_->Exchange();
+  (void)host_->Poll(0);
+  EXPECT_EQ(answers_.Next(), EnvelopeReader::Got::kNothing);
+}
+
+}  // namespace
+}  // namespace tandem
