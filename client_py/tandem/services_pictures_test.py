@@ -142,11 +142,10 @@ def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
 
 def test_an_arrow_reaches_as_far_as_it_is_told(shared: tandem.SharedMemoryClient) -> None:
     """As far as a line between the same points, but for a pixel of its tip."""
-    size = {"width": 400, "height": 300}
-    plain = shared.viewport.frame(**size).pixels.astype(np.int64)
+    plain = shared.viewport.frame(width=400, height=300).pixels.astype(np.int64)
 
     def columns() -> tuple[int, int]:
-        drawn = np.abs(shared.viewport.frame(**size).pixels - plain).sum(axis=2) > 60
+        drawn = np.abs(shared.viewport.frame(width=400, height=300).pixels - plain).sum(axis=2) > 60
         shared.debug.clear()
         where = np.flatnonzero(drawn.any(axis=0))
         return int(where[0]), int(where[-1])
