@@ -55,7 +55,7 @@ class RpcDispatcher {
     // do too, and late answers become errors: no more than one answer and the
     // errors comes on top. A stream's items are dropped, and counted: all of a
     // moment while anything waits, and the rest of one at this bound.
-    size_t waiting_bytes = size_t{256} * 1024 * 1024;
+    size_t waiting_bytes = size_t{64} * 1024 * 1024;
   };
 
   RpcDispatcher() : RpcDispatcher(Limits()) {}
