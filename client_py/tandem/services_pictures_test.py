@@ -142,6 +142,9 @@ def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
 
 def test_an_arrow_reaches_as_far_as_it_is_told(shared: tandem.SharedMemoryClient) -> None:
     """As far as a line between the same points, but for a pixel of its tip."""
+    torso = shared.scene.entity("torso").transform  # which the camera follows
+    assert torso is not None and torso.position is not None
+    begin = torso.position + np.array([0, 0, 0.6], np.float32)
     plain = shared.viewport.frame(width=400, height=300).pixels.astype(np.int64)
 
     def columns() -> tuple[int, int]:
@@ -150,9 +153,9 @@ def test_an_arrow_reaches_as_far_as_it_is_told(shared: tandem.SharedMemoryClient
         where = np.flatnonzero(drawn.any(axis=0))
         return int(where[0]), int(where[-1])
 
-    shared.debug.line((0, 0, 1.5), (1, 0, 1.5))
+    shared.debug.line(begin, begin + np.array([1, 0, 0], np.float32))
     line = columns()
-    shared.debug.arrow((0, 0, 1.5), (1, 0, 0))
+    shared.debug.arrow(begin, (1, 0, 0))
     arrow = columns()
     assert line[1] - line[0] > 50
     assert abs(arrow[0] - line[0]) <= 3 and abs(arrow[1] - line[1]) <= 3
