@@ -2,24 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
+#include "engine_adapter/core/guarded.h"
 
 namespace tandem {
 namespace {
-
-// An engine's exception becomes a status at this one boundary.
-template <typename Call>
-absl::Status Guarded(Call call) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    return absl::InternalError(
-        absl::StrCat("the engine threw: ", error.what()));
-  }
-}
 
 // Copies an environment's row.
 template <typename T>

@@ -232,11 +232,8 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
     streams_.erase(stream);
     Send(last);
   }
-  rpc::EnvelopeT answer;
-  answer.method = call.method();
-  answer.correlation_id = call.correlation_id();
-  answer.payload.Set(std::move(response));
-  Send(answer);
+  SendResponse<rpc::CancelStreamResponseT>(call.method(), call.correlation_id(),
+                                           std::move(response));
 }
 
 // False: the stream is over.

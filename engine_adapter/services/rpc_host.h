@@ -4,8 +4,8 @@
 // engine's port -> EnvelopeWriter.
 // Ownership: EngineHost's; the thread that steps calls.
 //
-//   RpcHost commands(config, &engine, &simulation, [&] { side.CallStepper();
-//   }); commands.Start(std::move(reader), std::move(writer));  // a client came
+//   RpcHost commands(config, &engine, &simulation, wake);
+//   commands.Start(std::move(reader), std::move(writer));  // a client came
 //   if (commands.Poll(MonotonicNanos())) side.HearAgain();
 //   commands.Stop();                                       // it has left
 
@@ -65,7 +65,6 @@ class RpcHost {
   std::optional<int64_t> DueNs(int64_t now_ns) const {
     return dispatcher_.DueNs(now_ns);
   }
-  bool broken() const { return dispatcher_.broken(); }
   uint64_t dropped() const { return dispatcher_.dropped(); }
 
   absl::StatusOr<rpc::GetServicesResponseT> GetServices(
