@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/ports/engine_ports.h"
 
 namespace tandem {
 

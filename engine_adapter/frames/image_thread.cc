@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/guarded.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
+#include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {

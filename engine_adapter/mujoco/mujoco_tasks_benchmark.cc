@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/testing/engine_rig.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/flags/flag.h"
-#include "engine_adapter/core/server_main.h"
+#include "engine_adapter/host/server_main.h"
 #include "engine_adapter/reference/counter_engine.h"
 
 ABSL_FLAG(uint32_t, obs_size, 4, "number of observations, at least 1");

@@ -15,11 +15,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine_adapter/ports/camera_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"
-#include "engine_adapter/services/camera_port.h"
 #include "engine_adapter/services/picture_calls.h"
-#include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

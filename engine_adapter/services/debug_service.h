@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/services/debug_port.h"
-#include "engine_adapter/services/simulation_port.h"
+#include "engine_adapter/ports/debug_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

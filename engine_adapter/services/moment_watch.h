@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine_adapter/services/simulation_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 
 namespace tandem {
 

@@ -22,11 +22,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/ports/camera_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"
-#include "engine_adapter/services/camera_port.h"
 #include "engine_adapter/services/moment_watch.h"
-#include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/ports/engine_ports.h"
 
 namespace tandem {
 

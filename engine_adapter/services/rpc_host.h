@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/agent_service.h"
@@ -28,7 +29,6 @@
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
-#include "engine_adapter/services/simulation_port.h"
 #include "engine_adapter/services/telemetry_service.h"
 #include "engine_adapter/services/viewport_service.h"
 #include "schema/layout/service.h"

@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine_adapter/ports/scene_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/rpc_answer.h"
-#include "engine_adapter/services/scene_port.h"
-#include "engine_adapter/services/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_description.h"
-#include "engine_adapter/services/engine_ports.h"
+#include "engine_adapter/ports/engine_ports.h"
 
 namespace tandem {
 

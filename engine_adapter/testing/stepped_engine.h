@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/services/simulation_port.h"
+#include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"
 

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "tests/benchmark/payload.h"

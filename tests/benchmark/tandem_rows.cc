@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/child_process.h"
 #include "tests/end_to_end/counting_engine.h"

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/core/engine_host.h"
+#include "engine_adapter/host/engine_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/messages/hazel_rpc_generated.h"

@@ -3,6 +3,8 @@
     client_py, engine_adapter, viz, slow_lane  ->  transport  ->  schema
     within transport: rpc -> session -> ring -> wait, memory -> base
 
+Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
+
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
 one depends on tests/ or tools/, except that test rules may use //tools/testing. The files of the root folder, such as
 the licence, are anyone's. A folder that is not in the table is a problem: its place among the layers has to be decided
@@ -10,6 +12,7 @@ first.
 """
 
 import argparse
+import graphlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,6 +43,7 @@ class Rule:
     kind: str  # such as "cc_library"
     inputs: frozenset[str]  # labels of every attribute but data
     data: frozenset[str]
+    for_tests: bool
 
 
 def read_graph(xml: str) -> list[Rule]:
@@ -68,9 +72,28 @@ def read_graph(xml: str) -> list[Rule]:
                 kind=element.get("class", ""),
                 inputs=frozenset(inputs),
                 data=frozenset(data),
+                for_tests=_is_for_tests(element),
             )
         )
     return rules
+
+
+def _is_for_tests(rule: ElementTree.Element) -> bool:
+    """Tells whether a rule is a test, or declares that only tests use it."""
+    testonly = rule.find("boolean[@name='testonly']")
+    return rule.get("class", "").endswith("_test") or (testonly is not None and testonly.get("value") == "true")
+
+
+def folder_of(label: str) -> str:
+    """Names the folder of a label.
+
+    Args:
+      label: An absolute label of this workspace.
+
+    Returns:
+      "engine_adapter/mujoco/render" for //engine_adapter/mujoco/render:egl_context.
+    """
+    return label.removeprefix("//").split(":")[0]
 
 
 def layer_of(label: str) -> str:
@@ -82,7 +105,7 @@ def layer_of(label: str) -> str:
     Returns:
       "transport/ring", "schema" ...; for a folder in no layer its first part.
     """
-    parts = label.removeprefix("//").split(":")[0].split("/")
+    parts = folder_of(label).split("/")
     return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
 
 
@@ -115,6 +138,28 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"
 
 
+def find_circles(rules: list[Rule]) -> Iterator[str]:
+    """Finds folders of what ships that depend on one another in a circle, even if none of their rules does.
+
+    Args:
+      rules: The whole graph.
+
+    Yields:
+      One sentence, for the first circle found.
+    """
+    shipped = {rule.label for rule in rules if not rule.for_tests}
+    used_by: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.label in shipped:
+            folder = folder_of(rule.label)
+            used_by.setdefault(folder, set()).update(folder_of(used) for used in rule.inputs & shipped)
+            used_by[folder].discard(folder)
+    try:
+        graphlib.TopologicalSorter(used_by).prepare()
+    except graphlib.CycleError as error:
+        yield f"expected folders that depend on one another in one direction; found {' <- '.join(error.args[1])}"
+
+
 def main() -> int:
     """Checks a graph and prints the problems.
 
@@ -124,7 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=Path, help="output of: bazel query --output=xml 'kind(rule, //...)'")
     rules = read_graph(parser.parse_args().graph.read_text("utf-8"))
-    problems = list(find_problems(rules))
+    problems = [*find_problems(rules), *find_circles(rules)]
     if not rules:
         problems = ["expected rules in the build graph, found none"]
     print("\n".join(problems))

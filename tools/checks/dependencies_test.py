@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.checks.dependencies import find_problems, read_graph
+from tools.checks.dependencies import find_circles, find_problems, read_graph
 from tools.testing import pytest_main
 
 
@@ -80,6 +80,19 @@ def test_accepts_the_testing_library_in_tests_only() -> None:
     label, used = "//client_py/tandem:a", "//tools/testing:pytest_main"
     assert not list(find_problems(read_graph(_graph(label, used, kind="py_test"))))
     assert list(find_problems(read_graph(_graph(label, used, kind="py_library"))))
+
+
+def test_refuses_folders_in_a_circle_unless_a_test_closes_it() -> None:
+    """Rules without a circle may still make one of their folders."""
+    closing = (
+        '<rule class="cc_library" name="//schema/layout:c"><rule-input name="//schema/messages:a"/>{}</rule></query>'
+    )
+    graph = _graph("//schema/messages:a", "//schema/layout:b")
+    assert not list(find_circles(read_graph(graph)))
+    (problem,) = find_circles(read_graph(graph.replace("</query>", closing.format(""))))
+    assert "schema/layout" in problem and "schema/messages" in problem
+    for_tests = '<boolean name="testonly" value="true"/>'
+    assert not list(find_circles(read_graph(graph.replace("</query>", closing.format(for_tests)))))
 
 
 if __name__ == "__main__":

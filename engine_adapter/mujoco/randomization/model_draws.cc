@@ -8,7 +8,7 @@
 #include <span>
 
 #include "absl/strings/string_view.h"
-#include "engine_adapter/mujoco/geom_frame.h"
+#include "engine_adapter/mujoco/model/geom_frame.h"
 #include "engine_adapter/mujoco/randomization/restitution.h"
 #include "engine_adapter/mujoco/randomization/terrain.h"
 

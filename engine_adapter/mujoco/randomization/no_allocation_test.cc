@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine_adapter/mujoco/randomization/randomization_rig.h"
+#include "engine_adapter/mujoco/environment/randomization_rig.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine_adapter/mujoco/model_file.h"
-#include "engine_adapter/mujoco/randomization/randomization_rig.h"
+#include "engine_adapter/mujoco/environment/randomization_rig.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 
 namespace tandem {
 namespace {

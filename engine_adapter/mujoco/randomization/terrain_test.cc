@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 
 namespace tandem {
 namespace {

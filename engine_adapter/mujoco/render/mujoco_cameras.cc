@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/guarded.h"
 #include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
@@ -14,6 +13,7 @@
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
+#include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {

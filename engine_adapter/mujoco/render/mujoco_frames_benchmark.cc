@@ -15,7 +15,7 @@
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/testing/engine_rig.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 
 namespace tandem {

@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "engine_adapter/mujoco/render/egl_context.h"
 

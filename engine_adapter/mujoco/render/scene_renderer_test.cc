@@ -12,7 +12,7 @@
 
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/mujoco/model_file.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 
 namespace tandem {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/mujoco/model_file.h"
-#include "engine_adapter/mujoco/mujoco_environment.h"
+#include "engine_adapter/mujoco/environment/mujoco_environment.h"
+#include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/mujoco/model_file.h"
-#include "engine_adapter/mujoco/mujoco_log.h"
+#include "engine_adapter/mujoco/model/model_file.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 
 namespace tandem {

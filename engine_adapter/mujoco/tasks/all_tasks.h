@@ -6,7 +6,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
 
-#include "engine_adapter/mujoco/task.h"
+#include "engine_adapter/mujoco/model/task.h"
 
 namespace tandem {
 

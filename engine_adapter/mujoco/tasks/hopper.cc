@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "engine_adapter/mujoco/numpy_sum.h"
-#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

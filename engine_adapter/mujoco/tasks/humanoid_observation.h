@@ -10,8 +10,8 @@
 
 #include <cstddef>
 
-#include "engine_adapter/mujoco/row_writer.h"
-#include "engine_adapter/mujoco/task_setup.h"
+#include "engine_adapter/mujoco/model/row_writer.h"
+#include "engine_adapter/mujoco/model/task_setup.h"
 
 namespace tandem {
 

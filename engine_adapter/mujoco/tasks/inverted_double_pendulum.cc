@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

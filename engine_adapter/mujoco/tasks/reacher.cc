@@ -1,8 +1,8 @@
 // Reacher-v5: bring the fingertip of a two-jointed arm to a random target.
 #include <cmath>
 
-#include "engine_adapter/mujoco/numpy_sum.h"
-#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine_adapter/mujoco/numpy_sum.h"
-#include "engine_adapter/mujoco/reset_noise.h"
+#include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

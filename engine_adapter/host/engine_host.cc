@@ -1,0 +1,353 @@
+#include "engine_adapter/host/engine_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/frame_grid.h"
+#include "engine_adapter/services/rpc_host.h"
+#include "schema/layout/lrbc.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/ring/frame_writer.h"
+#include "transport/ring/ring.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/step_arrays.h"
+
+namespace tandem {
+namespace {
+
+constexpr absl::string_view kBrokenRings =
+    "commands: the client has broken its rings; none is heard";
+
+rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
+  return options.mode.value_or(rpc::SimulationMode::FAST);
+}
+
+absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
+                           const FrameSource* source) {
+  if (source != nullptr) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(flag, ": expected a task that can be drawn, found '",
+                   engine.schema().task,
+                   "', which cannot; leave the flag out"));
+}
+
+absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
+                           FrameGeometry* geometry) {
+  FrameSource* const source = engine->frames();
+  absl::Status drawable = CheckDrawable("--frames", *engine, source);
+  if (!drawable.ok()) return drawable;
+  absl::Status status = CheckFrameOptions(options, engine->schema().num_envs);
+  if (!status.ok()) return status;
+  const FrameGrid grid = FrameGrid::Of(options);
+  *geometry = {.width = grid.FrameWidth(),
+               .height = grid.FrameHeight(),
+               .channels = FrameGrid::kChannels,
+               .capacity = options.slots,
+               .metadata_bytes = FrameThread::MetadataBytes(options)};
+  return source->Prepare(options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
+    Engine* engine, Options options) {
+  const EngineSchema& schema = engine->schema();
+  absl::StatusOr<std::string> description =
+      ToJson(schema.description, schema.obs_size, schema.act_size);
+  if (!description.ok()) return description.status();
+  if (absl::Status status = Simulation::Check(*engine, FirstMode(options));
+      !status.ok()) {
+    return status;
+  }
+  FrameGeometry frames = {.capacity = 0};
+  if (options.frames) {
+    absl::Status status = PrepareFrames(engine, *options.frames, &frames);
+    if (!status.ok()) return status;
+  }
+  ImageSize images;
+  if (options.images) {
+    absl::Status status = CheckDrawable("--images", *engine, engine->images());
+    status.Update(CheckPictureSize("--images", options.images->width,
+                                   options.images->height));
+    if (!status.ok()) return status;
+    images = {.width = options.images->width, .height = options.images->height};
+  }
+  absl::StatusOr<EngineSide> side =
+      EngineSide::Create(options.name,
+                         {.num_envs = schema.num_envs,
+                          .obs_size = schema.obs_size,
+                          .act_size = schema.act_size,
+                          .ring_bytes = options.command_ring_bytes,
+                          .task = schema.task,
+                          .info_size = InfoSize(schema.description),
+                          .description = *std::move(description),
+                          .frames = frames,
+                          .commands = true,
+                          .images = images},
+                         options.side);
+  if (!side.ok()) return side.status();
+  std::unique_ptr<EngineHost> host(
+      new EngineHost(engine, std::move(options), *std::move(side)));
+  host->side_.ShowServices(host->commands_->enabled_services());
+  if (host->options_.images) {
+    absl::Status status = host->StartImages(engine->images(), schema.num_envs);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = host->ResetAll(host->options_.seed);
+  if (!status.ok()) return status;
+  if (host->options_.frames) {
+    status = host->StartFrames(engine->frames(), schema.num_envs);
+    if (!status.ok()) return status;
+  }
+  status = host->side_.Open();
+  if (!status.ok()) return status;
+  return host;
+}
+
+EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
+    : engine_(engine),
+      options_(std::move(options)),
+      side_(std::move(side)),
+      runner_(engine, &side_.arrays()),
+      simulation_(engine, &side_, &runner_, FirstMode(options_)),
+      commands_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
+                                          [this] { side_.CallStepper(); })) {}
+
+EngineHost::~EngineHost() { Stop(); }
+
+absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
+  absl::StatusOr<FrameWriter> writer =
+      FrameWriter::Create(side_.frame_ring(), side_.frame_geometry());
+  if (!writer.ok()) return writer.status();
+  frames_ = std::make_unique<FrameThread>(
+      source, *options_.frames, num_envs, *std::move(writer),
+      FrameThread::Links{
+          .watched = [this] { return side_.FramesWatched(); },
+          .call_stepper = [this] { side_.CallStepper(); },
+          .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
+          .log = [this](absl::string_view line) { Log(line); }});
+  return absl::OkStatus();
+}
+
+absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
+  absl::StatusOr<std::unique_ptr<ImageThread>> images = ImageThread::Create(
+      source, *options_.images, num_envs, side_.arrays().images);
+  if (!images.ok()) return images.status();
+  images_ = *std::move(images);
+  return absl::OkStatus();
+}
+
+void EngineHost::Run() {
+  // relaxed: a flag for people; nothing is read on the strength of it.
+  running_.store(true, std::memory_order_relaxed);
+  for (;;) {
+    const EngineEvent event = side_.Next(NextDue());
+    if (event == EngineEvent::kStopRequested) break;
+    Serve(event);
+    Advance();
+  }
+  // relaxed: as above.
+  running_.store(false, std::memory_order_relaxed);
+}
+
+void EngineHost::Start() {
+  // relaxed: as in Run; true from here, so that IsRunning holds at once.
+  running_.store(true, std::memory_order_relaxed);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void EngineHost::Stop() {
+  RequestStop();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool EngineHost::IsRunning() const {
+  // relaxed: as in Run.
+  return running_.load(std::memory_order_relaxed);
+}
+
+bool EngineHost::Poll() {
+  const EngineEvent event = side_.Poll();
+  Serve(event);
+  Advance();
+  return event != EngineEvent::kTimedOut &&
+         event != EngineEvent::kStopRequested;
+}
+
+void EngineHost::Serve(EngineEvent event) {
+  switch (event) {
+    case EngineEvent::kExchange:
+      Exchange();
+      return;
+    case EngineEvent::kFrameWanted:
+      ServeFrames();
+      ServeCommands();
+      return;
+    case EngineEvent::kCommands:
+      ServeCommands();
+      return;
+    case EngineEvent::kClientArrived: {
+      const absl::Status status = StartAnew();
+      side_.Welcome(
+          status.ok() ? status
+                      : MakeError(ErrorCode::kEngineFailed, status.message()));
+      Log(status.ok() ? "client attached"
+                      : absl::StrCat("client refused: ", status.message()));
+      if (status.ok()) BeginCommands();
+      if (frames_ != nullptr) frames_->Forget();
+      ServeFrames();
+      return;
+    }
+    case EngineEvent::kClientLeft: {
+      const absl::Status status = StartAnew();
+      Log(status.ok()
+              ? "client left; environments reset"
+              : absl::StrCat("client left; reset failed: ", status.message()));
+      ServeFrames();
+      return;
+    }
+    case EngineEvent::kBrokenClient:
+      Log(side_.BrokenClientText());
+      return;
+    case EngineEvent::kTimedOut:
+      ServeCommands();
+      return;
+    case EngineEvent::kInterrupted:
+    case EngineEvent::kStopRequested:
+      return;
+  }
+}
+
+void EngineHost::Exchange() {
+  if (!simulation_.Admits(side_.kind())) {
+    side_.HoldExchange();
+    return;
+  }
+  const ExchangeKind kind = side_.kind();
+  absl::Status status = runner_.Run(kind, side_.autoreset_mode());
+  if (status.ok()) status = DrawImages(kind);
+  if (status.ok()) {
+    // First: then the arrays are the client's.
+    CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
+    side_.Publish();
+  } else {
+    side_.Fail(ErrorCode::kEngineFailed, status.message());
+  }
+  LogFailure(status);
+  // Beside the client's own work, which has its results.
+  ServeFrames();
+  simulation_.Served(kind);
+  if (side_.HearCommands() || !commands_->IsQuiet()) ServeCommands();
+}
+
+// For the next client: nothing is left of the one before.
+absl::Status EngineHost::StartAnew() {
+  commands_->Stop();
+  const bool fresh = fresh_at_ == simulation_.changes();
+  simulation_.Restart();
+  if (fresh) {
+    fresh_at_ = simulation_.changes();
+    return absl::OkStatus();
+  }
+  engine_->Forget();
+  return ResetAll(std::nullopt);
+}
+
+absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
+  fresh_at_.reset();
+  absl::Status status = runner_.ResetAll(first_seed);
+  if (status.ok() && images_ != nullptr) {
+    status = images_->DrawAll();
+    if (status.ok()) side_.TagImages(side_.frame_seq());
+  }
+  if (status.ok()) fresh_at_ = simulation_.changes();
+  return status;
+}
+
+// Of the environments whose observations this exchange has written.
+absl::Status EngineHost::DrawImages(ExchangeKind kind) {
+  if (images_ == nullptr) return absl::OkStatus();
+  absl::Status status = kind == ExchangeKind::kStep
+                            ? images_->DrawAll()
+                            : images_->DrawFlagged(side_.arrays().resets);
+  if (status.ok()) side_.TagImages(side_.frame_seq() + 1);
+  return status;
+}
+
+// What is done without an exchange.
+void EngineHost::Advance() {
+  const absl::StatusOr<bool> stepped = simulation_.Advance();
+  if (!stepped.ok()) {
+    LogFailure(stepped.status());
+    return;
+  }
+  if (!*stepped) return;
+  LogFailure(absl::OkStatus());
+  CountForFrames(runner_.unasked_arrays(), true);
+  ServeFrames();
+  if (!commands_->IsQuiet()) ServeCommands();
+}
+
+// When there is something to do though nothing comes.
+Deadline EngineHost::NextDue() const {
+  std::optional<int64_t> due = simulation_.DueNs();
+  if (!commands_->IsQuiet()) {  // which reads a clock
+    const std::optional<int64_t> then = commands_->DueNs(MonotonicNanos());
+    if (then) due = std::min(due.value_or(*then), *then);
+  }
+  return due ? Deadline::At(*due) : Deadline::Infinite();
+}
+
+void EngineHost::BeginCommands() {
+  absl::StatusOr<RingReader> reader = side_.CommandReader();
+  absl::StatusOr<RingWriter> writer = side_.CommandWriter();
+  if (!reader.ok() || !writer.ok()) {
+    Log(kBrokenRings);
+    return;
+  }
+  commands_->Start(EnvelopeReader(*std::move(reader), {}),
+                   EnvelopeWriter(*std::move(writer)));
+}
+
+void EngineHost::ServeCommands() {
+  const bool was_running = commands_->IsRunning();
+  if (commands_->Poll(MonotonicNanos())) side_.HearAgain();
+  side_.ShowDroppedMessages(commands_->dropped());
+  if (was_running && !commands_->IsRunning()) Log(kBrokenRings);
+}
+
+void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {
+  if (frames_ == nullptr) return;
+  frames_->Count(
+      {.stepped = stepped,
+       .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
+       .resets = arrays.resets,
+       .rewards = arrays.rewards,
+       .dones = arrays.dones});
+}
+
+void EngineHost::ServeFrames() {
+  if (frames_ == nullptr) return;
+  frames_->Serve(side_.frame_seq(), side_.frame_request());
+}
+
+// Once for any number of equal ones in a row.
+void EngineHost::LogFailure(const absl::Status& status) {
+  if (status.ok() && last_failure_.ok()) return;
+  if (status != last_failure_ && !status.ok()) {
+    Log(absl::StrCat("step failed: ", status.message()));
+  }
+  last_failure_ = status;
+}
+
+void EngineHost::Log(absl::string_view line) const {
+  if (options_.log) options_.log(line);
+}
+
+}  // namespace tandem

@@ -1,0 +1,329 @@
+// Commands to a hosted engine, beside the steps of the same client.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/ports/mujoco_port.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+namespace {
+
+using Got = EnvelopeReader::Got;
+
+// Counts its steps, and tells them to whoever asks, as a joint's position.
+class CountingEngine final : public Engine, public MujocoPort {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    ++resets_;
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
+    io.obs[0] = static_cast<float>(++steps_);
+    io.rewards[0] = 1;
+    return absl::OkStatus();
+  }
+  void Forget() override { ++forgets_; }
+  double step_secs() const override { return 0.001; }
+  EnginePorts ports() override { return {.mujoco = this}; }
+
+  const Info& info() const override { return info_; }
+  rpc::JointStateT Joints(uint32_t) const override {
+    rpc::JointStateT joints;
+    joints.positions = {static_cast<float>(steps_)};
+    return joints;
+  }
+  std::vector<float> Controls(uint32_t) const override { return {0}; }
+  void SetControl(uint32_t, uint32_t, float) override {}
+
+  // Of the thread that steps, until the host has stopped.
+  int resets_ = 0;
+  int forgets_ = 0;
+
+ private:
+  uint32_t steps_ = 0;
+  Info info_ = {.nq = 1,
+                .nv = 1,
+                .joint_names = {"count"},
+                .position_names = {"count"},
+                .actuators = {{.name = "motor", .low = -1, .high = 1}}};
+  EngineSchema schema_ = {
+      .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
+};
+
+// A client with a thread, the test's, that steps and calls.
+class Client {
+ public:
+  explicit Client(const std::string& name)
+      : side_(ClientSide::Attach(name, {}).value()),
+        calls_(side_.CommandWriter().value()),
+        answers_(side_.CommandReader().value(), {}) {}
+
+  float Step() {
+    const std::array<float, 1> actions = {0};
+    EXPECT_EQ(side_.Send(actions), ErrorCode::kOk);
+    EXPECT_EQ(side_.Recv(Deadline::After(20)), ErrorCode::kOk);
+    return side_.arrays().obs[0];
+  }
+
+  template <typename Request>
+  void Call(rpc::MethodId method, uint64_t id, Request request = {}) {
+    rpc::EnvelopeT envelope;
+    envelope.method = method;
+    envelope.correlation_id = id;
+    envelope.payload.Set(std::move(request));
+    flatbuffers::FlatBufferBuilder builder;
+    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+    EXPECT_EQ(calls_.Post(
+                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
+              ErrorCode::kOk);
+  }
+
+  // The next envelope, if there is one.
+  std::optional<rpc::EnvelopeT> Take() {
+    if (answers_.Next() != Got::kEnvelope) return std::nullopt;
+    rpc::EnvelopeT answer;
+    answers_.envelope().UnPackTo(&answer);
+    return answer;
+  }
+  rpc::EnvelopeT Await() {
+    for (;;) {  // alarm(60) is the watchdog
+      if (std::optional<rpc::EnvelopeT> answer = Take()) return *answer;
+    }
+  }
+
+ private:
+  ClientSide side_;
+  EnvelopeWriter calls_;
+  EnvelopeReader answers_;
+};
+
+class EngineHostCommandsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    alarm(60);
+    auto host = EngineHost::Create(&engine_, {.name = name_});
+    ASSERT_TRUE(host.ok()) << host.status();
+    host_ = *std::move(host);
+    host_->Start();
+  }
+  void TearDown() override { alarm(0); }
+
+  const std::string name_ = UniqueRegionName("host_commands");
+  CountingEngine engine_;
+  std::unique_ptr<EngineHost> host_;
+};
+
+TEST_F(EngineHostCommandsTest, AreAnsweredWhileNobodySteps) {
+  Client client(name_);
+  for (uint64_t id = 1; id <= 100; ++id) {
+    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
+    EXPECT_EQ(client.Await().correlation_id, id);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
+  Client client(name_);
+  rpc::GetJointStateRequestT stream;
+  stream.target_fps = 60;
+  client.Call(rpc::MethodId::StreamJointState, 1'000'000, stream);
+  uint64_t asked = 0;
+  uint64_t answered = 0;
+  uint64_t items = 0;
+  float steps_told = 0;
+  const auto take = [&](const rpc::EnvelopeT& envelope) {
+    EXPECT_EQ(envelope.error_message, "");
+    if (envelope.correlation_id == 1'000'000) {
+      EXPECT_EQ(envelope.stream_number, ++items);
+      return;
+    }
+    EXPECT_EQ(envelope.correlation_id, ++answered);
+    const float steps =
+        envelope.payload.AsGetJointStateResponse()->state->positions[0];
+    EXPECT_GE(steps, steps_told);
+    steps_told = steps;
+  };
+  for (int step = 1; step <= 20'000; ++step) {
+    ASSERT_EQ(client.Step(), static_cast<float>(step));
+    if (step % 10 == 0) {
+      client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState,
+                                              ++asked);
+    }
+    while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
+      take(*envelope);
+    }
+  }
+  while (answered < asked || items < 3) {
+    client.Step();  // which is the stream's news
+    while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
+      take(*envelope);
+    }
+  }
+  EXPECT_EQ(answered, 2'000u);
+}
+
+TEST_F(EngineHostCommandsTest, StreamsTellEachMomentOnce) {
+  Client client(name_);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
+  for (uint64_t item = 1; item <= 5; ++item) {
+    EXPECT_EQ(client.Await().stream_number, item);
+    client.Step();
+  }
+}
+
+TEST_F(EngineHostCommandsTest, APausedEngineAnswersAndStepsWhenTold) {
+  Client client(name_);
+  rpc::SetPausedRequestT pause;
+  pause.paused = true;
+  client.Call(rpc::MethodId::SetPaused, 1, pause);
+  EXPECT_TRUE(client.Await().payload.AsSetPausedResponse()->paused);
+  rpc::SingleStepRequestT steps;
+  steps.steps = 1000;
+  client.Call(rpc::MethodId::SingleStep, 2, steps);
+  EXPECT_EQ(client.Await().payload.AsSingleStepResponse()->steps, 1000u);
+  pause.paused = false;
+  client.Call(rpc::MethodId::SetPaused, 3, pause);
+  EXPECT_FALSE(client.Await().payload.AsSetPausedResponse()->paused);
+  EXPECT_EQ(client.Step(), 1001);
+}
+
+TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
+  Client client(name_);
+  rpc::SetSimulationModeRequestT mode;
+  mode.mode = rpc::SimulationMode::REALTIME;
+  client.Call(rpc::MethodId::SetSimulationMode, 1, mode);
+  EXPECT_EQ(client.Await().payload.AsSetSimulationModeResponse()->current_mode,
+            rpc::SimulationMode::REALTIME);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
+  float told = 0;
+  for (int item = 0; item < 5; ++item) {
+    const rpc::EnvelopeT envelope = client.Await();
+    const float steps =
+        envelope.payload.AsGetJointStateResponse()->state->positions[0];
+    EXPECT_GT(steps, told - (item == 0 ? 1 : 0));
+    told = steps;
+  }
+  EXPECT_GT(client.Step(), told);
+}
+
+TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
+  Client client(name_);
+  rpc::SendControlRequestT request;
+  request.wait_for_next_step = true;
+  client.Call(rpc::MethodId::SendControl, 1, request);
+  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 2);
+  EXPECT_EQ(client.Await().correlation_id, 2u);
+  client.Step();
+  EXPECT_EQ(client.Await().correlation_id, 1u);
+}
+
+TEST_F(EngineHostCommandsTest, EachClientStartsAnew) {
+  for (int i = 0; i < 3; ++i) {
+    Client client(name_);
+    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
+    EXPECT_EQ(client.Await().stream_number, 1u);
+    client.Call<rpc::GetSimulationModeRequestT>(
+        rpc::MethodId::GetSimulationMode, 8);
+    EXPECT_FALSE(client.Await().payload.AsGetSimulationModeResponse()->paused);
+    rpc::SetPausedRequestT pause;
+    pause.paused = true;
+    client.Call(rpc::MethodId::SetPaused, 9, pause);
+    EXPECT_EQ(client.Await().correlation_id, 9u);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
+  for (int i = 0; i < 10; ++i) {
+    {
+      Client client(name_);
+      rpc::SetPausedRequestT pause;
+      pause.paused = true;
+      client.Call(rpc::MethodId::SetPaused, 1, pause);
+      EXPECT_EQ(client.Await().correlation_id, 1u);
+      rpc::SingleStepRequestT steps;
+      steps.steps = 1'000'000'000;
+      client.Call(rpc::MethodId::SingleStep, 1, steps);
+    }
+    Client next(name_);
+    next.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
+    EXPECT_EQ(next.Await().method, rpc::MethodId::GetJointState);
+  }
+}
+
+TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
+  for (int i = 0; i < 2; ++i) {
+    Client client(name_);
+    client.Call<rpc::SendControlRequestT>(rpc::MethodId::SendControl, 1);
+    EXPECT_EQ(client.Await().correlation_id, 1u);
+  }
+  { const Client last(name_); }
+  host_->Stop();
+  EXPECT_EQ(engine_.forgets_, 2);
+  EXPECT_EQ(engine_.resets_, 3);  // with the first, of all
+}
+
+TEST_F(EngineHostCommandsTest, WhatIsNotServedIsAnsweredWithAnError) {
+  Client client(name_);
+  client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
+  EXPECT_EQ(client.Await().error_code,
+            static_cast<uint16_t>(ErrorCode::kUnsupported));
+}
+
+// Its lock alone tells: it rings no bell.
+TEST(EngineHostRealTime, AKilledClientIsNoticedBetweenStepsOfTheClock) {
+  alarm(60);
+  const std::string name = UniqueRegionName("host_real_time");
+  const pid_t client = fork();
+  if (client == 0) {
+    absl::StatusOr<ClientSide> side =
+        ClientSide::Attach(name, {.timeout_secs = 50});
+    for (;;) pause();
+  }
+  CountingEngine engine;
+  std::atomic<int> attached{0};
+  std::atomic<int> left{0};
+  auto host = EngineHost::Create(
+      &engine, {.name = name,
+                .mode = rpc::SimulationMode::REALTIME,
+                .log = [&](absl::string_view line) {
+                  attached += absl::StrContains(line, "attached");
+                  left += absl::StrContains(line, "left");
+                }});
+  ASSERT_TRUE(host.ok()) << host.status();
+  (*host)->Start();
+  while (attached == 0) usleep(1000);
+  ASSERT_EQ(kill(client, SIGKILL), 0);
+  ASSERT_EQ(waitpid(client, nullptr, 0), client);
+  while (left == 0) usleep(1000);  // alarm is the watchdog
+  (*host)->Stop();
+  alarm(0);
+}
+
+}  // namespace
+}  // namespace tandem

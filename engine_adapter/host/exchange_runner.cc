@@ -1,0 +1,232 @@
+#include "engine_adapter/host/exchange_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "transport/base/guarded.h"
+
+namespace tandem {
+namespace {
+
+// Copies an environment's row.
+template <typename T>
+void KeepRow(std::span<T> from, size_t size, size_t env, std::span<T> to) {
+  std::ranges::copy(from.subspan(env * size, size),
+                    to.subspan(env * size, size).begin());
+}
+
+bool AllZero(std::span<const uint8_t> flags) {
+  return flags[0] == 0 &&
+         std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) == 0;
+}
+
+// dones = terminateds or truncateds, all of them 0 or 1; whether any is 1.
+// Eight at a time: an environment's flags cost no more than a part of a cycle.
+bool MarkDones(const StepArrays& arrays) {
+  uint64_t any = 0;
+  for (size_t at = 0; at < arrays.num_envs; at += sizeof(uint64_t)) {
+    const size_t bytes = std::min(sizeof(uint64_t), arrays.num_envs - at);
+    uint64_t terminateds = 0;
+    uint64_t truncateds = 0;
+    std::memcpy(&terminateds, &arrays.terminateds[at], bytes);
+    std::memcpy(&truncateds, &arrays.truncateds[at], bytes);
+    const uint64_t dones = terminateds | truncateds;
+    std::memcpy(&arrays.dones[at], &dones, bytes);
+    any |= dones;
+  }
+  return any != 0;
+}
+
+}  // namespace
+
+ExchangeRunner::ExchangeRunner(Engine* engine, const StepArrays* arrays)
+    : engine_(engine), arrays_(arrays), reset_next_(arrays->num_envs, 0) {
+  to_reset_.reserve(arrays->num_envs);
+  some_to_step_.reserve(arrays->num_envs);
+  all_.resize(arrays->num_envs);
+  std::iota(all_.begin(), all_.end(), 0U);
+}
+
+ExchangeRunner::Unasked::Unasked(const StepArrays& like)
+    : floats(like.num_envs + 2 * like.obs.size()),
+      doubles(2 * like.infos.size()),
+      flags(size_t{4} * like.num_envs),
+      arrays(like),
+      rewards(like.num_envs),
+      terminateds(like.num_envs),
+      truncateds(like.num_envs) {
+  const std::span<float> all(floats);
+  arrays.rewards = all.first(like.num_envs);
+  arrays.obs = all.subspan(like.num_envs, like.obs.size());
+  arrays.final_obs = all.last(like.obs.size());
+  arrays.infos = std::span(doubles).first(like.infos.size());
+  arrays.final_infos = std::span(doubles).last(like.infos.size());
+  std::span<uint8_t>* const flag_arrays[] = {
+      &arrays.dones, &arrays.terminateds, &arrays.truncateds, &arrays.resets};
+  for (size_t i = 0; i < std::size(flag_arrays); ++i) {
+    *flag_arrays[i] =
+        std::span(flags).subspan(i * like.num_envs, like.num_envs);
+  }
+}
+
+void ExchangeRunner::Unasked::Forget(uint32_t env) {
+  rewards[env] = 0;
+  terminateds[env] = 0;
+  truncateds[env] = 0;
+}
+
+ExchangeRunner::Unasked& ExchangeRunner::TheUnasked() {
+  if (unasked_ == nullptr) unasked_ = std::make_unique<Unasked>(*arrays_);
+  return *unasked_;
+}
+
+absl::Status ExchangeRunner::RunUnasked(std::span<const float> actions,
+                                        AutoresetMode autoreset) {
+  Unasked& unasked = TheUnasked();
+  // The engine only reads them.
+  unasked.arrays.actions = {const_cast<float*>(actions.data()), actions.size()};
+  absl::Status status = RunOn(unasked.arrays, ExchangeKind::kStep, autoreset);
+  if (!status.ok()) return status;
+  unasked.any = true;
+  for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
+    unasked.rewards[env] += unasked.arrays.rewards[env];
+    unasked.terminateds[env] |= unasked.arrays.terminateds[env];
+    unasked.truncateds[env] |= unasked.arrays.truncateds[env];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExchangeRunner::ResetUnasked(
+    std::span<const ResetRequest> requests) {
+  Unasked& unasked = TheUnasked();
+  to_reset_.assign(requests.begin(), requests.end());
+  for (const ResetRequest& request : requests) unasked.Forget(request.env);
+  return ResetListed(unasked.arrays);
+}
+
+// An exchange has stepped or reset: what was not told yet is told with it.
+void ExchangeRunner::TellUnasked(ExchangeKind kind) {
+  Unasked& unasked = *unasked_;
+  bool untold = false;
+  for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
+    if (arrays_->resets[env] != 0) {
+      unasked.Forget(env);
+      continue;
+    }
+    if (kind == ExchangeKind::kResetOnly) {
+      untold = true;
+      continue;
+    }
+    arrays_->rewards[env] += unasked.rewards[env];
+    if ((unasked.terminateds[env] | unasked.truncateds[env]) != 0) {
+      if (arrays_->dones[env] == 0) {
+        KeepRow(unasked.arrays.final_obs, arrays_->obs_size, env,
+                arrays_->final_obs);
+        KeepRow(unasked.arrays.final_infos, arrays_->info_size, env,
+                arrays_->final_infos);
+      }
+      arrays_->dones[env] = 1;
+      arrays_->terminateds[env] |= unasked.terminateds[env];
+      arrays_->truncateds[env] |= unasked.truncateds[env];
+    }
+    unasked.Forget(env);
+  }
+  unasked.any = untold;
+}
+
+absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
+  to_reset_.clear();
+  for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
+    to_reset_.push_back({.env = env, .seed = {}});
+    if (first_seed) to_reset_.back().seed = *first_seed + env;
+    if (unasked_ != nullptr) unasked_->Forget(env);
+  }
+  return ResetListed(*arrays_);
+}
+
+absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
+  absl::Status status = RunOn(*arrays_, kind, autoreset);
+  if (status.ok() && unasked_ != nullptr && unasked_->any) TellUnasked(kind);
+  return status;
+}
+
+absl::Status ExchangeRunner::RunOn(const StepArrays& arrays, ExchangeKind kind,
+                                   AutoresetMode autoreset) {
+  if (kind == ExchangeKind::kStep && AllZero(arrays.resets) &&
+      AllZero(reset_next_)) {
+    return Step(all_, autoreset, arrays);
+  }
+  to_reset_.clear();
+  some_to_step_.clear();
+  for (uint32_t env = 0; env < arrays.num_envs; ++env) {
+    const uint8_t flags = arrays.resets[env];
+    if (flags != 0) {
+      to_reset_.push_back({.env = env, .seed = {}});
+      if ((flags & kResetSeeded) != 0) {
+        to_reset_.back().seed = arrays.reset_seeds[env];
+      }
+    } else if (kind == ExchangeKind::kStep) {
+      if (reset_next_[env] != 0) {
+        to_reset_.push_back({.env = env, .seed = {}});
+      } else {
+        some_to_step_.push_back(env);
+      }
+    }
+  }
+  if (absl::Status status = ResetListed(arrays); !status.ok()) return status;
+  return some_to_step_.empty() ? absl::OkStatus()
+                               : Step(some_to_step_, autoreset, arrays);
+}
+
+absl::Status ExchangeRunner::ResetListed(const StepArrays& arrays) {
+  if (to_reset_.empty()) return absl::OkStatus();
+  for (const ResetRequest& request : to_reset_) {
+    arrays.rewards[request.env] = 0;
+    arrays.dones[request.env] = 0;
+    arrays.truncateds[request.env] = 0;
+    arrays.terminateds[request.env] = 0;
+    reset_next_[request.env] = 0;
+  }
+  return ResetEngine(arrays);
+}
+
+absl::Status ExchangeRunner::ResetEngine(const StepArrays& arrays) {
+  const ResetIo io = {.obs = arrays.obs, .infos = arrays.infos};
+  return Guarded([&] { return engine_->Reset(to_reset_, io); });
+}
+
+// Of kind kStep: whom it does not step was reset, and so has no flag.
+absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
+                                  AutoresetMode autoreset,
+                                  const StepArrays& arrays) {
+  const StepIo io = {.actions = arrays.actions,
+                     .obs = arrays.obs,
+                     .rewards = arrays.rewards,
+                     .terminateds = arrays.terminateds,
+                     .truncateds = arrays.truncateds,
+                     .infos = arrays.infos};
+  absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
+  if (!status.ok()) return status;
+  if (!MarkDones(arrays) || autoreset == AutoresetMode::kDisabled) {
+    return absl::OkStatus();
+  }
+
+  to_reset_.clear();
+  for (const uint32_t env : envs) {
+    if (arrays.dones[env] == 0) continue;
+    if (autoreset == AutoresetMode::kNextStep) {
+      reset_next_[env] = 1;
+      continue;
+    }
+    KeepRow(arrays.obs, arrays.obs_size, env, arrays.final_obs);
+    KeepRow(arrays.infos, arrays.info_size, env, arrays.final_infos);
+    to_reset_.push_back({.env = env, .seed = {}});
+  }
+  if (to_reset_.empty()) return absl::OkStatus();
+  // The episode's reward and flags stay; its observation and infos are
+  // replaced.
+  return ResetEngine(arrays);
+}
+
+}  // namespace tandem

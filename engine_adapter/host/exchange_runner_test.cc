@@ -1,0 +1,249 @@
+// What an exchange asks of an engine, case by case, on arrays without a region.
+#include "engine_adapter/host/exchange_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "engine_adapter/core/engine.h"
+#include "schema/layout/lrbc.h"
+#include "transport/session/step_arrays.h"
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kEnvs = 3;
+
+// Observes 100 times its resets plus the steps since; ends after two steps.
+class FakeEngine final : public Engine {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override {
+    if (throws) throw std::runtime_error("no reset today");
+    if (!fails_with.ok()) return fails_with;
+    for (const ResetRequest& request : requests) {
+      seeds.emplace_back(request.env, request.seed);
+      ++resets[request.env];
+      steps[request.env] = 0;
+      io.obs[request.env] = Observation(request.env);
+      io.infos[request.env] = 0.5 + resets[request.env];
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
+    if (throws) throw std::runtime_error("no step today");
+    if (!fails_with.ok()) return fails_with;
+    for (const uint32_t i : envs) {
+      ++steps[i];
+      io.rewards[i] = io.actions[i];
+      io.terminateds[i] = steps[i] == 2 ? 1 : 0;
+      io.truncateds[i] = steps[i] == 2 && i == 1 ? 1 : 0;
+      io.obs[i] = Observation(i);
+      io.infos[i] = steps[i];
+    }
+    return absl::OkStatus();
+  }
+
+  float Observation(uint32_t i) const {
+    return static_cast<float>(100 * resets[i] + steps[i]);
+  }
+
+  std::vector<int> resets = std::vector<int>(kEnvs);
+  std::vector<int> steps = std::vector<int>(kEnvs);
+  std::vector<std::pair<uint32_t, std::optional<uint64_t>>> seeds;
+  bool throws = false;
+  absl::Status fails_with = absl::OkStatus();
+
+ private:
+  EngineSchema schema_ = {
+      .task = "Fake", .num_envs = kEnvs, .obs_size = 1, .act_size = 1};
+};
+
+class ExchangeRunnerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(runner_.ResetAll(std::nullopt).ok());
+    engine_.seeds.clear();
+  }
+  void Run(ExchangeKind kind, AutoresetMode mode) {
+    ASSERT_TRUE(runner_.Run(kind, mode).ok());
+    // As EngineSide does after each exchange.
+    resets_.assign(kEnvs, 0);
+  }
+  void Step(AutoresetMode mode) { Run(ExchangeKind::kStep, mode); }
+
+  std::vector<float> obs_ = std::vector<float>(kEnvs);
+  std::vector<float> actions_ = {1, 2, 3};
+  std::vector<float> rewards_ = std::vector<float>(kEnvs, 9);
+  std::vector<uint8_t> dones_ = std::vector<uint8_t>(kEnvs, 9);
+  std::vector<uint8_t> truncateds_ = std::vector<uint8_t>(kEnvs, 9);
+  std::vector<uint8_t> terminateds_ = std::vector<uint8_t>(kEnvs, 9);
+  std::vector<uint8_t> resets_ = std::vector<uint8_t>(kEnvs);
+  std::vector<float> final_obs_ = std::vector<float>(kEnvs, -1);
+  std::vector<uint64_t> reset_seeds_ = std::vector<uint64_t>(kEnvs);
+  std::vector<double> infos_ = std::vector<double>(kEnvs);
+  std::vector<double> final_infos_ = std::vector<double>(kEnvs, -1);
+  StepArrays arrays_ = {.num_envs = kEnvs,
+                        .obs_size = 1,
+                        .act_size = 1,
+                        .info_size = 1,
+                        .obs = obs_,
+                        .actions = actions_,
+                        .rewards = rewards_,
+                        .dones = dones_,
+                        .truncateds = truncateds_,
+                        .terminateds = terminateds_,
+                        .resets = resets_,
+                        .final_obs = final_obs_,
+                        .reset_seeds = reset_seeds_,
+                        .infos = infos_,
+                        .final_infos = final_infos_,
+                        .images = {}};
+  FakeEngine engine_;
+  ExchangeRunner runner_{&engine_, &arrays_};
+};
+
+using Floats = std::vector<float>;
+using Flags = std::vector<uint8_t>;
+
+TEST_F(ExchangeRunnerTest, ResetAllZeroesRewardsAndFlags) {
+  EXPECT_EQ(obs_, (Floats{100, 100, 100}));
+  EXPECT_EQ(rewards_, (Floats{0, 0, 0}));
+  EXPECT_EQ(dones_, (Flags{0, 0, 0}));
+  EXPECT_EQ(terminateds_, (Flags{0, 0, 0}));
+  EXPECT_EQ(truncateds_, (Flags{0, 0, 0}));
+}
+
+TEST_F(ExchangeRunnerTest, ResetAllSpreadsTheSeed) {
+  ASSERT_TRUE(runner_.ResetAll(40).ok());
+  for (uint32_t i = 0; i < kEnvs; ++i) {
+    EXPECT_EQ(engine_.seeds[i],
+              (std::pair<uint32_t, std::optional<uint64_t>>(i, 40 + i)));
+  }
+}
+
+TEST_F(ExchangeRunnerTest, AStepStepsAllByTheirActions) {
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(obs_, (Floats{101, 101, 101}));
+  EXPECT_EQ(rewards_, (Floats{1, 2, 3}));
+  EXPECT_TRUE(engine_.seeds.empty());
+}
+
+TEST_F(ExchangeRunnerTest, AFlaggedEnvironmentIsResetAndNotStepped) {
+  Step(AutoresetMode::kSameStep);
+  resets_[1] = kResetRequested;
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(obs_, (Floats{102, 200, 102}));
+  EXPECT_EQ(rewards_, (Floats{1, 0, 3}));
+  EXPECT_EQ(dones_, (Flags{1, 0, 1}));
+}
+
+TEST_F(ExchangeRunnerTest, AnyFlagCountsAndASeedOnlyWithItsBit) {
+  reset_seeds_ = {7, 8, 9};
+  resets_ = {0x80, kResetSeeded, kResetRequested | kResetSeeded};
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(engine_.resets, (std::vector<int>{2, 2, 2}));
+  EXPECT_EQ(engine_.seeds[0].second, std::nullopt);
+  EXPECT_EQ(engine_.seeds[1].second, 8);
+  EXPECT_EQ(engine_.seeds[2].second, 9);
+}
+
+TEST_F(ExchangeRunnerTest, ResetOnlyLeavesTheOthersAsTheyWere) {
+  Step(AutoresetMode::kDisabled);
+  Step(AutoresetMode::kDisabled);
+  resets_[1] = kResetRequested;
+  Run(ExchangeKind::kResetOnly, AutoresetMode::kDisabled);
+  EXPECT_EQ(obs_, (Floats{102, 200, 102}));
+  EXPECT_EQ(rewards_, (Floats{1, 0, 3}));
+  EXPECT_EQ(dones_, (Flags{1, 0, 1}));
+  EXPECT_EQ(terminateds_, (Flags{1, 0, 1}));
+  EXPECT_EQ(truncateds_, (Flags{0, 0, 0}));
+}
+
+TEST_F(ExchangeRunnerTest, SameStepResetsAtOnceAndKeepsTheLastObservation) {
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(final_obs_, (Floats{-1, -1, -1}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(obs_, (Floats{200, 200, 200}));
+  EXPECT_EQ(final_obs_, (Floats{102, 102, 102}));
+  EXPECT_EQ(rewards_, (Floats{1, 2, 3}));
+  EXPECT_EQ(dones_, (Flags{1, 1, 1}));
+  EXPECT_EQ(terminateds_, (Flags{1, 1, 1}));
+  EXPECT_EQ(truncateds_, (Flags{0, 1, 0}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(obs_, (Floats{201, 201, 201}));
+  EXPECT_EQ(dones_, (Flags{0, 0, 0}));
+}
+
+TEST_F(ExchangeRunnerTest, SameStepKeepsTheLastInfosAndShowsThoseOfTheReset) {
+  EXPECT_EQ(infos_, (std::vector<double>{1.5, 1.5, 1.5}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(infos_, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(final_infos_, (std::vector<double>{-1, -1, -1}));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(infos_, (std::vector<double>{2.5, 2.5, 2.5}));
+  EXPECT_EQ(final_infos_, (std::vector<double>{2, 2, 2}));
+}
+
+TEST_F(ExchangeRunnerTest, NextStepResetsInTheNextStepWhateverItsAction) {
+  Step(AutoresetMode::kNextStep);
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{102, 102, 102}));
+  EXPECT_EQ(dones_, (Flags{1, 1, 1}));
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{200, 200, 200}));
+  EXPECT_EQ(rewards_, (Floats{0, 0, 0}));
+  EXPECT_EQ(dones_, (Flags{0, 0, 0}));
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{201, 201, 201}));
+}
+
+TEST_F(ExchangeRunnerTest, AFlagReplacesTheResetThatNextStepOwes) {
+  Step(AutoresetMode::kNextStep);
+  Step(AutoresetMode::kNextStep);
+  resets_[0] = kResetRequested;
+  Run(ExchangeKind::kResetOnly, AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{200, 102, 102}));
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{201, 200, 200}));
+}
+
+TEST_F(ExchangeRunnerTest, DisabledLeavesTheEndedEpisodeToTheClient) {
+  Step(AutoresetMode::kDisabled);
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(dones_, (Flags{1, 1, 1}));
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(obs_, (Floats{103, 103, 103}));
+}
+
+TEST_F(ExchangeRunnerTest, PassesTheEnginesErrorOn) {
+  engine_.fails_with = absl::InternalError("broken");
+  EXPECT_EQ(runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep),
+            engine_.fails_with);
+  resets_[0] = kResetRequested;
+  EXPECT_EQ(runner_.Run(ExchangeKind::kResetOnly, AutoresetMode::kSameStep),
+            engine_.fails_with);
+}
+
+TEST_F(ExchangeRunnerTest, TurnsAnExceptionIntoAnErrorAndGoesOn) {
+  engine_.throws = true;
+  const absl::Status status =
+      runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep);
+  EXPECT_TRUE(absl::StrContains(status.message(), "no step today")) << status;
+  EXPECT_FALSE(runner_.ResetAll(std::nullopt).ok());
+  engine_.throws = false;
+  EXPECT_TRUE(runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep).ok());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,301 @@
+#include "engine_adapter/host/server_main.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/marshalling.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine_adapter/core/cpu_count.h"
+#include "engine_adapter/frames/frame_flags.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/image_flags.h"
+#include "engine_adapter/frames/image_options.h"
+#include "engine_adapter/host/command_line.h"
+#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/host/launcher_watch.h"
+#include "engine_adapter/services/rpc_flags.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/region_plan.h"
+#include "transport/wait/wait_strategy.h"
+
+namespace tandem {
+
+// Found by absl's flags, by argument-dependent lookup.
+bool AbslParseFlag(absl::string_view text, WaitStrategy* wait, std::string*) {
+  const std::optional<WaitStrategy> named = WaitStrategyNamed(text);
+  if (named) *wait = *named;
+  return named.has_value();
+}
+
+std::string AbslUnparseFlag(WaitStrategy wait) {
+  return std::string(NameOf(wait));
+}
+
+}  // namespace tandem
+
+ABSL_FLAG(std::string, name, tandem::DefaultRegionName(),
+          "name of the region, by which clients find it");
+ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, at least 1");
+ABSL_FLAG(uint32_t, threads, 0,
+          "number of threads that step them; 0: as many as cores and "
+          "environments allow");
+ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
+          "integer: environment i starts from seed + i; empty: a random seed");
+ABSL_FLAG(tandem::WaitStrategy, wait, tandem::WaitStrategy::kAdaptive,
+          "how to wait for actions: spin (lowest latency, needs a core of its "
+          "own), adaptive, or block (sleeps at once)");
+ABSL_FLAG(bool, group_access, false,
+          "true: users of the same group may attach as well");
+ABSL_FLAG(int, launcher_fd, -1,
+          "number of an inherited pipe's reading end: stop when the launcher "
+          "closes its writing end or dies; -1: none");
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kMaxThreads = 4096;
+
+// Writer: the signal handler; reader: the main thread. 0: no signal yet.
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+// Writer: the main thread; reader: its signal handler. Other threads block all
+// signals, so the handler never runs beside the host's destruction.
+std::atomic<EngineHost*> serving_host{nullptr};
+static_assert(std::atomic<EngineHost*>::is_always_lock_free);
+
+// When the first signal came. Writer and reader: the signal handler.
+std::atomic<int64_t> stopping_since_ns{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+// The first signal stops cleanly. A second one ends a stuck engine, but not one
+// that comes with the first: timeout(1), or a terminal and a wrapper, send
+// both.
+void OnStopSignal(int signal_number) {
+  constexpr int64_t kImpatientNs = 1'000'000'000;
+  const int error = errno;
+  const int64_t now_ns = MonotonicNanos();
+  // relaxed: here and below, the very thread that this interrupts reads it.
+  const int64_t since_ns = stopping_since_ns.load(std::memory_order_relaxed);
+  if (since_ns == 0) {
+    // relaxed: as above.
+    stopping_since_ns.store(now_ns, std::memory_order_relaxed);
+  } else if (now_ns - since_ns > kImpatientNs) {
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+  }
+  // relaxed: as above.
+  stop_signal.store(signal_number, std::memory_order_relaxed);
+  // relaxed: written by that thread.
+  EngineHost* const host = serving_host.load(std::memory_order_relaxed);
+  if (host != nullptr) host->RequestStop();
+  errno = error;
+}
+
+// A region's descriptor must not become a standard stream: whoever then writes
+// there, the log above all, would write over the region.
+void OccupyStandardStreams() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+void InstallSignalHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = OnStopSignal;
+  // For process 1 of a container, too, to which the kernel passes only signals
+  // that have a handler.
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int Report(const absl::Status& status) {
+  LogLine(
+      absl::StrCat("error: ", NameOf(CodeOf(status)), ": ", status.message()));
+  return CodeOf(status) == ErrorCode::kInvalidArgument ? kExitBadUsage
+                                                       : kExitFailed;
+}
+
+std::string Describe(const EngineSchema& schema, const ServerOptions& options,
+                     const EngineSide& side) {
+  return absl::StrFormat(
+      "serving '%s' (%s): %d environments, %d observations, %d actions, "
+      "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
+      "attach with tandem.SharedMemoryClient('%s')",
+      side.name(), schema.task, schema.num_envs, schema.obs_size,
+      schema.act_size, options.threads, side.mapping()->bytes() / 1024,
+      side.mapping()->HugePageBytes() / 1024, getpid(), side.name());
+}
+
+// What the launcher's death does, whatever the main thread is at: loading
+// models, serving, or stuck in a step.
+class LauncherGuard {
+ public:
+  explicit LauncherGuard(int launcher_fd) {
+    if (launcher_fd >= 0) {
+      watch_.emplace(
+          launcher_fd, [this] { OnLeft(); }, [this] { OnStuck(); });
+    }
+  }
+  // Null: there is nothing to stop; the process may just end.
+  void Serving(EngineHost* host) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    host_ = host;
+  }
+  bool HasLeft() const { return watch_ && watch_->HasLeft(); }
+
+ private:
+  void OnLeft() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (host_ != nullptr) return host_->RequestStop();
+    LogLine("stopped: the launcher has left");
+    _exit(kExitStopped);
+  }
+  void OnStuck() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (host_ != nullptr) host_->RemoveName();
+    LogLine("stopped in the middle of a step: the launcher has left");
+    _exit(kExitFailed);
+  }
+
+  std::mutex mutex_;
+  EngineHost* host_ = nullptr;  // guarded by mutex_
+  std::optional<LauncherWatch> watch_;
+};
+
+// From engine to exit code, signals being handled already.
+int Serve(const EngineFactory& make_engine) {
+  ServerOptions options;
+  options.num_envs = absl::GetFlag(FLAGS_num_envs);
+  const uint32_t threads = absl::GetFlag(FLAGS_threads);
+  if (options.num_envs == 0 || options.num_envs > kMaxEnvs) {
+    return Report(MakeError(ErrorCode::kInvalidArgument,
+                            absl::StrCat("--num_envs: expected 1 to ", kMaxEnvs,
+                                         ", found ", options.num_envs)));
+  }
+  if (threads > kMaxThreads) {
+    return Report(MakeError(ErrorCode::kInvalidArgument,
+                            absl::StrCat("--threads: expected at most ",
+                                         kMaxThreads, ", found ", threads)));
+  }
+  options.threads = threads > 0 ? static_cast<int>(threads)
+                                : SuitableThreads(options.num_envs);
+  const int launcher_fd = absl::GetFlag(FLAGS_launcher_fd);
+  if (launcher_fd >= 0 && fcntl(launcher_fd, F_SETFD, FD_CLOEXEC) != 0) {
+    return Report(MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("--launcher_fd: expected the number of an open "
+                     "descriptor, found ",
+                     launcher_fd, " (", strerrordesc_np(errno), ")")));
+  }
+  LauncherGuard launcher(launcher_fd);
+
+  absl::StatusOr<RpcFlags> rpc_flags = RpcFromFlags();
+  if (!rpc_flags.ok()) return Report(rpc_flags.status());
+  absl::StatusOr<std::optional<FrameOptions>> frames =
+      FramesFromFlags(options.num_envs);
+  if (!frames.ok()) return Report(frames.status());
+  absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
+  if (!images.ok()) return Report(images.status());
+
+  absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
+  if (!engine.ok()) return Report(engine.status());
+  if (*engine == nullptr) return kExitStopped;
+  // Until here, while models load, a signal just ends the process: there is
+  // nothing yet that it could leave behind.
+  InstallSignalHandlers();
+  absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
+      engine->get(),
+      {.name = absl::GetFlag(FLAGS_name),
+       .seed = absl::GetFlag(FLAGS_seed),
+       .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
+                .wait = absl::GetFlag(FLAGS_wait)},
+       .rpc = rpc_flags->config,
+       .command_ring_bytes = rpc_flags->ring_bytes,
+       .mode = rpc_flags->mode,
+       .frames = *std::move(frames),
+       .images = *std::move(images),
+       .log = LogLine});
+  if (!host.ok()) return Report(host.status());
+
+  launcher.Serving(host->get());
+  LogLine(Describe((*engine)->schema(), options, (*host)->side()));
+  // relaxed: for the handler in this thread; see serving_host.
+  serving_host.store(host->get(), std::memory_order_relaxed);
+  if (stop_signal.load(std::memory_order_relaxed) != 0) {
+    (*host)->RequestStop();
+  }
+  (*host)->Run();
+  // relaxed: as above.
+  serving_host.store(nullptr, std::memory_order_relaxed);
+  const bool launcher_left = launcher.HasLeft();
+  launcher.Serving(nullptr);
+  host->reset();
+  // relaxed: this thread's handler wrote it.
+  const int signal_number = stop_signal.load(std::memory_order_relaxed);
+  LogLine(launcher_left
+              ? "stopped: the launcher has left"
+              : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
+  return kExitStopped;
+}
+
+}  // namespace
+
+void LogLine(absl::string_view line) {
+  timespec now;
+  tm local;
+  std::array<char, 16> clock = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
+  std::string text =
+      absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
+  for (const char c : line) text += c == '\n' ? ' ' : c;
+  text += '\n';
+  // In one piece, so that the lines of several processes don't mix.
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
+int RunServer(int argc, const char* const* argv, absl::string_view usage,
+              const EngineFactory& make_engine) {
+  OccupyStandardStreams();
+  signal(SIGPIPE, SIG_IGN);  // whoever reads our log may leave
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
+  absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Report(line.status());
+  if (line->help_wanted) {
+    const std::string help = HelpText(usage);
+    std::fwrite(help.data(), 1, help.size(), stdout);
+    return kExitStopped;
+  }
+  try {
+    return Serve(make_engine);
+  } catch (const std::bad_alloc&) {
+    return Report(MakeError(ErrorCode::kOutOfSharedMemory,
+                            "memory has no room for the engine; use fewer "
+                            "environments"));
+  } catch (const std::exception& error) {
+    return Report(MakeError(ErrorCode::kEngineFailed, error.what()));
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,178 @@
+#include "engine_adapter/host/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/ports/mujoco_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// A step that is later than this makes no others up for it: who was stopped
+// for an hour does not step for an hour.
+constexpr int64_t kMaxDebtNs = 100'000'000;
+
+}  // namespace
+
+absl::Status Simulation::Check(const Engine& engine, rpc::SimulationMode mode) {
+  if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
+    return absl::OkStatus();
+  }
+  return MakeError(ErrorCode::kUnsupported,
+                   absl::StrCat("simulation mode: expected FAST or "
+                                "DETERMINISTIC, found REALTIME, of '",
+                                engine.schema().task,
+                                "', which does not say how long its steps "
+                                "are"));
+}
+
+Simulation::Simulation(Engine* engine, EngineSide* side, ExchangeRunner* runner,
+                       rpc::SimulationMode mode)
+    : engine_(engine),
+      side_(side),
+      runner_(runner),
+      first_mode_(mode),
+      period_ns_(std::llround(engine->step_secs() * 1e9)) {
+  TakeMode(mode);
+}
+
+void Simulation::TakeMode(rpc::SimulationMode mode) {
+  mode_ = mode;
+  due_ns_ = MonotonicNanos() + period_ns_;
+  side_->SetMode(mode == rpc::SimulationMode::REALTIME ? RegionMode::kInference
+                                                       : RegionMode::kTraining);
+}
+
+bool Simulation::Admits(ExchangeKind kind) {
+  if (kind == ExchangeKind::kResetOnly) return true;
+  if (paused_) return done_ < wanted_;
+  return mode_ != rpc::SimulationMode::REALTIME || MonotonicNanos() >= due_ns_;
+}
+
+// An exchange, or Advance, has done a step.
+void Simulation::Stepped() {
+  ++steps_;
+  if (paused_) {
+    if (done_ < wanted_ && ++done_ == wanted_) EndSingleSteps(done_);
+  } else if (mode_ == rpc::SimulationMode::REALTIME) {
+    due_ns_ = std::max(due_ns_ + period_ns_, MonotonicNanos() - kMaxDebtNs);
+  }
+}
+
+absl::StatusOr<bool> Simulation::Advance() {
+  if (paused_ ? done_ >= wanted_
+              : mode_ != rpc::SimulationMode::REALTIME ||
+                    MonotonicNanos() < due_ns_) {
+    return false;
+  }
+  if (side_->holds_exchange()) {
+    side_->ReleaseExchange();
+    return false;
+  }
+  if (side_->HasExchange()) return false;  // it is the step
+  side_->ShowUnaskedStep(true);
+  absl::Status status =
+      runner_->RunUnasked(HeldActions(), side_->autoreset_mode());
+  side_->ShowUnaskedStep(false);
+  NoteChange();
+  if (!status.ok() && paused_) EndSingleSteps(status);
+  Stepped();
+  if (!status.ok()) return status;
+  return true;
+}
+
+std::optional<int64_t> Simulation::DueNs() const {
+  if (paused_) {
+    return done_ < wanted_ ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  if (mode_ != rpc::SimulationMode::REALTIME) return std::nullopt;
+  return due_ns_;
+}
+
+void Simulation::Restart() {
+  NoteChange();
+  SetPaused(false);
+  TakeMode(first_mode_);
+}
+
+absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
+  if (absl::Status status = Check(*engine_, mode); !status.ok()) return status;
+  if (mode != mode_) TakeMode(mode);
+  if (!paused_ && mode != rpc::SimulationMode::REALTIME) {
+    side_->ReleaseExchange();
+  }
+  return absl::OkStatus();
+}
+
+void Simulation::SetPaused(bool paused) {
+  if (paused == paused_) return;
+  paused_ = paused;
+  due_ns_ = MonotonicNanos() + period_ns_;
+  side_->ShowPaused(paused);
+  if (paused) return;
+  EndSingleSteps(done_);
+  side_->ReleaseExchange();
+}
+
+absl::Status Simulation::SingleStep(
+    uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) {
+  if (!paused_) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "single step: expected a paused engine, found one that "
+                     "runs; pause it first");
+  }
+  if (when_done_ != nullptr) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("single step: expected no others under way, found ",
+                     wanted_ - done_, " to be done; await their answer"));
+  }
+  wanted_ = steps;
+  done_ = 0;
+  when_done_ = std::move(done);
+  if (steps == 0) EndSingleSteps(0);
+  return absl::OkStatus();
+}
+
+void Simulation::EndSingleSteps(absl::StatusOr<uint32_t> how) {
+  wanted_ = 0;
+  done_ = 0;
+  if (when_done_ == nullptr) return;
+  std::exchange(when_done_, nullptr)(std::move(how));
+}
+
+absl::Status Simulation::Reset(std::span<const uint32_t> envs,
+                               std::optional<uint64_t> seed) {
+  std::vector<ResetRequest> requests;
+  requests.reserve(envs.size());
+  for (const uint32_t env : envs) {
+    requests.push_back({.env = env, .seed = {}});
+    if (seed) requests.back().seed = *seed + env;
+  }
+  NoteChange();
+  return runner_->ResetUnasked(requests);
+}
+
+// What the last step did goes on being done. An engine that cannot tell its
+// controls, or whose actions are none, takes what the client's array holds: the
+// last exchange's, unless it is writing the next.
+std::span<const float> Simulation::HeldActions() {
+  const MujocoPort* const port = engine_->ports().mujoco;
+  const EngineSchema& schema = engine_->schema();
+  if (port == nullptr || port->info().actuators.size() != schema.act_size) {
+    return side_->arrays().actions;
+  }
+  held_.resize(size_t{schema.num_envs} * schema.act_size);
+  for (uint32_t env = 0; env < schema.num_envs; ++env) {
+    std::ranges::copy(port->Controls(env),
+                      held_.begin() + ptrdiff_t{env} * schema.act_size);
+  }
+  return held_;
+}
+
+}  // namespace tandem

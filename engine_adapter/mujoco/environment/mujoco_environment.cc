@@ -1,0 +1,160 @@
+#include "engine_adapter/mujoco/environment/mujoco_environment.h"
+
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/mujoco/model/row_writer.h"
+
+namespace tandem {
+namespace {
+
+// After an error MuJoCo's work is half done: its stack, too, has to be put
+// right.
+template <typename Call>
+auto ResettingOnError(const mjModel& model, mjData* data, const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    mj_resetData(&model, data);
+    throw;
+  }
+}
+
+// What follows would lie in columns of other names.
+void CheckCount(size_t found, size_t expected, const char* what) {
+  if (found == expected) return;
+  throw std::logic_error(absl::StrCat("expected a task that puts the same ",
+                                      expected, " ", what, " each time, found ",
+                                      found, "; mend the task"));
+}
+
+}  // namespace
+
+MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
+                                     TaskMaker make_task, DataPtr data,
+                                     size_t reset_infos)
+    : shared_task_(std::move(task)),
+      task_(shared_task_),
+      make_task_(std::move(make_task)),
+      data_(std::move(data)),
+      reset_infos_(reset_infos),
+      action_(static_cast<size_t>(task_->model().nu)),
+      set_controls_(action_.size()) {}
+
+void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
+  DrawModel();
+  std::ranges::fill(action_, 0.0F);
+  const mjModel& model = task_->model();
+  mj_resetData(&model, data_.get());
+  ResettingOnError(model, data_.get(), [&] {
+    task_->Reset(data_.get(), random);
+    if (randomization_ != nullptr) {
+      randomization_->ShakeState(model, data_.get());
+    }
+    mj_forward(&model, data_.get());
+    PutRow(row);
+  });
+}
+
+StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
+                                    const EnvironmentRow& row) {
+  const mjModel& model = task_->model();
+  return ResettingOnError(model, data_.get(), [&] {
+    TakeActions(actions);
+    if (randomization_ != nullptr) {
+      randomization_->BeforeStep(model, data_.get());
+    }
+    InfoWriter step_infos(row.infos.subspan(reset_infos_));
+    const StepOutcome outcome = task_->Step(action_, data_.get(), step_infos);
+    CheckCount(step_infos.count(), row.infos.size() - reset_infos_,
+               "infos of a step");
+    if (randomization_ != nullptr) randomization_->AfterStep(model, *data_);
+    PutRow(row);
+    return outcome;
+  });
+}
+
+void MujocoEnvironment::Forget() {
+  randomization_.reset();
+  next_randomization_.reset();
+  task_ = shared_task_;
+  own_model_.reset();
+  std::ranges::fill(set_controls_, std::nullopt);
+  any_set_ = false;
+}
+
+absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
+  if (own_model_ != nullptr) return own_model_.get();
+  absl::StatusOr<ModelPtr> copy = CopyModel(task_->model());
+  if (!copy.ok()) return copy.status();
+  std::shared_ptr<mjModel> model = *std::move(copy);
+  task_ = make_task_(model);
+  own_model_ = std::move(model);
+  return own_model_.get();
+}
+
+void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
+  next_randomization_ = std::move(next);
+}
+
+// Before mj_resetData: the draws use the state as scratch.
+void MujocoEnvironment::DrawModel() {
+  if (next_randomization_ != nullptr) {
+    randomization_ = std::move(next_randomization_);
+  }
+  if (randomization_ == nullptr) return;
+  ResettingOnError(*own_model_, data_.get(), [&] {
+    randomization_->DrawModel(own_model_.get(), data_.get());
+  });
+}
+
+void MujocoEnvironment::TakeActions(std::span<const float> actions) {
+  std::ranges::copy(actions, action_.begin());
+  if (any_set_) TakeSetControls();
+  const auto bad = std::ranges::find_if(action_, [](float value) {
+    return !(std::abs(static_cast<mjtNum>(value)) <= mjMAXVAL);
+  });
+  if (bad != action_.end()) {
+    mj_warning(data_.get(), mjWARN_BADCTRL,
+               static_cast<int>(bad - action_.begin()));
+    std::ranges::fill(action_, 0.0F);
+  }
+  std::ranges::copy(action_, data_->ctrl);
+}
+
+void MujocoEnvironment::SetControl(size_t actuator, float value) {
+  set_controls_[actuator] = value;
+  any_set_ = true;
+}
+
+float MujocoEnvironment::Control(size_t actuator) const {
+  return set_controls_[actuator].value_or(action_[actuator]);
+}
+
+void MujocoEnvironment::TakeSetControls() {
+  for (size_t i = 0; i < action_.size(); ++i) {
+    action_[i] = set_controls_[i].value_or(action_[i]);
+    set_controls_[i].reset();
+  }
+  any_set_ = false;
+}
+
+void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
+  InfoWriter infos(row.infos.first(reset_infos_));
+  task_->PutResetInfos(*data_, infos);
+  CheckCount(infos.count(), reset_infos_, "infos of a reset");
+  ObsWriter obs(row.obs);
+  task_->Observe(*data_, obs);
+  if (task_->FollowsVelocityCommand()) {
+    obs.Put(randomization_ != nullptr ? randomization_->velocity_command()
+                                      : kNoVelocityCommand);
+  }
+  CheckCount(obs.count(), row.obs.size(), "observations");
+}
+
+}  // namespace tandem

@@ -1,0 +1,86 @@
+#include "engine_adapter/mujoco/environment/mujoco_randomization.h"
+
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/core/env_random.h"
+#include "engine_adapter/mujoco/randomization/contract.h"
+#include "engine_adapter/mujoco/randomization/randomization.h"
+#include "transport/base/available_memory.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// A reset and a contract are often given the same seed. This keeps what the
+// contract draws apart from what the task draws.
+constexpr uint64_t kApart = 0x9e3779b97f4a7c15;
+
+uint64_t ChooseSeed() {
+  std::random_device entropy;
+  return uint64_t{entropy()} << 32 | entropy();
+}
+
+}  // namespace
+
+MujocoRandomization::MujocoRandomization(
+    std::shared_ptr<const Task> task,
+    std::vector<MujocoEnvironment*> environments)
+    : task_(std::move(task)),
+      environments_(std::move(environments)),
+      parts_(
+          std::make_shared<const ModelParts>(FindModelParts(task_->model()))) {}
+
+absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
+    std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
+    std::optional<uint64_t> seed) {
+  Contract taken;
+  if (contract != nullptr) {
+    absl::StatusOr<Contract> read = ReadContract(*contract);
+    if (!read.ok()) return read.status();
+    taken = *read;
+  }
+  if (contract != nullptr) {
+    absl::Status status = MakeModels(envs);
+    if (!status.ok()) return status;
+  }
+  const uint64_t first_seed = seed ? *seed : ChooseSeed();
+  for (const uint32_t env : envs) {
+    MujocoEnvironment& environment = *environments_[env];
+    if (contract == nullptr && !environment.is_randomized()) continue;
+    environment.SetRandomization(std::make_unique<Randomization>(
+        task_->shared_model(), parts_, taken,
+        EnvRandom((first_seed + env) ^ kApart)));
+  }
+  return UnusedFields(taken, *parts_, task_->FollowsVelocityCommand());
+}
+
+absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
+  const mjModel& shared = task_->model();
+  const auto lacks_own = [&](uint32_t env) {
+    return &environments_[env]->model() == &shared;
+  };
+  // Before the kernel has to kill somebody for them.
+  const auto models =
+      static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
+  const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));
+  if (bytes > AvailableMemoryBytes()) {
+    return MakeError(
+        ErrorCode::kOutOfSharedMemory,
+        absl::StrCat("models of their own for ", models, " environments need ",
+                     bytes, " bytes of memory, ", AvailableMemoryBytes(),
+                     " are available; give fewer environments a contract"));
+  }
+  for (const uint32_t env : envs) {
+    const absl::StatusOr<mjModel*> model = environments_[env]->OwnModel();
+    if (!model.ok()) return model.status();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+// MujocoRandomization: takes contracts on for MuJoCo environments.
+//
+// Data flow: SimulationContract -> Contract -> each environment's
+// Randomization. Ownership: an engine's fitting; points into its environments.
+//
+//   EnvironmentFittings{.randomization = std::make_unique<MujocoRandomization>(
+//       task, environments)};
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine_adapter/mujoco/environment/mujoco_environment.h"
+#include "engine_adapter/mujoco/model/task.h"
+#include "engine_adapter/mujoco/randomization/model_parts.h"
+#include "engine_adapter/ports/randomization_port.h"
+
+namespace tandem {
+
+class MujocoRandomization final : public RandomizationPort {
+ public:
+  // `task` is the one that all environments shared at first.
+  MujocoRandomization(std::shared_ptr<const Task> task,
+                      std::vector<MujocoEnvironment*> environments);
+
+  // Beside the port's: kOutOfSharedMemory or kEngineFailed if an environment
+  // cannot have a model of its own; none draws by the contract then.
+  absl::StatusOr<std::vector<std::string>> SetContract(
+      std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
+      std::optional<uint64_t> seed) override;
+
+ private:
+  // Of their own, for who has none.
+  absl::Status MakeModels(std::span<const uint32_t> envs);
+
+  std::shared_ptr<const Task> task_;
+  std::vector<MujocoEnvironment*> environments_;
+  std::shared_ptr<const ModelParts> parts_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_

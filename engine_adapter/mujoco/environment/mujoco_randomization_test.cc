@@ -1,0 +1,440 @@
+#include "engine_adapter/mujoco/environment/mujoco_randomization.h"
+
+#include <gtest/gtest.h>
+#include <mujoco/mujoco.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine_adapter/mujoco/environment/randomization_rig.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// All bytes of a model as MuJoCo saves it.
+std::vector<char> Bytes(const mjModel& model) {
+  std::vector<char> bytes(static_cast<size_t>(mj_sizeModel(&model)));
+  mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
+  return bytes;
+}
+
+float ActionOf(int step) { return step % 7 < 4 ? 0.4F : -0.5F; }
+
+// What environment 0 goes through in so many steps, observations included.
+std::vector<double> Trajectory(RandomizationRig& rig, int steps) {
+  std::vector<double> all;
+  for (int step = 0; step <= steps; ++step) {
+    if (step > 0) rig.Step(0, ActionOf(step));
+    const std::vector<double> state = rig.State(0);
+    all.insert(all.end(), state.begin(), state.end());
+    all.insert(all.end(), rig.obs(0).begin(), rig.obs(0).end());
+  }
+  return all;
+}
+
+class MujocoRandomizationTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    InstallMujocoLog([](absl::string_view) {});
+  }
+  void TearDown() override { InstallMujocoLog(nullptr); }
+};
+
+// Each of the message's fields, with others that it needs to act; `without` is
+// the same without it.
+struct Field {
+  const char* name;
+  rpc::SimulationContractT with;
+  rpc::SimulationContractT without;
+};
+
+template <typename Set, typename Also>
+Field MakeField(const char* name, Set set, Also also) {
+  Field field = {.name = name, .with = {}, .without = {}};
+  also(field.with);
+  also(field.without);
+  set(field.with);
+  return field;
+}
+
+std::vector<Field> AllFields() {
+  const auto alone = [](auto&) {};
+  return {
+      MakeField(
+          "pose_position_noise",
+          [](auto& c) {
+            c.pose_position_noise = {0.1F, 0.1F, 0.1F};
+          },
+          alone),
+      MakeField(
+          "pose_orientation_noise",
+          [](auto& c) { c.pose_orientation_noise = 0.1F; }, alone),
+      MakeField(
+          "joint_position_noise",
+          [](auto& c) { c.joint_position_noise = 0.1F; }, alone),
+      MakeField(
+          "joint_velocity_noise",
+          [](auto& c) { c.joint_velocity_noise = 0.1F; }, alone),
+      MakeField(
+          "friction_range",
+          [](auto& c) {
+            c.friction_range = {0.1F, 0.2F};
+          },
+          alone),
+      MakeField(
+          "restitution_range",
+          [](auto& c) {
+            c.restitution_range = {0.7F, 0.8F};
+          },
+          alone),
+      MakeField(
+          "mass_scale_range",
+          [](auto& c) {
+            c.mass_scale_range = {1.5F, 2};
+          },
+          alone),
+      MakeField(
+          "com_offset_range",
+          [](auto& c) {
+            c.com_offset_range = {0.01F, 0.02F};
+          },
+          alone),
+      MakeField(
+          "motor_strength_range",
+          [](auto& c) {
+            c.motor_strength_range = {0.5F, 0.6F};
+          },
+          alone),
+      MakeField(
+          "motor_offset_range",
+          [](auto& c) {
+            c.motor_offset_range = {0.1F, 0.2F};
+          },
+          alone),
+      MakeField(
+          "push_interval_range",
+          [](auto& c) {
+            c.push_interval_range = {0.1F, 0.2F};
+          },
+          [](auto& c) {
+            c.push_velocity_range = {1, 2};
+          }),
+      MakeField(
+          "push_velocity_range",
+          [](auto& c) {
+            c.push_velocity_range = {1, 2};
+          },
+          [](auto& c) {
+            c.push_interval_range = {0.1F, 0.2F};
+          }),
+      MakeField(
+          "terrain_type", [](auto& c) { c.terrain_type = "rough"; },
+          [](auto& c) { c.terrain_difficulty = 1; }),
+      MakeField(
+          "terrain_difficulty", [](auto& c) { c.terrain_difficulty = 1; },
+          [](auto& c) { c.terrain_type = "slope"; }),
+      MakeField(
+          "vel_command_x_range",
+          [](auto& c) {
+            c.vel_command_x_range = {1, 2};
+          },
+          alone),
+      MakeField(
+          "vel_command_y_range",
+          [](auto& c) {
+            c.vel_command_y_range = {1, 2};
+          },
+          alone),
+      MakeField(
+          "vel_command_yaw_range",
+          [](auto& c) {
+            c.vel_command_yaw_range = {1, 2};
+          },
+          alone),
+      MakeField(
+          "vel_command_resampling_time_range",
+          [](auto& c) {
+            c.vel_command_resampling_time_range = {0.1F, 0.2F};
+          },
+          [](auto& c) {
+            c.vel_command_x_range = {1, 2};
+          }),
+      MakeField(
+          "vel_command_standing_probability",
+          [](auto& c) { c.vel_command_standing_probability = 1; },
+          [](auto& c) {
+            c.vel_command_x_range = {1, 2};
+          }),
+  };
+}
+
+struct Uses {
+  const char* name;
+  std::set<std::string> unused;
+};
+
+// Either a field changes what happens, or it is answered as unused; and which.
+TEST_F(MujocoRandomizationTest, EveryFieldActsOrIsAnsweredAsUnused) {
+  const std::set<std::string> commands = {
+      "vel_command_x_range", "vel_command_y_range", "vel_command_yaw_range",
+      "vel_command_resampling_time_range", "vel_command_standing_probability"};
+  const std::set<std::string> terrain = {"terrain_type", "terrain_difficulty"};
+  const std::set<std::string> pose = {
+      "pose_position_noise", "pose_orientation_noise", "push_interval_range",
+      "push_velocity_range"};
+  const std::set<std::string> contacts = {"friction_range",
+                                          "restitution_range"};
+  const auto all_of = [](std::vector<std::set<std::string>> sets) {
+    std::set<std::string> all;
+    for (const auto& each : sets) all.insert(each.begin(), each.end());
+    return all;
+  };
+  const std::set<std::string> offset = {"motor_offset_range"};
+  const std::vector<Uses> cases = {
+      {"HalfCheetah-v5", all_of({commands, terrain, offset})},
+      {"Hopper-v5", all_of({commands, terrain, offset})},
+      {"Walker2d-v5", all_of({commands, terrain, offset})},
+      {"Swimmer-v5", all_of({commands, terrain, offset, contacts})},
+      {"Ant-v5", all_of({commands, terrain, offset})},
+      {"Humanoid-v5", all_of({commands, terrain, offset})},
+      {"HumanoidStandup-v5", all_of({commands, terrain, offset})},
+      {"Reacher-v5", all_of({commands, terrain, offset, pose, contacts})},
+      {"InvertedPendulum-v5",
+       all_of({commands, terrain, offset, pose, contacts})},
+      {"servo arm", all_of({commands, terrain, pose, contacts})},
+      {"rover", commands},
+      {"commanded rover", {}},
+  };
+  for (const Uses& uses : cases) {
+    for (const Field& field : AllFields()) {
+      RandomizationRig with = RandomizationRig::Of(uses.name, 1);
+      RandomizationRig without = RandomizationRig::Of(uses.name, 1);
+      const std::vector<std::string> unused = with.Take(&field.with, 3).value();
+      ASSERT_TRUE(without.Take(&field.without, 3).ok());
+      const bool is_unused = std::ranges::count(unused, field.name) > 0;
+      EXPECT_EQ(is_unused, uses.unused.contains(field.name))
+          << uses.name << ", " << field.name;
+      with.Reset(1);
+      without.Reset(1);
+      EXPECT_EQ(Trajectory(with, 150) == Trajectory(without, 150), is_unused)
+          << uses.name << ", " << field.name;
+    }
+  }
+}
+
+TEST_F(MujocoRandomizationTest, AnEnvironmentsModelLiesInTheRanges) {
+  for (const std::string name : {"HalfCheetah-v5", "Ant-v5", "Humanoid-v5",
+                                 "Reacher-v5", "servo arm", "rover"}) {
+    constexpr uint32_t kEnvs = 8;
+    RandomizationRig rig = RandomizationRig::Of(name, kEnvs);
+    const rpc::SimulationContractT contract = ModelContract();
+    ASSERT_TRUE(rig.Take(&contract, 3).ok());
+    rig.Reset(0);
+    const mjModel& original = rig.original();
+    std::set<double> masses;
+    std::set<double> frictions;
+    std::set<double> strengths;
+    for (uint32_t env = 0; env < kEnvs; ++env) {
+      const mjModel& model = rig.model(env);
+      const double scale = model.body_mass[1] / original.body_mass[1];
+      masses.insert(scale);
+      EXPECT_GE(scale, 0.5);
+      EXPECT_LE(scale, 2);
+      for (int i = 1; i < model.nbody; ++i) {
+        EXPECT_DOUBLE_EQ(model.body_mass[i], scale * original.body_mass[i]);
+        EXPECT_DOUBLE_EQ(model.body_inertia[3 * i + 1],
+                         scale * original.body_inertia[3 * i + 1]);
+        for (int k = 3 * i; k < 3 * i + 3; ++k) {
+          const double offset = model.body_ipos[k] - original.body_ipos[k];
+          EXPECT_GE(offset, -0.0101);
+          EXPECT_LE(offset, 0.0201);
+        }
+      }
+      frictions.insert(model.geom_friction[0]);
+      for (int i = 0; i < model.ngeom; ++i) {
+        EXPECT_GE(model.geom_friction[3 * i], double{0.2F});
+        EXPECT_LE(model.geom_friction[3 * i], double{0.6F});
+        EXPECT_EQ(model.geom_friction[3 * i], model.geom_friction[0]);
+      }
+      for (int i = 0; i < model.npair; ++i) {
+        EXPECT_EQ(model.pair_friction[5 * i], model.geom_friction[0]);
+        EXPECT_EQ(model.pair_friction[5 * i + 1], model.geom_friction[0]);
+      }
+      const double strength =
+          model.actuator_gainprm[0] / original.actuator_gainprm[0];
+      strengths.insert(strength);
+      EXPECT_GE(strength, 0.7 - 1e-7);
+      EXPECT_LE(strength, 1.3 + 1e-7);
+    }
+    EXPECT_EQ(masses.size(), kEnvs) << name;
+    EXPECT_EQ(frictions.size(), kEnvs) << name;
+    EXPECT_EQ(strengths.size(), kEnvs) << name;
+  }
+}
+
+TEST_F(MujocoRandomizationTest, TheSameSeedDrawsTheSameAgain) {
+  const rpc::SimulationContractT contract = WholeContract();
+  RandomizationRig rig = RandomizationRig::Of("commanded rover", 2);
+  RandomizationRig same = RandomizationRig::Of("commanded rover", 2);
+  RandomizationRig next = RandomizationRig::Of("commanded rover", 2);
+  RandomizationRig chosen = RandomizationRig::Of("commanded rover", 2);
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  ASSERT_TRUE(same.Take(&contract, 3).ok());
+  ASSERT_TRUE(next.Take(&contract, 4).ok());
+  ASSERT_TRUE(chosen.Take(&contract, {}).ok());
+  std::vector<std::vector<char>> models;
+  for (int episode = 0; episode < 3; ++episode) {
+    for (RandomizationRig* each : {&rig, &same, &next, &chosen}) each->Reset(1);
+    EXPECT_EQ(Bytes(rig.model(0)), Bytes(same.model(0)));
+    // Environment 1 draws what environment 0 does from the next seed; later on
+    // only one of the two has drawn pushes.
+    if (episode == 0) {
+      EXPECT_EQ(Bytes(rig.model(1)), Bytes(next.model(0)));
+    }
+    EXPECT_NE(Bytes(rig.model(0)), Bytes(rig.model(1)));
+    EXPECT_NE(Bytes(rig.model(0)), Bytes(chosen.model(0)));
+    models.push_back(Bytes(rig.model(0)));
+    const std::vector<double> trajectory = Trajectory(rig, 100);
+    EXPECT_EQ(trajectory, Trajectory(same, 100));
+    EXPECT_NE(trajectory, Trajectory(next, 100));
+  }
+  EXPECT_NE(models[0], models[1]);
+  EXPECT_NE(models[1], models[2]);
+  // Taken on again, it starts again.
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  rig.Reset(1);
+  EXPECT_EQ(Bytes(rig.model(0)), models[0]);
+}
+
+TEST_F(MujocoRandomizationTest, WithoutAContractEverythingIsAsItWas) {
+  for (const std::string name :
+       {"HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5", "Humanoid-v5",
+        "HumanoidStandup-v5", "Reacher-v5", "Pusher-v5", "Swimmer-v5",
+        "InvertedPendulum-v5", "servo arm", "commanded rover"}) {
+    RandomizationRig rig = RandomizationRig::Of(name, 2);
+    RandomizationRig untouched = RandomizationRig::Of(name, 2);
+    const std::vector<char> original = Bytes(rig.original());
+    const rpc::SimulationContractT contract = WholeContract();
+    ASSERT_TRUE(rig.Take({0}, &contract, 3).ok());
+    for (int episode = 0; episode < 2; ++episode) {
+      rig.Reset(1);
+      EXPECT_NE(Bytes(rig.model(0)), original) << name;
+      EXPECT_EQ(&rig.model(1), &rig.original()) << name;
+      for (int step = 0; step < 20; ++step) rig.Step(0, ActionOf(step));
+    }
+    ASSERT_TRUE(rig.Take(nullptr, {}).ok());
+    rig.Reset(9);
+    untouched.Reset(9);
+    EXPECT_EQ(Bytes(rig.model(0)), original) << name;
+    EXPECT_EQ(&rig.model(1), &rig.original()) << name;
+    EXPECT_EQ(Trajectory(rig, 100), Trajectory(untouched, 100)) << name;
+  }
+}
+
+TEST_F(MujocoRandomizationTest, HoldsFromTheNextResetOn) {
+  RandomizationRig rig = RandomizationRig::Of("commanded rover", 1);
+  RandomizationRig untouched = RandomizationRig::Of("commanded rover", 1);
+  rig.Reset(1);
+  untouched.Reset(1);
+  const rpc::SimulationContractT contract = WholeContract();
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  EXPECT_EQ(Bytes(rig.model(0)), Bytes(rig.original()));
+  EXPECT_EQ(Trajectory(rig, 100), Trajectory(untouched, 100));
+  rig.Reset(1);
+  const std::vector<char> drawn = Bytes(rig.model(0));
+  EXPECT_NE(drawn, Bytes(rig.original()));
+  ASSERT_TRUE(rig.Take(nullptr, {}).ok());
+  for (int step = 0; step < 20; ++step) rig.Step(0);
+  EXPECT_EQ(Bytes(rig.model(0)), drawn);
+  rig.Reset(1);
+  EXPECT_EQ(Bytes(rig.model(0)), Bytes(rig.original()));
+}
+
+TEST_F(MujocoRandomizationTest, AWrongContractChangesNothing) {
+  RandomizationRig rig = RandomizationRig::Of("rover", 1);
+  rpc::SimulationContractT contract = ModelContract();
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  rig.Reset(1);
+  const std::vector<char> first = Bytes(rig.model(0));
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  contract.mass_scale_range = {2, 1};
+  EXPECT_EQ(CodeOf(rig.Take(&contract, 4).status()),
+            ErrorCode::kInvalidArgument);
+  rig.Reset(1);
+  EXPECT_EQ(Bytes(rig.model(0)), first);
+}
+
+// What others move in an environment's model stays where it is, with a
+// contract and after it.
+TEST_F(MujocoRandomizationTest, LeavesWhatItDoesNotDraw) {
+  RandomizationRig rig = RandomizationRig::Of("rover", 1);
+  rig.own_model(0)->geom_pos[0] = 0.25;
+  rig.own_model(0)->cam_pos0[1] = 0.5;
+  const rpc::SimulationContractT contract = [] {
+    rpc::SimulationContractT of_friction;
+    of_friction.friction_range = {0.2F, 0.6F};
+    return of_friction;
+  }();
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  rig.Reset(1);
+  EXPECT_EQ(rig.model(0).geom_pos[0], 0.25);
+  ASSERT_TRUE(rig.Take(nullptr, {}).ok());
+  rig.Reset(1);
+  EXPECT_EQ(rig.model(0).geom_friction[0], rig.original().geom_friction[0]);
+  EXPECT_EQ(rig.model(0).geom_pos[0], 0.25);
+  EXPECT_EQ(rig.model(0).cam_pos0[1], 0.5);
+}
+
+// Bare MuJoCo, with a model that was changed the same way by hand.
+TEST_F(MujocoRandomizationTest, StepsAsMujocoDoesWithTheSameModel) {
+  for (const std::string name : {"HalfCheetah-v5", "Ant-v5", "rover"}) {
+    RandomizationRig rig = RandomizationRig::Of(name, 1);
+    const rpc::SimulationContractT contract = ModelContract();
+    ASSERT_TRUE(rig.Take(&contract, 3).ok());
+    rig.Reset(1);
+    const mjModel& drawn = rig.model(0);
+    const ModelPtr model = CopyModel(rig.original()).value();
+    const DataPtr data = MakeData(*model).value();
+    const auto copy = [](const auto* from, auto* to, auto count) {
+      std::copy_n(from, count, to);
+    };
+    copy(drawn.body_mass, model->body_mass, drawn.nbody);
+    copy(drawn.body_inertia, model->body_inertia, 3 * drawn.nbody);
+    copy(drawn.body_ipos, model->body_ipos, 3 * drawn.nbody);
+    copy(drawn.geom_friction, model->geom_friction, 3 * drawn.ngeom);
+    copy(drawn.geom_solref, model->geom_solref, mjNREF * drawn.ngeom);
+    copy(drawn.pair_friction, model->pair_friction, 5 * drawn.npair);
+    copy(drawn.pair_solref, model->pair_solref, mjNREF * drawn.npair);
+    copy(drawn.hfield_data, model->hfield_data, drawn.nhfielddata);
+    copy(drawn.actuator_gainprm, model->actuator_gainprm,
+         mjNGAIN * drawn.nactuator);
+    copy(drawn.actuator_biasprm, model->actuator_biasprm,
+         mjNBIAS * drawn.nactuator);
+    copy(drawn.actuator_forcerange, model->actuator_forcerange,
+         2 * drawn.nactuator);
+    mj_setConst(model.get(), data.get());
+    mj_resetData(model.get(), data.get());
+    copy(rig.data(0).qpos, data->qpos, drawn.nq);
+    copy(rig.data(0).qvel, data->qvel, drawn.nv);
+    mj_forward(model.get(), data.get());
+    for (int step = 0; step < 50; ++step) {
+      rig.Step(0, ActionOf(step));
+      std::fill_n(data->ctrl, drawn.nu, ActionOf(step));
+      while (data->time < rig.data(0).time) mj_step(model.get(), data.get());
+      ASSERT_EQ(std::memcmp(data->qpos, rig.data(0).qpos,
+                            sizeof(mjtNum) * static_cast<size_t>(drawn.nq)),
+                0)
+          << name << ", step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,89 @@
+#include "engine_adapter/mujoco/environment/mujoco_state_port.h"
+
+#include <mujoco/mujoco.h>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tandem {
+namespace {
+
+std::string NameOf(const mjModel& model, int type, int index) {
+  const char* const name = mj_id2name(&model, type, index);
+  return name == nullptr ? "" : name;
+}
+
+std::vector<const char*> PartsOf(int joint_type) {
+  switch (joint_type) {
+    case mjJNT_FREE:
+      return {"_x", "_y", "_z", "_qw", "_qx", "_qy", "_qz"};
+    case mjJNT_BALL:
+      return {"_qw", "_qx", "_qy", "_qz"};
+    default:
+      return {""};
+  }
+}
+
+MujocoPort::Actuator ActuatorOf(const mjModel& model, int index) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool limited = model.actuator_ctrllimited[index] != 0;
+  const mjtNum* const range = model.actuator_ctrlrange + mjtSize{2} * index;
+  return {.name = NameOf(model, mjOBJ_ACTUATOR, index),
+          .low = limited ? static_cast<float>(range[0]) : -kInfinity,
+          .high = limited ? static_cast<float>(range[1]) : kInfinity};
+}
+
+std::vector<float> Floats(const mjtNum* values, size_t count) {
+  std::vector<float> floats(count);
+  for (size_t i = 0; i < count; ++i) floats[i] = static_cast<float>(values[i]);
+  return floats;
+}
+
+}  // namespace
+
+MujocoStatePort::MujocoStatePort(std::vector<MujocoEnvironment*> environments)
+    : environments_(std::move(environments)) {
+  const mjModel& model = environments_.front()->model();
+  info_.nq = static_cast<uint32_t>(model.nq);
+  info_.nv = static_cast<uint32_t>(model.nv);
+  for (int i = 0; i < model.njnt; ++i) {
+    std::string name = NameOf(model, mjOBJ_JOINT, i);
+    const std::string base = name.empty() ? absl::StrCat("joint ", i) : name;
+    info_.joint_names.push_back(std::move(name));
+    for (const char* const part : PartsOf(model.jnt_type[i])) {
+      info_.position_names.push_back(absl::StrCat(base, part));
+    }
+  }
+  for (int i = 0; i < model.nu; ++i) {
+    info_.actuators.push_back(ActuatorOf(model, i));
+  }
+}
+
+rpc::JointStateT MujocoStatePort::Joints(uint32_t env) const {
+  const mjData& data = *std::as_const(*environments_[env]).data();
+  rpc::JointStateT joints;
+  joints.positions = Floats(data.qpos, info_.nq);
+  joints.velocities = Floats(data.qvel, info_.nv);
+  joints.nq = info_.nq;
+  joints.nv = info_.nv;
+  joints.env_id = env;
+  return joints;
+}
+
+std::vector<float> MujocoStatePort::Controls(uint32_t env) const {
+  std::vector<float> controls(info_.actuators.size());
+  for (size_t i = 0; i < controls.size(); ++i) {
+    controls[i] = environments_[env]->Control(i);
+  }
+  return controls;
+}
+
+void MujocoStatePort::SetControl(uint32_t env, uint32_t actuator, float value) {
+  environments_[env]->SetControl(actuator, value);
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// MujocoStatePort: joints and controls of MuJoCo environments.
+//
+// Data flow: services mujoco and telemetry <-> MujocoStatePort <-> mjData.
+// Ownership: the engine's, beside the environments that it points to.
+//
+//   MujocoStatePort port(environments);
+//   std::vector<float> positions = port.Joints(/*env=*/3).positions;
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine_adapter/mujoco/environment/mujoco_environment.h"
+#include "engine_adapter/ports/mujoco_port.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+// Positions of a joint that has several are its name with _x, _y, _z (metres)
+// and _qw, _qx, _qy, _qz (its quaternion); one without a name is "joint 3".
+class MujocoStatePort final : public MujocoPort {
+ public:
+  // At least one environment, all of one model.
+  explicit MujocoStatePort(std::vector<MujocoEnvironment*> environments);
+
+  const Info& info() const override { return info_; }
+  rpc::JointStateT Joints(uint32_t env) const override;
+  std::vector<float> Controls(uint32_t env) const override;
+  // MuJoCo itself holds what a limited actuator does to its range, whatever
+  // the control.
+  void SetControl(uint32_t env, uint32_t actuator, float value) override;
+
+ private:
+  std::vector<MujocoEnvironment*> environments_;
+  Info info_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_

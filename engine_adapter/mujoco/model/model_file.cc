@@ -1,0 +1,149 @@
+#include "engine_adapter/mujoco/model/model_file.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/mujoco/model/mujoco_log.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+// Where Bazel puts Gymnasium's model files.
+constexpr char kInRunfiles[] = "pip/gymnasium_mujoco_assets";
+
+std::vector<std::string> Folders(const std::string& assets_folder) {
+  if (!assets_folder.empty()) return {assets_folder};
+  std::vector<std::string> folders;
+  std::error_code error;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path() / "assets");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
+  if (const char* runfiles = std::getenv("RUNFILES_DIR")) {
+    folders.push_back(absl::StrCat(runfiles, "/", kInRunfiles));
+  }
+  if (!error) {
+    folders.push_back(
+        absl::StrCat(program.string(), ".runfiles/", kInRunfiles));
+  }
+  return folders;
+}
+
+// "~/x" or "~name/x", as a shell has it.
+absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
+  const size_t slash = std::min(xml_file.find('/'), xml_file.size());
+  const std::string name = xml_file.substr(1, slash - 1);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
+  const char* home = name.empty() ? std::getenv("HOME") : nullptr;
+  if (home == nullptr) {
+    // NOLINTBEGIN(concurrency-mt-unsafe): no other thread asks
+    const passwd* const user =
+        name.empty() ? getpwuid(getuid()) : getpwnam(name.c_str());
+    // NOLINTEND(concurrency-mt-unsafe)
+    if (user != nullptr) home = user->pw_dir;
+  }
+  if (home != nullptr) {
+    return ModelFile{.path = absl::StrCat(home, xml_file.substr(slash))};
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("xml_file: expected a path, found '", xml_file,
+                                "', which is in the home of nobody known; "
+                                "write it out"));
+}
+
+// What MuJoCo allocates, or why it did not.
+template <typename Pointer, typename Make>
+absl::StatusOr<Pointer> Made(absl::string_view function, const Make& make) {
+  std::string text = absl::StrCat(function, " failed");
+  try {
+    Pointer made(make());
+    if (made != nullptr) return made;
+  } catch (const MujocoError& error) {
+    text = error.what();
+  }
+  return MakeError(ErrorCode::kEngineFailed,
+                   absl::StrCat("expected room for one more environment, "
+                                "found: ",
+                                text, "; use fewer"));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
+                                        const std::string& assets_folder) {
+  if (absl::StartsWith(xml_file, ".") || absl::StartsWith(xml_file, "/")) {
+    return ModelFile{.path = xml_file};
+  }
+  if (absl::StartsWith(xml_file, "~")) return InHome(xml_file);
+  const std::vector<std::string> folders = Folders(assets_folder);
+  for (const std::string& folder : folders) {
+    std::string path = absl::StrCat(folder, "/", xml_file);
+    if (access(path.c_str(), R_OK) == 0) {
+      return ModelFile{.path = std::move(path),
+                       .is_asset = assets_folder.empty()};
+    }
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("expected the model file ", xml_file,
+                   ", found none; name its folder with --assets, or begin the "
+                   "path of a file of your own with ./ or / (looked in ",
+                   absl::StrJoin(folders, ", "), ")"));
+}
+
+absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
+  const std::string& path = file.path;
+  if (access(path.c_str(), R_OK) != 0) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("expected a readable model file, found: ",
+                                  strerrordesc_np(errno), " (", path, ")"));
+  }
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("expected a model file, found a folder (",
+                                  path, "); name a file in it"));
+  }
+  std::optional<MutedMujocoWarnings> muted;
+  if (file.is_asset) muted.emplace();
+  std::array<char, 1024> text = {};
+  try {
+    ModelPtr model(mj_loadXML(path.c_str(), nullptr, text.data(), text.size()));
+    if (model != nullptr) return model;
+  } catch (const MujocoError& error) {
+    absl::string_view(error.what()).copy(text.data(), text.size() - 1);
+  }
+  return MakeError(
+      ErrorCode::kEngineFailed,
+      absl::StrCat("expected a model that MuJoCo ", mj_versionString(),
+                   " can load, found: ",
+                   absl::StripAsciiWhitespace(text.data()), " (", path, ")"));
+}
+
+absl::StatusOr<ModelPtr> CopyModel(const mjModel& model) {
+  return Made<ModelPtr>("mj_copyModel",
+                        [&] { return mj_copyModel(nullptr, &model); });
+}
+
+absl::StatusOr<DataPtr> MakeData(const mjModel& model) {
+  return Made<DataPtr>("mj_makeData", [&] { return mj_makeData(&model); });
+}
+
+}  // namespace tandem

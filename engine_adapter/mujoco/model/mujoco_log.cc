@@ -1,0 +1,66 @@
+#include "engine_adapter/mujoco/model/mujoco_log.h"
+
+#include <mujoco/mujoco.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace tandem {
+namespace {
+
+// Enough for every warning that MuJoCo has; models' own texts may fill it.
+constexpr size_t kMostWarnings = 256;
+
+thread_local bool muted = false;
+
+struct Warnings {
+  std::mutex mutex;
+  std::function<void(absl::string_view)> warn;
+  std::set<std::string> seen;
+};
+
+// Never destroyed: MuJoCo may warn until the process ends.
+Warnings& TheWarnings() {
+  static Warnings& warnings = *new Warnings;
+  return warnings;
+}
+
+std::string WithoutNumbers(absl::string_view text) {
+  std::string kind;
+  for (const char c : text) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) kind += c;
+  }
+  return kind;
+}
+
+void Handle(const mjLogMessage* message) {
+  if (message->level == mjLOG_ERROR) throw MujocoError(message->subject);
+  if (message->level != mjLOG_WARNING || muted) return;
+  Warnings& warnings = TheWarnings();
+  const std::lock_guard<std::mutex> lock(warnings.mutex);
+  if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
+  if (!warnings.seen.insert(WithoutNumbers(message->subject)).second) return;
+  warnings.warn(absl::StrCat("MuJoCo warns: ", message->subject));
+}
+
+}  // namespace
+
+void InstallMujocoLog(std::function<void(absl::string_view)> warn) {
+  {
+    Warnings& warnings = TheWarnings();
+    const std::lock_guard<std::mutex> lock(warnings.mutex);
+    warnings.warn = std::move(warn);
+    warnings.seen.clear();
+  }
+  mju_setLogHandler(Handle);
+}
+
+MutedMujocoWarnings::MutedMujocoWarnings() { muted = true; }
+MutedMujocoWarnings::~MutedMujocoWarnings() { muted = false; }
+
+}  // namespace tandem

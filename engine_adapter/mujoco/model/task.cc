@@ -1,0 +1,15 @@
+#include "engine_adapter/mujoco/model/task.h"
+
+namespace tandem {
+
+Task::Task(TaskSetup& setup)
+    : model_(setup.shared_model()),
+      frame_skip_(setup.frame_skip()),
+      step_secs_(model_->opt.timestep * frame_skip_) {}
+
+void Task::Simulate(mjData* data) const {
+  for (uint32_t i = 0; i < frame_skip_; ++i) mj_step(model_.get(), data);
+  mj_rnePostConstraint(model_.get(), data);
+}
+
+}  // namespace tandem
