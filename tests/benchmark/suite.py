@@ -1,0 +1,58 @@
+"""What the benchmark is made of: suites, each a set of rows that are measured in turn and compared with one another."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of a suite to measure.
+
+    Attributes:
+      rows: Keys of the rows to measure; what they are compared with is among them.
+      rounds: How often each row takes its turn.
+      seconds: How long a turn may last.
+      quick: Whether few and coarse figures will do.
+      prefix: Names of regions, files and sockets begin with it; whatever is left of them is removed afterwards.
+    """
+
+    rows: frozenset[str]
+    rounds: int
+    seconds: float
+    quick: bool
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a suite found.
+
+    Attributes:
+      tables: Texts in Markdown.
+      figures: The same and more, as JSON takes it.
+      draw: Draws it into a PNG file of that path; None: the suite has no picture.
+    """
+
+    tables: list[str]
+    figures: dict[str, Any]
+    draw: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Rows that are measured together.
+
+    Attributes:
+      name: What the command line calls it.
+      about: One line on what it measures.
+      rows: Key and label of each row, in the tables' order.
+      baseline: The rows that the others are compared with: measured whenever any is.
+      measure: Measures the rows of a plan.
+    """
+
+    name: str
+    about: str
+    rows: Mapping[str, str]
+    baseline: frozenset[str]
+    measure: Callable[[Plan], Found]
