@@ -1,12 +1,11 @@
-"""Measures the step round trip of Tandem and of what it is compared with, in one run.
+"""Measures Tandem, what limits it and what it is compared with, side by side in one run.
 
-The rows take turns, a group of exchanges each, for several rounds, so that whatever else the machine does hits all of
-them alike. See docs/benchmarks.md.
+The rows of a suite take turns, for several rounds, so that whatever else the machine does hits all of them alike. See
+docs/benchmarks.md.
 """
 
 import argparse
 import contextlib
-import dataclasses
 import datetime
 import glob
 import json
@@ -17,15 +16,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import calls, frames, messages, report, together
-from tests.benchmark.deaths import measure_deaths
-from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group, Row, Size, measure_cpp
-from tests.benchmark.python_rows import measure_python
+import tandem
+from tests.benchmark import calls, deaths, frames, messages, steps, together
+from tests.benchmark.suite import Plan, Suite
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        steps.SUITE,
+        steps.BUSY,
+        deaths.SUITE,
+        frames.SUITE,
+        messages.SUITE,
+        calls.SUITE,
+        together.SUITE,
+        steps.PROFILE,
+    )
+}
+_ONLY_IF_NAMED = frozenset({steps.PROFILE.name})
 
 
 def machine() -> dict[str, Any]:
@@ -39,6 +52,7 @@ def machine() -> dict[str, Any]:
     return {
         "cores": len(os.sched_getaffinity(0)),
         "cpu": cpu,
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "python": platform.python_version(),
@@ -49,86 +63,81 @@ def machine() -> dict[str, Any]:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="tools/benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="tools/benchmark",
+        description=__doc__,
+        epilog="Suites:\n" + "\n".join(f"  {suite.name:10} {suite.about}" for suite in SUITES.values()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter groups: seconds instead of minutes")
-    parser.add_argument("--profile", action="store_true", help="what Tandem adds to bare spinning, one thing at a time")
-    parser.add_argument("--frames", action="store_true", help="instead: frames a second into a frame ring")
-    parser.add_argument("--messages", action="store_true", help="instead: messages from a process to another")
-    parser.add_argument("--together", action="store_true", help="instead: steps beside calls and streams")
-    parser.add_argument("--rounds", type=int, help="groups of each row (9; with --quick or --together 3)")
-    parser.add_argument("--steps", type=int, default=100_000, help="with --together: of a run (100000)")
-    parser.add_argument("--calls", type=int, default=10_000, help="with --together: of a run, two threads' (10000)")
-    parser.add_argument("--envs", type=int, default=4, help="with --together: of the engine, two or more (4)")
-    parser.add_argument("--exchanges", type=int, help="exchanges of a group, at most")
-    parser.add_argument("--seconds", type=float, help="seconds of a group, at most (0.5; with --quick 0.1)")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="what to measure; all but profile unless named")
+    parser.add_argument("--list", action="store_true", help="print the suites and their rows, measure nothing")
+    parser.add_argument("--rows", metavar="PATTERN,...", help="only rows whose key fits, such as 'python_*,socket'")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: under five minutes in all")
+    parser.add_argument("--rounds", type=int, help="turns of each row (9; with --quick 3)")
+    parser.add_argument("--seconds", type=float, help="of a turn, at most (0.5; with --quick 0.1)")
     parser.add_argument("--json", metavar="FILE", help="write all figures, the machine and the command there")
-    parser.add_argument("--out", metavar="PNG", help="draw the picture there, such as round_trip.png")
+    parser.add_argument("--out", metavar="FOLDER", help="draw a picture of each suite that has one there: SUITE.png")
     parsed = parser.parse_args(arguments)
-    parsed.rounds = parsed.rounds or (3 if parsed.quick or parsed.together else 9)
+    for name in parsed.suites:
+        if name not in SUITES:
+            parser.error(f"expected suites out of {', '.join(SUITES)}; found {name}")
+    for flag in ("rounds", "seconds"):
+        value = getattr(parsed, flag)
+        if value is not None and value <= 0:
+            parser.error(f"expected --{flag} above 0, found {value}")
+    parsed.rounds = parsed.rounds or (3 if parsed.quick else 9)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
 
 
-def remove_regions(prefix: str) -> None:
-    """Removes what killed engines left; engines that ended by themselves leave nothing."""
-    for path in glob.glob(f"/dev/shm/{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-
-def measure_all(
-    rows: Sequence[Row], sizes: Sequence[Size], rounds: int, seconds: float
-) -> list[dict[str, list[Group]]]:
-    """Measures every row at every size in every round, the rows in turn.
+def choose(names: Sequence[str], patterns: str | None) -> list[tuple[Suite, frozenset[str]]]:
+    """Finds what a command line asks for.
 
     Args:
-      rows: The rows; the baseline is among them.
-      sizes: The sizes.
-      rounds: How many groups of each.
-      seconds: End a group after that long.
+      names: Of suites; empty: all that need not be named.
+      patterns: Of rows' keys, with commas between them; None: all rows.
 
     Returns:
-      For each size, the groups of each row.
+      Suites, each with keys of rows to measure.
+
+    Raises:
+      ValueError: No row of these suites fits a pattern.
     """
-    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
-    found: list[dict[str, list[Group]]] = [{row.key: [] for row in rows} for _ in sizes]
-    started = time.monotonic()
-    try:
-        for number in range(rounds):
-            for size, groups in zip(sizes, found, strict=True):
-                # Another row begins in each round: the first may find the machine colder.
-                first = number % len(rows)
-                for row in [*rows[first:], *rows[:first]]:
-                    measure = measure_python if row.python else measure_cpp
-                    groups[row.key].append(measure(row, size, seconds, f"{prefix}-{row.key}"))
-                print(
-                    f"round {number + 1} of {rounds}, {size}: bare spin {groups[BASELINE][-1].step_p50 / 1e3:.2f} us; "
-                    f"{time.monotonic() - started:.0f} s so far",
-                    file=sys.stderr,
-                    flush=True,
-                )
-    finally:
-        remove_regions(prefix)
-    return found
+    suites = [SUITES[name] for name in names] or [one for one in SUITES.values() if one.name not in _ONLY_IF_NAMED]
+    if patterns is None:
+        return [(suite, frozenset(suite.rows)) for suite in suites]
+    wanted = patterns.split(",")
+    for pattern in wanted:
+        if not any(fnmatch(key, pattern) for suite in suites for key in suite.rows):
+            raise ValueError(
+                f"expected patterns that fit rows of {', '.join(one.name for one in suites)}; found {pattern}"
+            )
+    chosen = []
+    for suite in suites:
+        keys = frozenset(key for key in suite.rows if any(fnmatch(key, pattern) for pattern in wanted))
+        if keys:
+            chosen.append((suite, keys | suite.baseline))
+    return chosen
 
 
-def measure_killed(kills: int) -> dict[str, list[int]]:
-    """As `measure_deaths`, and removes what the killed engines left."""
+@contextlib.contextmanager
+def names_of_this_run() -> Iterator[str]:
+    """Yields what its regions' names begin with, and removes what killed or interrupted programs left of them."""
     prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
     try:
-        return measure_deaths(kills, prefix)
+        yield prefix
     finally:
-        remove_regions(prefix)
+        for path in glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
-def measure_calls_of_python(rounds: int, seconds: float) -> dict[str, calls.Calls]:
-    """As `calls.measure_calls`, and removes what an interrupt left."""
-    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
-    try:
-        return calls.measure_calls(rounds, seconds, prefix)
-    finally:
-        remove_regions(prefix)
+def list_of(suites: Sequence[Suite]) -> str:
+    """Says what there is to measure, for people."""
+    lines = []
+    for suite in suites:
+        lines.append(f"{suite.name}: {suite.about}")
+        lines += [f"  {key:20} {label}" for key, label in suite.rows.items()]
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,12 +150,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
       The exit code.
     """
     parsed = parse_arguments(arguments)
-    rows = LADDER if parsed.profile else ROWS
-    sizes: list[Size] = [SIZES[0]] if parsed.profile else list(SIZES)
-    limit = parsed.exchanges or (500 if parsed.quick else None)
-    if limit:
-        sizes = [replace(size, exchanges=min(limit, size.exchanges)) for size in sizes]
-
+    try:
+        chosen = choose(parsed.suites, parsed.rows)
+    except ValueError as error:
+        print(f"tandem: {error}\nNext: tools/benchmark --list", file=sys.stderr)
+        return 2
+    if parsed.list:
+        print(list_of([suite for suite, _ in chosen]))
+        return 0
+    if parsed.out:
+        Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {
         "command": shlex.join(["tools/benchmark", *(sys.argv[1:] if arguments is None else arguments)]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -154,71 +167,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rounds": parsed.rounds,
         "seconds": parsed.seconds,
     }
+    on = about["machine"]
     print(
-        f"{about['command']}, {about['date']}, {about['machine']['cores']} cores of {about['machine']['cpu']}",
+        f"{about['command']}, {about['date']}: {on['cores']} cores of {on['cpu']}, {on['memory_gib']} GiB, "
+        f"Linux {on['kernel']}, Python {on['python']}, load {on['load_average'][0]:.2f}",
         flush=True,
     )
-    if parsed.frames:
-        cases = frames.measure_frames(parsed.rounds, parsed.seconds)
-        unseen = frames.measure_unseen(parsed.seconds)
-        print("\n" + frames.table(cases, parsed.rounds, unseen))
-        if parsed.json:
-            found_frames = {**about, "frames": [dataclasses.asdict(case) for case in cases], "unseen_ns": unseen}
-            Path(parsed.json).write_text(json.dumps(found_frames, indent=1) + "\n", encoding="utf-8")
-        return 0
-    if parsed.messages:
-        messages_of = messages.measure_messages(parsed.rounds, parsed.seconds)
-        for messages_case in messages_of:
-            print("\n" + messages.table(messages_case, parsed.rounds))
-        calls_of = measure_calls_of_python(parsed.rounds, parsed.seconds)
-        print("\n" + calls.table(calls_of, parsed.rounds))
-        if parsed.json:
-            found_messages = {
-                **about,
-                "messages": [dataclasses.asdict(one) for one in messages_of],
-                "calls": {wait: dataclasses.asdict(one) for wait, one in calls_of.items()},
-            }
-            Path(parsed.json).write_text(json.dumps(found_messages, indent=1) + "\n", encoding="utf-8")
-        return 0
-    if parsed.together:
-        region = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}-together"
-        together_of = together.measure_together(parsed.rounds, parsed.steps, parsed.calls // 2, parsed.envs, region)
-        print("\n" + together.table(together_of, parsed.rounds))
-        if parsed.json:
-            found_together = {**about, "together": dataclasses.asdict(together_of)}
-            Path(parsed.json).write_text(json.dumps(found_together, indent=1) + "\n", encoding="utf-8")
-        return 0
-    found = measure_all(rows, sizes, parsed.rounds, parsed.seconds)
-    kills = 0 if parsed.profile else 20 if parsed.quick else 100
-    killed = measure_killed(kills) if kills else {}
-    deaths = {wait: report.Deaths.of(nanos) for wait, nanos in killed.items()}
-    summaries = [report.summarise(groups) for groups in found]
-    for size, summary in zip(sizes, summaries, strict=True):
-        print("\n" + report.table(size, rows, summary, parsed.rounds))
-    if deaths:
-        print("\n" + report.table_of_deaths(deaths, kills))
-    if parsed.json:
-        results = [
-            {
-                "size": dataclasses.asdict(size),
-                "rows": {
-                    row.key: {
-                        "label": row.label,
-                        "summary": dataclasses.asdict(summary[row.key]),
-                        "groups_ns": [dataclasses.asdict(group) for group in groups[row.key]],
-                    }
-                    for row in rows
-                },
-            }
-            for size, groups, summary in zip(sizes, found, summaries, strict=True)
-        ]
-        notice = {
-            wait: {"summary": dataclasses.asdict(deaths[wait]), "kills_ns": nanos} for wait, nanos in killed.items()
-        }
-        found_all = {**about, "results": results, "deaths": notice}
-        Path(parsed.json).write_text(json.dumps(found_all, indent=1) + "\n", encoding="utf-8")
-    if parsed.out:
-        report.draw(parsed.out, rows, sizes, summaries)
+    figures: dict[str, Any] = {}
+    for suite, rows in chosen:
+        began = time.monotonic()
+        with names_of_this_run() as prefix:
+            plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, prefix)
+            found = suite.measure(plan)
+        print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
+        print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        figures[suite.name] = found.figures
+        if parsed.json:  # after each suite: an interrupt later loses nothing
+            Path(parsed.json).write_text(json.dumps({**about, "suites": figures}, indent=1) + "\n", encoding="utf-8")
+        if parsed.out and found.draw:
+            found.draw(str(Path(parsed.out) / f"{suite.name}.png"))
     return 0
 
 
@@ -234,6 +201,9 @@ def run() -> int:
         return 130
     except subprocess.SubprocessError as error:
         print(f"tandem: {error}\nNext: run that command by hand.", file=sys.stderr)
+        return 1
+    except (tandem.TandemError, RuntimeError, OSError) as error:
+        print(f"tandem: {error}", file=sys.stderr)
         return 1
 
 

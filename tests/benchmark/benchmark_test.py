@@ -8,88 +8,181 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.benchmark import benchmark, calls, frames, messages, report
-from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, Group
+from tests.benchmark import benchmark, frames, messages, report, steps
+from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group
+from tests.benchmark.tables import Spread, markdown
 from tools.testing import pytest_main
 
-TINY = ["--quick", "--rounds=2", "--exchanges=20"]
+TINY = ["--quick", "--rounds=2", "--seconds=0.01"]
+
+
+def measure(suite: str, folder: Path, *more: str) -> Any:
+    """Runs a suite and returns its part of the JSON."""
+    found = folder / "found.json"
+    assert benchmark.main([suite, *TINY, f"--json={found}", *more]) == 0
+    results = json.loads(found.read_text(encoding="utf-8"))
+    assert results["command"].startswith(f"tools/benchmark {suite} --quick")
+    assert results["machine"]["cores"] >= 1
+    assert list(results["suites"]) == [suite]
+    assert not left_regions()
+    return results["suites"][suite]
 
 
 def test_every_row_is_measured_at_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON holds them all, with the machine and the command; the tables and the picture are made."""
-    found, picture = tmp_path / "found.json", tmp_path / "round_trip.png"
-    command = [*TINY, f"--json={found}", f"--out={picture}"]
-    assert benchmark.main(command) == 0
-    results = json.loads(found.read_text(encoding="utf-8"))
-    assert results["command"].startswith("tools/benchmark --quick")
-    assert results["machine"]["cores"] >= 1
-    assert len(results["results"]) == len(SIZES)
-    for result in results["results"]:
-        assert list(result["rows"]) == [row.key for row in ROWS]
-        for row in result["rows"].values():
+    found = measure("steps", tmp_path, f"--out={tmp_path}")
+    assert len(found["sizes"]) == len(SIZES)
+    for one in found["sizes"]:
+        assert list(one["rows"]) == [row.key for row in ROWS]
+        for row in one["rows"].values():
             assert len(row["groups_ns"]) == 2
             for group in row["groups_ns"]:
                 assert group["exchanges"] >= 10
                 assert 0 < group["step_p50"] <= group["step_p99"]
                 assert group["step_p50"] <= group["cycle_p50"]
+                assert group["step_mean"] > 0
                 assert group["client_cpu"] > 0
             assert 0 < row["summary"]["ratio"]["min"] <= row["summary"]["ratio"]["max"]
-    assert list(results["deaths"]) == ["spin", "adaptive", "block"]
-    for deaths in results["deaths"].values():
-        assert len(deaths["kills_ns"]) == 20
-        assert min(deaths["kills_ns"]) > 0
-        assert 0 < deaths["summary"]["median_ms"] <= deaths["summary"]["p99_ms"] <= deaths["summary"]["max_ms"]
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "steps.png").read_bytes().startswith(b"\x89PNG")
     tables = capsys.readouterr().out
     assert all(tables.count(f"| {row.label} ") == len(SIZES) for row in ROWS)
-    assert all(f"| {wait} " in tables for wait in results["deaths"])
-    assert not left_regions()
 
 
-def test_profile_measures_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_alone_brings_what_it_is_compared_with(tmp_path: Path) -> None:
+    """Others are not measured."""
+    found = measure("steps", tmp_path, "--rows=host_b*")
+    assert all(list(one["rows"]) == [BASELINE, "host_block"] for one in found["sizes"])
+
+
+def test_profile_measures_the_ladder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its rows are those between bare spinning and Tandem."""
-    assert benchmark.main([*TINY, "--profile"]) == 0
+    measure("profile", tmp_path)
     tables = capsys.readouterr().out
     assert all(f"| {row.label} " in tables for row in LADDER)
 
 
+def test_busy_processes_are_there_while_rows_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As many as the table says; adaptive is held against the better of the other two."""
+    found = measure("busy", tmp_path)
+    assert [(case["size"]["envs"], case["busy"]) for case in found["cases"]] == [
+        (envs, busy) for envs in (1, 64) for busy in (0, 1, 2)
+    ]
+    for case in found["cases"]:
+        assert set(case["adaptive_against_better"]) == {"host", "python"}
+        for against in case["adaptive_against_better"].values():
+            assert against["better"] in ("spin", "block")
+            assert against["p50"] > 0 and against["p99"] > 0
+    assert capsys.readouterr().out.count("| Tandem, Python, adaptive ") == 6
+    with steps.busy_processes(2):
+        assert len(busy_loops()) == 2
+    assert not busy_loops()
+
+
+def busy_loops() -> list[int]:
+    """Lists this process's children that compute."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="utf-8").split()
+    return [int(pid) for pid in children if "busy_loop" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")]
+
+
+def test_adaptive_is_held_against_the_lower_mean() -> None:
+    """Even where the other has the better median."""
+
+    def group(mean: float, p50: float, p99: float) -> Group:
+        return Group(10, mean, p50, p99, p50, 1, 1)
+
+    groups = {
+        "host_spin": [group(4000, 1, 8000)],
+        "host_adaptive": [group(6, 6, 12)],
+        "host_block": [group(5, 4, 8)],
+        "python_spin": [group(1, 1, 1)],
+    }
+    assert steps.against_better(groups) == {"host": {"better": "block", "p50": 1.5, "p99": 1.5}}
+
+
+def test_deaths_are_timed_for_every_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty kills each."""
+    found = measure("deaths", tmp_path)
+    assert list(found) == list(WAITS)
+    for deaths in found.values():
+        assert len(deaths["kills_ns"]) == 20
+        assert min(deaths["kills_ns"]) > 0
+        assert 0 < deaths["summary"]["median_ms"] <= deaths["summary"]["p99_ms"] <= deaths["summary"]["max_ms"]
+    tables = capsys.readouterr().out
+    assert all(f"| {wait} " in tables for wait in WAITS)
+
+
 def test_frames_are_measured_in_every_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each row gives a rate; the table has them all, and no segment is left."""
-    found = tmp_path / "found.json"
-    assert benchmark.main(["--frames", "--rounds=1", "--seconds=0.01", f"--json={found}"]) == 0
-    results = json.loads(found.read_text(encoding="utf-8"))
-    assert list(results["unseen_ns"]) == ["an environment", "64 environments"]
-    cases = results["frames"]
-    assert len(cases) == len(frames.SIZES) * len(frames.CAPACITIES)
-    for case in cases:
-        assert list(case["rates"]) == list(frames.ROWS)
-        assert all(len(rates) == 1 and rates[0] > 0 for rates in case["rates"].values())
+    found = measure("frames", tmp_path)
+    assert list(found["unseen_ns"]) == ["an environment", "64 environments"]
+    assert len(found["rings"]) == len(frames.SIZES) * len(frames.CAPACITIES)
+    for ring in found["rings"]:
+        assert list(ring["rates"]) == list(frames.ROWS)
+        assert all(len(rates) == 2 and min(rates) > 0 for rates in ring["rates"].values())
     table = capsys.readouterr().out
-    assert all(f"| {label} |" in table for label in frames.ROWS.values())
+    assert all(f"| {label} " in table for label in frames.ROWS.values())
     assert not glob.glob("/dev/shm/*mosaic.fastlane.benchmark-*")
 
 
 def test_messages_are_measured_by_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each gives rates and latencies at each size; the tables have them all."""
-    found = tmp_path / "found.json"
-    assert benchmark.main(["--messages", "--rounds=2", "--seconds=0.01", f"--json={found}"]) == 0
-    results = json.loads(found.read_text(encoding="utf-8"))
-    cases = results["messages"]
+    cases = measure("messages", tmp_path)["sizes"]
     assert [case["message_bytes"] for case in cases] == list(messages.SIZES)
     for case in cases:
         for figures in (case["rates"], case["p50_ns"], case["p99_ns"]):
             assert list(figures) == list(messages.ROWS)
             assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in figures.values())
-    assert list(results["calls"]) == list(calls.WAITS)
-    for figures in results["calls"].values():
+    tables = capsys.readouterr().out
+    assert all(tables.count(f"| {row.label} ") == len(messages.SIZES) for row in messages.ROWS.values())
+
+
+def test_calls_are_measured_by_every_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other, and paced."""
+    found = measure("calls", tmp_path)
+    assert list(found) == list(WAITS)
+    for figures in found.values():
         assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in figures.values())
     tables = capsys.readouterr().out
-    assert all(tables.count(f"| {wait} |") == 1 for wait in calls.WAITS)
-    assert all(tables.count(f"| {row.label} |") == len(messages.SIZES) for row in messages.ROWS.values())
-    assert not left_regions()
+    assert all(tables.count(f"| {wait} ") == 1 for wait in WAITS)
+
+
+def test_list_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Suites with their rows; with names, only those."""
+    assert benchmark.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n{name}: " in f"\n{listed}" for name in benchmark.SUITES if name != "profile")
+    assert benchmark.main(["deaths", "--list"]) == 0
+    assert capsys.readouterr().out.startswith("deaths: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "found"), [(["nonsense"], "nonsense"), (["--rows=nonsense"], "nonsense"), (["--rounds=0"], "0")]
+)
+def test_a_wrong_command_line_says_what_was_expected(
+    command: list[str], found: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And measures nothing."""
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(benchmark.main(command))
+    errors = capsys.readouterr().err
+    assert "expected" in errors and f"found {found}" in errors
+
+
+def test_tables_line_up() -> None:
+    """Markdown reads as text, too."""
+    lines = markdown("title", ("row", "us"), [("a long row", str(Spread.of([1, 2, 30]))), ("b",)]).splitlines()
+    assert lines == [
+        "title",
+        "",
+        "| row        |                  us |",
+        "|------------|--------------------:|",
+        "| a long row | 2.00 (1.00 .. 30.0) |",
+        "| b          |                     |",
+    ]
 
 
 def test_floods_are_held_against_those_of_the_same_round_and_waiting() -> None:
@@ -108,17 +201,17 @@ def test_ratios_are_taken_within_a_round() -> None:
     """A round in which everything took twice as long changes no ratio."""
 
     def group(nanos: float) -> Group:
-        return Group(10, nanos, nanos, nanos, nanos, nanos)
+        return Group(10, nanos, nanos, nanos, nanos, nanos, nanos)
 
     summary = report.summarise({BASELINE: [group(1000), group(2000)], "other": [group(3000), group(6000)]})
-    assert summary["other"].ratio == report.Spread(3, 3, 3)
-    assert summary["other"].step_p50_us == report.Spread(3, 4.5, 6)
+    assert summary["other"].ratio == Spread(3, 3, 3)
+    assert summary["other"].step_p50_us == Spread(3, 4.5, 6)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     """Whenever it comes, the run ends with 130, one line, and no region."""
-    command = [sys.executable, "-m", "tests.benchmark.benchmark", "--rounds=1000", "--exchanges=20"]
+    command = [sys.executable, "-m", "tests.benchmark.benchmark", "steps", "--rounds=1000", "--seconds=0.01"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert run.stderr is not None

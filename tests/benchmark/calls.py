@@ -1,17 +1,16 @@
 """How long a call from Python to an engine and back takes, beside the steps: `client.get_schema()`."""
 
 import gc
-import statistics
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import tandem
-from tests.benchmark.measurement import SIZES
+from tests.benchmark.measurement import SIZES, WAITS
 from tests.benchmark.python_rows import serving
+from tests.benchmark.suite import Found, Plan, Suite, in_turn
+from tests.benchmark.tables import Spread, markdown
 
-WAITS = ("spin", "adaptive", "block")
 PACED_HZ = 1000
 
 
@@ -34,27 +33,25 @@ class Calls:
     paced_p99_ns: list[int] = field(default_factory=list)
 
 
-def measure_calls(rounds: int, seconds: float, prefix: str) -> dict[str, Calls]:
-    """Measures calls by each wait strategy in every round, the strategies in turn.
-
-    Args:
-      rounds: How often each.
-      seconds: How long each time, one after the other and paced.
-      prefix: Regions' names begin with it.
-
-    Returns:
-      What was found for each strategy.
-
-    Raises:
-      tandem.TandemError: A call failed.
-    """
-    found = {wait: Calls() for wait in WAITS}
-    for number in range(rounds):
-        first = number % len(WAITS)
-        for wait in (*WAITS[first:], *WAITS[:first]):
-            _measure(found[wait], wait, seconds, f"{prefix}-calls-{wait}")
-        print(f"calls: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    return found
+def _measure_all(plan: Plan) -> Found:
+    """Measures calls by each wait strategy in every round, the strategies in turn."""
+    waits = [wait for wait in WAITS if wait in plan.rows]
+    found = {wait: Calls() for wait in waits}
+    for number in range(plan.rounds):
+        for wait in in_turn(waits, number):
+            _measure(found[wait], wait, plan.seconds, f"{plan.prefix}-calls-{wait}")
+        print(f"calls: round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
+    lines = []
+    for wait, one in found.items():
+        in_us = [
+            str(Spread.of([nanos / 1e3 for nanos in figures]))
+            for figures in (one.p50_ns, one.p99_ns, one.paced_p50_ns, one.paced_p99_ns)
+        ]
+        lines.append([wait, str(Spread.of([rate / 1e3 for rate in one.rates])), *in_us])
+    title = f"**A call from Python and back**, `get_schema()`: median (least .. greatest) of {plan.rounds} rounds"
+    paced = f"at {PACED_HZ:,} a second: p50 us"
+    head = ("wait", "one after the other: K calls/s", "p50 us", "p99 us", paced, "p99 us")
+    return Found([markdown(title, head, lines)], {wait: asdict(one) for wait, one in found.items()})
 
 
 def _measure(calls: Calls, wait: str, seconds: float, region: str) -> None:
@@ -97,34 +94,10 @@ def _times(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[i
     return nanos
 
 
-def table(found: dict[str, Calls], rounds: int) -> str:
-    """Lays it out in Markdown.
-
-    Args:
-      found: What was found for each strategy.
-      rounds: How many rounds the figures are over.
-
-    Returns:
-      Lines.
-    """
-    lines = [
-        f"**A call from Python and back**, `get_schema()`: median (least .. greatest) of {rounds} rounds",
-        "",
-        f"| wait | one after the other: calls/s | p50 us | p99 us | at {PACED_HZ:,} a second: p50 us | p99 us |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for wait, calls in found.items():
-        cells = [
-            wait,
-            f"{statistics.median(calls.rates):,.0f}",
-            _spread(calls.p50_ns),
-            f"{statistics.median(calls.p99_ns) / 1e3:.1f}",
-            _spread(calls.paced_p50_ns),
-            f"{statistics.median(calls.paced_p99_ns) / 1e3:.1f}",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _spread(nanos: Sequence[int]) -> str:
-    return f"{statistics.median(nanos) / 1e3:.1f} ({min(nanos) / 1e3:.1f} .. {max(nanos) / 1e3:.1f})"
+SUITE = Suite(
+    name="calls",
+    about="a call from Python to an engine and back, beside the steps",
+    rows={wait: f"waiting by {wait}" for wait in WAITS},
+    baseline=frozenset(),
+    measure=_measure_all,
+)

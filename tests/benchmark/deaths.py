@@ -1,47 +1,63 @@
 """How soon a client notices that its engine died."""
 
+import dataclasses
+import math
 import os
 import signal
+import statistics
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
 import tandem
-from tests.benchmark.measurement import SIZES
+from tests.benchmark.measurement import SIZES, WAITS
 from tests.benchmark.python_rows import serving
+from tests.benchmark.suite import Found, Plan, Suite, in_turn
+from tests.benchmark.tables import figure, markdown
 
-WAITS = ("spin", "adaptive", "block")
+_KILLS, _QUICK_KILLS = 100, 20
 
 # Seconds that a client has waited when its engine is killed. Longer than a sleep's slice, so that kills fall on every
 # part of one.
 _EARLIEST, _LATEST = 0.005, 0.025
 
 
-def measure_deaths(kills: int, prefix: str) -> dict[str, list[int]]:
-    """Kills engines that owe results, one for each wait strategy in every round, the strategies in turn.
+@dataclasses.dataclass(frozen=True)
+class Deaths:
+    """How soon a client noticed that its engine was killed: milliseconds over all kills."""
 
-    Args:
-      kills: How many rounds: kills for each strategy.
-      prefix: Regions' names begin with it; the caller removes what killed engines leave.
+    median_ms: float
+    p99_ms: float
+    max_ms: float
 
-    Returns:
-      For each strategy, the nanoseconds of each kill: from just before it to `PeerGone` raised by `recv`.
+    @staticmethod
+    def of(nanos: Sequence[int]) -> "Deaths":
+        """Takes it from the nanoseconds of each kill; p99 is the least value that 99% do not exceed."""
+        p99 = sorted(nanos)[math.ceil(0.99 * len(nanos)) - 1]
+        return Deaths(statistics.median(nanos) / 1e6, p99 / 1e6, max(nanos) / 1e6)
 
-    Raises:
-      RuntimeError: Results came from a stopped engine, or it was gone before it was killed.
-      tandem.TandemError: A client noticed something else, or did before its engine was killed.
-    """
-    found: dict[str, list[int]] = {wait: [] for wait in WAITS}
+
+def _measure(plan: Plan) -> Found:
+    """Kills engines that owe results, one for each wait strategy in every round, the strategies in turn."""
+    kills = _QUICK_KILLS if plan.quick else _KILLS
+    waits = [wait for wait in WAITS if wait in plan.rows]
+    nanos: dict[str, list[int]] = {wait: [] for wait in waits}
     started = time.monotonic()
     for number in range(kills):
         delay = _EARLIEST + (_LATEST - _EARLIEST) * (number + 0.5) / kills
-        first = number % len(WAITS)
-        for wait in (*WAITS[first:], *WAITS[:first]):
-            found[wait].append(_notice_death(wait, delay, f"{prefix}-death-{wait}"))
+        for wait in in_turn(waits, number):
+            nanos[wait].append(_notice_death(wait, delay, f"{plan.prefix}-death-{wait}"))
     print(f"killed {kills} engines for each wait strategy in {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return found
+    found = {wait: Deaths.of(those) for wait, those in nanos.items()}
+    lines = [(wait, figure(one.median_ms), figure(one.p99_ms), figure(one.max_ms)) for wait, one in found.items()]
+    title = f"**A dead engine**: from SIGKILL to PeerGone in Python, {kills} kills each"
+    return Found(
+        tables=[markdown(title, ("wait", "median ms", "p99", "greatest"), lines)],
+        figures={wait: {"summary": dataclasses.asdict(one), "kills_ns": nanos[wait]} for wait, one in found.items()},
+    )
 
 
 def _notice_death(wait: str, delay: float, region: str) -> int:
@@ -79,3 +95,12 @@ def _notice_death(wait: str, delay: float, region: str) -> int:
     if killed_at == 0 or noticed_at < killed_at:
         raise RuntimeError(f"expected the engine (pid {engine.pid}) to live until it was killed; it was gone before")
     return noticed_at - killed_at
+
+
+SUITE = Suite(
+    name="deaths",
+    about="how soon a client notices that its engine was killed",
+    rows={wait: f"waiting by {wait}" for wait in WAITS},
+    baseline=frozenset(),
+    measure=_measure,
+)

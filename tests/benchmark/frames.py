@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 import tandem
+from tests.benchmark.suite import Found, Plan, Suite
+from tests.benchmark.tables import markdown
 from tests.interop.foreign_fast_lane import ForeignWriter
 
 FRAME_RATES = Path(__file__).with_name("frame_rates")
@@ -61,28 +63,27 @@ class Case:
         return statistics.median(max(memcpy, streaming) / publish for publish, memcpy, streaming in rounds)
 
 
-def measure_frames(rounds: int, seconds: float) -> list[Case]:
-    """Measures every row for every ring.
-
-    Args:
-      rounds: How often each.
-      seconds: How long each time.
-
-    Returns:
-      What was found.
-    """
-    found = []
+def _measure(plan: Plan) -> Found:
+    """Measures every row for every ring."""
+    cases = []
     for width, height in SIZES:
         for capacity in CAPACITIES:
-            rates: dict[str, list[float]] = {row: [] for row in ROWS}
-            for _ in range(rounds):
-                for row, rate in _measure_cpp(width, height, capacity, 4 * seconds).items():
-                    rates[row].append(rate)
-                rates["python"].append(_measure_python(width, height, capacity, seconds))
-                rates["python_ring"].append(_measure_python_ring(width, height, capacity, seconds))
-            found.append(Case(width, height, capacity, rates))
-            print(f"{width} x {height}, {capacity} slots: {rounds} rounds", file=sys.stderr, flush=True)
-    return found
+            rates: dict[str, list[float]] = {row: [] for row in ROWS if row in plan.rows}
+            for _ in range(plan.rounds):
+                found = _measure_cpp(width, height, capacity, 4 * plan.seconds)
+                if "python" in rates:
+                    found["python"] = _measure_python(width, height, capacity, plan.seconds)
+                if "python_ring" in rates:
+                    found["python_ring"] = _measure_python_ring(width, height, capacity, plan.seconds)
+                for row, those in rates.items():
+                    those.append(found[row])
+            cases.append(Case(width, height, capacity, rates))
+            print(f"{width} x {height}, {capacity} slots: {plan.rounds} rounds", file=sys.stderr, flush=True)
+    unseen = _measure_unseen(plan.seconds)
+    return Found(
+        tables=[_table(cases, plan.rounds), _unseen_text(unseen)],
+        figures={"rings": [asdict(case) for case in cases], "unseen_ns": unseen},
+    )
 
 
 def _measure_cpp(width: int, height: int, capacity: int, seconds: float) -> dict[str, float]:
@@ -160,15 +161,8 @@ class _StillVector(VectorEnv[Any, Any, Any]):
         raise RuntimeError("rendered for nobody")
 
 
-def measure_unseen(seconds: float) -> dict[str, float]:
-    """Measures what `publish_frames(unseen_hz=0)` adds to a step while nobody looks.
-
-    Args:
-      seconds: How long, for each kind of environment.
-
-    Returns:
-      Kind -> nanoseconds: the difference between the median turns, with and without.
-    """
+def _measure_unseen(seconds: float) -> dict[str, float]:
+    """Measures what `publish_frames(unseen_hz=0)` adds to a step while nobody looks: nanoseconds, of median turns."""
     found = {}
     kinds: dict[str, Callable[[], Any]] = {"an environment": _Still, "64 environments": _StillVector}
     for kind, make in kinds.items():
@@ -189,31 +183,27 @@ def measure_unseen(seconds: float) -> dict[str, float]:
     return found
 
 
-def table(cases: Sequence[Case], rounds: int, unseen: Mapping[str, float]) -> str:
-    """Lays it out in Markdown.
-
-    Args:
-      cases: What was found.
-      rounds: How many rounds the medians are over.
-      unseen: What `measure_unseen` found.
-
-    Returns:
-      Lines.
-    """
-    head = ["frames/s", *(f"{case.width}×{case.height}, {case.capacity}" for case in cases)]
-    lines = [f"**Frames published a second** (size, slots): medians of {rounds} rounds", "", _line(head)]
-    lines.append("|---|" + "--:|" * len(cases))
-    for row, label in ROWS.items():
-        lines.append(_line([label, *(_figure(case.median(row)) for case in cases)]))
+def _table(cases: Sequence[Case], rounds: int) -> str:
+    lines = [[ROWS[row], *(_rate_text(case.median(row)) for case in cases)] for row in cases[0].rates]
     ratios = [f"{case.against_faster_store():.2f}" for case in cases]
-    lines.append(_line(["time of publish / of the faster store", *ratios]))
+    lines.append(["time of publish / of the faster store", *ratios])
+    head = ["frames/s", *(f"{case.width}×{case.height}, {case.capacity}" for case in cases)]
+    return markdown(f"**Frames published a second** (size, slots): medians of {rounds} rounds", head, lines)
+
+
+def _unseen_text(unseen: Mapping[str, float]) -> str:
     more = "; ".join(f"{nanos:.0f} ns for {kind}" for kind, nanos in unseen.items())
-    return "\n".join([*lines, "", f"`publish_frames(unseen_hz=0)` adds to a step while nobody looks: {more}."])
+    return f"`publish_frames(unseen_hz=0)` adds to a step while nobody looks: {more}."
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _figure(rate: float) -> str:
+def _rate_text(rate: float) -> str:
     return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:.3g} K"
+
+
+SUITE = Suite(
+    name="frames",
+    about="frames a second into a frame ring, against bare stores and a ring in Python",
+    rows=ROWS,
+    baseline=frozenset({"publish", "memcpy", "streaming"}),
+    measure=_measure,
+)

@@ -56,6 +56,9 @@ class Row:
     python: bool = False
 
 
+# Names of wait strategies, as Tandem's API takes them.
+WAITS = ("spin", "adaptive", "block")
+
 ROWS = (
     Row("alone", "no second process, C++"),
     Row(BASELINE, "bare spin, in place, C++"),
@@ -95,7 +98,8 @@ class Group:
 
     Attributes:
       exchanges: How many were measured.
-      step_p50: From handing over the actions to having the results.
+      step_mean: From handing over the actions to having the results.
+      step_p50: The same.
       step_p99: The same.
       cycle_p50: Until the client has read every value of the results as well.
       client_cpu: CPU time of the client, its reading included.
@@ -103,6 +107,7 @@ class Group:
     """
 
     exchanges: int
+    step_mean: float
     step_p50: float
     step_p99: float
     cycle_p50: float
@@ -114,6 +119,7 @@ class Group:
         """Takes it from what round_trip printed."""
         return Group(
             exchanges=found["exchanges"],
+            step_mean=found["step"]["mean"],
             step_p50=found["step"]["p50"],
             step_p99=found["step"]["p99"],
             cycle_p50=found["cycle"]["p50"],

@@ -1,12 +1,13 @@
 """How fast messages go from a process to another: Tandem's command ring against queues that one would take instead."""
 
 import json
-import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from tests.benchmark.suite import Found, Plan, Suite, in_turn
+from tests.benchmark.tables import Spread, markdown
 
 MESSAGE_RATES = Path(__file__).with_name("message_rates")
 SIZES = (64, 4096)
@@ -56,40 +57,28 @@ class Case:
     """
 
     message_bytes: int
-    rates: dict[str, list[float]] = field(default_factory=lambda: {row: [] for row in ROWS})
-    p50_ns: dict[str, list[float]] = field(default_factory=lambda: {row: [] for row in ROWS})
-    p99_ns: dict[str, list[float]] = field(default_factory=lambda: {row: [] for row in ROWS})
+    rates: dict[str, list[float]] = field(default_factory=lambda: {key: [] for key in ROWS})
+    p50_ns: dict[str, list[float]] = field(default_factory=lambda: {key: [] for key in ROWS})
+    p99_ns: dict[str, list[float]] = field(default_factory=lambda: {key: [] for key in ROWS})
 
     def ratios(self, key: str) -> list[float]:
         """Of a row's floods to those it is held against, round by round."""
         return [rate / other for rate, other in zip(self.rates[key], self.rates[ROWS[key].against], strict=True)]
 
 
-def measure_messages(rounds: int, seconds: float) -> list[Case]:
-    """Measures every row at every size in every round, the rows in turn, flood and paced.
-
-    Args:
-      rounds: How often each.
-      seconds: How long each time.
-
-    Returns:
-      What was found for each size.
-
-    Raises:
-      subprocess.SubprocessError: A row failed; its own message is on stderr.
-    """
+def _measure_all(plan: Plan) -> Found:
+    """Measures every row at every size in every round, the rows in turn, flood and paced."""
     cases = [Case(size) for size in SIZES]
-    keys = list(ROWS)
-    for number in range(rounds):
-        first = number % len(keys)
+    keys = [key for key in ROWS if key in plan.rows or any(ROWS[one].against == key for one in plan.rows)]
+    for number in range(plan.rounds):
         for case in cases:
-            for key in [*keys[first:], *keys[:first]]:
-                case.rates[key].append(_measure(ROWS[key], case.message_bytes, seconds)["rate"])
-                paced = _measure(ROWS[key], case.message_bytes, seconds, f"--hz={PACED_HZ}")
+            for key in in_turn(keys, number):
+                case.rates[key].append(_measure(ROWS[key], case.message_bytes, plan.seconds)["rate"])
+                paced = _measure(ROWS[key], case.message_bytes, plan.seconds, f"--hz={PACED_HZ}")
                 case.p50_ns[key].append(paced["p50"])
                 case.p99_ns[key].append(paced["p99"])
-        print(f"messages: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    return cases
+        print(f"messages: round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
+    return Found([_table(case, keys, plan.rounds) for case in cases], {"sizes": [asdict(case) for case in cases]})
 
 
 def _measure(row: Row, message_bytes: int, seconds: float, *more: str) -> dict[str, float]:
@@ -106,37 +95,25 @@ def _measure(row: Row, message_bytes: int, seconds: float, *more: str) -> dict[s
     return found
 
 
-def table(case: Case, rounds: int) -> str:
-    """Lays out one size in Markdown.
-
-    Args:
-      case: What was found.
-      rounds: How many rounds the figures are over.
-
-    Returns:
-      Lines.
-    """
-    lines = [
-        f"**Messages of {case.message_bytes} bytes**: median (least .. greatest) of {rounds} rounds",
-        "",
-        f"| row | flood, M/s | times SPSC queue | at {PACED_HZ:,} a second: p50 us | p99 us |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    for key, row in ROWS.items():
-        cells = [
-            row.label,
-            _spread([rate / 1e6 for rate in case.rates[key]]),
-            _spread(case.ratios(key)),
-            _spread([nanos / 1e3 for nanos in case.p50_ns[key]]),
-            _figure(statistics.median(case.p99_ns[key]) / 1e3),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def _table(case: Case, keys: list[str], rounds: int) -> str:
+    lines = []
+    for key in keys:
+        figures = (
+            [rate / 1e6 for rate in case.rates[key]],
+            case.ratios(key),
+            [nanos / 1e3 for nanos in case.p50_ns[key]],
+            [nanos / 1e3 for nanos in case.p99_ns[key]],
+        )
+        lines.append([ROWS[key].label, *(str(Spread.of(one)) for one in figures)])
+    title = f"**Messages of {case.message_bytes} bytes**: median (least .. greatest) of {rounds} rounds"
+    paced = f"at {PACED_HZ:,} a second: p50 us"
+    return markdown(title, ("row", "flood, M/s", "times SPSC queue", paced, "p99 us"), lines)
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{_figure(statistics.median(values))} ({_figure(min(values))} .. {_figure(max(values))})"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+SUITE = Suite(
+    name="messages",
+    about="messages through a command ring, against other queues between two processes",
+    rows={key: row.label for key, row in ROWS.items()},
+    baseline=frozenset(),
+    measure=_measure_all,
+)

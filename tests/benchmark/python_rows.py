@@ -109,6 +109,7 @@ def _measure(step: Step, engine: Engine, size: Size, seconds: float) -> Group:
     engine_cpu = engine.cpu_nanos() - engine_cpu
     return Group(
         exchanges=len(steps),
+        step_mean=sum(steps) / len(steps),
         step_p50=_quantile(steps, 0.5),
         step_p99=_quantile(steps, 0.99),
         cycle_p50=_quantile(cycles, 0.5),

@@ -1,27 +1,13 @@
-"""Tables and a picture of what the benchmark found."""
+"""Tables and a picture of round trips."""
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.benchmark.measurement import BASELINE, Group, Row, Size
+from tests.benchmark.tables import Spread, figure, markdown
 
 Groups = Mapping[str, Sequence[Group]]  # row key -> a group for each round
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Least, median and greatest of one figure over the groups."""
-
-    min: float
-    median: float
-    max: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> "Spread":
-        """Takes it from a figure for each group."""
-        return Spread(min(values), statistics.median(values), max(values))
 
 
 @dataclass(frozen=True)
@@ -34,21 +20,6 @@ class Summary:
     client_cpu_us: Spread
     engine_cpu_us: Spread
     ratio: Spread
-
-
-@dataclass(frozen=True)
-class Deaths:
-    """How soon a client noticed that its engine was killed: milliseconds over all kills."""
-
-    median_ms: float
-    p99_ms: float
-    max_ms: float
-
-    @staticmethod
-    def of(nanos: Sequence[int]) -> "Deaths":
-        """Takes it from the nanoseconds of each kill; p99 is the least value that 99% do not exceed."""
-        p99 = sorted(nanos)[math.ceil(0.99 * len(nanos)) - 1]
-        return Deaths(statistics.median(nanos) / 1e6, p99 / 1e6, max(nanos) / 1e6)
 
 
 def summarise(groups: Groups) -> dict[str, Summary]:
@@ -78,10 +49,6 @@ def summarise(groups: Groups) -> dict[str, Summary]:
     }
 
 
-def _figure(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
 def table(size: Size, rows: Sequence[Row], summaries: Mapping[str, Summary], rounds: int) -> str:
     """Lays out one size as text, in Markdown.
 
@@ -94,54 +61,23 @@ def table(size: Size, rows: Sequence[Row], summaries: Mapping[str, Summary], rou
     Returns:
       Lines.
     """
-    head = ("row", "step p50 us", "p99", "with reading", "CPU us client + engine", "times bare spin")
-    cells = [head]
+    lines = []
     for row in rows:
         s = summaries[row.key]
-        cells.append(
+        lines.append(
             (
                 row.label,
-                f"{_figure(s.step_p50_us.median)} ({_figure(s.step_p50_us.min)} .. {_figure(s.step_p50_us.max)})",
-                _figure(s.step_p99_us.median),
-                _figure(s.cycle_p50_us.median),
-                f"{_figure(s.client_cpu_us.median)} + {_figure(s.engine_cpu_us.median)}",
-                f"{_figure(s.ratio.median)} ({_figure(s.ratio.min)} .. {_figure(s.ratio.max)})",
+                str(s.step_p50_us),
+                figure(s.step_p99_us.median),
+                figure(s.cycle_p50_us.median),
+                f"{figure(s.client_cpu_us.median)} + {figure(s.engine_cpu_us.median)}",
+                str(s.ratio),
             )
         )
     title = f"**{size}** (environments × obs × act): median (least .. greatest) of {rounds} groups"
-    return _markdown(title, cells)
-
-
-def table_of_deaths(deaths: Mapping[str, Deaths], kills: int) -> str:
-    """Lays out how soon dead engines were noticed, in Markdown.
-
-    Args:
-      deaths: What was found for each wait strategy.
-      kills: How many engines were killed for each.
-
-    Returns:
-      Lines.
-    """
-    cells = [("wait", "median ms", "p99", "greatest")]
-    for wait, d in deaths.items():
-        cells.append((wait, _figure(d.median_ms), _figure(d.p99_ms), _figure(d.max_ms)))
-    return _markdown(f"**A dead engine**: from SIGKILL to PeerGone in Python, {kills} kills each", cells)
-
-
-def _markdown(title: str, cells: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    lines = [title, ""]
-    for number, line in enumerate(cells):
-        texts = [
-            text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append("| " + " | ".join(texts) + " |")
-        if number == 0:
-            lines.append(
-                "|" + "|".join("-" * (w + 2) if i == 0 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
-            )
-    return "\n".join(lines)
+    return markdown(
+        title, ("row", "step p50 us", "p99", "with reading", "CPU us client + engine", "times bare spin"), lines
+    )
 
 
 def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Sequence[Mapping[str, Summary]]) -> None:
@@ -160,7 +96,7 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
     from matplotlib.patches import Patch
 
     tandem_colour, peer_colour = "#1b6ca8", "#b9bec4"
-    figure, panels = pyplot.subplots(
+    canvas, panels = pyplot.subplots(
         1, len(sizes), figsize=(4.2 * len(sizes) + 2.6, 0.36 * len(rows) + 1.7), sharey=True
     )
     panels = [panels] if len(sizes) == 1 else list(panels)
@@ -174,7 +110,7 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
         panel.set_xscale("log")
         panel.set_xlim(10 ** math.floor(math.log10(min(s.min for s in spreads))), max(s.max for s in spreads) * 6)
         for place, spread in zip(places, spreads, strict=True):
-            panel.text(spread.max * 1.15, place, _figure(spread.median), va="center", fontsize=8)
+            panel.text(spread.max * 1.15, place, figure(spread.median), va="center", fontsize=8)
         panel.axvline(found[BASELINE].step_p50_us.median, color="#444444", lw=0.8, ls=":")
         panel.set_title(str(size), fontsize=10)
         panel.set_xlabel("µs per step, p50", fontsize=9)
@@ -182,13 +118,13 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(list(places), [row.label for row in rows], fontsize=9)
     panels[0].invert_yaxis()
-    figure.suptitle("Step round trip, engine's work included (environments × obs × act)", fontsize=11)
-    figure.legend(
+    canvas.suptitle("Step round trip, engine's work included (environments × obs × act)", fontsize=11)
+    canvas.legend(
         handles=[Patch(color=tandem_colour, label="Tandem"), Patch(color=peer_colour, label="compared with")],
         loc="upper right",
         fontsize=9,
         frameon=False,
     )
-    figure.tight_layout()
-    figure.savefig(path, dpi=140)
-    pyplot.close(figure)
+    canvas.tight_layout()
+    canvas.savefig(path, dpi=140)
+    pyplot.close(canvas)

@@ -1,8 +1,10 @@
 """What the benchmark is made of: suites, each a set of rows that are measured in turn and compared with one another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,12 @@ class Suite:
     rows: Mapping[str, str]
     baseline: frozenset[str]
     measure: Callable[[Plan], Found]
+
+
+def in_turn(items: Sequence[Item], round_number: int) -> list[Item]:
+    """Returns the items of a round in order, beginning with another one in each.
+
+    The first one may find the machine colder than the others do.
+    """
+    first = round_number % len(items)
+    return [*items[first:], *items[:first]]

@@ -8,14 +8,14 @@ missing are counted as dropped.
 
 import gc
 import json
-import statistics
 import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
+from tests.benchmark.suite import Found, Plan, Suite, in_turn
+from tests.benchmark.tables import Spread, markdown
 
 TASK = "HalfCheetah-v5"
 TOGETHER_SESSION = Path(__file__).with_name("together_session")
 ROWS = {"cpp": "C++ threads", "python": "Python threads"}
 CALLERS = 2  # each with an environment of its own
 _JOINTS = 8  # qpos without x begins the observations
+_ROUNDS, _STEPS, _CALLS = 3, 100_000, 10_000
+_NUM_ENVS = 4
 _WARM_UP_STEPS = 500
 _ACTION_SETS = 16  # taken in turn
 _PICTURES_HZ = 5
@@ -83,7 +87,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Found:
+class Sessions:
     """What was measured.
 
     Attributes:
@@ -95,8 +99,8 @@ class Found:
 
     num_envs: int
     pictures: bool
-    quiet: dict[str, list[Run]] = field(default_factory=lambda: {row: [] for row in ROWS})
-    together: dict[str, list[Run]] = field(default_factory=lambda: {row: [] for row in ROWS})
+    quiet: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
+    together: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
 
     def ratios(self, row: str, figure: Callable[[Run], float]) -> list[float]:
         """Of a figure together to that of the quiet run before it, round by round."""
@@ -104,10 +108,11 @@ class Found:
         return [figure(together) / figure(quiet) for together, quiet in pairs]
 
 
-def measure_together(rounds: int, steps: int, calls: int, num_envs: int, region: str) -> Found:
+def measure_together(rows: Sequence[str], rounds: int, steps: int, calls: int, num_envs: int, region: str) -> Sessions:
     """Measures each row in every round, the rows in turn: a quarter of the steps quietly, then all together.
 
     Args:
+      rows: Of `ROWS`.
       rounds: How often each.
       steps: Of a run with calls and streams.
       calls: Of each of the two callers.
@@ -124,10 +129,9 @@ def measure_together(rounds: int, steps: int, calls: int, num_envs: int, region:
     """
     # One thread of the engine's: cores that it leaves are for the trainer's.
     with tandem.launch_engine(TASK, num_envs=num_envs, threads=1, name=region) as engine:
-        found = Found(num_envs, _can_draw(engine.name))
+        found = Sessions(num_envs, _can_draw(engine.name))
         for number in range(rounds):
-            rows = list(ROWS)
-            for row in rows[number % 2 :] + rows[: number % 2]:
+            for row in in_turn(rows, number):
                 run = _run_cpp if row == "cpp" else run_python
                 found.quiet[row].append(run(engine.name, steps // 4, 0, found.pictures))
                 found.together[row].append(run(engine.name, steps, calls, found.pictures))
@@ -385,56 +389,56 @@ def _quantile(values: list[int], q: float) -> int:
     return values[int(q * (len(values) - 1))] if values else 0
 
 
-def table(found: Found, rounds: int) -> str:
-    """Lays it out in Markdown.
-
-    Args:
-      found: What was measured.
-      rounds: How many rounds the figures are over.
-
-    Returns:
-      Lines.
-    """
-    one = found.together["cpp"][0]
+def _table(found: Sessions, rounds: int) -> str:
+    one = next(iter(found.together.values()))[0]
     third = "pictures" if found.pictures else "telemetry"
-    lines = [
+    title = (
         f"**Steps beside calls and streams**, {TASK}, {found.num_envs} environments, {one.calls:,} calls a run, "
-        f"streams of telemetry, joints and {third}: median (least .. greatest) of {rounds} rounds",
-        "",
-        "| row | steps/s | step p50 us | p99 us | greatest ms | call p50 us | p99 us | items | dropped |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for row, label in ROWS.items():
-        lines.append(_line(f"{label}, quiet", _of_steps(found.quiet[row])))
-        runs = found.together[row]
+        f"streams of telemetry, joints and {third}: median (least .. greatest) of {rounds} rounds"
+    )
+    lines = []
+    for row, runs in found.together.items():
+        lines.append([f"{ROWS[row]}, quiet", *_of_steps(found.quiet[row])])
         streams = [stream for run in runs for stream in run.streams]
         beside = [
-            _spread([run.call_p50_ns / 1e3 for run in runs], ".0f"),
-            _spread([run.call_p99_ns / 1e3 for run in runs], ".0f"),
+            str(Spread.of([run.call_p50_ns / 1e3 for run in runs])),
+            str(Spread.of([run.call_p99_ns / 1e3 for run in runs])),
             f"{sum(stream.items for stream in streams):,}",
             f"{sum(stream.dropped for stream in streams):,}",
         ]
-        lines.append(_line(f"{label}, together", _of_steps(runs) + beside))
+        lines.append([f"{ROWS[row]}, together", *_of_steps(runs), *beside])
         ratios = [
-            _spread(found.ratios(row, figure), ".2f")
+            str(Spread.of(found.ratios(row, figure)))
             for figure in (lambda run: run.steps_per_sec, lambda run: run.step_p50_ns, lambda run: run.step_p99_ns)
         ]
-        lines.append(_line(f"{label}, together / quiet", ratios))
-    return "\n".join(lines)
+        lines.append([f"{ROWS[row]}, together / quiet", *ratios])
+    steps = ("row", "steps/s", "step p50 us", "p99 us", "greatest ms")
+    return markdown(title, (*steps, "call p50 us", "p99 us", "items", "dropped"), lines)
 
 
 def _of_steps(runs: Sequence[Run]) -> list[str]:
-    return [
-        _spread([run.steps_per_sec for run in runs], ",.0f"),
-        _spread([run.step_p50_ns / 1e3 for run in runs], ".0f"),
-        _spread([run.step_p99_ns / 1e3 for run in runs], ".0f"),
-        _spread([run.step_max_ns / 1e6 for run in runs], ".1f"),
-    ]
+    figures = (
+        [run.steps_per_sec for run in runs],
+        [run.step_p50_ns / 1e3 for run in runs],
+        [run.step_p99_ns / 1e3 for run in runs],
+        [run.step_max_ns / 1e6 for run in runs],
+    )
+    return [str(Spread.of(one)) for one in figures]
 
 
-def _line(row: str, cells: Sequence[str]) -> str:
-    return "| " + " | ".join([row, *cells, *[""] * (8 - len(cells))]) + " |"
+def _measure(plan: Plan) -> Found:
+    # A run takes half a minute, so that rounds are fewer than other suites'.
+    rounds = min(plan.rounds, _ROUNDS)
+    steps, calls = (5_000, 500) if plan.quick else (_STEPS, _CALLS // CALLERS)
+    rows = [row for row in ROWS if row in plan.rows]
+    found = measure_together(rows, rounds, steps, calls, _NUM_ENVS, f"{plan.prefix}-together")
+    return Found([_table(found, rounds)], asdict(found))
 
 
-def _spread(values: Sequence[float], how: str) -> str:
-    return f"{statistics.median(values):{how}} ({min(values):{how}} .. {max(values):{how}})"
+SUITE = Suite(
+    name="together",
+    about="steps beside calls and streams, every answer checked, against steps alone",
+    rows=ROWS,
+    baseline=frozenset(),
+    measure=_measure,
+)

@@ -1,34 +1,28 @@
 """Steps, calls and streams at once: all answered once, in order, and right. No time is judged."""
 
 import glob
-import json
-from pathlib import Path
+import os
 
 import pytest
 
-from tests.benchmark import benchmark, together
+from tests.benchmark import together
 from tools.testing import pytest_main
 
 
-def test_steps_calls_and_streams_at_once_in_both_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_calls_and_streams_at_once_in_both_languages() -> None:
     """The two programs check every answer and item themselves, and fail if one is wrong; none is missing."""
-    found = tmp_path / "found.json"
-    command = ["--together", "--rounds=1", "--steps=5000", "--calls=1000", "--envs=3", f"--json={found}"]
-    assert benchmark.main(command) == 0
-    results = json.loads(found.read_text(encoding="utf-8"))["together"]
-    assert results["num_envs"] == 3
+    found = together.measure_together(list(together.ROWS), 1, 5000, 500, 3, f"tandem-benchmark-{os.getpid()}-together")
+    assert found.num_envs == 3
     for row in together.ROWS:
-        (quiet,), (busy,) = results["quiet"][row], results["together"][row]
-        assert quiet["calls"] == 0 and quiet["streams"] == []
-        assert busy["calls"] == 1000
-        assert len(busy["streams"]) == 3
-        assert all(stream["items"] > 1 for stream in busy["streams"])
+        (quiet,), (busy,) = found.quiet[row], found.together[row]
+        assert quiet.calls == 0 and quiet.streams == []
+        assert busy.calls == 1000
+        assert len(busy.streams) == 3
+        assert all(stream.items > 1 for stream in busy.streams)
         for run in (quiet, busy):
-            assert run["steps_per_sec"] > 0
-            assert 0 < run["step_p50_ns"] <= run["step_p99_ns"] <= run["step_max_ns"]
-        assert 0 < busy["call_p50_ns"] <= busy["call_p99_ns"]
-    table = capsys.readouterr().out
-    assert all(f"| {label}, together / quiet |" in table for label in together.ROWS.values())
+            assert run.steps_per_sec > 0
+            assert 0 < run.step_p50_ns <= run.step_p99_ns <= run.step_max_ns
+        assert 0 < busy.call_p50_ns <= busy.call_p99_ns
     assert not glob.glob("/dev/shm/*tandem-benchmark-*")
 
 
@@ -38,7 +32,7 @@ def test_ratios_are_taken_within_a_round() -> None:
     def run(nanos: int) -> together.Run:
         return together.Run(1e9 / nanos, nanos, nanos, nanos, 0, 0, 0, [])
 
-    found = together.Found(1, pictures=False)
+    found = together.Sessions(1, pictures=False)
     for slower in (1, 2):
         for row in together.ROWS:
             found.quiet[row].append(run(100 * slower))

@@ -1,0 +1,12 @@
+// Computes without end, for benchmarks beside busy processes; ends with its
+// parent.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int main() {
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) return 0;  // it ended before that line
+  for (volatile unsigned turns = 0;;) turns = turns + 1;
+}
