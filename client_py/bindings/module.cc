@@ -11,6 +11,7 @@
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
+#include "client_py/bindings/step_method.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
@@ -131,7 +132,6 @@ PYBIND11_MODULE(_native, module) {
       .def(py::init<const std::string&, double, const std::string&, uint32_t>(),
            py::arg("name"), py::arg("timeout"), py::arg("wait"),
            py::arg("autoreset"))
-      .def("step", &NativeClient::Step, py::arg("actions"))
       .def("send", &NativeClient::Send, py::arg("actions"))
       .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
@@ -149,6 +149,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("image_step", &NativeClient::ImageStep)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
+  module.attr("StepMethod") = MakeStepMethodType();
   Property(client, "obs", &RegionViews::obs);
   Property(client, "actions", &RegionViews::actions);
   Property(client, "rewards", &RegionViews::rewards);

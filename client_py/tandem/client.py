@@ -58,7 +58,7 @@ class ClientStats:
     physics_secs: float
 
 
-class SharedMemoryClient(ClientServices):
+class SharedMemoryClient(ClientServices, _native.StepMethod):
     """Steps the environments of an engine in another process, through memory that both have mapped.
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
@@ -122,7 +122,8 @@ class SharedMemoryClient(ClientServices):
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
-        super().__init__(self._native)
+        ClientServices.__init__(self, self._native)
+        _native.StepMethod.__init__(self, self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
         self._adopt_views()
@@ -134,30 +135,6 @@ class SharedMemoryClient(ClientServices):
         self._infos, self._final_infos = native.infos, native.final_infos
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
         self._images = native.images
-
-    def step(self, actions: NDArray[np.float32]) -> Results:
-        """Steps every environment once and waits for the results.
-
-        Args:
-          actions: float32[num_envs, act_size], C-contiguous and finite, in the task's own units. Copied into the
-            region, unless it is `client.actions` itself. Nothing is converted.
-
-        Returns:
-          obs (float32[num_envs, obs_size]), rewards (float32[num_envs]) and dones (uint8[num_envs], 1: the episode is
-          over): always the same views, valid until the next `step`, `send` or `reset`.
-
-        Raises:
-          InvalidAction: The actions are not as above; nothing was sent.
-          StepTimeout: The engine did not answer within the client's time-out; the exchange is still pending.
-          PeerGone: The engine has stopped or died.
-          EngineFailed: The engine reported a failure; the arrays are not results.
-          StepPending: An earlier exchange was not received.
-          BrokenPeer: The other side broke the protocol.
-          ConcurrentUse: Another thread is inside a call.
-          ForkedChild: The client belongs to this process's parent.
-          ClientClosed: The client was closed.
-        """
-        return self._native.step(actions)
 
     def send(self, actions: NDArray[np.float32]) -> None:
         """Starts a step and returns at once; `recv` brings its results.

@@ -111,6 +111,22 @@ def test_step_carries_actions_there_and_results_back(client: tandem.SharedMemory
     np.testing.assert_array_equal(rewards, [12, 12])
 
 
+def test_step_takes_one_argument_by_place_or_by_name(client: tandem.SharedMemoryClient) -> None:
+    """Anything else is refused, and nothing is sent."""
+    assert client.step(actions=_zeros(client)) is client.step(_zeros(client))
+    for arguments, named in (((), {}), ((_zeros(client), 1), {}), ((), {"action": _zeros(client)})):
+        with pytest.raises(TypeError, match="step: expected one argument, actions"):
+            client.step(*arguments, **named)
+    assert not client.pending
+    assert "float32[num_envs, act_size]" in (tandem.SharedMemoryClient.step.__doc__ or "")
+
+
+def test_step_of_a_client_that_was_never_made_is_refused() -> None:
+    """As from a subclass that forgot to call __init__."""
+    with pytest.raises(TypeError, match="__init__ was not called"):
+        tandem.SharedMemoryClient.__new__(tandem.SharedMemoryClient).step(np.zeros((1, 1), np.float32))
+
+
 def test_send_and_recv_are_the_halves_of_step(client: tandem.SharedMemoryClient) -> None:
     """Between them the client is pending; out of order they are refused."""
     with pytest.raises(tandem.NoStepPending):

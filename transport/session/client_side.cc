@@ -278,13 +278,14 @@ ErrorCode ClientSide::SendReset(
 
 void ClientSide::Post(ExchangeKind kind) {
   LrbcHeader* const shared = header();
-  sent_at_ns_ = MonotonicNanos();
-  Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   // relaxed: action_seq publishes it.
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
+  // The engine runs already; the books are done beside it.
+  sent_at_ns_ = MonotonicNanos();
   engine_bell_.RingIfAwaited();
+  Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   SetPhase(Phase::kWaiting, sent_at_ns_);
   Become(State::kPending);
 }

@@ -1,0 +1,72 @@
+"""What an exchange costs, counted and not timed: instructions of both sides, by callgrind.
+
+The counts are those of the Debian release that this project is built on, and hold to 3 %: what a change adds to each
+exchange shows here, whatever else the machine does. After a change that is worth its instructions, write the new counts
+here.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.testing import pytest_main
+
+_SESSION = Path("tests/end_to_end/one_thread_session")
+_EXCHANGES = 2000
+
+# The C library's plainest memcpy and memset, whatever this processor has.
+_PLAIN = (
+    "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM"
+    ":glibc.cpu.x86_non_temporal_threshold=0x10000000"
+)
+
+# Engine side, environments, values of an observation and of an action -> instructions an exchange.
+_COUNTS = {
+    ("sides", 1, 4, 1): 579,
+    ("sides", 64, 32, 8): 1886,
+    ("host", 1, 4, 1): 1017,
+    ("host", 64, 32, 8): 2443,
+    ("host", 4096, 100, 12): 132922,
+}
+
+
+def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path) -> int:
+    command = [
+        "valgrind",
+        "--tool=callgrind",
+        f"--callgrind-out-file={folder / 'callgrind'}",
+        "--toggle-collect=*CountedExchanges*",
+        str(_SESSION),
+        *(str(part) for part in case),
+        str(exchanges),
+    ]
+    environment = {**os.environ, "GLIBC_TUNABLES": _PLAIN}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    (counted,) = re.findall(r"Collected : (\d+)", ended.stderr)
+    return int(counted)
+
+
+@pytest.mark.parametrize("case", _COUNTS, ids=lambda case: "x".join(map(str, case)))
+def test_an_exchange_takes_no_more_instructions_than_before(case: tuple[str, int, int, int], tmp_path: Path) -> None:
+    """Nor much fewer: then the count here is to be made the smaller one."""
+    found = _instructions(case, _EXCHANGES, tmp_path) / _EXCHANGES
+    assert found == pytest.approx(_COUNTS[case], rel=0.03), (
+        f"{case}: expected {_COUNTS[case]} instructions an exchange within 3 %, found {found:.0f}; "
+        "what each function takes: callgrind_annotate --inclusive=yes of the same command"
+    )
+
+
+def test_the_count_is_of_exchanges(tmp_path: Path) -> None:
+    """Twice as many take twice as much, and what comes before them is not counted."""
+    case = ("host", 1, 4, 1)
+    assert _instructions(case, 2 * _EXCHANGES, tmp_path) == pytest.approx(
+        2 * _instructions(case, _EXCHANGES, tmp_path), rel=0.01
+    )
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

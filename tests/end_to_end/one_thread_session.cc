@@ -1,0 +1,147 @@
+// Both sides of a session, driven by one thread in turn, so that neither ever
+// waits: instructions_test counts what an exchange takes.
+//
+//   one_thread_session sides|host ENVS OBS ACT EXCHANGES
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/host/engine_host.h"
+#include "schema/layout/error_codes.h"
+#include "transport/base/clock.h"
+#include "transport/memory/unique_region_name.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+namespace {
+
+struct Arguments {
+  std::string engine;
+  uint32_t envs = 0;
+  uint32_t obs = 0;
+  uint32_t act = 0;
+  int exchanges = 0;
+};
+
+// Does nothing: what is counted is Tandem's.
+class StillEngine final : public Engine {
+ public:
+  explicit StillEngine(const Arguments& sizes)
+      : schema_{.task = "still",
+                .num_envs = sizes.envs,
+                .obs_size = sizes.obs,
+                .act_size = sizes.act} {}
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t>, const StepIo&) override {
+    return absl::OkStatus();
+  }
+
+ private:
+  EngineSchema schema_;
+};
+
+// Attaches while `serve_once` runs in another thread until it has served the
+// client's coming.
+absl::StatusOr<ClientSide> AttachTo(const std::string& name,
+                                    const std::function<bool()>& serve_once) {
+  std::thread welcomer([&] {
+    while (!serve_once()) {
+    }
+  });
+  absl::StatusOr<ClientSide> client =
+      ClientSide::Attach(name, {.timeout_secs = 60});
+  welcomer.join();
+  return client;
+}
+
+// `serve_once` takes the exchange that was just sent.
+[[gnu::noinline]] int CountedExchanges(
+    const Arguments& arguments, ClientSide& client,
+    const std::function<bool()>& serve_once) {
+  const std::vector<float> actions(size_t{arguments.envs} * arguments.act,
+                                   1.0F);
+  for (int i = 0; i < arguments.exchanges; ++i) {
+    if (client.Send(actions) != ErrorCode::kOk) return 2;
+    if (!serve_once()) return 3;
+    if (client.Recv(Deadline::Now()) != ErrorCode::kOk) return 4;
+  }
+  return 0;
+}
+
+int Failed(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return 1;
+}
+
+int ExchangeWithSides(const Arguments& arguments) {
+  const std::string name = UniqueRegionName("one-thread");
+  absl::StatusOr<EngineSide> engine =
+      EngineSide::Create(name,
+                         {.num_envs = arguments.envs,
+                          .obs_size = arguments.obs,
+                          .act_size = arguments.act,
+                          .task = "still"},
+                         {});
+  if (!engine.ok()) return Failed(engine.status());
+  if (absl::Status status = engine->Open(); !status.ok()) return Failed(status);
+  absl::StatusOr<ClientSide> client = AttachTo(name, [&] {
+    if (engine->Poll() != EngineEvent::kClientArrived) return false;
+    engine->Welcome(absl::OkStatus());
+    return true;
+  });
+  if (!client.ok()) return Failed(client.status());
+  return CountedExchanges(arguments, *client, [&] {
+    if (engine->Poll() != EngineEvent::kExchange) return false;
+    engine->Publish();
+    return true;
+  });
+}
+
+int ExchangeWithHost(const Arguments& arguments) {
+  StillEngine engine(arguments);
+  EngineHost::Options options;
+  options.name = UniqueRegionName("one-thread");
+  const std::string name = options.name;
+  absl::StatusOr<std::unique_ptr<EngineHost>> host =
+      EngineHost::Create(&engine, std::move(options));
+  if (!host.ok()) return Failed(host.status());
+  const auto serve_once = [&] { return (*host)->Poll(); };
+  absl::StatusOr<ClientSide> client = AttachTo(name, serve_once);
+  if (!client.ok()) return Failed(client.status());
+  return CountedExchanges(arguments, *client, serve_once);
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  if (argc == 6) arguments.engine = argv[1];
+  if (argc != 6 || !absl::SimpleAtoi(argv[2], &arguments.envs) ||
+      !absl::SimpleAtoi(argv[3], &arguments.obs) ||
+      !absl::SimpleAtoi(argv[4], &arguments.act) ||
+      !absl::SimpleAtoi(argv[5], &arguments.exchanges) ||
+      (arguments.engine != "sides" && arguments.engine != "host")) {
+    std::fprintf(stderr,
+                 "Usage: one_thread_session sides|host ENVS OBS ACT "
+                 "EXCHANGES\n");
+    return 64;
+  }
+  return arguments.engine == "sides" ? ExchangeWithSides(arguments)
+                                     : ExchangeWithHost(arguments);
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) { return tandem::Main(argc, argv); }
