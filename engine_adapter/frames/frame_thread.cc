@@ -12,6 +12,7 @@
 #include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {
@@ -72,13 +73,17 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
   if (asked) wanted_.store(request, std::memory_order_relaxed);
   // SYNC(frames.turn): acquire; the render thread is done with the copies.
   if (turn_.load(std::memory_order_acquire) == kSteps) {
-    for (uint32_t place = 0; place < options_.envs.size(); ++place) {
-      source_->Capture(place);
-    }
+    absl::Status copied = Guarded([this] {
+      for (uint32_t place = 0; place < options_.envs.size(); ++place) {
+        source_->Capture(place);
+      }
+      return absl::OkStatus();
+    });
     copied_ = {.step = step,
                .request = request,
                .counted = counted_by_steps_,
-               .run = statistics_.Now(options_.envs)};
+               .run = statistics_.Now(options_.envs),
+               .status = std::move(copied)};
     // SYNC(frames.turn): release; the copies before the word.
     turn_.store(kRender, std::memory_order_release);
     bell_.RingIfAwaited();
@@ -161,11 +166,13 @@ bool FrameThread::AwaitCopies() {
 void FrameThread::DrawFrame() {
   if (!started_) {
     started_ = true;
-    start_ = source_->Start();
+    start_ = Guarded([this] { return source_->Start(); });
   }
   const int64_t now = MonotonicNanos();
   const std::span<std::byte> frame = writer_.Loan();
-  absl::Status drawn = start_.ok() ? DrawTiles(frame) : start_;
+  absl::Status drawn = start_;
+  if (drawn.ok()) drawn = copied_.status;
+  if (drawn.ok()) drawn = Guarded([&] { return DrawTiles(frame); });
   if (Stopping()) return;  // the loan stays uncommitted: nobody sees it
   if (!drawn.ok()) {
     std::fill(frame.begin(), frame.end(), std::byte{0});

@@ -44,7 +44,8 @@ namespace tandem {
 //
 // While nobody looks and no client asks, the render thread sleeps and asks
 // every 200 ms whether somebody looks; nothing is copied, drawn or loaded.
-// Drawing that fails gives a black frame whose metadata has "error".
+// Copying or drawing that fails, or throws, gives a black frame whose metadata
+// has "error".
 class FrameThread {
  public:
   // How it speaks to the rest of the engine; called by the render thread.
@@ -85,6 +86,7 @@ class FrameThread {
     uint32_t request = 0;
     uint64_t counted = 0;
     RunSnapshot run;
+    absl::Status status;  // of the copying
   };
 
   void Run();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,14 +38,17 @@ class NumberSource final : public FrameSource {
     return absl::OkStatus();
   }
   void Capture(uint32_t place) override {
+    if (throws == Throws::kCapture) throw std::runtime_error("fell over");
     copies_[place] = numbers[envs_[place]];
   }
   absl::Status Start() override {
     ++starts;
+    if (throws == Throws::kStart) throw std::runtime_error("fell over");
     return start_status;
   }
   absl::Status Draw(uint32_t place, const FrameTile& tile) override {
     ++draws;
+    if (throws == Throws::kDraw) throw std::runtime_error("fell over");
     for (size_t row = 0; row < tile.rows; ++row) {
       std::fill_n(tile.first + row * tile.stride, tile.row_bytes,
                   std::byte{copies_[place]});
@@ -55,6 +59,8 @@ class NumberSource final : public FrameSource {
 
   std::vector<uint8_t> numbers;  // the thread that steps
   absl::Status start_status;
+  enum class Throws { kNot, kStart, kCapture, kDraw };
+  std::atomic<Throws> throws{Throws::kNot};
   std::atomic<int> starts{0};
   std::atomic<int> draws{0};
   std::atomic<int> stops{0};
@@ -234,6 +240,24 @@ TEST(FrameThread, EndsWhileItWaitsForCopies) {
   rig.thread.reset();
   EXPECT_TRUE(rig.Invalidated());
   EXPECT_EQ(rig.source.draws, 0);
+}
+
+TEST(FrameThread, TellsWhatTheSourceThrowsAndGoesOn) {
+  using Throws = NumberSource::Throws;
+  for (const Throws where : {Throws::kStart, Throws::kCapture, Throws::kDraw}) {
+    Rig rig({.width = 4, .height = 4, .envs = {0}});
+    rig.source.throws = where;
+    rig.request = 1;
+    rig.ServeUntil([&] { return rig.answered == 1U; });
+    EXPECT_TRUE(absl::StrContains(rig.Latest().metadata, "fell over"))
+        << rig.Latest().metadata;
+    rig.source.throws = Throws::kNot;
+    rig.request = 2;
+    rig.ServeUntil([&] { return rig.answered == 2U; });
+    // What could not start stays so.
+    EXPECT_EQ(absl::StrContains(rig.Latest().metadata, "fell over"),
+              where == Throws::kStart);
+  }
 }
 
 }  // namespace

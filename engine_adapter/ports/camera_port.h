@@ -5,7 +5,7 @@
 // is now -> the engine's render thread -> done.
 // Ownership: the engine's; the thread that steps calls, between exchanges.
 //
-//   port->Draw({.env = 3, .camera = "track", .width = 320, .height = 240},
+//   port->Draw({.env = 3, .index = 0, .width = 320, .height = 240}, wanted,
 //              [](absl::StatusOr<Picture> picture) { ... });
 
 #ifndef TANDEM_ENGINE_ADAPTER_PORTS_CAMERA_PORT_H_
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,14 @@ class CameraPort {
 
   // Copies the environment as it is now, and returns; `done` is called once,
   // by the render thread, with the picture or kUnsupported (nothing here can
-  // draw; says what is missing) or kEngineFailed. Errors, and `done` is not
-  // called then: kInvalidArgument for a size that cannot be; kRingFull if too
-  // much is under way, Picture::held included: to be asked again.
+  // draw; says what is missing) or kEngineFailed. Once `wanted` has expired
+  // nobody waits for the picture: it need not be drawn, nor `done` be called.
+  // Errors, and `done` is not called then: kInvalidArgument for a size that
+  // cannot be; kRingFull if too much is under way, Picture::held included: to
+  // be asked again.
   using Done = std::function<void(absl::StatusOr<Picture>)>;
-  virtual absl::Status Draw(const PictureRequest& request, Done done) = 0;
+  virtual absl::Status Draw(const PictureRequest& request,
+                            std::weak_ptr<const void> wanted, Done done) = 0;
 };
 
 }  // namespace tandem

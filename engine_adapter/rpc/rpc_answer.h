@@ -11,8 +11,11 @@
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,9 +44,37 @@ struct RpcStream {
 };
 
 // How a call is answered that takes its time: called once, by the thread that
-// polls, now or later; without effect once the caller has left.
+// polls, now or later; without effect once nobody waits for it: the caller has
+// left, or given the call up.
 template <typename Response>
-using RpcAnswer = std::function<void(absl::StatusOr<Response>)>;
+class RpcAnswer {
+ public:
+  using Give = std::function<void(absl::StatusOr<Response>)>;
+
+  // As long as what `wanted` points to is there, somebody waits.
+  RpcAnswer(Give give, std::weak_ptr<const void> wanted)
+      : give_(std::move(give)), wanted_(std::move(wanted)) {}
+  // Of a caller that never gives up.
+  template <std::invocable<absl::StatusOr<Response>> Function>
+  RpcAnswer(Function give)  // NOLINT: a function is one
+      : RpcAnswer(Give(std::move(give)), Always()) {}
+
+  void operator()(absl::StatusOr<Response> response) const {
+    give_(std::move(response));
+  }
+  // Expired: work on the answer may end. Any thread may look.
+  const std::weak_ptr<const void>& wanted() const { return wanted_; }
+
+ private:
+  static std::shared_ptr<const void> Always() {
+    static const auto* const kAlways =
+        new std::shared_ptr<const void>(std::make_shared<const bool>(true));
+    return *kAlways;
+  }
+
+  Give give_;
+  std::weak_ptr<const void> wanted_;
+};
 
 }  // namespace tandem
 

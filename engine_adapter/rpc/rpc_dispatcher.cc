@@ -155,10 +155,10 @@ void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
   Send(answer);
 }
 
-bool RpcDispatcher::TakeLate(uint64_t number, uint64_t correlation_id) {
-  const auto late = late_.find(correlation_id);
-  if (late == late_.end() || late->second != number) return false;
-  late_.erase(late);
+bool RpcDispatcher::TakeLate(const std::weak_ptr<const void>& wanted,
+                             uint64_t correlation_id) {
+  if (wanted.expired()) return false;
+  late_.erase(correlation_id);
   return true;
 }
 
@@ -222,8 +222,9 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
   }
   const auto stream = streams_.find(request->correlation_id);
   rpc::CancelStreamResponseT response;
-  response.success = stream != streams_.end();
-  if (response.success) {
+  response.success = late_.erase(request->correlation_id) > 0;
+  if (stream != streams_.end()) {
+    response.success = true;
     rpc::EnvelopeT last;
     last.method = stream->second.method;
     last.correlation_id = stream->first;

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -69,7 +70,8 @@ class RpcDispatcher {
   void Serve(rpc::MethodId method,
              std::function<absl::StatusOr<Response>(const Request&)> handler);
 
-  // A method that is answered when its handler has what it needs.
+  // A method that is answered when its handler has what it needs, unless its
+  // caller gives it up before by a CancelStream.
   template <typename Request, typename Response>
   void ServeLater(
       rpc::MethodId method,
@@ -144,7 +146,8 @@ class RpcDispatcher {
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
                     absl::StatusOr<Response> response);
   // Whether that call waits for its answer, which it is to get now.
-  bool TakeLate(uint64_t number, uint64_t correlation_id);
+  bool TakeLate(const std::weak_ptr<const void>& wanted,
+                uint64_t correlation_id);
   bool HasRoomForLate(const rpc::Envelope& call);
   bool TooMuchWaits() const {
     return writer_->queued_bytes() > limits_.waiting_bytes;
@@ -164,10 +167,10 @@ class RpcDispatcher {
   std::optional<EnvelopeReader> reader_;
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
-  // Calls to be answered later: their numbers, by correlation id, which a
-  // client may use again and another may use too.
-  std::map<uint64_t, uint64_t> late_;
-  uint64_t late_number_ = 0;  // the last's
+  // Calls to be answered later, by correlation id, which a client may use
+  // again and another may use too: what tells their answers that they are
+  // wanted.
+  std::map<uint64_t, std::shared_ptr<const void>> late_;
   bool broken_ = false;
   uint64_t nameless_ = 0;
 };
@@ -210,14 +213,17 @@ void RpcDispatcher::ServeLater(
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
         if (!HasRoomForLate(call)) return;
-        const RpcAnswer<Response> answer =
-            [this, number = ++late_number_, method = call.method(),
+        std::shared_ptr<const void>& waits = late_[call.correlation_id()];
+        waits = std::make_shared<const bool>(true);
+        const std::weak_ptr<const void> wanted = waits;
+        const RpcAnswer<Response> answer(
+            [this, wanted, method = call.method(),
              id = call.correlation_id()](absl::StatusOr<Response> response) {
-              if (!TakeLate(number, id)) return;
+              if (!TakeLate(wanted, id)) return;
               if (TooMuchWaits()) response = AskAgain(method);
               SendResponse(method, id, std::move(response));
-            };
-        late_.emplace(call.correlation_id(), late_number_);
+            },
+            wanted);
         absl::Status status = Guarded([&] {
           const absl::StatusOr<Request> request = Unpacked<Request>(call);
           if (request.ok()) handler(*request, answer);

@@ -175,6 +175,7 @@ class Session {
     answers_ = EnvelopeReader(to_client_.Reader(), {});
     waiting_.clear();
     late_.clear();
+    given_up_.clear();
     streams_.clear();
     dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), kLimits),
                       EnvelopeWriter(to_client_.Writer()));
@@ -195,7 +196,7 @@ class Session {
   }
 
   // An honest call, or what an honest client could send by mistake.
-  rpc::EnvelopeT Honest() {
+  rpc::EnvelopeT Honest(bool may_give_up) {
     rpc::EnvelopeT call;
     call.correlation_id = ++last_id_;
     switch (script_.Byte() % 7) {
@@ -233,11 +234,16 @@ class Session {
       }
       case 4: {
         rpc::CancelStreamRequestT request;
-        request.correlation_id =
-            kStream | (last_id_ - std::min<uint64_t>(script_.Byte(), last_id_));
+        const uint64_t number =
+            last_id_ - std::min<uint64_t>(script_.Byte(), last_id_);
+        request.correlation_id = kStream | number;
+        call.correlation_id |= kAtOnce;
+        if (may_give_up && late_.contains(kLater | number)) {
+          request.correlation_id = kLater | number;
+          given_up_[call.correlation_id] = request.correlation_id;
+        }
         call.method = rpc::MethodId::CancelStream;
         call.payload.Set(request);
-        call.correlation_id |= kAtOnce;
         break;
       }
       case 5:  // unknown, off, or not served
@@ -258,7 +264,7 @@ class Session {
   }
 
   void Call() {
-    const rpc::EnvelopeT call = Honest();
+    const rpc::EnvelopeT call = Honest(/*may_give_up=*/true);
     const uint64_t id = call.correlation_id;
     const Bytes bytes = Pack(call);
     for (int times = script_.Byte() % 16 == 0 ? 2 : 1; times > 0; --times) {
@@ -279,7 +285,7 @@ class Session {
       piece.data.resize(script_.Byte());
       call.payload.Set(std::move(piece));
     } else {
-      call = Honest();
+      call = Honest(/*may_give_up=*/false);
     }
     call.correlation_id = kDishonest | (call.correlation_id & 0xFF);
     Bytes bytes = Pack(call);
@@ -307,13 +313,22 @@ class Session {
       Require(!waiting_.empty() && waiting_.front() == id,
               "an answer is out of turn, or comes twice");
       waiting_.pop_front();
+      const auto* const cancel = answer.payload_as_CancelStreamResponse();
+      if (cancel != nullptr && cancel->success() && given_up_.contains(id)) {
+        CompareLate(given_up_[id]);
+      }
     } else if (KindOf(id) == kLater) {
-      const auto call = late_.find(id);
-      Require(call != late_.end(), "a late answer comes twice");
-      if (--call->second == 0) late_.erase(call);
+      CompareLate(id);
     } else if (KindOf(id) == kStream) {
       CompareItem(answer, &streams_[id]);
     }
+  }
+
+  // A late call has its answer, or gets none any more.
+  void CompareLate(uint64_t id) {
+    const auto call = late_.find(id);
+    Require(call != late_.end(), "a late answer comes twice, or to nobody");
+    if (--call->second == 0) late_.erase(call);
   }
 
   struct Stream {
@@ -346,8 +361,9 @@ class Session {
   EnvelopeWriter calls_{to_engine_.Writer()};
   EnvelopeReader answers_{to_client_.Reader(), {}};
   uint64_t last_id_ = 0;
-  std::deque<uint64_t> waiting_;  // calls that are answered in turn
-  std::map<uint64_t, int> late_;  // and those that are not; how often
+  std::deque<uint64_t> waiting_;           // calls that are answered in turn
+  std::map<uint64_t, int> late_;           // and those that are not; how often
+  std::map<uint64_t, uint64_t> given_up_;  // by the call that does so
   std::map<uint64_t, Stream> streams_;
 };
 

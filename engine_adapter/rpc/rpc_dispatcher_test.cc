@@ -472,10 +472,41 @@ TEST_F(RpcDispatcherTest, ACallerThatHasLeftIsNotAnswered) {
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
   (void)dispatcher_.Poll(0);
   ASSERT_EQ(late_.size(), 2u);
+  EXPECT_TRUE(late_[0].wanted().expired());
   late_[0](rpc::SingleStepResponseT());
   EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_FALSE(late_[1].wanted().expired());
   late_[1](MakeError(ErrorCode::kEngineFailed, "fell over"));
   ExpectError(8, ErrorCode::kEngineFailed, "fell over");
+}
+
+TEST_F(RpcDispatcherTest, ACallThatIsGivenUpIsForgotten) {
+  for (const uint64_t id : {7U, 8U}) {
+    Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
+  }
+  for (const bool first : {true, false}) {
+    rpc::CancelStreamRequestT cancel;
+    cancel.correlation_id = 8;
+    Call(rpc::MethodId::CancelStream, 9, cancel);
+    (void)dispatcher_.Poll(0);
+    const rpc::EnvelopeT answer = Answer();
+    EXPECT_EQ(answer.correlation_id, 9u);
+    EXPECT_EQ(answer.payload.AsCancelStreamResponse()->success, first);
+  }
+  ASSERT_EQ(late_.size(), 2u);
+  EXPECT_FALSE(late_[0].wanted().expired());
+  EXPECT_TRUE(late_[1].wanted().expired());
+  // Its id is free again, and its answer nobody's.
+  Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
+  (void)dispatcher_.Poll(0);
+  ASSERT_EQ(late_.size(), 3u);
+  late_[1](rpc::SingleStepResponseT());
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  late_[2](rpc::SingleStepResponseT());
+  EXPECT_EQ(Answer().correlation_id, 8u);
+  late_[0](rpc::SingleStepResponseT());
+  EXPECT_EQ(Answer().correlation_id, 7u);
+  EXPECT_TRUE(dispatcher_.IsQuiet());
 }
 
 TEST_F(RpcDispatcherTest, AFewCallsAtMostAreAnsweredLater) {

@@ -53,6 +53,9 @@ void MujocoService::SendControl(const rpc::SendControlRequestT& request,
     answer(std::move(response));
     return;
   }
+  std::erase_if(waiting_, [](const Waiting& each) {
+    return each.answer.wanted().expired();
+  });
   waiting_.push_back({.steps = simulation_->steps(),
                       .response = *std::move(response),
                       .answer = std::move(answer)});

@@ -283,6 +283,19 @@ TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
   EXPECT_FALSE(late_[0]->has_value());
 }
 
+TEST_F(MujocoServiceTest, WhoHasGivenUpIsNotKept) {
+  rpc::SendControlRequestT request;
+  request.wait_for_next_step = true;
+  auto waits = std::make_shared<bool>(true);
+  const auto kept = std::make_shared<bool>(false);
+  service_->SendControl(request,
+                        {[kept](const auto&) { *kept = true; }, waits});
+  EXPECT_GT(kept.use_count(), 1);
+  waits.reset();
+  EXPECT_FALSE(Send(request).has_value());
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
 TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
   rpc::GetJointStateRequestT request;
   request.env_ids = {2, 1};

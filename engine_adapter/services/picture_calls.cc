@@ -44,10 +44,11 @@ absl::Status PictureCalls::Complete(absl::string_view format,
 
 void PictureCalls::Draw(const PictureRequest& request, std::string name,
                         RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::Status begun =
-      Begin(request, [answer, name = std::move(name)](
-                         absl::StatusOr<rpc::ImageFrameT> frame,
-                         const std::shared_ptr<const void>& /*held*/) {
+  const absl::Status begun = Begin(
+      request, answer.wanted(),
+      [answer, name = std::move(name)](
+          absl::StatusOr<rpc::ImageFrameT> frame,
+          const std::shared_ptr<const void>& /*held*/) {
         if (!frame.ok()) {
           answer(frame.status());
           return;
@@ -60,29 +61,33 @@ void PictureCalls::Draw(const PictureRequest& request, std::string name,
   if (!begun.ok()) answer(begun);
 }
 
-// `then` is called unless this fails.
-absl::Status PictureCalls::Begin(const PictureRequest& request, Then then) {
+// `then` is called unless this fails, or `wanted` expires.
+absl::Status PictureCalls::Begin(const PictureRequest& request,
+                                 std::weak_ptr<const void> wanted, Then then) {
   rpc::ImageFrameT frame;
   frame.timestamp_ms = UnixMillis();
   frame.env_id = request.env;
   frame.frame_seq = simulation_->frame_seq();
   // In the render thread, which hands everything on: `then` may stand on what
   // only the thread that steps may touch.
-  return port_->Draw(request, [queue = queue_, then = std::move(then),
-                               frame = std::move(frame)](
-                                  absl::StatusOr<Picture> picture) mutable {
-    // Shared since a std::function has to be copyable, and pictures are large.
-    auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
-        picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
-                     : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
-    std::shared_ptr<const void> held;
-    if (picture.ok()) {
-      held = std::move(picture->held);
-      Fill(*std::move(picture), &**result);
-    }
-    queue->Post([then = std::move(then), result = std::move(result),
-                 held = std::move(held)] { then(std::move(*result), held); });
-  });
+  return port_->Draw(
+      request, std::move(wanted),
+      [queue = queue_, then = std::move(then),
+       frame = std::move(frame)](absl::StatusOr<Picture> picture) mutable {
+        // Shared since a std::function has to be copyable, and pictures are
+        // large.
+        auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
+            picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
+                         : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
+        std::shared_ptr<const void> held;
+        if (picture.ok()) {
+          held = std::move(picture->held);
+          Fill(*std::move(picture), &**result);
+        }
+        queue->Post(
+            [then = std::move(then), result = std::move(result),
+             held = std::move(held)] { then(std::move(*result), held); });
+      });
 }
 
 absl::StatusOr<PictureStream> PictureCalls::Stream(
@@ -120,22 +125,23 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
 
 absl::Status PictureCalls::BeginNext(
     const std::shared_ptr<PictureStream::State>& state) {
-  // A stream that is over meanwhile is not kept, and its picture is dropped.
+  // A stream that is over meanwhile is not kept, and its picture not drawn.
   const std::weak_ptr<PictureStream::State> kept = state;
   absl::Status begun =
-      Begin(state->request, [kept](absl::StatusOr<rpc::ImageFrameT> frame,
-                                   std::shared_ptr<const void> held) {
-        const std::shared_ptr<PictureStream::State> stream = kept.lock();
-        if (stream == nullptr) return;
-        stream->drawing = false;
-        if (frame.ok()) {
-          frame->frame_number = ++stream->pictures;
-          stream->width = frame->width;
-          stream->height = frame->height;
-        }
-        stream->ready = std::move(frame);
-        stream->held = std::move(held);
-      });
+      Begin(state->request, kept,
+            [kept](absl::StatusOr<rpc::ImageFrameT> frame,
+                   std::shared_ptr<const void> held) {
+              const std::shared_ptr<PictureStream::State> stream = kept.lock();
+              if (stream == nullptr) return;
+              stream->drawing = false;
+              if (frame.ok()) {
+                frame->frame_number = ++stream->pictures;
+                stream->width = frame->width;
+                stream->height = frame->height;
+              }
+              stream->ready = std::move(frame);
+              stream->held = std::move(held);
+            });
   // Not before the thread that steps looks again is it told of the picture.
   state->drawing = begun.ok();
   return begun;

@@ -82,7 +82,8 @@ class PictureCalls {
   }
 
   // The state as it is now. `answer` is called once, by the thread that steps,
-  // now or later: with the picture, of this name.
+  // now or later: with the picture, of this name; not at all, perhaps, if
+  // nobody waits for it any more.
   void Draw(const PictureRequest& request, std::string name,
             RpcAnswer<rpc::NamedImageFrameT> answer);
 
@@ -98,7 +99,8 @@ class PictureCalls {
   // With Picture::held, of a picture.
   using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
                                   std::shared_ptr<const void>)>;
-  absl::Status Begin(const PictureRequest& request, Then then);
+  absl::Status Begin(const PictureRequest& request,
+                     std::weak_ptr<const void> wanted, Then then);
   absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,
                         PictureRequest* request) const;
   absl::Status BeginNext(const std::shared_ptr<PictureStream::State>& state);

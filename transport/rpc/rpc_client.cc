@@ -90,7 +90,11 @@ absl::StatusOr<RpcMessage> RpcClient::Call(rpc::EnvelopeT call,
   status = Await(
       lock, [&] { return waiting->second.has_value(); }, deadline);
   auto answer = calls_.extract(waiting);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    cancelled_.push_back(call.correlation_id);
+    WriteOn();
+    return status;
+  }
   return *std::move(answer.mapped());
 }
 

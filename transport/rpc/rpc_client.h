@@ -78,8 +78,9 @@ class RpcClient {
 
   // Calls, and waits for the answer; the correlation id is chosen here. Errors:
   // the engine's, with its code and text; kEngineFailed, for an answer that
-  // cannot be read; kStepTimeout (an answer that comes later is dropped),
-  // kPeerGone, kBrokenPeer, kInterrupted; kMessageTooLarge for the rings.
+  // cannot be read; kStepTimeout, kPeerGone, kBrokenPeer, kInterrupted;
+  // kMessageTooLarge for the rings. A call that is given up is cancelled, as
+  // Close does it; an answer that comes nevertheless is dropped.
   absl::StatusOr<RpcMessage> Call(rpc::EnvelopeT call, Deadline deadline);
 
   // Opens a stream and returns its id, for the three below. Doesn't wait:
@@ -149,7 +150,7 @@ class RpcClient {
   // Calls that wait, and what came for them.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;
-  std::deque<uint64_t> cancelled_;   // streams; the engine is not told yet
+  std::deque<uint64_t> cancelled_;   // the engine is not told yet
   ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
 };
 

@@ -237,6 +237,7 @@ TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
 TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
   std::optional<rpc::EnvelopeT> late;
   Start([&](const auto& call, const auto& send) {
+    if (call.method == rpc::MethodId::CancelStream) return;
     if (!late) {
       late = Echo(call);
       return;
@@ -250,6 +251,29 @@ TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
   EXPECT_EQ(NameIn(client_->Call(Named("second"), Deadline::After(20))),
             "second");
   engine_->Stop();  // before what its handler uses is gone
+}
+
+TEST_F(RpcClientTest, TheEngineIsToldOfACallThatIsGivenUp) {
+  uint64_t asked = 0;
+  std::vector<uint64_t> cancelled;
+  Start([&](const auto& call, const auto& send) {
+    if (call.method == rpc::MethodId::CancelStream) {
+      cancelled.push_back(call.payload.AsCancelStreamRequest()->correlation_id);
+      return;
+    }
+    if (call.payload.AsGetEntityRequest()->name == "slow") {
+      asked = call.correlation_id;
+      return;
+    }
+    send(Echo(call));
+  });
+  EXPECT_EQ(
+      CodeOf(client_->Call(Named("slow"), Deadline::After(0.05)).status()),
+      ErrorCode::kStepTimeout);
+  // Behind the cancel.
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
+  engine_->Stop();  // before what its handler has written is read
+  EXPECT_EQ(cancelled, std::vector<uint64_t>{asked});
 }
 
 TEST_F(RpcClientTest, CountsWhatNobodyWaitedFor) {
@@ -514,6 +538,7 @@ TEST_F(RpcClientTest, AnInterruptEndsTheWaitOfItsThreadWhoeverReads) {
   std::atomic<bool> answer{false};
   Start(
       [&](const auto& call, const auto& send) {
+        if (call.method == rpc::MethodId::CancelStream) return;
         if (++calls < 3) return;
         if (answer) send(Echo(call));
       },

@@ -47,7 +47,7 @@ class Album {
   void Add(const PictureRequest& request, const std::string& remark = "") {
     auto drawn = std::make_shared<std::promise<absl::StatusOr<Picture>>>();
     const absl::Status status =
-        port_->Draw(request, [drawn](absl::StatusOr<Picture> picture) {
+        port_->Draw(request, drawn, [drawn](absl::StatusOr<Picture> picture) {
           drawn->set_value(std::move(picture));
         });
     if (!status.ok()) Die(status);

@@ -72,12 +72,18 @@ MujocoCameras::~MujocoCameras() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status MujocoCameras::Draw(const PictureRequest& request, Done done) {
+absl::Status MujocoCameras::Draw(const PictureRequest& request,
+                                 std::weak_ptr<const void> wanted, Done done) {
   Job job = {.request = request,
+             .wanted = std::move(wanted),
              .snapshot = nullptr,
              .done = std::move(done),
              .held = nullptr};
   if (absl::Status status = Complete(&job.request); !status.ok()) return status;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    DropUnwanted();
+  }
   absl::StatusOr<std::shared_ptr<const void>> held = Hold(job.request);
   if (!held.ok()) return held.status();
   job.held = *std::move(held);
@@ -161,6 +167,15 @@ absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   return std::make_unique<SceneSnapshot>(*std::move(made));
 }
 
+// Under mutex_: pictures that nobody waits for any more are not drawn.
+void MujocoCameras::DropUnwanted() {
+  for (Job& job : waiting_) {
+    if (job.wanted.expired()) spare_.push_back(std::move(job.snapshot));
+  }
+  std::erase_if(waiting_,
+                [](const Job& job) { return job.snapshot == nullptr; });
+}
+
 void MujocoCameras::Run() {
   pthread_setname_np(pthread_self(), "tandem-cameras");
   GoToBackground();
@@ -180,7 +195,10 @@ void MujocoCameras::Run() {
 
 std::optional<MujocoCameras::Job> MujocoCameras::NextJob() {
   std::unique_lock<std::mutex> lock(mutex_);
-  news_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+  news_.wait(lock, [this] {
+    DropUnwanted();
+    return stopping_ || !waiting_.empty();
+  });
   if (stopping_) return std::nullopt;
   Job job = std::move(waiting_.front());
   waiting_.pop_front();

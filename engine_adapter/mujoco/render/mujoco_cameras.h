@@ -7,7 +7,8 @@
 //
 //   absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
 //       MujocoCameras::Create(model, environments, view, &canvas);
-//   absl::Status status = (*cameras)->Draw({.env = 3, .index = 0}, done);
+//   absl::Status status =
+//       (*cameras)->Draw({.env = 3, .index = 0}, wanted, done);
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
@@ -74,13 +75,16 @@ class MujocoCameras final : public CameraPort {
   const std::vector<std::string>& Viewports() const override {
     return viewports_;
   }
-  // Microseconds. Own sizes: what the model says of a camera; else 640x480.
-  // kRingFull if more would be under way than kMostAtATime and kMostBytes.
-  absl::Status Draw(const PictureRequest& request, Done done) override;
+  // Microseconds. What nobody wants any more leaves the queue. Own sizes: what
+  // the model says of a camera; else 640x480. kRingFull if more would be under
+  // way than kMostAtATime and kMostBytes.
+  absl::Status Draw(const PictureRequest& request,
+                    std::weak_ptr<const void> wanted, Done done) override;
 
  private:
   struct Job {
     PictureRequest request;
+    std::weak_ptr<const void> wanted;
     std::unique_ptr<SceneSnapshot> snapshot;
     Done done;
     std::shared_ptr<const void> held;  // counts it
@@ -98,6 +102,7 @@ class MujocoCameras final : public CameraPort {
   absl::StatusOr<std::shared_ptr<const void>> Hold(
       const PictureRequest& request) const;
   absl::StatusOr<std::unique_ptr<SceneSnapshot>> SpareSnapshot();
+  void DropUnwanted();
   void Run();
   std::optional<Job> NextJob();
   void GiveBack(std::unique_ptr<SceneSnapshot> snapshot);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -209,6 +210,41 @@ TEST_F(PictureServices, LargePicturesAreBoundedUntilTheyAreHandedOver) {
   EXPECT_TRUE(refused.ok()) << refused;
 }
 
+TEST_F(PictureServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
+  // The render thread stays at a picture until it may go on.
+  std::promise<void> go_on;
+  const auto held_up = std::make_shared<bool>(true);
+  ASSERT_TRUE(engine_->ports()
+                  .camera
+                  ->Draw({.env = 0, .index = 1, .width = 32, .height = 24},
+                         held_up,
+                         [goes_on = go_on.get_future().share()](const auto&) {
+                           goes_on.wait();
+                         })
+                  .ok());
+  auto waits = std::make_shared<bool>(true);
+  int answers = 0;
+  for (int i = 0; i < 100; ++i) {
+    camera_->GetCameraFrame(Small(), {[&](const auto&) { ++answers; }, waits});
+  }
+  rpc::StreamCameraRequestT streamed;
+  streamed.name = "side";
+  std::optional<RpcStream> stream = camera_->StreamCamera(streamed).value();
+  waits.reset();
+  stream.reset();
+  // Nor does it count as under way.
+  int wanted = 0;
+  for (int i = 0; i < 100; ++i) {
+    camera_->GetCameraFrame(Small(), [&](const auto& frame) {
+      EXPECT_TRUE(frame.ok()) << frame.status();
+      ++wanted;
+    });
+  }
+  go_on.set_value();
+  while (wanted < 100) Pump();
+  EXPECT_EQ(answers, 0);
+}
+
 TEST_F(PictureServices, WhatIsNotThereOrCannotBeIsRefused) {
   std::vector<
       std::pair<std::string, std::function<void(rpc::GetCameraFrameRequestT*)>>>
@@ -300,7 +336,6 @@ TEST_F(PictureServices, AStreamThatEndsWhileItsPictureIsDrawnHarmsNothing) {
     request.name = "side";
     const RpcStream stream = camera_->StreamCamera(request).value();
   }
-  Pump();
   EXPECT_TRUE(Frame(Small()).ok());
 }
 
