@@ -25,7 +25,7 @@ absl::Status AboutImages(const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
     FrameSource* source, const ImageOptions& options, uint32_t num_envs,
-    std::span<uint8_t> images) {
+    std::span<uint8_t> images, std::function<bool()> stopping) {
   FrameOptions frames = {.width = options.width,
                          .height = options.height,
                          .effects = options.effects,
@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
   absl::Status status = AboutImages(source->Prepare(frames));
   if (!status.ok()) return status;
-  std::unique_ptr<ImageThread> thread(new ImageThread(source, options, images));
+  std::unique_ptr<ImageThread> thread(
+      new ImageThread(source, options, images, std::move(stopping)));
   {
     std::unique_lock<std::mutex> lock(thread->mutex_);
     thread->AwaitTurn(&lock);
@@ -46,11 +47,13 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
 }
 
 ImageThread::ImageThread(FrameSource* source, const ImageOptions& options,
-                         std::span<uint8_t> images)
+                         std::span<uint8_t> images,
+                         std::function<bool()> stopping)
     : source_(source),
       row_bytes_(options.width * kRgb),
       rows_(options.height),
-      images_(std::as_writable_bytes(images)) {
+      images_(std::as_writable_bytes(images)),
+      stopping_(std::move(stopping)) {
   chosen_.reserve(images.size() / (row_bytes_ * rows_));
   const BlockedSignals blocked;
   thread_ = std::thread([this] { Run(); });
@@ -122,6 +125,11 @@ void ImageThread::Run() {
 
 absl::Status ImageThread::DrawChosen() {
   for (const uint32_t env : chosen_) {
+    if (stopping_ && stopping_()) {
+      return MakeError(ErrorCode::kInterrupted,
+                       "expected to draw every environment, found that the "
+                       "engine is to stop");
+    }
     absl::Status drawn = source_->Draw(env, TileOf(env));
     if (!drawn.ok()) return drawn;
   }

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -34,11 +35,13 @@ class ImageThread {
  public:
   // Takes what draws into use at once: a machine that cannot draw is found out
   // here. `images` is uint8[num_envs, height, width, 3], the top row first; it
-  // and `source` outlive this. Errors: the source's, with "images: ";
-  // kInvalidArgument for a size that cannot be.
+  // and `source` outlive this. `stopping` is asked between two pictures, by the
+  // thread that draws: as soon as it says so, drawing ends with kInterrupted.
+  // Errors: the source's, with "images: "; kInvalidArgument for a size that
+  // cannot be.
   static absl::StatusOr<std::unique_ptr<ImageThread>> Create(
       FrameSource* source, const ImageOptions& options, uint32_t num_envs,
-      std::span<uint8_t> images);
+      std::span<uint8_t> images, std::function<bool()> stopping = {});
   ~ImageThread();
   ImageThread(const ImageThread&) = delete;
   ImageThread& operator=(const ImageThread&) = delete;
@@ -54,7 +57,7 @@ class ImageThread {
   enum class Turn : uint8_t { kSteps, kDraws, kEnds };
 
   ImageThread(FrameSource* source, const ImageOptions& options,
-              std::span<uint8_t> images);
+              std::span<uint8_t> images, std::function<bool()> stopping);
   absl::Status Draw();
   void GiveTurn(Turn turn);
   void AwaitTurn(std::unique_lock<std::mutex>* lock);
@@ -66,6 +69,7 @@ class ImageThread {
   const size_t row_bytes_;
   const size_t rows_;
   const std::span<std::byte> images_;
+  const std::function<bool()> stopping_;  // may be empty
 
   std::mutex mutex_;
   std::condition_variable turned_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -104,6 +105,16 @@ TEST_F(ImageThreadTest, EachImageIsDrawnWhenTheCallReturns) {
     EXPECT_EQ(ColourOf(0), step);
     EXPECT_EQ(ColourOf(2), 200 + step);
   }
+}
+
+TEST_F(ImageThreadTest, StopsBetweenTwoPicturesWhenTheEngineDoes) {
+  std::atomic<int> asked{0};
+  absl::StatusOr<std::unique_ptr<ImageThread>> thread = ImageThread::Create(
+      &painter_, kSmall, kEnvs, images_, [&] { return ++asked > 1; });
+  ASSERT_TRUE(thread.ok()) << thread.status();
+  EXPECT_EQ(CodeOf((*thread)->DrawAll()), ErrorCode::kInterrupted);
+  EXPECT_EQ(ColourOf(0), 1);
+  EXPECT_EQ(ColourOf(1), 0);
 }
 
 TEST_F(ImageThreadTest, OnlyTheFlaggedAreDrawn) {

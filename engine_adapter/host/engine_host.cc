@@ -136,8 +136,9 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
 }
 
 absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
-  absl::StatusOr<std::unique_ptr<ImageThread>> images = ImageThread::Create(
-      source, *options_.images, num_envs, side_.arrays().images);
+  absl::StatusOr<std::unique_ptr<ImageThread>> images =
+      ImageThread::Create(source, *options_.images, num_envs,
+                          side_.arrays().images, options_.stopping);
   if (!images.ok()) return images.status();
   images_ = *std::move(images);
   return absl::OkStatus();

@@ -60,6 +60,10 @@ class EngineHost {
     std::optional<FrameOptions> frames = {};
     // Draws environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
+    // Asked now and then while images are drawn, which takes long where they
+    // are many: once it says so, Create ends with kInterrupted, and an exchange
+    // with kEngineFailed. From any thread.
+    std::function<bool()> stopping = {};
     // Told what happens, a line at a time: clients that come, leave, break.
     // By the thread that serves, and by the one that draws.
     std::function<void(absl::string_view)> log = {};

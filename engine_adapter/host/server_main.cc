@@ -73,7 +73,8 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 4096;
 
-// Writer: the signal handler; reader: the main thread. 0: no signal yet.
+// Writer: the signal handler; readers: the main thread, and the one that draws
+// images. 0: no signal yet.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 // Writer: the main thread; reader: its signal handler. Other threads block all
@@ -182,6 +183,14 @@ class LauncherGuard {
   std::optional<LauncherWatch> watch_;
 };
 
+void LogStopped(bool launcher_left) {
+  // relaxed: this thread's handler wrote it.
+  const int signal_number = stop_signal.load(std::memory_order_relaxed);
+  LogLine(launcher_left
+              ? "stopped: the launcher has left"
+              : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
+}
+
 // From engine to exit code, signals being handled already.
 int Serve(const EngineFactory& make_engine) {
   ServerOptions options;
@@ -234,7 +243,14 @@ int Serve(const EngineFactory& make_engine) {
        .mode = rpc_flags->mode,
        .frames = *std::move(frames),
        .images = *std::move(images),
+       // relaxed: the number is all that is said.
+       .stopping =
+           [] { return stop_signal.load(std::memory_order_relaxed) != 0; },
        .log = LogLine});
+  if (!host.ok() && CodeOf(host.status()) == ErrorCode::kInterrupted) {
+    LogStopped(/*launcher_left=*/false);
+    return kExitStopped;
+  }
   if (!host.ok()) return Report(host.status());
 
   launcher.Serving(host->get());
@@ -250,11 +266,7 @@ int Serve(const EngineFactory& make_engine) {
   const bool launcher_left = launcher.HasLeft();
   launcher.Serving(nullptr);
   host->reset();
-  // relaxed: this thread's handler wrote it.
-  const int signal_number = stop_signal.load(std::memory_order_relaxed);
-  LogLine(launcher_left
-              ? "stopped: the launcher has left"
-              : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
+  LogStopped(launcher_left);
   return kExitStopped;
 }
 

@@ -10,7 +10,7 @@ void MainThreadQueue::Post(std::function<void()> work) {
 }
 
 void MainThreadQueue::Pump() {
-  std::deque<std::function<void()>> work;
+  std::vector<std::function<void()>> work;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     work.swap(work_);
@@ -19,7 +19,7 @@ void MainThreadQueue::Pump() {
 }
 
 void MainThreadQueue::Close() {
-  std::deque<std::function<void()>> dropped;  // outside of the lock
+  std::vector<std::function<void()>> dropped;  // outside of the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   wake_ = nullptr;
   dropped.swap(work_);

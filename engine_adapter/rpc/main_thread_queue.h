@@ -11,10 +11,10 @@
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace tandem {
 
@@ -26,10 +26,12 @@ class MainThreadQueue {
   MainThreadQueue(const MainThreadQueue&) = delete;
   MainThreadQueue& operator=(const MainThreadQueue&) = delete;
 
-  // Thread-safe; doesn't wait. After Close the work is dropped.
+  // Thread-safe; doesn't wait. After Close the work is dropped. `work` must not
+  // throw: nobody is there to be told.
   void Post(std::function<void()> work);
 
   // The thread that steps: does what was posted before this call, in order.
+  // Allocates nothing where nothing was.
   void Pump();
 
   // The thread that steps has ended: nothing is done any more, what waits is
@@ -39,7 +41,7 @@ class MainThreadQueue {
  private:
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::deque<std::function<void()>> work_;
+  std::vector<std::function<void()>> work_;
   std::function<void()> wake_;  // empty: closed
 };
 

@@ -3,6 +3,8 @@
 import json
 import mmap
 import os
+import re
+import signal
 import struct
 import subprocess
 import time
@@ -52,6 +54,28 @@ def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subproces
             subprocess.run(["kill", "-TERM", pid], check=True)
         assert server.wait(_SECONDS) == 0
     assert not Path("/dev/shm", name).exists()
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    (caught,) = re.findall(r"^SigCgt:\t(\w+)$", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def test_a_signal_ends_the_first_drawing_of_many_large_images() -> None:
+    """Which takes minutes without a graphics card; nothing is left."""
+    name = f"server_test_{uuid.uuid4().hex}"
+    images = ("--num_envs=256", "--images=640x480")
+    with subprocess.Popen([_SERVER, f"--name={name}", *_CHEETAH, *images], stderr=subprocess.PIPE, text=True) as server:
+        deadline = time.monotonic() + _SECONDS
+        while not _catches(server.pid, signal.SIGTERM):  # it does from when it has an engine
+            assert server.poll() is None and time.monotonic() < deadline, "it did not begin"
+            time.sleep(0.001)
+        server.terminate()
+        assert server.stderr is not None
+        log = server.stderr.read()
+        assert server.wait(_SECONDS) == 0, log
+    assert log.count("\n") == 1 and log.endswith(": Terminated\n")
+    assert not list(Path("/dev/shm").glob(f"*{name}*"))
 
 
 def test_lists_its_tasks() -> None:
