@@ -178,6 +178,7 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
 TEST_F(RpcHostTest, WhoHasLeftIsForgotten) {
   StartMujoco({});
   rpc::SendControlRequestT request;
+  request.bulk = {0.5F};
   request.wait_for_next_step = true;
   Call(Id::SendControl, 1, std::move(request), 0);
   EXPECT_TRUE(host_->IsRunning());
