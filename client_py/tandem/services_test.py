@@ -68,14 +68,14 @@ def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
 
 def test_service_that_is_off_says_so() -> None:
     """In what is told of it, and when it is called."""
-    flags = ("--services=agent,telemetry", "--stream_hz=telemetry=25")
+    flags = ("--services=agent,telemetry", "--stream_hz=telemetry=0.5")
     with (
         tandem.launch_engine("HalfCheetah-v5", name=unique_name(), flags=flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
         services = client.services()
         assert {name for name, service in services.items() if service.enabled} == {"agent", "telemetry"}
-        assert (services["agent"].max_fps, services["telemetry"].max_fps) == (0, 25)
+        assert (services["agent"].max_fps, services["telemetry"].max_fps) == (0, 0.5)
         assert services["scene"].methods == frozenset()
         for call in (client.scene.info, client.mujoco.info, client.camera.list):
             with pytest.raises(tandem.Unsupported):

@@ -452,6 +452,7 @@ void AddControl(Collection& all) {
   services.services.back()->methods = {MethodId::GetTelemetrySchema,
                                        MethodId::StreamTelemetry};
   services.services.back()->max_fps = 120;
+  services.services.back()->max_hz = 119.5;
   all.Add(MethodId::GetServices, std::move(services));
 }
 
