@@ -151,6 +151,46 @@ def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, 
         shared.reset(contract=contract)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("timeout", ["1", -1, float("nan"), [1]], ids=str)
+def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
+    """By everything that waits."""
+    for call in (
+        shared.get_schema,
+        shared.telemetry.stream,
+        shared.recv,
+        shared.drawn_frame,
+        shared.reconnect,
+    ):
+        with pytest.raises(tandem.InvalidArgument, match="^timeout: expected seconds"):
+            call(timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ({"lines": [1]}, "lines: expected a list of tandem.DebugLine, found"),
+        ({"lines": 1}, "lines: expected a list"),
+        ({"lines": [tandem.DebugArrow((0, 0, 0), (1, 0, 0))]}, "lines: expected a list of tandem.DebugLine"),
+        ({"arrows": ["up"]}, "arrows: expected a list of tandem.DebugArrow"),
+        ({"arrows": [tandem.DebugArrow((0, 0, 0), (1, 0, 0), scale="big")]}, "scale: expected a finite number"),  # type: ignore[arg-type]
+        ({"lines": [tandem.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 4 finite numbers"),  # type: ignore[arg-type]
+        ({"velocity_command": (1, 0, 0)}, "velocity_command: expected a tandem.DebugVelocityCommand"),
+    ],
+    ids=str,
+)
+def test_marks_that_cannot_be_are_refused(
+    shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str
+) -> None:
+    """With what was expected."""
+    with pytest.raises(tandem.InvalidArgument, match=expected):
+        shared.debug.draw(**marks)
+
+
+def test_viewport_without_a_stream_so_far_has_no_current(shared: tandem.SharedMemoryClient) -> None:
+    """Nobody has started one here."""
+    assert shared.viewport.info().current is None
+
+
 def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClient) -> None:
     """As every reset is; the contract is not sent."""
     shared.send(shared.actions)

@@ -61,7 +61,7 @@ class Agent:
         if env_ids is not None:
             return tuple(_schema(each) for each in values["schemas"])
         if values["schema"] is None:
-            raise BrokenPeer("expected a schema in the engine's answer, found none")
+            raise BrokenPeer("expected a schema in the engine's answer, found none; reconnect(), or close()")
         return _schema(values["schema"])
 
     def set_contract(

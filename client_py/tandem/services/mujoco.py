@@ -151,8 +151,8 @@ class Mujoco:
         """Sets actuators for the next step, in place of what its action says of them.
 
         Args:
-          controls: float[n] for the first n actuators, n from 1, or a number for each actuator that is named, or numbered from 0;
-            in the actuators' own units.
+          controls: float[n] for the first n actuators, n from 1, or a number for each actuator that is named, or
+            numbered from 0; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
           wait_for_next_step: The answer comes when a step has begun with them. Somebody has to step meanwhile, in
             another thread, or this ends with `StepTimeout`.
@@ -196,7 +196,7 @@ def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -
 def _joint_state(values: dict[str, Any]) -> JointState:
     state = values["state"]
     if state is None:
-        raise BrokenPeer("expected a joint state in the engine's answer, found none")
+        raise BrokenPeer("expected a joint state in the engine's answer, found none; reconnect(), or close()")
     return JointState(state["env_id"], state["positions"], state["velocities"])
 
 
