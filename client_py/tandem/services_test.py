@@ -36,7 +36,9 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
 def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
     """One of environment 0, or one for each that is named."""
     schema = shared.get_schema()
-    assert schema == tandem.AgentSchema("agent_0", (), (), 17, 6)  # names: only `mujoco.info()` has some
+    assert (schema.agent_name, schema.observation_size, schema.action_size) == ("agent_0", 17, 6)
+    assert len(set(schema.observation_names)) == 17 and schema.observation_names[8] == "qvel/rootx"
+    assert schema.action_names == shared.mujoco.info().actuator_names
     assert [each.agent_name for each in shared.get_schema([2, 0])] == ["agent_2", "agent_0"]
     mask = np.array([False, True, True])
     assert [each.agent_name for each in shared.agent.schema(mask)] == ["agent_1", "agent_2"]

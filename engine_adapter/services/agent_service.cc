@@ -29,6 +29,7 @@ std::string Message(absl::string_view what, size_t envs,
 rpc::AgentSchemaT AgentService::SchemaOf(uint32_t env) const {
   rpc::AgentSchemaT schema;
   schema.agent_name = AgentName(env);
+  schema.observation_names = schema_.observation_names;
   schema.action_names = schema_.action_names;
   schema.observation_size = schema_.obs_size;
   schema.action_size = schema_.act_size;

@@ -62,6 +62,9 @@ TEST_F(AgentServiceTest, SchemasAreThoseOfTheEnvironmentsAsked) {
   EXPECT_EQ(response.schema->observation_size, 17u);
   EXPECT_EQ(response.schema->action_size, 6u);
   EXPECT_TRUE(response.schemas.empty());
+  EXPECT_EQ(response.schema->observation_names.size(), 17u);
+  EXPECT_EQ(response.schema->observation_names[0], "qpos/rootz");
+  EXPECT_EQ(response.schema->action_names[5], "ffoot");
   request.env_ids = {1, 0};
   response = *service_->GetAgentSchema(request);
   EXPECT_EQ(response.schema->agent_name, "agent_1");

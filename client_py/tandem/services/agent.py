@@ -16,8 +16,10 @@ class AgentSchema:
 
     Attributes:
       agent_name: Such as "agent_3" of environment 3.
-      observation_names: One for each number of an observation; empty: the engine does not say.
-      action_names: One for each number of an action; empty: the engine does not say.
+      observation_names: One for each number of an observation, such as "qvel/rootx", all different; empty: the engine
+        does not say.
+      action_names: One for each number of an action, all different: a MuJoCo actuator's, or its joint's where it has
+        none; empty: the engine does not say.
       observation_size: float32 numbers in an observation.
       action_size: float32 numbers in an action.
     """

@@ -151,8 +151,10 @@ void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
   ObsWriter obs(row.obs);
   task_->Observe(*data_, obs);
   if (task_->FollowsVelocityCommand()) {
-    obs.Put(randomization_ != nullptr ? randomization_->velocity_command()
-                                      : kNoVelocityCommand);
+    PutVelocityCommand(randomization_ != nullptr
+                           ? randomization_->velocity_command()
+                           : kNoVelocityCommand,
+                       obs);
   }
   CheckCount(obs.count(), row.obs.size(), "observations");
 }
