@@ -146,6 +146,18 @@ def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: 
         np.testing.assert_array_equal(first, shared.reset(seed=[5, 6, 7], contract=tandem.SimulationContract()))
 
 
+def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() -> None:
+    """The seed is the reset's."""
+    with (
+        tandem.launch_engine("CartPole-v1", name=unique_name()) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        first = client.reset(seed=5).copy()
+        np.testing.assert_array_equal(first, client.reset(seed=5, contract=tandem.SimulationContract()))
+        with pytest.raises(tandem.Unsupported):
+            client.reset(seed=5, contract=tandem.SimulationContract(mass_scale_range=(1, 2)))
+
+
 @pytest.mark.parametrize("contract", [{}, (0, 1), "strict"])
 def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, contract: object) -> None:
     """Before anything is sent."""

@@ -74,6 +74,12 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
         absl::StrCat("simulation_contract: expected an engine "
                      "that randomises, found '",
                      schema_.task, "', which does not; leave it out"));
+  } else if (request.at_next_reset && seed) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("seed: expected none with at_next_reset, since '",
+                     schema_.task, "' draws nothing by a contract, found ",
+                     *seed, "; leave it out, or give it to the reset itself"));
   }
   if (!request.at_next_reset) {
     absl::Status status = simulation_->Reset(*envs, seed);

@@ -123,5 +123,18 @@ TEST_F(AgentServiceTest, AnEngineThatDoesNotRandomiseTakesNothingOn) {
   EXPECT_EQ(service_->ResetAgent(request)->message, "reset 1 environment");
 }
 
+TEST_F(AgentServiceTest, ASeedThatNothingIsDrawnFromIsRefused) {
+  StartPlain();
+  rpc::ResetAgentRequestT request;
+  request.seed = 5;
+  EXPECT_TRUE(service_->ResetAgent(request).ok());  // it seeds the reset
+  request.at_next_reset = true;
+  const absl::Status status = service_->ResetAgent(request).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
+  for (const char* const text : {"seed", "CartPole-v1", "found 5"}) {
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

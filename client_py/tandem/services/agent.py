@@ -94,12 +94,14 @@ class Agent:
         if not isinstance(contract, SimulationContract):
             raise InvalidArgument(f"contract: expected a tandem.SimulationContract, found {contract!r}")
         everyone = range(self._caller.num_envs)
+        given = contract.given()
+        first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")
         values = self._caller.call(
             MethodId.ResetAgent,
             timeout,
-            simulation_contract=contract.given() or None,
+            simulation_contract=given or None,
             env_ids=self._caller.env_ids(everyone if env_ids is None else env_ids),
-            seed=None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent"),
+            seed=first if given else None,  # nothing is drawn without one
             at_next_reset=True,
         )
         return tuple(values["unused_fields"])
