@@ -26,7 +26,8 @@ py::dict CheckedValues(const rpc::Envelope& envelope, rpc::MethodId method,
               absl::StrCat("region '", region, "': expected ",
                            rpc::EnumNamePayload(expected), " in answer to ",
                            rpc::EnumNameMethodId(method), ", found payload ",
-                           static_cast<int>(envelope.payload_type()))),
+                           static_cast<int>(envelope.payload_type()),
+                           "; reconnect(), or close()")),
           region);
   }
   return PayloadValues(envelope);

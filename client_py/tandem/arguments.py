@@ -105,13 +105,13 @@ def id_or_name(argument: str, which: int | str) -> dict[str, Any]:
     return {"id": integer(argument, which, 1, 2**64 - 1, "; nothing was sent")}
 
 
-def finite(argument: str, value: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
+def finite(argument: str, value: ArrayLike | None, size: int | None = None) -> NDArray[np.float32] | None:
     """Takes a vector.
 
     Args:
       argument: Its name.
-      value: float[size], or None.
-      size: Of how many numbers.
+      value: float[size], or None where a size is given.
+      size: Of how many numbers; None: any, from one.
 
     Returns:
       It as float32[size], or None.
@@ -119,7 +119,7 @@ def finite(argument: str, value: ArrayLike | None, size: int) -> NDArray[np.floa
     Raises:
       InvalidArgument: Not so many, no numbers, or not finite.
     """
-    if value is None:
+    if value is None and size is not None:
         return None
     try:
         given = np.asarray(value)
@@ -127,9 +127,32 @@ def finite(argument: str, value: ArrayLike | None, size: int) -> NDArray[np.floa
         given = np.asarray(None)
     with np.errstate(over="ignore"):  # an infinity, which is refused
         vector = given.astype(np.float32) if given.dtype.kind in "iuf" else None
-    if vector is None or vector.shape != (size,) or not np.isfinite(vector).all():
-        raise InvalidArgument(f"{argument}: expected {size} finite numbers, found {value!r}; nothing was sent")
+    fits = vector is not None and (vector.shape == (size,) or (size is None and vector.ndim == 1 and vector.size > 0))
+    if vector is None or not fits or not np.isfinite(vector).all():
+        how_many = f"{size} finite numbers" if size is not None else "one or more finite numbers"
+        raise InvalidArgument(f"{argument}: expected {how_many}, found {value!r}; nothing was sent")
     return vector
+
+
+def finite_number(argument: str, value: SupportsFloat) -> float:
+    """Takes a number.
+
+    Args:
+      argument: Its name.
+      value: What was given.
+
+    Returns:
+      It, as a Python float.
+
+    Raises:
+      InvalidArgument: No number, not finite, or not in float32's range.
+    """
+    given = np.asarray(value, dtype=object) if value is None else np.asarray(value)
+    with np.errstate(over="ignore"):
+        good = given.shape == () and given.dtype.kind in "iuf" and bool(np.isfinite(given.astype(np.float32)))
+    if not good:
+        raise InvalidArgument(f"{argument}: expected a finite number, found {value!r}; nothing was sent")
+    return float(value)
 
 
 def env_indices(env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None, num_envs: int) -> list[int]:

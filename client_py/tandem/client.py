@@ -1,6 +1,7 @@
 """`SharedMemoryClient`: a trainer's end of a region that it shares with a simulation engine."""
 
 import enum
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           NoStepPending: Nothing was sent.
           TandemError: As `step`.
         """
-        return self._native.recv(timeout)
+        return self._native.recv(None if timeout is None else seconds("timeout", timeout))
 
     def reset(
         self,
@@ -203,7 +204,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         for seed, env_ids in by_seed.items():
             unused = self.agent.set_contract(contract, env_ids, seed=seed)
         if unused:
-            warnings.warn(UnusedContractFields(unused), stacklevel=3)
+            warnings.warn(UnusedContractFields(unused), stacklevel=_callers_level())
 
     def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
         """Has the engine draw its environments as they are now, and waits for the frame.
@@ -221,7 +222,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           StepTimeout: No frame in time; the session goes on.
           TandemError: As `step`.
         """
-        return self._native.drawn_frame(timeout)
+        return self._native.drawn_frame(None if timeout is None else seconds("timeout", timeout))
 
     def reconnect(self, timeout: float | None = None) -> None:
         """Leaves the session and attaches to the engine that now has the name, such as one started again.
@@ -235,8 +236,9 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           LayoutMismatch: Its task, sizes or layout are not those of before.
           TandemError: As the constructor, `ForkedChild` and `ClientClosed`.
         """
+        wait = None if timeout is None else seconds("timeout", timeout)
         try:
-            self._native.reconnect(timeout)
+            self._native.reconnect(wait)
         finally:  # a KeyboardInterrupt may come just after the new views have
             self._adopt_views()
 
@@ -453,3 +455,14 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
             f"<tandem.SharedMemoryClient {self._name!r}: {self.task!r}, num_envs={self.num_envs}, "
             f"obs_size={self.obs_size}, act_size={self.act_size}, engine_pid={self.engine_pid}, {state}>"
         )
+
+
+def _callers_level() -> int:
+    """Counts the frames up to the user's line, for a warning of the function that asks."""
+    between = ("tandem.client", "tandem.vector", "tandem.restart", "tandem.sb3", "gymnasium", "stable_baselines3")
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
+        tuple(f"{n}." for n in between)
+    ):
+        level, frame = level + 1, frame.f_back
+    return level

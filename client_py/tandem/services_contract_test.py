@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -82,6 +83,18 @@ def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
         with pytest.raises(tandem.UnusedContractFields):
             client.reset(contract=_UNUSED)
         np.testing.assert_array_equal(client.obs, before)  # nobody was reset
+
+
+def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None:
+    """Through whatever lies between, wrappers of Gymnasium's too."""
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
+    try:
+        for each in (envs, gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)):
+            with pytest.warns(tandem.UnusedContractFields) as caught:
+                each.reset(options={"contract": _UNUSED})
+            assert [warning.filename for warning in caught] == [__file__]
+    finally:
+        envs.close()
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
             pictures = [next(colour) for _ in range(5)]
             depths = [next(depth) for _ in range(5)]
             newest = colour.newest()
+            current = shared.viewport.info().current
     finally:
         stop.set()
         stepping.join()
@@ -125,6 +126,9 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
     assert numbers == sorted(set(numbers)) and numbers[0] == 1
     exchanges = [picture.frame_seq for picture in pictures]
     assert exchanges == sorted(exchanges) and exchanges[-1] > exchanges[0]
+    assert current is not None and current.streaming and current.viewport_name == shared.viewport.info().names[0]
+    assert {picture.name for picture in pictures} == {"track"}
+    assert {picture.name for picture in depths} == {current.viewport_name}
     assert pictures[0].pixels.shape == (64, 96, 3)
     assert all(picture.env_id == 1 and picture.depth.shape == (64, 96) for picture in depths)
 

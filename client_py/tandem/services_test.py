@@ -36,7 +36,9 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
 def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
     """One of environment 0, or one for each that is named."""
     schema = shared.get_schema()
-    assert schema == tandem.AgentSchema("agent_0", (), (), 17, 6)  # names: only `mujoco.info()` has some
+    assert (schema.agent_name, schema.observation_size, schema.action_size) == ("agent_0", 17, 6)
+    assert len(set(schema.observation_names)) == 17 and schema.observation_names[8] == "qvel/rootx"
+    assert schema.action_names == shared.mujoco.info().actuator_names
     assert [each.agent_name for each in shared.get_schema([2, 0])] == ["agent_2", "agent_0"]
     mask = np.array([False, True, True])
     assert [each.agent_name for each in shared.agent.schema(mask)] == ["agent_1", "agent_2"]
@@ -68,14 +70,14 @@ def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
 
 def test_service_that_is_off_says_so() -> None:
     """In what is told of it, and when it is called."""
-    flags = ("--services=agent,telemetry", "--stream_hz=telemetry=25")
+    flags = ("--services=agent,telemetry", "--stream_hz=telemetry=0.5")
     with (
         tandem.launch_engine("HalfCheetah-v5", name=unique_name(), flags=flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
         services = client.services()
         assert {name for name, service in services.items() if service.enabled} == {"agent", "telemetry"}
-        assert (services["agent"].max_fps, services["telemetry"].max_fps) == (0, 25)
+        assert (services["agent"].max_fps, services["telemetry"].max_fps) == (0, 0.5)
         assert services["scene"].methods == frozenset()
         for call in (client.scene.info, client.mujoco.info, client.camera.list):
             with pytest.raises(tandem.Unsupported):
@@ -144,11 +146,63 @@ def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: 
         np.testing.assert_array_equal(first, shared.reset(seed=[5, 6, 7], contract=tandem.SimulationContract()))
 
 
+def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() -> None:
+    """The seed is the reset's."""
+    with (
+        tandem.launch_engine("CartPole-v1", name=unique_name()) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        first = client.reset(seed=5).copy()
+        np.testing.assert_array_equal(first, client.reset(seed=5, contract=tandem.SimulationContract()))
+        with pytest.raises(tandem.Unsupported):
+            client.reset(seed=5, contract=tandem.SimulationContract(mass_scale_range=(1, 2)))
+
+
 @pytest.mark.parametrize("contract", [{}, (0, 1), "strict"])
 def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, contract: object) -> None:
     """Before anything is sent."""
     with pytest.raises(tandem.InvalidArgument, match="SimulationContract"):
         shared.reset(contract=contract)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("timeout", ["1", -1, float("nan"), [1]], ids=str)
+def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
+    """By everything that waits."""
+    for call in (
+        shared.get_schema,
+        shared.telemetry.stream,
+        shared.recv,
+        shared.drawn_frame,
+        shared.reconnect,
+    ):
+        with pytest.raises(tandem.InvalidArgument, match="^timeout: expected seconds"):
+            call(timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ({"lines": [1]}, "lines: expected a list of tandem.DebugLine, found"),
+        ({"lines": 1}, "lines: expected a list"),
+        ({"lines": [tandem.DebugArrow((0, 0, 0), (1, 0, 0))]}, "lines: expected a list of tandem.DebugLine"),
+        ({"arrows": ["up"]}, "arrows: expected a list of tandem.DebugArrow"),
+        ({"arrows": [tandem.DebugArrow((0, 0, 0), (1, 0, 0), scale="big")]}, "scale: expected a finite number"),  # type: ignore[arg-type]
+        ({"lines": [tandem.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 4 finite numbers"),  # type: ignore[arg-type]
+        ({"velocity_command": (1, 0, 0)}, "velocity_command: expected a tandem.DebugVelocityCommand"),
+    ],
+    ids=str,
+)
+def test_marks_that_cannot_be_are_refused(
+    shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str
+) -> None:
+    """With what was expected."""
+    with pytest.raises(tandem.InvalidArgument, match=expected):
+        shared.debug.draw(**marks)
+
+
+def test_viewport_without_a_stream_so_far_has_no_current(shared: tandem.SharedMemoryClient) -> None:
+    """Nobody has started one here."""
+    assert shared.viewport.info().current is None
 
 
 def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClient) -> None:

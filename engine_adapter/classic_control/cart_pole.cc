@@ -127,7 +127,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
                                    .action_space = DiscreteSpace{.n = 2},
                                    .max_episode_steps =
                                        request.max_episode_steps.value_or(
-                                           kMaxEpisodeSteps)}},
+                                           kMaxEpisodeSteps)},
+                   // As Observe writes them, and as Gymnasium calls them.
+                   .observation_names = {"cart position", "cart velocity",
+                                         "pole angle", "pole angular velocity"},
+                   .action_names = {"push to the right"}},
       std::move(environments), request.threads,
       EnvironmentFittings{.step_secs = kStepSecs});
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,6 +23,18 @@ TEST(ClassicControlTasks, AreInAlphabeticalOrderAndCanBeMade) {
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ((*engine)->schema().task, task);
     EXPECT_EQ((*engine)->schema().num_envs, 3);
+  }
+}
+
+TEST(ClassicControlTasks, NameEveryObservationAndAction) {
+  for (const std::string& task : ClassicControlTasks()) {
+    const auto engine = MakeClassicControlEngine(task, {}).value();
+    const EngineSchema& schema = engine->schema();
+    const std::set<std::string> names(schema.observation_names.begin(),
+                                      schema.observation_names.end());
+    EXPECT_EQ(schema.observation_names.size(), schema.obs_size) << task;
+    EXPECT_EQ(names.size(), schema.obs_size) << task;
+    EXPECT_EQ(schema.action_names.size(), schema.act_size) << task;
   }
 }
 

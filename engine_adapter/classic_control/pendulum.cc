@@ -94,7 +94,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
                .action_space =
                    BoxSpace{.low = {-kLargestTorque}, .high = {kLargestTorque}},
                .max_episode_steps =
-                   request.max_episode_steps.value_or(kMaxEpisodeSteps)}},
+                   request.max_episode_steps.value_or(kMaxEpisodeSteps)},
+          // As Observe writes them, and as Gymnasium calls them.
+          .observation_names = {"x = cos(theta)", "y = sin(theta)",
+                                "angular velocity"},
+          .action_names = {"torque"}},
       std::move(environments), request.threads,
       EnvironmentFittings{.step_secs = kStepSecs});
 }

@@ -35,7 +35,8 @@ struct EngineSchema {
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
   TaskDescription description = {};
-  // For people: act_size names, or none.
+  // For people: obs_size and act_size names, or none.
+  std::vector<std::string> observation_names = {};
   std::vector<std::string> action_names = {};
 };
 

@@ -3,7 +3,7 @@
 // Data flow: file -> ReadConfigFile -> names and values, as on a command line.
 //
 //   {"task": "Ant-v5", "num_envs": 64, "services": ["agent", "scene"],
-//    "stream_hz": "camera=10", "task_options": {"healthy_reward": 2}}
+//    "stream_hz": {"camera": 10}, "task_options": {"healthy_reward": 2}}
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_CONFIG_FILE_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_CONFIG_FILE_H_

@@ -235,6 +235,7 @@ TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
 TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
   Client client(name_);
   rpc::SendControlRequestT request;
+  request.bulk = {0.5F};
   request.wait_for_next_step = true;
   client.Call(rpc::MethodId::SendControl, 1, request);
   client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 2);
@@ -279,7 +280,9 @@ TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
 TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
   for (int i = 0; i < 2; ++i) {
     Client client(name_);
-    client.Call<rpc::SendControlRequestT>(rpc::MethodId::SendControl, 1);
+    rpc::SendControlRequestT request;
+    request.bulk = {0.5F};
+    client.Call(rpc::MethodId::SendControl, 1, request);
     EXPECT_EQ(client.Await().correlation_id, 1u);
   }
   { const Client last(name_); }

@@ -26,6 +26,7 @@
 #include "engine_adapter/mujoco/model/camera_view.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
@@ -89,6 +90,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
   const mjModel& model = task.model();
   EngineSchema schema;
   schema.act_size = static_cast<uint32_t>(model.nu);
+  schema.action_names = ActuatorNames(model);
   TaskDescription& description = schema.description;
   description.observation_space = BoxSpace{.type = NumberType::kFloat64};
   description.action_space = ActionSpace(model);
@@ -102,9 +104,11 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     const std::vector<float> action(schema.act_size);
     InfoWriter step_infos(&description.infos, /*at_reset=*/false);
     task.Step(action, data, step_infos);
-    ObsWriter obs({});
+    ObsWriter obs(&model, &schema.observation_names);
     task.Observe(*data, obs);
-    if (task.FollowsVelocityCommand()) obs.Put(kNoVelocityCommand);
+    if (task.FollowsVelocityCommand()) {
+      PutVelocityCommand(kNoVelocityCommand, obs);
+    }
     schema.obs_size = static_cast<uint32_t>(obs.count());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -95,6 +96,57 @@ TEST_F(MujocoTasksTest, EveryTaskRunsWithoutAWarning) {
     ASSERT_TRUE(rig.Step().ok()) << task;
   }
   EXPECT_EQ(warnings_, std::vector<std::string>());
+}
+
+void ExpectNamed(const EngineSchema& schema) {
+  const auto count = [](const std::vector<std::string>& names) {
+    return std::set<std::string>(names.begin(), names.end()).size();
+  };
+  EXPECT_EQ(schema.observation_names.size(), schema.obs_size) << schema.task;
+  EXPECT_EQ(count(schema.observation_names), schema.obs_size) << schema.task;
+  EXPECT_EQ(schema.action_names.size(), schema.act_size) << schema.task;
+  EXPECT_EQ(count(schema.action_names), schema.act_size) << schema.task;
+}
+
+TEST_F(MujocoTasksTest, NamesEveryObservationAndActionOfEveryTask) {
+  for (const std::string& task : MujocoTasks()) ExpectNamed(Rig(task).schema());
+  ExpectNamed(
+      Rig("Humanoid-v5", R"({"include_cvel_in_observation": false})").schema());
+}
+
+TEST_F(MujocoTasksTest, NamesSayWhatIsObserved) {
+  const EngineRig cheetah = Rig("HalfCheetah-v5");
+  const auto& names = cheetah.schema().observation_names;
+  EXPECT_EQ(names[0], "qpos/rootz");
+  EXPECT_EQ(names[8], "qvel/rootx");
+  EXPECT_EQ(names[16], "qvel/ffoot");
+  EXPECT_EQ(cheetah.schema().action_names[0], "bthigh");
+  // With the hidden position there is one name more, before the others.
+  EXPECT_EQ(Rig("HalfCheetah-v5",
+                R"({"exclude_current_positions_from_observation": false})")
+                .schema()
+                .observation_names[0],
+            "qpos/rootx");
+  const EngineRig ant = Rig("Ant-v5");
+  EXPECT_EQ(ant.schema().observation_names[0], "qpos/root_z");
+  EXPECT_EQ(ant.schema().observation_names[27], "cfrc_ext/torso/0");
+  EXPECT_EQ(ant.schema().action_names[0], "hip_4");  // its joint's
+  const EngineRig humanoid = Rig("Humanoid-v5");
+  EXPECT_EQ(humanoid.schema().observation_names[45], "cinert/torso/0");
+  EXPECT_EQ(humanoid.schema().observation_names[175], "cvel/torso/0");
+  EXPECT_EQ(humanoid.schema().observation_names[253],
+            "qfrc_actuator/abdomen_z");
+  EXPECT_EQ(humanoid.schema().observation_names[270], "cfrc_ext/torso/0");
+  EXPECT_EQ(Rig("Reacher-v5").schema().observation_names,
+            (std::vector<std::string>{
+                "cos/joint0", "cos/joint1", "sin/joint0", "sin/joint1",
+                "qpos/target_x", "qpos/target_y", "qvel/joint0", "qvel/joint1",
+                "fingertip_from_target/x", "fingertip_from_target/y"}));
+  const EngineRig model = Model(Pendulum(), R"({"velocity_command": true})");
+  EXPECT_EQ(
+      model.schema().observation_names,
+      (std::vector<std::string>{"qpos/j", "qvel/j", "velocity_command/x",
+                                "velocity_command/y", "velocity_command/yaw"}));
 }
 
 TEST_F(MujocoTasksTest, DescribesSpacesAndInfosAsGymnasium) {

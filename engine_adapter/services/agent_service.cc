@@ -29,6 +29,7 @@ std::string Message(absl::string_view what, size_t envs,
 rpc::AgentSchemaT AgentService::SchemaOf(uint32_t env) const {
   rpc::AgentSchemaT schema;
   schema.agent_name = AgentName(env);
+  schema.observation_names = schema_.observation_names;
   schema.action_names = schema_.action_names;
   schema.observation_size = schema_.obs_size;
   schema.action_size = schema_.act_size;
@@ -73,6 +74,12 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
         absl::StrCat("simulation_contract: expected an engine "
                      "that randomises, found '",
                      schema_.task, "', which does not; leave it out"));
+  } else if (request.at_next_reset && seed) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("seed: expected none with at_next_reset, since '",
+                     schema_.task, "' draws nothing by a contract, found ",
+                     *seed, "; leave it out, or give it to the reset itself"));
   }
   if (!request.at_next_reset) {
     absl::Status status = simulation_->Reset(*envs, seed);

@@ -36,7 +36,8 @@ class AgentService {
       const rpc::GetAgentSchemaRequestT& request) const;
 
   // The contract comes first, then the resets. kInvalidArgument for a contract
-  // that cannot be: nothing was reset then.
+  // that cannot be, kUnsupported for a contract, or a seed at_next_reset, where
+  // nothing randomises: nothing was reset then.
   absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
       const rpc::ResetAgentRequestT& request);
 

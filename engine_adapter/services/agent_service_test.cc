@@ -62,6 +62,9 @@ TEST_F(AgentServiceTest, SchemasAreThoseOfTheEnvironmentsAsked) {
   EXPECT_EQ(response.schema->observation_size, 17u);
   EXPECT_EQ(response.schema->action_size, 6u);
   EXPECT_TRUE(response.schemas.empty());
+  EXPECT_EQ(response.schema->observation_names.size(), 17u);
+  EXPECT_EQ(response.schema->observation_names[0], "qpos/rootz");
+  EXPECT_EQ(response.schema->action_names[5], "ffoot");
   request.env_ids = {1, 0};
   response = *service_->GetAgentSchema(request);
   EXPECT_EQ(response.schema->agent_name, "agent_1");
@@ -118,6 +121,19 @@ TEST_F(AgentServiceTest, AnEngineThatDoesNotRandomiseTakesNothingOn) {
   EXPECT_TRUE(absl::StrContains(status.message(), "CartPole-v1")) << status;
   request = {};
   EXPECT_EQ(service_->ResetAgent(request)->message, "reset 1 environment");
+}
+
+TEST_F(AgentServiceTest, ASeedThatNothingIsDrawnFromIsRefused) {
+  StartPlain();
+  rpc::ResetAgentRequestT request;
+  request.seed = 5;
+  EXPECT_TRUE(service_->ResetAgent(request).ok());  // it seeds the reset
+  request.at_next_reset = true;
+  const absl::Status status = service_->ResetAgent(request).status();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
+  for (const char* const text : {"seed", "CartPole-v1", "found 5"}) {
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  }
 }
 
 }  // namespace

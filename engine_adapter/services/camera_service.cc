@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/services/env_selection.h"
+#include "engine_adapter/services/named_stream.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
@@ -65,7 +66,8 @@ absl::StatusOr<RpcStream> CameraService::StreamCamera(
   absl::StatusOr<PictureStream> stream =
       calls_.Stream(*picture, request.target_fps);
   if (!stream.ok()) return stream.status();
-  return std::move(stream->source);
+  return NamedStream(std::move(stream->source),
+                     port_->Cameras()[picture->index].name);
 }
 
 absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,

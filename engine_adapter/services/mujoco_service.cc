@@ -130,8 +130,24 @@ absl::StatusOr<uint32_t> MujocoService::ActuatorNamed(
 absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
     const rpc::SendControlRequestT& request) const {
   const std::vector<MujocoPort::Actuator>& actuators = port_->info().actuators;
+  if (request.bulk.size() > actuators.size()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("bulk: expected at most ", actuators.size(),
+                     " controls, one for each actuator, found ",
+                     request.bulk.size(), "; GetMujocoInfo names them"));
+  }
+  if (request.bulk.empty() && request.indexed.empty() &&
+      request.named.empty()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("controls: expected one at least, of the model's ",
+                     actuators.size(),
+                     " actuators, found none; give them in bulk, by index or "
+                     "by name"));
+  }
   Controls controls;
-  for (uint32_t i = 0; i < request.bulk.size() && i < actuators.size(); ++i) {
+  for (uint32_t i = 0; i < request.bulk.size(); ++i) {
     controls[i] = request.bulk[i];
   }
   for (const auto& entry : request.indexed) {
@@ -151,9 +167,10 @@ absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
   }
   for (auto& [actuator, value] : controls) {
     if (!std::isfinite(value)) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("control of actuator ", actuator,
-                                    ": expected a number, found ", value));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("control of actuator ", actuator,
+                       ": expected a finite number, found ", value));
     }
     if (request.skip_range_clamp) continue;
     value =

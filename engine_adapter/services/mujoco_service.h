@@ -43,8 +43,9 @@ class MujocoService {
 
   // Answers at once, or by AnswerWaiting if the caller waits for the step.
   // Controls hold for each environment's next step, in place of its action's.
-  // kInvalidArgument for an actuator that is not there or a control that is no
-  // number; nothing is written then.
+  // kInvalidArgument for no controls, more than there are actuators, an
+  // actuator that is not there or a control that is no finite number; nothing
+  // is written then.
   void SendControl(const rpc::SendControlRequestT& request,
                    RpcAnswer<rpc::SendControlResponseT> answer);
 

@@ -197,7 +197,7 @@ TEST_F(MujocoServiceTest, ControlsHoldForTheNextStepOfThoseEnvironments) {
 
 TEST_F(MujocoServiceTest, NamedControlsWinOverIndexedOnesAndThoseOverBulk) {
   rpc::SendControlRequestT request;
-  request.bulk = {0.1F, 0.1F, 0.1F, 0.7F, kNan};  // two too many
+  request.bulk = {0.1F, 0.1F, 0.1F};
   AddIndexed(&request, 2, 0.2F);
   AddIndexed(&request, 1, 0.15F);
   AddIndexed(&request, 1, 0.2F);
@@ -241,6 +241,13 @@ TEST_F(MujocoServiceTest, WhatCannotBeWrittenIsRefusedAsAWhole) {
   request.bulk[1] = std::numeric_limits<float>::infinity();
   ExpectRefused(request, {"actuator 1", "inf"});
   request = good;
+  request.bulk = {0.1F, 0.1F, 0.1F, 0.7F};
+  ExpectRefused(request, {"bulk", "at most 3", "found 4"});
+  request = {};
+  ExpectRefused(request, {"one at least", "3 actuators", "found none"});
+  request.wait_for_next_step = true;
+  ExpectRefused(request, {"found none"});
+  request = good;
   request.env_ids = {0, 3};
   ExpectRefused(request, {"found 3"});
   request = good;
@@ -273,6 +280,7 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
 
 TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
   rpc::SendControlRequestT request;
+  request.bulk = {0.5F};
   request.wait_for_next_step = true;
   EXPECT_FALSE(Send(request).has_value());
   EXPECT_GT(late_[0].use_count(), 1);

@@ -6,21 +6,57 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "engine_adapter/rpc/rpc_answer.h"
+#include "nlohmann/json.hpp"
 #include "transport/base/error.h"
 
 namespace tandem {
 namespace {
 
-absl::Status Unknown(absl::string_view flag, absl::string_view found) {
+// Those that have streams; rpc_host_test holds it against their methods.
+constexpr std::array kStreaming = {Service::kMujoco, Service::kTelemetry,
+                                   Service::kCamera, Service::kViewport};
+
+absl::Status RefuseRate(absl::string_view found) {
+  const std::string names = absl::StrJoin(
+      kStreaming, ", ",
+      [](std::string* out, Service service) { out->append(NameOf(service)); });
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat(flag, ": expected ", absl::StrJoin(kServiceNames, ", "),
-                   "; found '", found, "'"));
+      absl::StrCat("stream_hz: expected services that have streams (", names,
+                   "), each with a rate from ", kLeastStreamHz, " to ",
+                   RpcConfig::kMaxStreamHz,
+                   ", such as camera=10,telemetry=200 or {\"camera\": 10}; "
+                   "found '",
+                   found, "'"));
+}
+
+using Rate = std::pair<std::string, std::string>;  // service, moments a second
+
+std::vector<Rate> RatesOfText(absl::string_view text) {
+  std::vector<Rate> rates;
+  for (const absl::string_view part :
+       absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    rates.push_back(absl::StrSplit(part, absl::MaxSplits('=', 1)));
+  }
+  return rates;
+}
+
+absl::StatusOr<std::vector<Rate>> RatesOfJson(absl::string_view text) {
+  const auto object = nlohmann::ordered_json::parse(
+      text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return RefuseRate(text);
+  std::vector<Rate> rates;
+  for (const auto& [name, value] : object.items()) {
+    rates.emplace_back(name, value.dump());
+  }
+  return rates;
 }
 
 std::optional<Service> ServiceNamed(absl::string_view name) {
@@ -38,7 +74,13 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
   } else if (text != "none") {
     for (const absl::string_view name : absl::StrSplit(text, ',')) {
       const std::optional<Service> service = ServiceNamed(name);
-      if (!service) return Unknown("services", name);
+      if (!service) {
+        return MakeError(
+            ErrorCode::kInvalidArgument,
+            absl::StrCat("services: expected all, none, or some of ",
+                         absl::StrJoin(kServiceNames, ", "), "; found '", name,
+                         "'"));
+      }
       enabled[static_cast<size_t>(*service)] = true;
     }
   }
@@ -49,21 +91,18 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
 }
 
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
+  const absl::StatusOr<std::vector<Rate>> rates =
+      absl::StartsWith(text, "{") ? RatesOfJson(text) : RatesOfText(text);
+  if (!rates.ok()) return rates.status();
   RpcConfig changed = *config;
-  for (const absl::string_view part :
-       absl::StrSplit(text, ',', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(part, absl::MaxSplits('=', 1));
-    const std::optional<Service> service = ServiceNamed(pair.first);
-    if (!service) return Unknown("stream_hz", pair.first);
+  for (const auto& [name, rate] : *rates) {
+    const std::optional<Service> service = ServiceNamed(name);
     double hz = 0;
-    if (!absl::SimpleAtod(pair.second, &hz) ||
+    if (!service ||
+        std::ranges::find(kStreaming, *service) == kStreaming.end() ||
+        !absl::SimpleAtod(rate, &hz) ||
         !(hz >= kLeastStreamHz && hz <= RpcConfig::kMaxStreamHz)) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          absl::StrCat("stream_hz: expected ", pair.first, "= a rate from ",
-                       kLeastStreamHz, " to ", RpcConfig::kMaxStreamHz,
-                       "; found '", part, "'"));
+      return RefuseRate(absl::StrCat(name, "=", rate));
     }
     changed[*service].stream_hz = hz;
   }

@@ -40,8 +40,9 @@ struct RpcConfig {
 // "agent,scene", "all" or "none": these, and no others. kInvalidArgument.
 absl::Status ParseServices(absl::string_view text, RpcConfig* config);
 
-// "camera=10,telemetry=100": of these services, from kLeastStreamHz to
-// kMaxStreamHz. kInvalidArgument.
+// "camera=10,telemetry=100", or {"camera": 10, "telemetry": 100}: of these
+// services, from kLeastStreamHz to kMaxStreamHz. kInvalidArgument for others,
+// those without streams among them.
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
 
 }  // namespace tandem

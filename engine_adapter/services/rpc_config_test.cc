@@ -35,6 +35,12 @@ TEST(RpcConfig, RatesAreThoseThatAreGiven) {
   EXPECT_EQ(config[Service::kCamera].stream_hz, 7.5);
   EXPECT_EQ(config[Service::kTelemetry].stream_hz, 1000);
   EXPECT_EQ(config[Service::kViewport].stream_hz, 60);
+  ASSERT_TRUE(
+      ParseStreamRates(R"({"camera": 30, "viewport": 0.5})", &config).ok());
+  EXPECT_EQ(config[Service::kCamera].stream_hz, 30);
+  EXPECT_EQ(config[Service::kViewport].stream_hz, 0.5);
+  EXPECT_EQ(config[Service::kTelemetry].stream_hz, 1000);
+  ASSERT_TRUE(ParseStreamRates("{}", &config).ok());
 }
 
 TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
@@ -47,13 +53,17 @@ TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
   }
   for (const absl::string_view text :
        {"camera", "camera=", "camera=0", "camera=1e-12", "camera=-1",
-        "camera=1001", "camera=nan", "scene=10,lidar=10"}) {
-    EXPECT_EQ(CodeOf(ParseStreamRates(text, &config)),
-              ErrorCode::kInvalidArgument)
-        << text;
+        "camera=1001", "camera=nan", "camera=10,lidar=10", "agent=5",
+        R"({"camera": 10, "agent": 5})", R"({"camera": "10"})",
+        R"({"camera": [10]})", R"({"camera": 0})", R"({"camera": 10)"}) {
+    const absl::Status status = ParseStreamRates(text, &config);
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  "(mujoco, telemetry, camera, viewport)"))
+        << status;
   }
   EXPECT_TRUE(config[Service::kAgent].enabled);
-  EXPECT_EQ(config[Service::kScene].stream_hz, 60);
+  EXPECT_EQ(config[Service::kCamera].stream_hz, 60);
 }
 
 }  // namespace

@@ -177,8 +177,8 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
       if (each.service != service || !dispatcher_.Serves(each.id)) continue;
       info->methods.push_back(each.id);
       if (each.is_stream) {
-        info->max_fps =
-            static_cast<uint32_t>(std::ceil(config_[service].stream_hz));
+        info->max_hz = config_[service].stream_hz;
+        info->max_fps = static_cast<uint32_t>(std::ceil(info->max_hz));
       }
     }
     info->enabled = !info->methods.empty();

@@ -157,13 +157,21 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
   for (const auto& service : Services()) {
     if (service->name == "telemetry") {
       EXPECT_EQ(service->max_fps, 5U);
+      EXPECT_EQ(service->max_hz, 4.5);
     }
     if (service->name == "mujoco") {
       EXPECT_EQ(service->max_fps, 100U);
+      EXPECT_EQ(service->max_hz, 100);
     }
     if (service->name == "agent") {
       EXPECT_EQ(service->max_fps, 0U);
+      EXPECT_EQ(service->max_hz, 0);
     }
+    // A rate may be given to those that have streams, and to no others.
+    RpcConfig given;
+    EXPECT_EQ(ParseStreamRates(service->name + "=5", &given).ok(),
+              service->max_fps > 0)
+        << service->name;
   }
   rpc::StreamTelemetryRequestT telemetry;
   telemetry.target_fps = 50;
@@ -178,6 +186,7 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
 TEST_F(RpcHostTest, WhoHasLeftIsForgotten) {
   StartMujoco({});
   rpc::SendControlRequestT request;
+  request.bulk = {0.5F};
   request.wait_for_next_step = true;
   Call(Id::SendControl, 1, std::move(request), 0);
   EXPECT_TRUE(host_->IsRunning());

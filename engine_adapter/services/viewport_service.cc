@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/services/env_selection.h"
+#include "engine_adapter/services/named_stream.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
@@ -68,7 +69,7 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   last_config_.width = request.width;
   last_config_.height = request.height;
   last_ = stream->state;
-  return std::move(stream->source);
+  return NamedStream(std::move(stream->source), last_config_.viewport_name);
 }
 
 absl::StatusOr<uint32_t> ViewportService::IndexOf(

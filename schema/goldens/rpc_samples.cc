@@ -91,6 +91,7 @@ std::unique_ptr<EntityInfoT> SampleEntity(uint64_t id) {
 
 std::unique_ptr<ImageFrameT> SampleImage() {
   auto image = std::make_unique<ImageFrameT>();
+  image->name = "front";
   image->data = {0x10, 0x27, 0x20, 0x4E, 0x30, 0x75,   // 2.5 m, 5 m, 7.5 m
                  0x40, 0x9C, 0x50, 0xC3, 0x60, 0xEA};  // 10 m, 12.5 m, 15 m
   image->width = 3;
@@ -452,6 +453,7 @@ void AddControl(Collection& all) {
   services.services.back()->methods = {MethodId::GetTelemetrySchema,
                                        MethodId::StreamTelemetry};
   services.services.back()->max_fps = 120;
+  services.services.back()->max_hz = 119.5;
   all.Add(MethodId::GetServices, std::move(services));
 }
 

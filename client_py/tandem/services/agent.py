@@ -16,8 +16,10 @@ class AgentSchema:
 
     Attributes:
       agent_name: Such as "agent_3" of environment 3.
-      observation_names: One for each number of an observation; empty: the engine does not say.
-      action_names: One for each number of an action; empty: the engine does not say.
+      observation_names: One for each number of an observation, such as "qvel/rootx", all different; empty: the engine
+        does not say.
+      action_names: One for each number of an action, all different: a MuJoCo actuator's, or its joint's where it has
+        none; empty: the engine does not say.
       observation_size: float32 numbers in an observation.
       action_size: float32 numbers in an action.
     """
@@ -61,7 +63,7 @@ class Agent:
         if env_ids is not None:
             return tuple(_schema(each) for each in values["schemas"])
         if values["schema"] is None:
-            raise BrokenPeer("expected a schema in the engine's answer, found none")
+            raise BrokenPeer("expected a schema in the engine's answer, found none; reconnect(), or close()")
         return _schema(values["schema"])
 
     def set_contract(
@@ -92,12 +94,14 @@ class Agent:
         if not isinstance(contract, SimulationContract):
             raise InvalidArgument(f"contract: expected a tandem.SimulationContract, found {contract!r}")
         everyone = range(self._caller.num_envs)
+        given = contract.given()
+        first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")
         values = self._caller.call(
             MethodId.ResetAgent,
             timeout,
-            simulation_contract=contract.given() or None,
+            simulation_contract=given or None,
             env_ids=self._caller.env_ids(everyone if env_ids is None else env_ids),
-            seed=None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent"),
+            seed=first if given else None,  # nothing is drawn without one
             at_next_reset=True,
         )
         return tuple(values["unused_fields"])

@@ -45,7 +45,8 @@ class Caller:
           EngineFailed: The engine answered that it could not.
           TandemError: What the engine, or the way to it, has to say.
         """
-        return checked(method, self._rpc.call(method, fields, timeout))
+        wait = None if timeout is None else seconds_of("timeout", timeout)
+        return checked(method, self._rpc.call(method, fields, wait))
 
     def stream(
         self, method: MethodId, timeout: float | None, convert: Callable[[dict[str, Any]], _Item], **fields: Any

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from tandem.arguments import finite
+from tandem.arguments import finite, finite_number
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Caller
 from tandem.services.methods import MethodId
+
+_Mark = TypeVar("_Mark")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class Debug:
           timeout: Seconds; None: the client's.
 
         Raises:
-          InvalidArgument: Numbers that cannot be, or no such environment; nothing was drawn.
+          InvalidArgument: Marks of another type, numbers that cannot be, or no such environment; nothing was drawn.
           EngineFailed: The engine could not.
           Unsupported: The engine draws nothing, or the service is off.
           TandemError: As every call: docs/commands.md.
@@ -105,16 +108,16 @@ class Debug:
                     "end": finite("end", line.end, 3),
                     "color": _color(line.color),
                 }
-                for line in lines
+                for line in _all_of("lines", lines, DebugLine)
             ],
             arrows=[
                 {
                     "origin": finite("origin", arrow.origin, 3),
                     "direction": finite("direction", arrow.direction, 3),
                     "color": _color(arrow.color),
-                    "scale": _number("scale", arrow.scale),
+                    "scale": finite_number("scale", arrow.scale),
                 }
-                for arrow in arrows
+                for arrow in _all_of("arrows", arrows, DebugArrow)
             ],
             velocity_command=None if velocity_command is None else _velocity(velocity_command),
             clear_previous=clear_previous,
@@ -210,23 +213,28 @@ class Debug:
         self.draw(clear_previous=True, env_id=env_id, timeout=timeout)
 
 
+def _all_of(name: str, marks: Sequence[_Mark], kind: type[_Mark]) -> Sequence[_Mark]:
+    if not isinstance(marks, Sequence) or not all(isinstance(mark, kind) for mark in marks):
+        raise InvalidArgument(f"{name}: expected a list of tandem.{kind.__name__}, found {marks!r}; nothing was sent")
+    return marks
+
+
 def _color(color: Sequence[float] | None) -> dict[str, Any] | None:
     if color is None:
         return None
-    given = [*color, 1.0] if len(color) == 3 else color
-    parts = finite("color", given, 4)
-    if parts is None or parts.min() < 0 or parts.max() > 1:
+    parts = np.asarray(color, dtype=object)
+    numbers = finite("color", [*color, 1.0] if parts.shape == (3,) else color, 4)
+    if numbers is None or numbers.min() < 0 or numbers.max() > 1:
         raise InvalidArgument(f"color: expected 3 or 4 numbers from 0 to 1, found {color!r}; nothing was sent")
-    return dict(zip("rgba", parts.tolist(), strict=True))
-
-
-def _number(name: str, value: float) -> float:
-    finite(name, [value], 1)
-    return value
+    return dict(zip("rgba", numbers.tolist(), strict=True))
 
 
 def _velocity(command: DebugVelocityCommand) -> dict[str, Any]:
+    if not isinstance(command, DebugVelocityCommand):
+        raise InvalidArgument(
+            f"velocity_command: expected a tandem.DebugVelocityCommand, found {command!r}; nothing was sent"
+        )
     numbers = {name: getattr(command, name) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_z", "scale")}
     return {"origin": finite("origin", command.origin, 3)} | {
-        name: _number(name, value) for name, value in numbers.items()
+        name: finite_number(name, value) for name, value in numbers.items()
     }

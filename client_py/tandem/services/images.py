@@ -33,7 +33,7 @@ class Image:
       channels: 3: red, green, blue; 4: and alpha; 1: depth.
       format: "raw", "png" or "jpeg"; "gray16": depth.
       depth_scale: Metres for each step of `depth_codes`; 0: no depth.
-      name: The camera's or viewport's; "" in streams.
+      name: The camera's or viewport's.
       env_id: Whose environment.
       frame_seq: How many exchanges were answered when the environment was as shown.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.
@@ -73,7 +73,7 @@ class Image:
         """
         self._expect("depth", "gray16")
         if self.data.size % 2:
-            raise BrokenPeer(f"expected two bytes for each pixel, found {self.data.size} bytes")
+            raise BrokenPeer(f"expected two bytes for each pixel, found {self.data.size} bytes; take another picture")
         return self._shaped(self.data.view("<u2"), (self.height, self.width))
 
     @property
@@ -107,20 +107,21 @@ class Image:
         try:
             return array.reshape(shape)
         except ValueError as error:
-            raise BrokenPeer(f"expected an image of {shape}, found {array.size} numbers") from error
+            raise BrokenPeer(
+                f"expected an image of {shape}, found {array.size} numbers; take another picture"
+            ) from error
 
 
-def image_of(values: dict[str, Any], name: str = "") -> Image:
-    """Makes an image of an answer.
+def image_of(values: dict[str, Any]) -> Image:
+    """Makes an image of a stream's item.
 
     Args:
       values: Fields of the schema's ImageFrame.
-      name: The camera's or viewport's.
 
     Returns:
       The image.
     """
-    return Image(name=name, **values)
+    return Image(**values)
 
 
 def named_image_of(values: dict[str, Any]) -> Image:
@@ -136,5 +137,5 @@ def named_image_of(values: dict[str, Any]) -> Image:
       BrokenPeer: There is none.
     """
     if values["frame"] is None:
-        raise BrokenPeer("expected a picture in the engine's answer, found none")
-    return image_of(values["frame"], values["name"])
+        raise BrokenPeer("expected a picture in the engine's answer, found none; reconnect(), or close()")
+    return image_of({**values["frame"], "name": values["name"]})

@@ -7,7 +7,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.errors import BrokenPeer, InvalidArgument
+from tandem.arguments import finite, finite_number, integer
+from tandem.errors import BrokenPeer
 from tandem.services.caller import Caller, EnvIds, fps_of
 from tandem.services.methods import MethodId
 from tandem.services.streams import Stream
@@ -150,8 +151,8 @@ class Mujoco:
         """Sets actuators for the next step, in place of what its action says of them.
 
         Args:
-          controls: float[n] for the first n actuators, or a number for each actuator that is named, or numbered from 0;
-            in the actuators' own units.
+          controls: float[n] for the first n actuators, n from 1, or a number for each actuator that is named, or
+            numbered from 0; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
           wait_for_next_step: The answer comes when a step has begun with them. Somebody has to step meanwhile, in
             another thread, or this ends with `StepTimeout`.
@@ -162,7 +163,8 @@ class Mujoco:
           How many were set, and which were not.
 
         Raises:
-          InvalidArgument: Controls that cannot be, or no such actuator or environment; nothing was set.
+          InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such
+            actuator or environment; nothing was set.
           TandemError: As `info`.
         """
         values = self._caller.call(
@@ -178,21 +180,23 @@ class Mujoco:
 
 def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -> dict[str, Any]:
     if not isinstance(controls, Mapping):
-        bulk = np.asarray(controls)
-        if bulk.dtype.kind in "iuf" and not np.isfinite(bulk).all():
-            raise InvalidArgument("controls: expected finite numbers, found others; nothing was sent")
-        return {"bulk": bulk}
-    if not np.isfinite([value for value in controls.values() if isinstance(value, int | float)]).all():
-        raise InvalidArgument(f"controls: expected finite numbers, found {dict(controls)}; nothing was sent")
-    named = [{"actuator_name": key, "value": value} for key, value in controls.items() if isinstance(key, str)]
-    indexed = [{"actuator_index": key, "value": value} for key, value in controls.items() if not isinstance(key, str)]
+        return {"bulk": finite("controls", controls)}
+    named: list[dict[str, Any]] = []
+    indexed: list[dict[str, Any]] = []
+    for key, value in controls.items():
+        number = finite_number(f"controls[{key!r}]", value)
+        if isinstance(key, str):
+            named.append({"actuator_name": key, "value": number})
+        else:
+            index = integer("controls: an actuator's number", key, 0, 2**32 - 1, "; nothing was sent")
+            indexed.append({"actuator_index": index, "value": number})
     return {"named": named, "indexed": indexed}
 
 
 def _joint_state(values: dict[str, Any]) -> JointState:
     state = values["state"]
     if state is None:
-        raise BrokenPeer("expected a joint state in the engine's answer, found none")
+        raise BrokenPeer("expected a joint state in the engine's answer, found none; reconnect(), or close()")
     return JointState(state["env_id"], state["positions"], state["velocities"])
 
 

@@ -16,13 +16,13 @@ class ServiceInfo:
       name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport" or "debug".
       enabled: False: switched off, or the engine does not have it.
       methods: What may be called now.
-      max_fps: Most items a second of its streams; 0: it has no streams.
+      max_fps: Most items a second of its streams, such as 0.5; 0: it has no streams.
     """
 
     name: str
     enabled: bool
     methods: frozenset[MethodId]
-    max_fps: int
+    max_fps: float
 
 
 def ask_services(caller: Caller, timeout: float | None) -> dict[str, ServiceInfo]:
@@ -43,7 +43,7 @@ def ask_services(caller: Caller, timeout: float | None) -> dict[str, ServiceInfo
             each["name"],
             each["enabled"],
             frozenset(MethodId(number) for number in each["methods"].tolist() if number in _METHODS),
-            each["max_fps"],
+            each["max_hz"] or float(each["max_fps"]),  # the latter alone from an older engine
         )
         for each in caller.call(MethodId.GetServices, timeout)["services"]
     }

@@ -72,7 +72,7 @@ class Telemetry:
         """
         schema = self._caller.call(MethodId.GetTelemetrySchema, timeout)["schema"]
         if schema is None:
-            raise BrokenPeer("expected a schema in the engine's answer, found none")
+            raise BrokenPeer("expected a schema in the engine's answer, found none; reconnect(), or close()")
         return TelemetrySchema(
             tuple(schema["observation_names"]), tuple(schema["action_names"]), schema["nq"], schema["nu"]
         )

@@ -61,7 +61,8 @@ class Viewport(Pictures):
         """
         values = self._caller.call(MethodId.GetViewportInfo, timeout, env_id=self._caller.env_id(env_id))
         config = values["current_config"]
-        current = None if config is None else ViewportStreamConfig(**config)
+        was_started = config is not None and config["viewport_name"]  # one without a name is of no stream
+        current = ViewportStreamConfig(**config) if was_started else None
         return ViewportInfo(tuple(values["available_viewports"]), current)
 
     def _source(self, which: int | str) -> dict[str, Any]:

@@ -80,22 +80,33 @@ StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
 }
 
 void MujocoEnvironment::Forget() {
-  randomization_.reset();
   next_randomization_.reset();
-  task_ = shared_task_;
-  own_model_.reset();
+  ReturnToSharedModel();
   std::ranges::fill(set_controls_, std::nullopt);
   any_set_ = false;
 }
 
+void MujocoEnvironment::ReturnToSharedModel() {
+  randomization_.reset();
+  task_ = shared_task_;
+  own_model_.reset();
+  is_model_changed_ = false;
+}
+
 absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
-  if (own_model_ != nullptr) return own_model_.get();
+  if (absl::Status status = MakeOwnModel(); !status.ok()) return status;
+  is_model_changed_ = true;
+  return own_model_.get();
+}
+
+absl::Status MujocoEnvironment::MakeOwnModel() {
+  if (own_model_ != nullptr) return absl::OkStatus();
   absl::StatusOr<ModelPtr> copy = CopyModel(task_->model());
   if (!copy.ok()) return copy.status();
   std::shared_ptr<mjModel> model = *std::move(copy);
   task_ = make_task_(model);
   own_model_ = std::move(model);
-  return own_model_.get();
+  return absl::OkStatus();
 }
 
 void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
@@ -108,6 +119,10 @@ void MujocoEnvironment::DrawModel() {
     randomization_ = std::move(next_randomization_);
   }
   if (randomization_ == nullptr) return;
+  if (randomization_->is_empty() && !is_model_changed_) {
+    ReturnToSharedModel();
+    return;
+  }
   ResettingOnError(*own_model_, data_.get(), [&] {
     randomization_->DrawModel(own_model_.get(), data_.get());
   });
@@ -151,8 +166,10 @@ void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
   ObsWriter obs(row.obs);
   task_->Observe(*data_, obs);
   if (task_->FollowsVelocityCommand()) {
-    obs.Put(randomization_ != nullptr ? randomization_->velocity_command()
-                                      : kNoVelocityCommand);
+    PutVelocityCommand(randomization_ != nullptr
+                           ? randomization_->velocity_command()
+                           : kNoVelocityCommand,
+                       obs);
   }
   CheckCount(obs.count(), row.obs.size(), "observations");
 }

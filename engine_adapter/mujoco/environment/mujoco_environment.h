@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
@@ -58,9 +59,12 @@ class MujocoEnvironment final : public Environment {
   const mjData* data() const { return data_.get(); }
 
   // This environment's own copy of the model, made by the first call, to be
-  // changed between two steps: all sizes have to stay. kEngineFailed with
-  // MuJoCo's words, and kOutOfSharedMemory.
+  // changed between two steps: all sizes have to stay. Kept until Forget.
+  // kEngineFailed with MuJoCo's words, and kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
+  // Makes it likewise for a contract alone: the reset that gives the contract
+  // up frees it, unless OwnModel has been called.
+  absl::Status MakeOwnModel();
 
   // This actuator's control in the next step, in place of its action's; resets
   // before it change nothing about that.
@@ -68,7 +72,8 @@ class MujocoEnvironment final : public Environment {
   // What the last step was told, 0 after a reset; or what was set since.
   float Control(size_t actuator) const;
 
-  // From the next reset on, in place of the one before. OwnModel comes first.
+  // From the next reset on, in place of the one before. MakeOwnModel comes
+  // first.
   void SetRandomization(std::unique_ptr<Randomization> next);
   // It has been called.
   bool is_randomized() const {
@@ -77,6 +82,7 @@ class MujocoEnvironment final : public Environment {
 
  private:
   void DrawModel();
+  void ReturnToSharedModel();
   void TakeActions(std::span<const float> actions);
   void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
@@ -85,6 +91,7 @@ class MujocoEnvironment final : public Environment {
   std::shared_ptr<const Task> task_;  // on a model of its own, or the shared
   TaskMaker make_task_;
   std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
+  bool is_model_changed_ = false;       // by whoever called OwnModel
   DataPtr data_;
   size_t reset_infos_;
   std::unique_ptr<Randomization> randomization_;       // of this episode

@@ -77,8 +77,8 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
                      " are available; give fewer environments a contract"));
   }
   for (const uint32_t env : envs) {
-    const absl::StatusOr<mjModel*> model = environments_[env]->OwnModel();
-    if (!model.ok()) return model.status();
+    absl::Status status = environments_[env]->MakeOwnModel();
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -333,6 +333,7 @@ TEST_F(MujocoRandomizationTest, WithoutAContractEverythingIsAsItWas) {
     rig.Reset(9);
     untouched.Reset(9);
     EXPECT_EQ(Bytes(rig.model(0)), original) << name;
+    EXPECT_EQ(&rig.model(0), &rig.original()) << name;  // its own is freed
     EXPECT_EQ(&rig.model(1), &rig.original()) << name;
     EXPECT_EQ(Trajectory(rig, 100), Trajectory(untouched, 100)) << name;
   }
@@ -354,7 +355,10 @@ TEST_F(MujocoRandomizationTest, HoldsFromTheNextResetOn) {
   for (int step = 0; step < 20; ++step) rig.Step(0);
   EXPECT_EQ(Bytes(rig.model(0)), drawn);
   rig.Reset(1);
-  EXPECT_EQ(Bytes(rig.model(0)), Bytes(rig.original()));
+  EXPECT_EQ(&rig.model(0), &rig.original());
+  ASSERT_TRUE(rig.Take(&contract, 3).ok());
+  rig.Reset(1);
+  EXPECT_EQ(Bytes(rig.model(0)), drawn);
 }
 
 TEST_F(MujocoRandomizationTest, AWrongContractChangesNothing) {

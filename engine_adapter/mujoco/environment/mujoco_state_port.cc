@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 
 namespace tandem {
 namespace {
@@ -15,17 +15,6 @@ namespace {
 std::string NameOf(const mjModel& model, int type, int index) {
   const char* const name = mj_id2name(&model, type, index);
   return name == nullptr ? "" : name;
-}
-
-std::vector<const char*> PartsOf(int joint_type) {
-  switch (joint_type) {
-    case mjJNT_FREE:
-      return {"_x", "_y", "_z", "_qw", "_qx", "_qy", "_qz"};
-    case mjJNT_BALL:
-      return {"_qw", "_qx", "_qy", "_qz"};
-    default:
-      return {""};
-  }
 }
 
 MujocoPort::Actuator ActuatorOf(const mjModel& model, int index) {
@@ -51,12 +40,10 @@ MujocoStatePort::MujocoStatePort(std::vector<MujocoEnvironment*> environments)
   info_.nq = static_cast<uint32_t>(model.nq);
   info_.nv = static_cast<uint32_t>(model.nv);
   for (int i = 0; i < model.njnt; ++i) {
-    std::string name = NameOf(model, mjOBJ_JOINT, i);
-    const std::string base = name.empty() ? absl::StrCat("joint ", i) : name;
-    info_.joint_names.push_back(std::move(name));
-    for (const char* const part : PartsOf(model.jnt_type[i])) {
-      info_.position_names.push_back(absl::StrCat(base, part));
-    }
+    info_.joint_names.push_back(NameOf(model, mjOBJ_JOINT, i));
+  }
+  for (int i = 0; i < model.nq; ++i) {
+    info_.position_names.push_back(PositionName(model, i));
   }
   for (int i = 0; i < model.nu; ++i) {
     info_.actuators.push_back(ActuatorOf(model, i));

@@ -1,10 +1,10 @@
 // ObsWriter, InfoWriter: one environment's row, written value by value.
 //
 // Data flow: mjData -> Task -> writer -> the region; or, once, before there is
-// a region: Task -> writer -> how many observations, which infos.
+// a region: Task -> writer -> which observations, which infos.
 // Ownership: made for one call; what they write to belongs to the caller.
 //
-//   obs.Put({data.qvel, size_t(model.nv)});
+//   obs.Put({"qvel", VelocityName}, {data.qvel, size_t(model.nv)});
 //   infos.Put("reward_ctrl", -cost);
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROW_WRITER_H_
@@ -15,29 +15,58 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine_adapter/core/task_description.h"
 
 namespace tandem {
+
+// What numbers are, from which each of them gets a name: "qvel/rootx".
+struct ObsLabel {
+  const char* of;
+  // Names number `index` of the array that they are taken from; nullptr: there
+  // is one number, and `of` names it.
+  std::string (*part)(const mjModel& model, int index) = nullptr;
+  size_t first = 0;  // the index of the first of them
+};
 
 // What does not fit the row is counted, not written.
 class ObsWriter {
  public:
   explicit ObsWriter(std::span<float> row) : row_(row) {}
+  // Writes nothing, but appends the name of each number that it is given.
+  ObsWriter(const mjModel* model, std::vector<std::string>* names)
+      : model_(model), names_(names) {}
 
-  void Put(mjtNum value) {
-    if (count_ < row_.size()) row_[count_] = static_cast<float>(value);
-    ++count_;
+  void Put(const ObsLabel& label, mjtNum value) {
+    Put(label, std::span(&value, 1));
   }
-  void Put(std::span<const mjtNum> values) {
-    for (const mjtNum value : values) Put(value);
+  void Put(const ObsLabel& label, std::span<const mjtNum> values) {
+    for (const mjtNum value : values) {
+      if (count_ < row_.size()) row_[count_] = static_cast<float>(value);
+      ++count_;
+    }
+    if (names_ != nullptr) Name(label, values.size());
   }
   size_t count() const { return count_; }
 
  private:
+  void Name(const ObsLabel& label, size_t numbers) {
+    for (size_t i = label.first; i < label.first + numbers; ++i) {
+      names_->push_back(
+          label.part == nullptr
+              ? label.of
+              : absl::StrCat(label.of, "/",
+                             label.part(*model_, static_cast<int>(i))));
+    }
+  }
+
   std::span<float> row_;
   size_t count_ = 0;
+  const mjModel* model_ = nullptr;
+  std::vector<std::string>* names_ = nullptr;
 };
 
 // A task puts the same names, types and lengths in the same order each time.

@@ -1,6 +1,16 @@
 #include "engine_adapter/mujoco/model/task.h"
 
+#include <string>
+
 namespace tandem {
+
+void PutVelocityCommand(std::span<const mjtNum, 3> command, ObsWriter& obs) {
+  constexpr auto kName = [](const mjModel&, int index) -> std::string {
+    constexpr std::array kParts = {"x", "y", "yaw"};
+    return kParts[static_cast<size_t>(index)];
+  };
+  obs.Put({"velocity_command", kName}, command);
+}
 
 Task::Task(TaskSetup& setup)
     : model_(setup.shared_model()),

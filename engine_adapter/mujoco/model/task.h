@@ -36,6 +36,9 @@ namespace tandem {
 // Stand still: what is commanded unless somebody commands something.
 inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
 
+// What is observed last where a task follows a velocity command.
+void PutVelocityCommand(std::span<const mjtNum, 3> command, ObsWriter& obs);
+
 // Calls may throw MujocoError. None may allocate but the constructor.
 class Task {
  public:
@@ -55,7 +58,7 @@ class Task {
   // follows.
   virtual void Reset(mjData* data, EnvRandom& random) const = 0;
 
-  // The same number of values each time.
+  // The same labels and number of values each time.
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
 
   // Whether the environment's velocity command follows what is observed: see

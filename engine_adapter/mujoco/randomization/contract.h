@@ -24,6 +24,7 @@ struct DrawRange {
   double high = 0;
 
   double Draw(EnvRandom& random) const { return random.Uniform(low, high); }
+  bool operator==(const DrawRange&) const = default;
 };
 
 // The message's fields, in its order; units and meaning are its comments'. An
@@ -48,6 +49,8 @@ struct Contract {
   std::array<std::optional<DrawRange>, 3> velocity_command;
   std::optional<DrawRange> command_resampling_time;
   double standing_probability = 0;
+
+  bool operator==(const Contract&) const = default;
 };
 
 // kInvalidArgument for the first field that cannot be: its name, what was

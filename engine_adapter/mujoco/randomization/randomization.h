@@ -33,6 +33,9 @@ class Randomization {
                 std::shared_ptr<const ModelParts> parts,
                 const Contract& contract, const EnvRandom& random);
 
+  // Its contract asks for nothing.
+  bool is_empty() const { return contract_ == Contract(); }
+
   // Of the environment's own model; `data` is scratch. Throws MujocoError.
   void DrawModel(mjModel* model, mjData* data);
   void ShakeState(const mjModel& model, mjData* data);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -37,11 +38,14 @@ class Ant final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data).subspan(hidden_positions_));
-    obs.Put(Qvel(data));
+    obs.Put({"qpos", PositionName, hidden_positions_},
+            Qpos(data).subspan(hidden_positions_));
+    obs.Put({"qvel", VelocityName}, Qvel(data));
     if (!include_cfrc_ext_) return;
     // Not those of the world, which come first.
-    for (size_t i = 6; i < ContactForces(); ++i) obs.Put(ContactForce(data, i));
+    for (size_t i = 6; i < ContactForces(); ++i) {
+      obs.Put({"cfrc_ext", BodyNumberName<6>, i}, ContactForce(data, i));
+    }
   }
 
   void PutResetInfos(const mjData& data, InfoWriter& infos) const override {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -36,9 +37,12 @@ class Hopper final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data).subspan(hidden_positions_));
-    for (const mjtNum speed : Qvel(data)) {
-      obs.Put(std::clamp<mjtNum>(speed, -10, 10));
+    obs.Put({"qpos", PositionName, hidden_positions_},
+            Qpos(data).subspan(hidden_positions_));
+    const std::span<const mjtNum> speeds = Qvel(data);
+    for (size_t i = 0; i < speeds.size(); ++i) {
+      obs.Put({"qvel", VelocityName, i},
+              std::clamp<mjtNum>(speeds[i], -10, 10));
     }
   }
 

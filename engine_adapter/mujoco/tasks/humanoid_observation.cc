@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "engine_adapter/mujoco/model/part_names.h"
+
 namespace tandem {
 namespace {
 
@@ -30,16 +32,26 @@ HumanoidObservation::HumanoidObservation(TaskSetup& setup) {
 
 void HumanoidObservation::Put(const mjModel& model, const mjData& data,
                               ObsWriter& obs) const {
-  obs.Put(Values(data.qpos, model.nq).subspan(hidden_positions_));
-  obs.Put(Values(data.qvel, model.nv));
+  obs.Put({"qpos", PositionName, hidden_positions_},
+          Values(data.qpos, model.nq).subspan(hidden_positions_));
+  obs.Put({"qvel", VelocityName}, Values(data.qvel, model.nv));
   // Of bodies: not the world, which comes first.
   const mjtSize bodies = model.nbody - 1;
-  if (include_cinert_) obs.Put(Values(data.cinert + 10, bodies * 10));
-  if (include_cvel_) obs.Put(Values(data.cvel + 6, bodies * 6));
-  if (include_qfrc_actuator_) {
-    obs.Put(Values(data.qfrc_actuator, model.nv).subspan(kRootVelocities));
+  if (include_cinert_) {
+    obs.Put({"cinert", BodyNumberName<10>, 10},
+            Values(data.cinert + 10, bodies * 10));
   }
-  if (include_cfrc_ext_) obs.Put(Values(data.cfrc_ext + 6, bodies * 6));
+  if (include_cvel_) {
+    obs.Put({"cvel", BodyNumberName<6>, 6}, Values(data.cvel + 6, bodies * 6));
+  }
+  if (include_qfrc_actuator_) {
+    obs.Put({"qfrc_actuator", VelocityName, kRootVelocities},
+            Values(data.qfrc_actuator, model.nv).subspan(kRootVelocities));
+  }
+  if (include_cfrc_ext_) {
+    obs.Put({"cfrc_ext", BodyNumberName<6>, 6},
+            Values(data.cfrc_ext + 6, bodies * 6));
+  }
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -24,12 +25,20 @@ class InvertedDoublePendulum final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    const std::span<const mjtNum> angles = Qpos(data).subspan(1);
-    obs.Put(data.qpos[0]);
-    for (const mjtNum angle : angles) obs.Put(std::sin(angle));
-    for (const mjtNum angle : angles) obs.Put(std::cos(angle));
-    for (const mjtNum speed : Qvel(data)) obs.Put(Clipped(speed));
-    obs.Put(Clipped(data.qfrc_constraint[0]));
+    const std::span<const mjtNum> places = Qpos(data);
+    const std::span<const mjtNum> speeds = Qvel(data);
+    obs.Put({"qpos", PositionName}, places[0]);
+    for (const size_t i : {1U, 2U}) {
+      obs.Put({"sin", PositionName, i}, std::sin(places[i]));
+    }
+    for (const size_t i : {1U, 2U}) {
+      obs.Put({"cos", PositionName, i}, std::cos(places[i]));
+    }
+    for (size_t i = 0; i < speeds.size(); ++i) {
+      obs.Put({"qvel", VelocityName, i}, Clipped(speeds[i]));
+    }
+    obs.Put({"qfrc_constraint", VelocityName},
+            Clipped(data.qfrc_constraint[0]));
   }
 
   StepOutcome Step(std::span<const float> /*action*/, mjData* data,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -23,8 +24,8 @@ class InvertedPendulum final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data));
-    obs.Put(Qvel(data));
+    obs.Put({"qpos", PositionName}, Qpos(data));
+    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   StepOutcome Step(std::span<const float> /*action*/, mjData* data,

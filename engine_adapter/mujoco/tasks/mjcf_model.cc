@@ -1,6 +1,7 @@
 // Any MJCF file, for who brings their own model: observes qpos, then qvel;
 // rewards 0; never terminates. Starts without noise, steps the model once for
 // each action and follows no velocity command, unless options say otherwise.
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -20,8 +21,8 @@ class MjcfModel final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data));
-    obs.Put(Qvel(data));
+    obs.Put({"qpos", PositionName}, Qpos(data));
+    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   bool FollowsVelocityCommand() const override { return velocity_command_; }

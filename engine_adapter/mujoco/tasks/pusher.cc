@@ -1,5 +1,6 @@
 // Pusher-v5: push a cylinder to a goal with an arm of seven joints.
 #include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -37,10 +38,11 @@ class Pusher final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data).first(kArmJoints));
-    obs.Put(Qvel(data).first(kArmJoints));
+    obs.Put({"qpos", PositionName}, Qpos(data).first(kArmJoints));
+    obs.Put({"qvel", VelocityName}, Qvel(data).first(kArmJoints));
     for (const int body : {tips_arm_, object_, goal_}) {
-      obs.Put(Place(data, body));
+      obs.Put({"xpos", BodyAxisName, static_cast<size_t>(body) * 3},
+              Place(data, body));
     }
   }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -32,14 +33,18 @@ class Reacher final : public Task {
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
     const std::span<const mjtNum> angles = Qpos(data).first(2);
-    for (const mjtNum angle : angles) obs.Put(std::cos(angle));
-    for (const mjtNum angle : angles) obs.Put(std::sin(angle));
-    obs.Put(Qpos(data).subspan(2));
-    obs.Put(Qvel(data).first(2));
+    for (const size_t i : {0U, 1U}) {
+      obs.Put({"cos", PositionName, i}, std::cos(angles[i]));
+    }
+    for (const size_t i : {0U, 1U}) {
+      obs.Put({"sin", PositionName, i}, std::sin(angles[i]));
+    }
+    obs.Put({"qpos", PositionName, 2}, Qpos(data).subspan(2));
+    obs.Put({"qvel", VelocityName}, Qvel(data).first(2));
     mjtNum away[3];
     FromTarget(data, away);
-    obs.Put(away[0]);
-    obs.Put(away[1]);
+    obs.Put({"fingertip_from_target/x"}, away[0]);
+    obs.Put({"fingertip_from_target/y"}, away[1]);
   }
 
   StepOutcome Step(std::span<const float> action, mjData* data,

@@ -1,5 +1,6 @@
 // Swimmer-v5: swim forward, at little cost of torque.
 #include "engine_adapter/mujoco/model/numpy_sum.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/reset_noise.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
@@ -26,8 +27,9 @@ class Swimmer final : public Task {
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put(Qpos(data).subspan(hidden_positions_));
-    obs.Put(Qvel(data));
+    obs.Put({"qpos", PositionName, hidden_positions_},
+            Qpos(data).subspan(hidden_positions_));
+    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   void PutResetInfos(const mjData& data, InfoWriter& infos) const override {

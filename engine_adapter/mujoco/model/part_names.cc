@@ -1,0 +1,87 @@
+#include "engine_adapter/mujoco/model/part_names.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace tandem {
+namespace {
+
+std::string OwnName(const mjModel& model, int type, int index) {
+  const char* const name = mj_id2name(&model, type, index);
+  return name == nullptr ? "" : name;
+}
+
+std::string JointName(const mjModel& model, int joint) {
+  const std::string name = OwnName(model, mjOBJ_JOINT, joint);
+  return name.empty() ? absl::StrCat("joint ", joint) : name;
+}
+
+const char* PositionPart(int joint_type, int part) {
+  constexpr std::array kOfFree = {"_x", "_y", "_z", "_qw", "_qx", "_qy", "_qz"};
+  constexpr size_t kFirstOfBall = 3;
+  const auto at = static_cast<size_t>(part);
+  if (joint_type == mjJNT_FREE) return kOfFree[at];
+  return joint_type == mjJNT_BALL ? kOfFree[kFirstOfBall + at] : "";
+}
+
+const char* VelocityPart(int joint_type, int part) {
+  constexpr std::array kOfFree = {"_vx", "_vy", "_vz", "_wx", "_wy", "_wz"};
+  constexpr size_t kFirstOfBall = 3;
+  const auto at = static_cast<size_t>(part);
+  if (joint_type == mjJNT_FREE) return kOfFree[at];
+  return joint_type == mjJNT_BALL ? kOfFree[kFirstOfBall + at] : "";
+}
+
+}  // namespace
+
+std::string BodyName(const mjModel& model, int body) {
+  const std::string name = OwnName(model, mjOBJ_BODY, body);
+  return name.empty() ? absl::StrCat("body ", body) : name;
+}
+
+std::string PositionName(const mjModel& model, int index) {
+  int joint = 0;
+  while (joint + 1 < model.njnt && model.jnt_qposadr[joint + 1] <= index) {
+    ++joint;
+  }
+  return absl::StrCat(
+      JointName(model, joint),
+      PositionPart(model.jnt_type[joint], index - model.jnt_qposadr[joint]));
+}
+
+std::string VelocityName(const mjModel& model, int index) {
+  const int joint = model.dof_jntid[index];
+  return absl::StrCat(
+      JointName(model, joint),
+      VelocityPart(model.jnt_type[joint], index - model.jnt_dofadr[joint]));
+}
+
+std::string BodyAxisName(const mjModel& model, int index) {
+  constexpr std::array kAxes = {"/x", "/y", "/z"};
+  return absl::StrCat(BodyName(model, index / 3),
+                      kAxes[static_cast<size_t>(index % 3)]);
+}
+
+std::vector<std::string> ActuatorNames(const mjModel& model) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (int i = 0; i < model.nu; ++i) {
+    names.push_back(OwnName(model, mjOBJ_ACTUATOR, i));
+    taken.insert(names.back());
+  }
+  for (int i = 0; i < model.nu; ++i) {
+    std::string& name = names[static_cast<size_t>(i)];
+    if (!name.empty()) continue;
+    const int type = model.actuator_trntype[i];
+    if (type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT) {
+      name = JointName(model, model.actuator_trnid[2 * i]);
+    }
+    if (name.empty() || !taken.insert(name).second) {
+      name = absl::StrCat("actuator ", i);
+    }
+  }
+  return names;
+}
+
+}  // namespace tandem
