@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import tandem
+from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES
-from tests.benchmark.python_rows import serving
 
 WAITS = ("spin", "adaptive", "block")
 PACED_HZ = 1000

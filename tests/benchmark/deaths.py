@@ -9,8 +9,8 @@ import time
 import numpy as np
 
 import tandem
+from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES
-from tests.benchmark.python_rows import serving
 
 WAITS = ("spin", "adaptive", "block")
 
