@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.benchmark import benchmark, frames, messages, report, steps
-from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group
+from tests.benchmark.measurement import BASELINE, LADDER, PEERS_IN_PYTHON, ROWS, SIZES, WAITS, Group, RowUnavailable
+from tests.benchmark.python_rows import measure_python
 from tests.benchmark.tables import Spread, markdown
 from tools.testing import pytest_main
 
@@ -226,6 +227,21 @@ def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     while left_regions(run.pid) and time.monotonic() < until:
         time.sleep(0.01)
     assert not left_regions(run.pid)
+
+
+def test_peer_without_its_environment_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tools/test makes no such environment, and nothing makes one unasked."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for row in PEERS_IN_PYTHON:
+        with pytest.raises(RowUnavailable, match=f"Next: tools/extra_env {row.environment}"):
+            measure_python(row, SIZES[0], 0.1, "tandem-benchmark-none")
+
+
+def test_a_process_for_each_environment_is_for_few_environments() -> None:
+    """Rows that are such exist at small sizes only, and all others at every size."""
+    few = [row.key for row in (*ROWS, *PEERS_IN_PYTHON) if not row.exists_at(SIZES[-1])]
+    assert few == ["python_async_vector_env", "python_subproc_vec_env"]
+    assert all(row.exists_at(size) for row in (*ROWS, *PEERS_IN_PYTHON) for size in SIZES[:-1])
 
 
 def left_regions(pid: int | None = None) -> list[str]:

@@ -6,8 +6,8 @@ import time
 from dataclasses import asdict, dataclass, field
 
 import tandem
+from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES, WAITS
-from tests.benchmark.python_rows import serving
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 

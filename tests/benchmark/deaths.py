@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 import tandem
+from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES, WAITS
-from tests.benchmark.python_rows import serving
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import figure, markdown
 

@@ -9,6 +9,11 @@ from typing import Any
 
 ROUND_TRIP = Path(__file__).with_name("round_trip")
 BASELINE = "spin"
+_UNAVAILABLE = 69  # row.h: kUnavailable
+
+
+class RowUnavailable(subprocess.SubprocessError):
+    """A row cannot be measured here; the text says what is missing, and what to do next."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +49,24 @@ class Row:
     """One way of stepping an engine.
 
     Attributes:
-      key: Its name in the JSON; for rows in C++ also round_trip's --row.
+      key: Its name in the JSON; for rows in C++ also round_trip's --row, and for peers in Python peer_client's.
       label: Its name in tables and pictures.
       tandem: Whether it is Tandem; else it is what Tandem is compared with.
       python: Whether the client is a Python program.
+      environment: Which of tools/extra_env its client runs in; None: that of this process.
+      most_envs: It does not exist at sizes of more environments; None: it exists at all.
     """
 
     key: str
     label: str
     tandem: bool = False
     python: bool = False
+    environment: str | None = None
+    most_envs: int | None = None
+
+    def exists_at(self, size: Size) -> bool:
+        """Whether it can be measured at a size."""
+        return self.most_envs is None or size.envs <= self.most_envs
 
 
 # Names of wait strategies, as Tandem's API takes them.
@@ -65,6 +78,9 @@ ROWS = (
     Row("spin_copied", "bare spin, copied both ways, C++"),
     Row("futex", "futex, in place, C++"),
     Row("socket", "Unix socket, C++"),
+    Row("grpc", "gRPC, C++"),
+    Row("iceoryx_spin", "iceoryx, C++, polling"),
+    Row("iceoryx_block", "iceoryx, C++, WaitSet"),
     Row("sides_spin", "Tandem, C++, spin", tandem=True),
     Row("sides_adaptive", "Tandem, C++, adaptive", tandem=True),
     Row("sides_block", "Tandem, C++, block", tandem=True),
@@ -76,6 +92,28 @@ ROWS = (
     Row("python_block", "Tandem, Python, block", tandem=True, python=True),
     Row("python_socket", "Unix socket, Python to C++", python=True),
     Row("python_pipe", "multiprocessing.Pipe, Python to Python", python=True),
+)
+
+# Peers that need an environment of their own (tools/extra_env). A process for each environment is not measured with
+# thousands: what it would show is the scheduler.
+PEERS_IN_PYTHON = (
+    Row("python_grpc", "gRPC, Python to C++", python=True, environment="peers"),
+    Row("python_iceoryx2", "iceoryx2, Python to Python, polling", python=True, environment="peers"),
+    Row("python_zeromq", "ZeroMQ ipc, Python to Python", python=True, environment="peers"),
+    Row(
+        "python_async_vector_env",
+        "Gymnasium AsyncVectorEnv, Python to Python",
+        python=True,
+        environment="peers",
+        most_envs=64,
+    ),
+    Row(
+        "python_subproc_vec_env",
+        "SB3 SubprocVecEnv, Python to Python",
+        python=True,
+        environment="torch",
+        most_envs=64,
+    ),
 )
 
 LADDER = (
@@ -141,18 +179,45 @@ def measure_cpp(row: Row, size: Size, seconds: float, region: str) -> Group:
       What one group took.
 
     Raises:
+      RowUnavailable: The machine forbids what it needs.
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
-    command = [
-        str(ROUND_TRIP),
+    command = [str(ROUND_TRIP), *options_of(row, size, seconds, region), f"--warmup={warmup_of(size)}"]
+    return run_client(row, command, seconds)
+
+
+def options_of(row: Row, size: Size, seconds: float, region: str) -> list[str]:
+    """Says what round_trip and peer_client need for a group, as their command line."""
+    return [
         f"--row={row.key}",
         *size.flags(),
         f"--exchanges={size.exchanges}",
-        f"--warmup={warmup_of(size)}",
         f"--seconds={seconds}",
         f"--region={region}",
     ]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120 + 10 * seconds)
+
+
+def run_client(row: Row, command: list[str], seconds: float, environment: dict[str, str] | None = None) -> Group:
+    """Runs a program that measures one group of a row and prints what it found.
+
+    Args:
+      row: The row.
+      command: The program and its arguments.
+      seconds: How long the group may take.
+      environment: The program's environment variables; None: those of this process.
+
+    Returns:
+      What the group took.
+
+    Raises:
+      RowUnavailable: The machine forbids what the row needs.
+      subprocess.SubprocessError: It failed; its own message is on stderr.
+    """
+    timeout = 120 + 10 * seconds
+    ended = subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=timeout)
+    if ended.returncode == _UNAVAILABLE:
+        raise RowUnavailable(f"{row.label}: not measured here; the line above says why.")
+    ended.check_returncode()
     return Group.of(json.loads(ended.stdout))
 
 

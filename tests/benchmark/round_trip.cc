@@ -29,6 +29,8 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/benchmark/grpc_rows.h"
+#include "tests/benchmark/iceoryx_rows.h"
 #include "tests/benchmark/ladder_rows.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/peer_rows.h"
@@ -37,8 +39,9 @@
 #include "transport/base/clock.h"
 
 ABSL_FLAG(std::string, row, "spin",
-          "alone, spin, spin_copied, futex, socket; sides_ or host_ with spin, "
-          "adaptive or block; ladder_0 to ladder_6");
+          "alone, spin, spin_copied, futex, socket, grpc; iceoryx_spin or "
+          "iceoryx_block; sides_ or host_ with spin, adaptive or block; "
+          "ladder_0 to ladder_6");
 ABSL_FLAG(uint32_t, envs, 1, "environments");
 ABSL_FLAG(uint32_t, obs, 4, "floats of an observation");
 ABSL_FLAG(uint32_t, act, 1, "floats of an action");
@@ -48,7 +51,8 @@ ABSL_FLAG(int, warmup, 100,
           "spreads two processes over the cores in its own time");
 ABSL_FLAG(double, seconds, 2.0,
           "stop measuring after that long; ten are measured at least");
-ABSL_FLAG(std::string, region, "", "name of the region; empty: a unique one");
+ABSL_FLAG(std::string, region, "",
+          "name of the region, or of gRPC's socket; empty: a unique one");
 ABSL_FLAG(bool, serve, false, "serve the row's engine until SIGTERM");
 ABSL_FLAG(int, socket, -1, "with --serve --row=socket: the connected socket");
 ABSL_FLAG(int, cpu_fd, -1,
@@ -75,6 +79,8 @@ std::unique_ptr<Row> MakeRow(const std::string& name,
                              const RowOptions& options) {
   if (std::unique_ptr<Row> row = MakePeerRow(name, options)) return row;
   if (std::unique_ptr<Row> row = MakeTandemRow(name, options)) return row;
+  if (std::unique_ptr<Row> row = MakeGrpcRow(name, options)) return row;
+  if (std::unique_ptr<Row> row = MakeIceoryxRow(name, options)) return row;
   return MakeLadderRow(name, options);
 }
 

@@ -21,8 +21,11 @@ namespace tandem {
 
 struct RowOptions {
   Size size;
-  std::string region;  // name of the region, for Tandem's rows
+  std::string region;  // name of the region, or of a socket
 };
+
+// Exit code of a row that this machine cannot or may not run.
+constexpr int kUnavailable = 69;
 
 // A failure ends the process with a line on stderr: there is nothing else that
 // a benchmark could do about it.

@@ -7,10 +7,12 @@ stays as it is, and come in as system includes: they never warn.
 _LIBRARY = """
 cc_library(
     name = "{name}",
+    srcs = {srcs},
     hdrs = glob(["include/**"]),
-    includes = ["include"],
+    includes = ["{include}"],
     linkopts = {linkopts},
     visibility = ["//visibility:public"],
+    deps = {deps},
 )
 """
 
@@ -45,14 +47,21 @@ def _link_headers(ctx, folders, package):
             fail("%s expected, but not found. Next: tools/setup, or apt-get install %s." % (source, package))
         ctx.symlink(source, "include/" + folder)
 
-def _link_options(ctx, files, package):
+def _library(ctx, name, files):
     folder = _multiarch_folder(ctx)
     for file in files:
         if not folder.get_child(file).exists:
-            fail("%s expected, but not found in %s. Next: tools/setup, or apt-get install %s." % (file, folder, package))
+            fail("%s expected, but not found in %s. Next: tools/setup, or apt-get install %s." % (file, folder, ctx.attr.package))
+    srcs, deps = [], []
 
     # A group lets the archives stand in any order.
-    return ["-Wl,--start-group"] + ["-l:" + file for file in files] + ["-Wl,--end-group", "-lpthread"]
+    linkopts = ["-Wl,--start-group"] + ["-l:" + file for file in files] + ["-Wl,--end-group", "-lpthread"]
+    if ctx.attr.uses_abseil:
+        # Options come last on the linker's command line, behind Abseil. What needs Abseil has to come before it, as a
+        # file that Bazel sees: a linker script that names the real ones.
+        srcs, deps, linkopts = ["lib%s.a" % name], ["@com_google_absl//:absl"], ["-lpthread"]
+        ctx.file(srcs[0], "GROUP ( %s )\n" % " ".join([str(folder.get_child(file)) for file in files]))
+    return _LIBRARY.format(name = name, srcs = srcs, include = ctx.attr.include, linkopts = linkopts, deps = deps)
 
 def _link_tool(ctx, tool, package):
     source = ctx.path("/usr/bin/" + tool)
@@ -66,7 +75,7 @@ def _system_library_repository_impl(ctx):
     notice = "notices/%s/copyright" % ctx.name
     ctx.symlink("/usr/share/doc/%s/copyright" % ctx.attr.package, notice)
     ctx.file("BUILD.bazel", _NOTICES % notice + "".join([
-        _LIBRARY.format(name = name, linkopts = _link_options(ctx, files, ctx.attr.package))
+        _library(ctx, name, files)
         for name, files in ctx.attr.archives.items()
     ]) + "".join([_link_tool(ctx, tool, package) for tool, package in ctx.attr.tools.items()]))
 
@@ -77,8 +86,10 @@ system_library_repository = repository_rule(
     attrs = {
         "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
         "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
+        "include": attr.string(default = "include", doc = "what #include begins at"),
         "package": attr.string(mandatory = True, doc = "the Debian package, for the error message"),
         "tools": attr.string_dict(doc = "name of a program in /usr/bin -> its Debian package"),
+        "uses_abseil": attr.bool(doc = "whether its archives need those of Abseil"),
     },
 )
 
