@@ -1,0 +1,96 @@
+"""MuJoCo steps are counted by every row that needs nothing of the peers. No time is judged."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.benchmark import mujoco_rates
+from tests.benchmark.mujoco_rows import TASKS, Cell, Rows, Turn
+from tests.benchmark.suite import Plan
+from tools.testing import pytest_main
+
+OURS = frozenset({"loop", "tandem", "tandem_spin", "tandem_halves"})
+
+
+def plan_of(seconds: float) -> Plan:
+    """Makes the smallest plan that has a median."""
+    return Plan(OURS, rounds=2, seconds=seconds, quick=True, prefix=f"tandem-benchmark-{os.getpid()}-mujoco")
+
+
+def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
+    """Each row of each cell has a turn in each round; tables and picture are made, and nothing is left."""
+    plan = plan_of(0.01)
+    found = mujoco_rates.SUITE.measure(plan)
+    cells = json.loads(json.dumps(found.figures))["cells"]
+    assert [(cell["task"], cell["envs"], cell["threads"]) for cell in cells] == [
+        (task.name, 64, threads) for task in TASKS for threads in (1, 2)
+    ]
+    for cell in cells:
+        assert set(cell["rows"]) == OURS - ({"tandem_halves"} if cell["threads"] == 1 else set())
+        assert len(cell["rows"]["loop"]) == (2 if cell["threads"] == 2 else 1)
+        for row, turns in cell["rows"].items():
+            for turn in turns:
+                assert turn["steps"] % 64 == 0 and turn["steps"] > 0
+                assert turn["secs"] > 0
+                assert (turn["transport"] is not None) == (row in ("tandem", "tandem_spin"))
+                assert 0 <= (turn["transport"] or 0) <= 1
+    text = "\n".join(found.tables)
+    assert all(f"| {mujoco_rates.ROWS[row]} " in text for row in OURS)
+    assert found.draw is not None
+    found.draw(str(tmp_path / "mujoco.png"))
+    assert (tmp_path / "mujoco.png").read_bytes().startswith(b"\x89PNG")
+    assert not glob.glob(f"/dev/shm/*{plan.prefix}*")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_loop_goes_on_where_it_was(task: mujoco_rates.Task, threads: int, tmp_path: Path) -> None:
+    """Turn after turn, with any number of threads, also one that does not divide the environments."""
+    with Rows("unused", tmp_path) as rows, rows.opened("loop", Cell(task, 4, threads)) as run:
+        for _ in range(3):
+            turn = run(0.01)
+            assert turn.steps % 4 == 0 and turn.steps > 0
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    """A round in which everything took twice as long changes no ratio."""
+    turns = {"loop": [Turn(100, 1.0), Turn(100, 2.0)], "tandem": [Turn(80, 1.0), Turn(80, 2.0)]}
+    rates = mujoco_rates.Rates(Cell(TASKS[0], 1, 1), turns)
+    ratio = rates.ratio("tandem", "loop")
+    assert (ratio.min, ratio.median, ratio.max) == pytest.approx((0.8, 0.8, 0.8))
+
+
+def test_interrupt_leaves_no_process_and_no_region() -> None:
+    """Ctrl-C in the middle ends engines, also one that is stopped between its turns, and the loop."""
+    prefix = f"tandem-benchmark-{os.getpid()}-interrupted"
+    program = (
+        "from tests.benchmark import mujoco_rates, mujoco_rates_test as test, suite; import dataclasses, sys\n"
+        f"plan = dataclasses.replace(test.plan_of(0.05), rounds=10**6, prefix={prefix!r})\n"
+        "mujoco_rates.SUITE.measure(plan)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    until = time.monotonic() + 60
+    while not glob.glob(f"/dev/shm/{prefix}-tandem_spin") and run.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert not glob.glob(f"/dev/shm/*{prefix}*")
+    for process in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            assert prefix.encode() not in Path(process).read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
