@@ -26,7 +26,7 @@ ROWS = {
 }
 ENVS = (1, 8, 64, 512)
 THREADS = (1, 2)
-JUDGED = (64, 2)  # environments and threads that the goals are about: these get all rounds, others a third
+JUDGED = (64, 2)  # environments and threads that the goals are about: these get all rounds, others a third, or three
 _WARM_UP_BATCHES = 40.0  # by when a Humanoid has fallen twice
 _WARM_UP_TURNS = 2.0  # but no longer than these would take
 
@@ -61,7 +61,7 @@ def cells(quick: bool) -> list[Cell]:
 
 def _measure_cell(cell: Cell, rows: Rows, plan: Plan) -> Rates:
     judged = (cell.envs, cell.threads) == JUDGED
-    rounds = plan.rounds if judged else math.ceil(plan.rounds / 3)
+    rounds = plan.rounds if judged else min(plan.rounds, max(3, math.ceil(plan.rounds / 3)))
     keys = [key for key in ROWS if key in plan.rows and measures(key, cell)]
     turns: dict[str, list[Turn]] = {key: [] for key in keys}
     with contextlib.ExitStack() as stack:
@@ -128,7 +128,9 @@ def _table_of_goals(found: Sequence[Rates]) -> str:
         ratios = [str(one.ratio(row, to)) if {row, to} <= set(one.turns) else "" for one in judged]
         if any(ratios):
             lines.append([label, *ratios])
-    title = f"**Ratios of steps/s**, {JUDGED[0]} environments, {JUDGED[1]} threads: median (least .. greatest), by round"
+    title = (
+        f"**Ratios of steps/s**, {JUDGED[0]} environments, {JUDGED[1]} threads: median (least .. greatest), by round"
+    )
     return markdown(title, ["", *(rates.cell.task.name for rates in judged)], lines)
 
 

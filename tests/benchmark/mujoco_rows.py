@@ -68,6 +68,18 @@ class Cell:
         drawn = np.random.default_rng(0).uniform(-bound, bound, (_BATCHES, self.envs, self.task.act_size))
         return drawn.astype(np.float32)
 
+    def request(self, key: str, actions: Path) -> str:
+        """Says to mujoco_peers.py what to open; the file has the actions."""
+        about = {"task": self.task.name, "envs": self.envs, "threads": self.threads, "size": self.task.act_size}
+        return json.dumps({"open": key, "actions": str(actions), **about})
+
+
+@contextlib.contextmanager
+def peers_program() -> Iterator[Program]:
+    """Runs mujoco_peers.py in the peers' environment; it has ended afterwards."""
+    with talking_to([peers_python(), "-I", str(_PEERS)]) as program:
+        yield program
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -161,11 +173,9 @@ class Rows:
         # Of their own, that no process with EnvPool's threads is forked by Gymnasium.
         family = key.split("_", 1)[0]
         if family not in self._programs:
-            command = [peers_python(), "-I", str(_PEERS)]
-            self._programs[family] = self._open.enter_context(talking_to(command))
+            self._programs[family] = self._open.enter_context(peers_program())
         program = self._programs[family]
-        about = {"task": cell.task.name, "envs": cell.envs, "threads": cell.threads, "size": cell.task.act_size}
-        program.ask(json.dumps({"open": key, "actions": str(self._actions), **about}))
+        program.ask(cell.request(key, self._actions))
         yield lambda seconds: Turn(**program.ask(json.dumps({"step": key, "seconds": seconds})))
         program.ask(json.dumps({"close": key}))
 
@@ -185,7 +195,7 @@ def _client(task: Task, envs: int, threads: int, region: str, wait: str) -> Iter
     with tandem.launch_engine(
         task.name, num_envs=envs, threads=threads, name=region, timeout=_TIMEOUT_SECS, flags=(f"--wait={wait}",)
     ) as engine:
-        # As Gymnasium's and EnvPool's environments have it: who ended is reset by its next step, which simulates nothing.
+        # As by Gymnasium and EnvPool: who ended is reset by its next step, which simulates nothing.
         mode = tandem.AutoresetMode.NEXT_STEP
         with tandem.SharedMemoryClient(engine.name, timeout=_TIMEOUT_SECS, wait=wait, autoreset_mode=mode) as client:
             client.reset(seed=0)

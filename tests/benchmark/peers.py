@@ -1,4 +1,4 @@
-"""Programs that the benchmark talks to in lines: peers that live in a Python environment of their own, and C++ loops."""
+"""Programs that the benchmark talks to in lines: peers in a Python environment of their own, and C++ loops."""
 
 import contextlib
 import functools
