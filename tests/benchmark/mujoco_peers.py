@@ -1,7 +1,7 @@
 """Steps the environments of EnvPool and Gymnasium, for the benchmark.
 
-Runs in the peers' environment, where there is no Tandem. Each line of standard input is a request in JSON, answered with
-a line of JSON:
+Runs in the peers' environment, where there is no Tandem. Each line of standard input is a request in JSON, and is
+answered with one:
 
     {"open": "envpool", "task": "Ant-v5", "envs": 64, "threads": 2, "actions": FILE, "size": 8}  ->
         {"made_secs": 0.08, "first_obs_secs": 0.09}
@@ -100,7 +100,7 @@ def _maker(kind: str, task: str, num_envs: int, threads: int) -> Callable[[], An
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Drops what is written to stderr, also by processes started meanwhile: warnings about the model, by each of them."""
+    """Drops what is written to stderr, also by processes started meanwhile: each warns about its model."""
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:

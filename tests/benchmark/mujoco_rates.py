@@ -99,10 +99,9 @@ def measure(plan: Plan) -> Found:
     with tempfile.TemporaryDirectory(prefix="tandem-benchmark-") as folder, Rows(plan.prefix, Path(folder)) as rows:
         for number, cell in enumerate(chosen):
             found.append(_measure_cell(cell, rows, plan))
-            say(
-                f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {figure(found[-1].rate(BASELINE).median)}/s; "
-                f"{time.monotonic() - started:.0f} s so far"
-            )
+            rate = figure(found[-1].rate(BASELINE).median)
+            secs = time.monotonic() - started
+            say(f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {rate}/s; {secs:.0f} s so far")
     tables = [_table_of_goals(found), *(_table(task, threads, found) for task in TASKS for threads in THREADS)]
     tables.append(_table_of_transport(found))
     figures = [
@@ -142,8 +141,8 @@ def _table(task: Task, threads: int, found: Sequence[Rates]) -> str:
         if any(texts):
             lines.append([label, *texts])
     title = (
-        f"**{task.name}, {threads} thread{'s' if threads > 1 else ''}**: environment steps/s, median; times those of the "
-        "bare loop in the same round, median (least .. greatest)"
+        f"**{task.name}, {threads} thread{'s' if threads > 1 else ''}**: environment steps/s, median; times those of "
+        "the bare loop in the same round, median (least .. greatest)"
     )
     return markdown(title, ["environments", *(str(rates.cell.envs) for rates in columns)], lines)
 

@@ -1,4 +1,4 @@
-"""The ways of stepping MuJoCo environments that `mujoco_rates` compares: each opened once for a cell, then run in turns."""
+"""The ways of stepping MuJoCo environments that `mujoco_rates` compares: opened once for a cell, run in turns."""
 
 import contextlib
 import gc

@@ -57,8 +57,8 @@ def measure(plan: Plan) -> Found:
     """Measures the rows at every size in every round, the rows in turn.
 
     Args:
-      plan: What of it to measure. A round takes at most `plan.seconds` and a fifth of a second for each of 56 (quick: 24)
-        groups; small payloads are done with their exchanges before.
+      plan: What of it to measure. A round takes at most `plan.seconds` and a fifth of a second for each of 56 (quick:
+        24) groups; small payloads are done with their exchanges before.
 
     Returns:
       What was found.
