@@ -16,8 +16,8 @@ from tests.benchmark.tables import Spread, figure, markdown
 BASELINE = "loop"
 ROWS = {
     BASELINE: "bare mj_step loop, C++",
-    "tandem": "Tandem, adaptive",
-    "tandem_spin": "Tandem, spin",
+    "tandem": "Tandem",
+    "tandem_spin": "Tandem, its client spins",
     "tandem_halves": "Tandem, two halves in turn",
     "envpool": "EnvPool",
     "envpool_async": "EnvPool, async",

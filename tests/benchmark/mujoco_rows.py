@@ -4,8 +4,6 @@ import contextlib
 import gc
 import itertools
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -192,9 +190,9 @@ def _uncollected() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _client(task: Task, envs: int, threads: int, region: str, wait: str) -> Iterator[tandem.SharedMemoryClient]:
-    with tandem.launch_engine(
-        task.name, num_envs=envs, threads=threads, name=region, timeout=_TIMEOUT_SECS, flags=(f"--wait={wait}",)
-    ) as engine:
+    # The engine waits by its default in any case: one that spins would do so through the other rows' turns.
+    launched = tandem.launch_engine(task.name, num_envs=envs, threads=threads, name=region, timeout=_TIMEOUT_SECS)
+    with launched as engine:
         # As by Gymnasium and EnvPool: who ended is reset by its next step, which simulates nothing.
         mode = tandem.AutoresetMode.NEXT_STEP
         with tandem.SharedMemoryClient(engine.name, timeout=_TIMEOUT_SECS, wait=wait, autoreset_mode=mode) as client:
@@ -233,7 +231,7 @@ class _Books:
 @contextlib.contextmanager
 def _tandem(cell: Cell, actions: Floats, region: str, wait: str) -> Iterator[Run]:
     with _client(cell.task, cell.envs, cell.threads, region, wait) as client:
-        batches, step, engine = itertools.cycle(list(actions)), client.step, client.engine_pid
+        batches, step = itertools.cycle(list(actions)), client.step
 
         def run(seconds: float) -> Turn:
             now = time.perf_counter
@@ -248,16 +246,8 @@ def _tandem(cell: Cell, actions: Floats, region: str, wait: str) -> Iterator[Run
             secs = now() - began
             return Turn(exchanges * cell.envs, secs, _Books.of(client).transport_since(before))
 
-        def run_awake(seconds: float) -> Turn:
-            # It would spin through the other rows' turns.
-            os.kill(engine, signal.SIGCONT)
-            try:
-                return run(seconds)
-            finally:
-                os.kill(engine, signal.SIGSTOP)
-
         with _uncollected():
-            yield run_awake if wait == "spin" else run
+            yield run
 
 
 @contextlib.contextmanager
