@@ -84,7 +84,7 @@ def _warm_up(run: Run, cell: Cell, seconds: float) -> None:
 def measure(plan: Plan) -> Found:
     """Measures every cell, one after the other; within each the rows take turns.
 
-    A turn of `plan.seconds` is `rows x cells` (150; with `plan.quick` 40) of a round; making and warming up the
+    A turn of `plan.seconds` is one of 138 (with `plan.quick` 36) of a round; making and warming up the
     environments take as long as two or three rounds.
 
     Args:
