@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import tandem
-from tests.benchmark import calls, deaths, frames, messages, steps, together
+from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
+from tests.benchmark.environments import make_environment, python_of
+from tests.benchmark.measurement import RowUnavailable
 from tests.benchmark.suite import Plan, Suite
 
 SUITES = {
@@ -30,6 +32,10 @@ SUITES = {
     for suite in (
         steps.SUITE,
         steps.BUSY,
+        mujoco_rates.SUITE,
+        scaling.SUITE,
+        start.SUITE,
+        training.SUITE,
         deaths.SUITE,
         frames.SUITE,
         messages.SUITE,
@@ -71,6 +77,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="what to measure; all but profile unless named")
     parser.add_argument("--list", action="store_true", help="print the suites and their rows, measure nothing")
     parser.add_argument("--rows", metavar="PATTERN,...", help="only rows whose key fits, such as 'python_*,socket'")
+    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need an environment of their own")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: under five minutes in all")
     parser.add_argument("--rounds", type=int, help="turns of each row (9; with --quick 3)")
     parser.add_argument("--seconds", type=float, help="of a turn, at most (0.5; with --quick 0.1)")
@@ -89,12 +96,15 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     return parsed
 
 
-def choose(names: Sequence[str], patterns: str | None) -> list[tuple[Suite, frozenset[str]]]:
+def choose(
+    names: Sequence[str], patterns: str | None, without: frozenset[str] = frozenset()
+) -> list[tuple[Suite, frozenset[str]]]:
     """Finds what a command line asks for.
 
     Args:
       names: Of suites; empty: all that need not be named.
       patterns: Of rows' keys, with commas between them; None: all rows.
+      without: Environments whose rows are left out.
 
     Returns:
       Suites, each with keys of rows to measure.
@@ -103,9 +113,7 @@ def choose(names: Sequence[str], patterns: str | None) -> list[tuple[Suite, froz
       ValueError: No row of these suites fits a pattern.
     """
     suites = [SUITES[name] for name in names] or [one for one in SUITES.values() if one.name not in _ONLY_IF_NAMED]
-    if patterns is None:
-        return [(suite, frozenset(suite.rows)) for suite in suites]
-    wanted = patterns.split(",")
+    wanted = ["*"] if patterns is None else patterns.split(",")
     for pattern in wanted:
         if not any(fnmatch(key, pattern) for suite in suites for key in suite.rows):
             raise ValueError(
@@ -113,10 +121,42 @@ def choose(names: Sequence[str], patterns: str | None) -> list[tuple[Suite, froz
             )
     chosen = []
     for suite in suites:
-        keys = frozenset(key for key in suite.rows if any(fnmatch(key, pattern) for pattern in wanted))
+        keys = frozenset(
+            key
+            for key in suite.rows
+            if any(fnmatch(key, pattern) for pattern in wanted) and suite.environments.get(key) not in without
+        )
         if keys:
             chosen.append((suite, keys | suite.baseline))
     return chosen
+
+
+def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
+    """Makes the peers' environment if it is needed, and finds which others are not there.
+
+    Args:
+      chosen: What is to be measured.
+      no_peers: Nothing is made, and all environments count as missing.
+
+    Returns:
+      Their names.
+
+    Raises:
+      subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
+    """
+    needed = frozenset(suite.environments[key] for suite, keys in chosen for key in keys if key in suite.environments)
+    if no_peers:
+        return needed
+    missing = set()
+    for name in sorted(needed):
+        if name == "peers":
+            make_environment(name)
+        try:
+            python_of(name)
+        except RowUnavailable as error:
+            print(f"{error}\ntandem: going on without the rows that need it", file=sys.stderr)
+            missing.add(name)
+    return frozenset(missing)
 
 
 @contextlib.contextmanager
@@ -158,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
+    chosen = choose(parsed.suites, parsed.rows, missing_environments(chosen, parsed.no_peers))
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {

@@ -1,4 +1,4 @@
-"""Rows whose client runs in an environment of its own, which tools/extra_env makes."""
+"""The Pythons of tools/extra_env, which have the peers."""
 
 import os
 import subprocess
@@ -7,6 +7,43 @@ from pathlib import Path
 from tests.benchmark.measurement import Group, Row, RowUnavailable, Size, options_of, run_client
 
 _ROOT = Path(__file__).parents[2]
+_TOOL = _ROOT / "tools/extra_env"
+
+
+def make_environment(name: str) -> None:
+    """Makes an environment, unless it is there; progress goes to stderr.
+
+    Args:
+      name: As tools/extra_env knows it.
+
+    Raises:
+      subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
+    """
+    subprocess.run([str(_TOOL), name], stdout=subprocess.DEVNULL, check=True)
+
+
+def python_of(name: str) -> str:
+    """Finds an environment's Python.
+
+    Args:
+      name: As tools/extra_env knows it.
+
+    Returns:
+      Its path.
+
+    Raises:
+      RowUnavailable: The environment was not made.
+    """
+    found = subprocess.run([str(_TOOL), "--find", name], capture_output=True, text=True)
+    if found.returncode != 0:
+        raise RowUnavailable(found.stderr.strip())
+    return found.stdout.strip()
+
+
+def variables_of_environment() -> dict[str, str]:
+    """Returns environment variables for its Python: of what was built here it sees modules, and no packages."""
+    folders = [str(_ROOT), str(_ROOT / "client_py")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONNOUSERSITE": "1"}
 
 
 def measure_in_environment(row: Row, size: Size, seconds: float, region: str) -> Group:
@@ -26,11 +63,5 @@ def measure_in_environment(row: Row, size: Size, seconds: float, region: str) ->
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
     assert row.environment is not None
-    find = [str(_ROOT / "tools/extra_env"), "--find", row.environment]
-    found = subprocess.run(find, capture_output=True, text=True)
-    if found.returncode != 0:
-        raise RowUnavailable(f"{row.label}: {found.stderr.strip()}")
-    command = [found.stdout.strip(), "-P", "-m", "tests.benchmark.peer_client", *options_of(row, size, seconds, region)]
-    # The environment brings the packages; of what was built here it sees these modules only.
-    variables = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONNOUSERSITE": "1"}
-    return run_client(row, command, seconds, variables)
+    program = [python_of(row.environment), "-P", "-m", "tests.benchmark.peer_client"]
+    return run_client(row, [*program, *options_of(row, size, seconds, region)], seconds, variables_of_environment())

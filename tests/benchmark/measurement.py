@@ -92,14 +92,10 @@ ROWS = (
     Row("python_block", "Tandem, Python, block", tandem=True, python=True),
     Row("python_socket", "Unix socket, Python to C++", python=True),
     Row("python_pipe", "multiprocessing.Pipe, Python to Python", python=True),
-)
-
-# Peers that need an environment of their own (tools/extra_env). A process for each environment is not measured with
-# thousands: what it would show is the scheduler.
-PEERS_IN_PYTHON = (
     Row("python_grpc", "gRPC, Python to C++", python=True, environment="peers"),
     Row("python_iceoryx2", "iceoryx2, Python to Python, polling", python=True, environment="peers"),
     Row("python_zeromq", "ZeroMQ ipc, Python to Python", python=True, environment="peers"),
+    # A process for each environment is not measured with thousands: what it would show is the scheduler.
     Row(
         "python_async_vector_env",
         "Gymnasium AsyncVectorEnv, Python to Python",

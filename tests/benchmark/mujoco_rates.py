@@ -217,4 +217,5 @@ SUITE = Suite(
     rows=ROWS,
     baseline=frozenset({BASELINE}),
     measure=measure,
+    environments={key: "peers" for key in ROWS if not key.startswith(("loop", "tandem"))},
 )

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
-from tests.benchmark.peers import Program, peers_python, talking_to
+from tests.benchmark.environments import python_of
+from tests.benchmark.json_program import Program, talking_to
 
 LOOP = Path(__file__).with_name("mujoco_loop")
 _PEERS = Path(__file__).with_name("mujoco_peers.py")
@@ -75,7 +76,7 @@ class Cell:
 @contextlib.contextmanager
 def peers_program() -> Iterator[Program]:
     """Runs mujoco_peers.py in the peers' environment; it has ended afterwards."""
-    with talking_to([peers_python(), "-I", str(_PEERS)]) as program:
+    with talking_to([python_of("peers"), "-I", str(_PEERS)]) as program:
         yield program
 
 

@@ -21,12 +21,13 @@ from typing import TypeVar
 import pytest
 
 from tests.benchmark.engine_process import cpu_nanos_of
-from tests.benchmark.measurement import PEERS_IN_PYTHON, SIZES, Row, Size
+from tests.benchmark.measurement import ROWS, SIZES, Row, Size
 from tests.benchmark.python_rows import measure_python
 from tools.testing import pytest_main
 
 T = TypeVar("T")
-CASES = [(row, size) for row in PEERS_IN_PYTHON for size in SIZES if row.exists_at(size)]
+PEERS = [row for row in ROWS if row.environment]
+CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 
 
 @pytest.mark.parametrize(("row", "size"), CASES, ids=[f"{row.key}-{size.envs}" for row, size in CASES])
@@ -43,7 +44,7 @@ def test_row_is_measured(row: Row, size: Size) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("row", PEERS_IN_PYTHON, ids=[row.key for row in PEERS_IN_PYTHON])
+@pytest.mark.parametrize("row", PEERS, ids=[row.key for row in PEERS])
 def test_end_by_a_signal_leaves_nothing(row: Row, number: signal.Signals) -> None:
     """A client that measures for ever is ended: its engine ends too, and no file is left."""
     before = files()
@@ -53,7 +54,7 @@ def test_end_by_a_signal_leaves_nothing(row: Row, number: signal.Signals) -> Non
         "import signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.benchmark import measurement, python_rows\n"
-        f"row = next(r for r in measurement.PEERS_IN_PYTHON if r.key == {row.key!r})\n"
+        f"row = next(r for r in measurement.ROWS if r.key == {row.key!r})\n"
         f"python_rows.measure_python(row, measurement.{size!r}, 1000.0, {region!r})\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -63,6 +63,8 @@ def table(size: Size, rows: Sequence[Row], summaries: Mapping[str, Summary], rou
     """
     lines = []
     for row in rows:
+        if row.key not in summaries:
+            continue
         s = summaries[row.key]
         lines.append(
             (
@@ -100,12 +102,12 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
         1, len(sizes), figsize=(4.2 * len(sizes) + 2.6, 0.36 * len(rows) + 1.7), sharey=True
     )
     panels = [panels] if len(sizes) == 1 else list(panels)
-    places = range(len(rows))
     for panel, size, found in zip(panels, sizes, summaries, strict=True):
-        spreads = [found[row.key].step_p50_us for row in rows]
+        spreads = [found[row.key].step_p50_us for row in rows if row.key in found]
+        places = [place for place, row in enumerate(rows) if row.key in found]
         medians = [s.median for s in spreads]
         whiskers = [[s.median - s.min for s in spreads], [s.max - s.median for s in spreads]]
-        colours = [tandem_colour if row.tandem else peer_colour for row in rows]
+        colours = [tandem_colour if row.tandem else peer_colour for row in rows if row.key in found]
         panel.barh(places, medians, xerr=whiskers, color=colours, height=0.72, ecolor="#444444", error_kw={"lw": 0.8})
         panel.set_xscale("log")
         panel.set_xlim(10 ** math.floor(math.log10(min(s.min for s in spreads))), max(s.max for s in spreads) * 6)
@@ -116,7 +118,7 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
         panel.set_xlabel("µs per step, p50", fontsize=9)
         panel.tick_params(labelsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_yticks(list(places), [row.label for row in rows], fontsize=9)
+    panels[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
     panels[0].invert_yaxis()
     canvas.suptitle("Step round trip, engine's work included (environments × obs × act)", fontsize=11)
     canvas.legend(

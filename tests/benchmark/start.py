@@ -207,4 +207,5 @@ SUITE = Suite(
     rows=ROWS,
     baseline=frozenset(),
     measure=measure,
+    environments={"envpool": "peers", "gymnasium_async": "peers"},
 )

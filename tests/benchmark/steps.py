@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmark import report
-from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group, Row, Size, measure_cpp
+from tests.benchmark.measurement import (
+    BASELINE,
+    LADDER,
+    ROWS,
+    SIZES,
+    WAITS,
+    Group,
+    Row,
+    RowUnavailable,
+    Size,
+    measure_cpp,
+)
 from tests.benchmark.python_rows import measure_python
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import figure, markdown
@@ -31,14 +42,20 @@ def _sizes(plan: Plan, sizes: Sequence[Size]) -> list[Size]:
 
 def _measure_turn(rows: Sequence[Row], size: Size, plan: Plan, number: int, groups: Groups) -> None:
     for row in in_turn(rows, number):
+        if row.key not in groups:
+            continue
         measure = measure_python if row.python else measure_cpp
-        groups[row.key].append(measure(row, size, plan.seconds, f"{plan.prefix}-{row.key}"))
+        try:
+            groups[row.key].append(measure(row, size, plan.seconds, f"{plan.prefix}-{row.key}"))
+        except RowUnavailable as error:
+            print(f"tandem: {error}", file=sys.stderr)
+            del groups[row.key]
 
 
 def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Found:
     chosen = [row for row in rows if row.key in plan.rows]
     sizes = _sizes(plan, sizes)
-    found: list[Groups] = [{row.key: [] for row in chosen} for _ in sizes]
+    found: list[Groups] = [{row.key: [] for row in chosen if row.exists_at(size)} for size in sizes]
     started = time.monotonic()
     for number in range(plan.rounds):
         for size, groups in zip(sizes, found, strict=True):
@@ -60,6 +77,7 @@ def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Fou
                     "groups_ns": [dataclasses.asdict(group) for group in groups[row.key]],
                 }
                 for row in chosen
+                if row.key in groups
             },
         }
         for size, groups, summary in zip(sizes, found, summaries, strict=True)
@@ -178,6 +196,7 @@ SUITE = Suite(
     rows={row.key: row.label for row in ROWS},
     baseline=frozenset({BASELINE}),
     measure=lambda plan: _measure_rows(plan, ROWS, SIZES),
+    environments={row.key: row.environment for row in ROWS if row.environment},
 )
 BUSY = Suite(
     name="busy",

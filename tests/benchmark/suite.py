@@ -1,7 +1,7 @@
 """What the benchmark is made of: suites, each a set of rows that are measured in turn and compared with one another."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -51,6 +51,7 @@ class Suite:
       rows: Key and label of each row, in the tables' order.
       baseline: The rows that the others are compared with: measured whenever any is.
       measure: Measures the rows of a plan.
+      environments: Key -> the environment of tools/extra_env that the row needs, for those that need one.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Suite:
     rows: Mapping[str, str]
     baseline: frozenset[str]
     measure: Callable[[Plan], Found]
+    environments: Mapping[str, str] = field(default_factory=dict)
 
 
 def in_turn(items: Sequence[Item], round_number: int) -> list[Item]:

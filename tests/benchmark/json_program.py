@@ -1,39 +1,12 @@
-"""Programs that the benchmark talks to in lines: peers in a Python environment of their own, and C++ loops."""
+"""Programs that the benchmark talks to in lines."""
 
 import contextlib
-import functools
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 _LEAVING_SECS = 10.0
-
-
-@functools.cache
-def peers_python() -> str:
-    """Finds the Python that has the peers, and makes its environment where there is none yet.
-
-    Returns:
-      Its path: that in the variable TANDEM_PEERS_PYTHON, else what `tools/extra_env peers` prints.
-
-    Raises:
-      subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
-    """
-    named = os.environ.get("TANDEM_PEERS_PYTHON")
-    if named:
-        return named
-    for folder in Path(__file__).resolve().parents:
-        tool = folder / "tools" / "extra_env"
-        if tool.exists():
-            made = subprocess.run([str(tool), "peers"], stdout=subprocess.PIPE, check=True, text=True)
-            return made.stdout.strip()
-    raise FileNotFoundError(
-        "expected tools/extra_env in a folder above this program, found none; set TANDEM_PEERS_PYTHON to a Python that "
-        "has what tools/build/peers_requirements.in names"
-    )
 
 
 class Program:
