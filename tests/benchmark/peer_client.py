@@ -271,7 +271,7 @@ def main() -> None:
         group = measure_steps(step, engine_cpu_nanos, size, parsed.seconds)
     found = {
         "exchanges": group.exchanges,
-        "step": {"p50": group.step_p50, "p99": group.step_p99},
+        "step": {"mean": group.step_mean, "p50": group.step_p50, "p99": group.step_p99},
         "cycle": {"p50": group.cycle_p50},
         "client_cpu": group.client_cpu,
         "engine_cpu": group.engine_cpu,
