@@ -16,14 +16,13 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frames/rgb.h"
 #include "transport/base/picture_grid.h"
 
 namespace tandem {
 
 class FrameGrid {
  public:
-  static constexpr uint32_t kChannels = 3;  // RGB
-
   static FrameGrid Of(const FrameOptions& options) {
     FrameGrid grid;
     grid.width_ = options.width;
@@ -40,17 +39,17 @@ class FrameGrid {
   uint32_t FrameWidth() const { return columns_ * width_; }  // pixels
   uint32_t FrameHeight() const { return rows_ * height_; }
   uint64_t FrameBytes() const {
-    return uint64_t{FrameWidth()} * FrameHeight() * kChannels;
+    return uint64_t{FrameWidth()} * FrameHeight() * kRgbBytes;
   }
 
   // `frame` has FrameBytes().
   FrameTile Tile(std::span<std::byte> frame, uint32_t place) const {
-    const size_t stride = size_t{FrameWidth()} * kChannels;
+    const size_t stride = size_t{FrameWidth()} * kRgbBytes;
     const size_t top = size_t{place / columns_} * height_;
     const size_t left = size_t{place % columns_} * width_;
-    return {.first = frame.data() + top * stride + left * kChannels,
+    return {.first = frame.data() + top * stride + left * kRgbBytes,
             .stride = stride,
-            .row_bytes = size_t{width_} * kChannels,
+            .row_bytes = size_t{width_} * kRgbBytes,
             .rows = height_};
   }
 

@@ -8,6 +8,7 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frames/rgb.h"
 
 namespace tandem {
 namespace {
@@ -31,7 +32,7 @@ std::vector<int> Painted(uint32_t count) {
   }
   grid.BlackenRest(frame);
   std::vector<int> pixels;
-  for (size_t i = 0; i < frame.size(); i += FrameGrid::kChannels) {
+  for (size_t i = 0; i < frame.size(); i += kRgbBytes) {
     pixels.push_back(std::to_integer<int>(frame[i]));
   }
   return pixels;

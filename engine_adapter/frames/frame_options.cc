@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "engine_adapter/frames/rgb.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/base/picture_grid.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr uint32_t kShownByDefault = 4;
 constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // a frame ring's limit
-constexpr uint64_t kChannels = 3;
 
 absl::Status Refuse(absl::string_view flag, absl::string_view expected,
                     absl::string_view found) {
@@ -135,7 +135,7 @@ absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
   const auto grid = PictureGrid::Of(static_cast<uint32_t>(options.envs.size()));
   const uint64_t width = uint64_t{grid.columns} * options.width;
   const uint64_t height = uint64_t{grid.rows} * options.height;
-  const uint64_t bytes = width * height * kChannels;
+  const uint64_t bytes = width * height * kRgbBytes;
   if (width > kMaxFrameSide || height > kMaxFrameSide ||
       bytes > kMaxFrameBytes) {
     return Refuse("--frames",

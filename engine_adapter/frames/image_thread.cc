@@ -7,14 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/rgb.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
 #include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {
-
-constexpr size_t kRgb = 3;
 
 absl::Status AboutImages(const absl::Status& status) {
   if (status.ok()) return status;
@@ -50,7 +49,7 @@ ImageThread::ImageThread(FrameSource* source, const ImageOptions& options,
                          std::span<uint8_t> images,
                          std::function<bool()> stopping)
     : source_(source),
-      row_bytes_(options.width * kRgb),
+      row_bytes_(options.width * kRgbBytes),
       rows_(options.height),
       images_(std::as_writable_bytes(images)),
       stopping_(std::move(stopping)) {

@@ -17,13 +17,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/rgb.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
 
-constexpr size_t kRgb = 3;
 constexpr int kJpegQuality = 90;
 
 absl::Status Failed(absl::string_view library, absl::string_view text) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
   image.format = PNG_FORMAT_RGB;
   // Little is gained by more, and time is what a stream lacks.
   image.flags = PNG_IMAGE_FLAG_FAST;
-  const auto row = static_cast<png_int_32>(width * kRgb);
+  const auto row = static_cast<png_int_32>(width * kRgbBytes);
   // A bound that libpng states, so that it need not encode twice.
   png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::vector<uint8_t> data(bytes);
@@ -82,7 +82,7 @@ bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
   jpeg_mem_dest(&jpeg, out, out_bytes);
   jpeg.image_width = width;
   jpeg.image_height = height;
-  jpeg.input_components = kRgb;
+  jpeg.input_components = kRgbBytes;
   jpeg.in_color_space = JCS_RGB;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, kJpegQuality, TRUE);
@@ -92,8 +92,8 @@ bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < height) {
     // It reads them only, whatever its type says.
-    auto* row =
-        const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width * kRgb);
+    auto* row = const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width *
+                                               kRgbBytes);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_compress(&jpeg);

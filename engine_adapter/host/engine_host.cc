@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
+#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -47,7 +48,7 @@ absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
   const FrameGrid grid = FrameGrid::Of(options);
   *geometry = {.width = grid.FrameWidth(),
                .height = grid.FrameHeight(),
-               .channels = FrameGrid::kChannels,
+               .channels = kRgbBytes,
                .capacity = options.slots,
                .metadata_bytes = FrameThread::MetadataBytes(options)};
   return source->Prepare(options);

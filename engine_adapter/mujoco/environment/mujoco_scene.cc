@@ -165,13 +165,8 @@ MujocoScene::MujocoScene(std::vector<MujocoEnvironment*> environments,
                          std::string path)
     : environments_(std::move(environments)), path_(std::move(path)) {
   const mjModel& model = environments_.front()->model();
-  const std::array<std::pair<Kind, mjtSize>, 4> kinds = {
-      {{Kind::kBody, model.nbody},
-       {Kind::kGeom, model.ngeom},
-       {Kind::kCamera, model.ncam},
-       {Kind::kLight, model.nlight}}};
-  for (const auto& [kind, count] : kinds) {
-    for (int index = 0; index < count; ++index) {
+  for (const Kind kind : kEntityKinds) {
+    for (int index = 0; index < CountOf(model, kind); ++index) {
       things_.push_back({.kind = kind, .index = index});
     }
   }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/ports/scene_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -29,7 +30,7 @@ namespace tandem {
 // and a geom may have the same name: the lower id is found by it.
 class MujocoScene final : public ScenePort {
  public:
-  enum class Kind { kBody, kGeom, kCamera, kLight };
+  using Kind = EntityKind;
   struct Thing {
     Kind kind;
     int index;  // MuJoCo's

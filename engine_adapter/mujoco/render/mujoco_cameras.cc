@@ -10,6 +10,8 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/rgb.h"
+#include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -22,18 +24,15 @@ constexpr uint32_t kOwnWidth = 640;
 constexpr uint32_t kOwnHeight = 480;
 constexpr FrameEffects kAllEffects = {
     .shadows = true, .reflections = true, .multisampling = true};
-constexpr size_t kRgb = 3;
 
 enum Viewport : uint32_t { kMain, kGymnasium };
 
 std::vector<rpc::CameraInfoT> CamerasOf(const mjModel& model) {
-  // Of entities: bodies, geoms, cameras, lights, from 1.
-  const auto first = static_cast<uint64_t>(1 + model.nbody + model.ngeom);
   std::vector<rpc::CameraInfoT> cameras;
   for (int camera = 0; camera < model.ncam; ++camera) {
     const char* const name = mj_id2name(&model, mjOBJ_CAMERA, camera);
     rpc::CameraInfoT info;
-    info.id = first + static_cast<uint64_t>(camera);
+    info.id = EntityId(model, EntityKind::kCamera, camera);
     if (name != nullptr) info.name = name;
     cameras.push_back(std::move(info));
   }
@@ -131,7 +130,7 @@ absl::Status MujocoCameras::Complete(PictureRequest* request) const {
 absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
     const PictureRequest& request) const {
   const size_t bytes = size_t{request.width} * request.height *
-                       (request.depth ? sizeof(float) : kRgb);
+                       (request.depth ? sizeof(float) : kRgbBytes);
   // relaxed, here and below: the numbers alone are what is asked. Only this
   // thread makes them grow.
   if (under_way_->pictures.load(std::memory_order_relaxed) >= kMostAtATime ||
@@ -226,11 +225,11 @@ absl::StatusOr<Picture> MujocoCameras::PictureOf(Job* job) {
     return EncodeDepth(metres, request.width, request.height,
                        double{*farthest});
   }
-  std::vector<uint8_t> rgb(pixels * kRgb);
+  std::vector<uint8_t> rgb(pixels * kRgbBytes);
   const FrameTile tile = {
       .first = std::as_writable_bytes(std::span(rgb)).data(),
-      .stride = request.width * kRgb,
-      .row_bytes = request.width * kRgb,
+      .stride = request.width * kRgbBytes,
+      .row_bytes = request.width * kRgbBytes,
       .rows = request.height};
   absl::Status drawn =
       (*renderer)->Draw(job->snapshot->state(), CameraOf(*job), tile);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 // Gymnasium's; models of more parts get room for them.
 constexpr int kLeastGeoms = 1000;
-constexpr size_t kRgb = 3;
 
 // MuJoCo draws planes of size 0 to the horizon. A texture that was spread over
 // the plane then keeps its grain by repeating per metre.
@@ -81,7 +81,7 @@ SceneRenderer::SceneRenderer(std::shared_ptr<EglContext> gl, ModelPtr model,
                 .bottom = 0,
                 .width = static_cast<int>(options.width),
                 .height = static_cast<int>(options.height)},
-      pixels_(size_t{options.width} * options.height * kRgb),
+      pixels_(size_t{options.width} * options.height * kRgbBytes),
       uploaded_terrain_(model_->hfield_data,
                         model_->hfield_data + model_->nhfielddata) {
   mjv_defaultOption(&visual_);
@@ -106,7 +106,7 @@ SceneRenderer::~SceneRenderer() {
 absl::Status SceneRenderer::Draw(const SceneState& state, mjvCamera camera,
                                  const FrameTile& tile) {
   try {
-    Resize(static_cast<uint32_t>(tile.row_bytes / kRgb),
+    Resize(static_cast<uint32_t>(tile.row_bytes / kRgbBytes),
            static_cast<uint32_t>(tile.rows));
     UpdateScene(state, camera);
     AddMarks(state.marks);
@@ -220,7 +220,7 @@ void SceneRenderer::Resize(uint32_t width, uint32_t height) {
   }
   mjr_resizeOffscreen(wanted.width, wanted.height, &context_);
   viewport_ = wanted;
-  pixels_.resize(size_t{width} * height * kRgb);
+  pixels_.resize(size_t{width} * height * kRgbBytes);
 }
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 
 namespace tandem {
@@ -72,8 +73,7 @@ class Drawn {
     for (uint32_t y = 0; y < options_.height; ++y) {
       for (uint32_t x = 0; x < options_.width; ++x) {
         const size_t at =
-            (size_t{y} * 2 * options_.width + options_.width + x) *
-            FrameGrid::kChannels;
+            (size_t{y} * 2 * options_.width + options_.width + x) * kRgbBytes;
         const auto value = [&](size_t c) {
           return std::to_integer<int>(pixels[at + c]);
         };
