@@ -11,9 +11,10 @@
 namespace tandem {
 namespace {
 
-// Runs of indices per thread: enough to even out unequal steps, few enough for
-// claims to cost nothing.
-constexpr uint32_t kRunsPerThread = 8;
+// A claim takes this part of a thread's share of what is left: long runs first,
+// single indices at the end, where unequal steps have to be evened out ("guided
+// self-scheduling", Polychronopoulos and Kuck 1987).
+constexpr uint32_t kClaimsPerShare = 2;
 
 constexpr int kSpinsPerClockRead = 16;
 
@@ -47,7 +48,8 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads)
+    : parts_(kClaimsPerShare * static_cast<uint32_t>(std::max(threads, 1))) {
   const BlockedSignals blocked;
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
@@ -78,12 +80,10 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
     for (uint32_t i = 0; i < count; ++i) call(context, i);
     return;
   }
-  const auto runs = static_cast<uint32_t>(threads()) * kRunsPerThread;
   // relaxed: nobody else writes published_, and claim_ publishes the job.
   const uint32_t job = published_.load(std::memory_order_relaxed) + 1;
   job_.call.store(call, std::memory_order_relaxed);
   job_.context.store(context, std::memory_order_relaxed);
-  job_.grain.store(std::max(1U, count / runs), std::memory_order_relaxed);
   left_.store(count, std::memory_order_relaxed);
   // SYNC(pool.claim): release; the job and its inputs before the claims.
   claim_.store(uint64_t{job} << 32 | count, std::memory_order_release);
@@ -120,8 +120,7 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
     // relaxed: the claim below proves that these belong together.
     const Call call = job_.call.load(std::memory_order_relaxed);
     void* const context = job_.context.load(std::memory_order_relaxed);
-    const uint32_t grain = job_.grain.load(std::memory_order_relaxed);
-    const uint32_t size = std::min(grain, unclaimed);
+    const uint32_t size = std::max(1U, unclaimed / parts_);
     const uint32_t begin = unclaimed - size;
     // SYNC(pool.claim): acquire; on failure too, another's claim and the job.
     if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | begin,

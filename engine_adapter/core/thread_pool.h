@@ -68,9 +68,9 @@ class ThreadPool {
   struct Job {
     std::atomic<Call> call{nullptr};
     std::atomic<void*> context{nullptr};
-    std::atomic<uint32_t> grain{1};
   };
 
+  const uint32_t parts_;  // of what is unclaimed, that a claim takes one of
   alignas(128) Job job_;
   alignas(128) std::atomic<uint64_t> claim_{0};
   alignas(128) std::atomic<uint32_t> left_{0};

@@ -293,6 +293,7 @@ TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
 
 TEST_F(MujocoServiceTest, WhoHasGivenUpIsNotKept) {
   rpc::SendControlRequestT request;
+  request.bulk = {0.5F};
   request.wait_for_next_step = true;
   auto waits = std::make_shared<bool>(true);
   const auto kept = std::make_shared<bool>(false);

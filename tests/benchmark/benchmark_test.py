@@ -80,15 +80,9 @@ def test_busy_processes_are_there_while_rows_are_measured(tmp_path: Path, capsys
             assert against["better"] in ("spin", "block")
             assert against["p50"] > 0 and against["p99"] > 0
     assert capsys.readouterr().out.count("| Tandem, Python, adaptive ") == 6
-    with steps.busy_processes(2):
-        assert len(busy_loops()) == 2
-    assert not busy_loops()
-
-
-def busy_loops() -> list[int]:
-    """Lists this process's children that compute."""
-    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="utf-8").split()
-    return [int(pid) for pid in children if "busy_loop" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")]
+    with steps.busy_processes(2) as busy:
+        assert [process.poll() for process in busy] == [None, None]
+    assert all(process.returncode for process in busy)
 
 
 def test_adaptive_is_held_against_the_lower_mean() -> None:

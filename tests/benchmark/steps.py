@@ -92,11 +92,11 @@ def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Fou
 
 
 @contextlib.contextmanager
-def busy_processes(count: int) -> Iterator[None]:
+def busy_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Keeps so many processes computing; they end with this one, however it ends."""
     busy = [subprocess.Popen([str(BUSY_LOOP)]) for _ in range(count)]
     try:
-        yield
+        yield busy
     finally:
         for process in busy:
             process.kill()
