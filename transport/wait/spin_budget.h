@@ -5,6 +5,11 @@
 // peer, or one that needs the very core we spin on) the budget shrinks to zero
 // within a few waits, and only a rare probe asks whether that has changed.
 //
+// Quick answers also earn savings, from which a single late one is waited for:
+// a quick peer that is late has lost its core to somebody else for a while. To
+// sleep then would cost more than the wake: the scheduler would put both sides
+// on one core, where no spinning pays any more.
+//
 //   SpinBudget budget;
 //   int64_t spin_ns = budget.ForThisWait();
 //   ... if it came in time: budget.Paid(waited_ns); else: budget.Failed();
@@ -25,10 +30,12 @@ class SpinBudget {
   // randomized algorithms for non-uniform problems").
   static constexpr int64_t kLongestNs = 25'000;
   static constexpr int64_t kShortestNs = 4'000;
+  // About what a scheduler gives others before a process has its turn again.
+  static constexpr int64_t kMostSavingsNs = 16'000'000;
 
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
-    if (budget_ns_ > 0) return budget_ns_;
+    if (budget_ns_ > 0) return budget_ns_ + savings_ns_;
     if (waits_to_probe_ > 1) {
       --waits_to_probe_;
       return 0;
@@ -39,12 +46,19 @@ class SpinBudget {
   // The condition came true after `waited_ns` of spinning.
   void Paid(int64_t waited_ns) {
     const int64_t wanted = std::clamp(2 * waited_ns, kShortestNs, kLongestNs);
+    // Earned: what it took less than a sleep; spent: what it took more.
+    const int64_t allowed = std::max(kShortestNs, budget_ns_);
+    if (waited_ns < kShortestNs || waited_ns > allowed) {
+      savings_ns_ = std::clamp<int64_t>(savings_ns_ + allowed - waited_ns, 0,
+                                        kMostSavingsNs);
+    }
     budget_ns_ = std::max(wanted, budget_ns_ - budget_ns_ / 64);
     probe_interval_ = kFirstProbeInterval;
   }
 
   // It did not while we spun.
   void Failed() {
+    savings_ns_ = 0;
     if (budget_ns_ == 0) {  // a probe
       probe_interval_ = std::min(2 * probe_interval_, kLastProbeInterval);
       waits_to_probe_ = probe_interval_;
@@ -62,6 +76,7 @@ class SpinBudget {
   static constexpr int kLastProbeInterval = 1024;
 
   int64_t budget_ns_ = kLongestNs;
+  int64_t savings_ns_ = 0;
   int probe_interval_ = kFirstProbeInterval;
   int waits_to_probe_ = 0;
 };
