@@ -14,13 +14,14 @@ struct StepMethod {
 
 StepMethod* Cast(PyObject* self) { return reinterpret_cast<StepMethod*>(self); }
 
+// For use where an exception is being handled.
 PyObject* Translated() {
   try {
     throw;
   } catch (py::error_already_set& error) {
     error.restore();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    py::detail::try_translate_exceptions();
   }
   return nullptr;
 }
@@ -32,14 +33,20 @@ int Init(PyObject* self, PyObject* args, PyObject* kwargs) {
                                   &native) == 0) {
     return -1;
   }
-  try {
-    Cast(self)->client = py::cast<NativeClient*>(py::handle(native));
-  } catch (...) {
-    Translated();
+  if (Cast(self)->native != nullptr) {  // a step may be using it
+    PyErr_SetString(PyExc_TypeError,
+                    "__init__: expected one call, found a second; make another "
+                    "client");
     return -1;
   }
+  if (!py::isinstance<NativeClient>(native)) {
+    PyErr_Format(PyExc_TypeError, "native: expected a NativeClient, found %R",
+                 native);
+    return -1;
+  }
+  Cast(self)->client = py::handle(native).cast<NativeClient*>();
   Py_INCREF(native);
-  Py_XSETREF(Cast(self)->native, native);
+  Cast(self)->native = native;
   return 0;
 }
 
@@ -71,7 +78,9 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
   if (actions == nullptr) return nullptr;
   NativeClient* const client = Cast(self)->client;
   if (client == nullptr) {
-    PyErr_SetString(PyExc_TypeError, "step: __init__ was not called");
+    PyErr_SetString(PyExc_TypeError,
+                    "step: __init__ was not called; call super().__init__ in "
+                    "the subclass");
     return nullptr;
   }
   try {
@@ -81,7 +90,7 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
   }
 }
 
-// What help() shows; the package's documentation is in tandem/_native.pyi, too.
+// What help() shows. tandem/_native.pyi has it for editors.
 constexpr char kStepDoc[] =
     R"(step($self, actions)
 --

@@ -93,9 +93,28 @@ class NativeRpc:
 
 class StepMethod:
     def __init__(self, native: NativeClient) -> None: ...
-    def step(
-        self, actions: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]: ...
+    def step(self, actions: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
+        """Steps every environment once and waits for the results.
+
+        Args:
+          actions: float32[num_envs, act_size], C-contiguous and finite, in the task's own units. Copied into the
+            region, unless it is `client.actions` itself. Nothing is converted.
+
+        Returns:
+          obs (float32[num_envs, obs_size]), rewards (float32[num_envs]) and dones (uint8[num_envs], 1: the episode is
+          over): always the same views, valid until the next `step`, `send` or `reset`.
+
+        Raises:
+          InvalidAction: The actions are not as above; nothing was sent.
+          StepTimeout: The engine did not answer within the client's time-out; the exchange is still pending.
+          PeerGone: The engine has stopped or died.
+          EngineFailed: The engine reported a failure; the arrays are not results.
+          StepPending: An earlier exchange was not received.
+          BrokenPeer: The other side broke the protocol.
+          ConcurrentUse: Another thread is inside a call.
+          ForkedChild: The client belongs to this process's parent.
+          ClientClosed: The client was closed.
+        """
 
 class NativeClient:
     def __init__(self, name: str, timeout: float, wait: str, autoreset: int) -> None: ...

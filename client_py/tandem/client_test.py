@@ -5,6 +5,7 @@ import gc
 import math
 import os
 import pickle
+import re
 import resource
 import struct
 import threading
@@ -20,6 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
+from tandem import _native
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     FAIL,
     HANG,
@@ -125,6 +127,24 @@ def test_step_of_a_client_that_was_never_made_is_refused() -> None:
     """As from a subclass that forgot to call __init__."""
     with pytest.raises(TypeError, match="__init__ was not called"):
         tandem.SharedMemoryClient.__new__(tandem.SharedMemoryClient).step(np.zeros((1, 1), np.float32))
+
+
+def test_a_client_is_made_once(client: tandem.SharedMemoryClient) -> None:
+    """A second __init__ would take the session from under a step."""
+    with pytest.raises(TypeError, match="expected one call, found a second"):
+        _native.StepMethod.__init__(client, client._native)
+    with pytest.raises(TypeError, match="expected a NativeClient, found None"):
+        _native.StepMethod(None)  # type: ignore[arg-type]
+    client.step(_zeros(client))
+
+
+def test_step_says_the_same_to_editors_and_to_help() -> None:
+    """The stub and the C type have a text each."""
+    stub = Path(_native.__file__).with_name("_native.pyi")
+    if not stub.exists():
+        stub = Path("client_py/tandem/_native.pyi")
+    (text,) = re.findall(r'NDArray\[np.uint8\]\]:\n        """(.*?)"""', stub.read_text("utf-8"), re.DOTALL)
+    assert text.split() == (tandem.SharedMemoryClient.step.__doc__ or "").split()
 
 
 def test_send_and_recv_are_the_halves_of_step(client: tandem.SharedMemoryClient) -> None:

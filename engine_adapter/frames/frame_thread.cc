@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine_adapter/base/guarded.h"
 #include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {

@@ -79,6 +79,7 @@ TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
   }
   ExpectRefused({"--config=/no/such.json"}, "/no/such.json");
+  ExpectRefused({"--config=/"}, "no readable file");  // a folder
   ASSERT_TRUE(Parse({"--config="}).ok());
 }
 

@@ -27,7 +27,12 @@ absl::Status Refuse(const std::string& path, absl::string_view found) {
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadConfigFile(
     const std::string& path) {
   std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // such as a folder
+    file.close();
+  }
   if (!file.is_open() || file.bad()) return Refuse(path, "no readable file");
   nlohmann::ordered_json object;
   try {

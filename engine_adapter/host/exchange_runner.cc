@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "transport/base/guarded.h"
+#include "engine_adapter/base/guarded.h"
 
 namespace tandem {
 namespace {

@@ -34,9 +34,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine_adapter/base/guarded.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/guarded.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 

@@ -2,6 +2,7 @@
 // waits: instructions_test counts what an exchange takes.
 //
 //   one_thread_session sides|host ENVS OBS ACT EXCHANGES
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -53,16 +54,19 @@ class StillEngine final : public Engine {
   EngineSchema schema_;
 };
 
-// Attaches while `serve_once` runs in another thread until it has served the
-// client's coming.
+// Attaches while `serve_once` runs in another thread.
 absl::StatusOr<ClientSide> AttachTo(const std::string& name,
                                     const std::function<bool()>& serve_once) {
+  // Writer: this thread; reader: the other.
+  std::atomic<bool> attached{false};
   std::thread welcomer([&] {
-    while (!serve_once()) {
-    }
+    // relaxed: the flag alone is what is said; join orders the rest.
+    while (!attached.load(std::memory_order_relaxed)) serve_once();
   });
   absl::StatusOr<ClientSide> client =
       ClientSide::Attach(name, {.timeout_secs = 60});
+  // relaxed: as above.
+  attached.store(true, std::memory_order_relaxed);
   welcomer.join();
   return client;
 }

@@ -148,14 +148,14 @@ def find_circles(rules: list[Rule]) -> Iterator[str]:
       One sentence, for the first circle found.
     """
     shipped = {rule.label for rule in rules if not rule.for_tests}
-    used_by: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
     for rule in rules:
         if rule.label in shipped:
             folder = folder_of(rule.label)
-            used_by.setdefault(folder, set()).update(folder_of(used) for used in rule.inputs & shipped)
-            used_by[folder].discard(folder)
+            uses.setdefault(folder, set()).update(folder_of(used) for used in rule.inputs & shipped)
+            uses[folder].discard(folder)
     try:
-        graphlib.TopologicalSorter(used_by).prepare()
+        graphlib.TopologicalSorter(uses).prepare()
     except graphlib.CycleError as error:
         yield f"expected folders that depend on one another in one direction; found {' <- '.join(error.args[1])}"
 

@@ -282,7 +282,7 @@ void ClientSide::Post(ExchangeKind kind) {
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
-  // The engine runs already; the books are done beside it.
+  // An engine that spins runs already; the books are done beside it.
   sent_at_ns_ = MonotonicNanos();
   engine_bell_.RingIfAwaited();
   Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));

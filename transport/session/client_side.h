@@ -43,8 +43,10 @@ using InterruptHook = bool (*)();
 // Where a client's time went since it attached.
 struct ClientStats {
   uint64_t exchanges = 0;
-  uint64_t policy_ns = 0;          // from a recv's end to the next send
-  StepTimesSnapshot round_trips;   // from a send to its recv's end
+  uint64_t policy_ns = 0;  // from a recv's end to the next send
+  // From a send to its recv's end. The clock is read just after the number
+  // went out, so that the engine's part of one may be the longer by a little.
+  StepTimesSnapshot round_trips;
   StepTimesSnapshot engine_steps;  // the engine's own part of those
 };
 

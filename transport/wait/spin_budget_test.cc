@@ -57,23 +57,44 @@ TEST(SpinBudget, StaysWhileSpinningPays) {
   EXPECT_GE(budget.ForThisWait(), 20'000);  // twice what was needed
 }
 
-TEST(SpinBudget, FallsSlowlyToTwiceWhatQuickAnswersNeed) {
+TEST(SpinBudget, FallsSlowlyToTwiceWhatAnswersNeed) {
   SpinBudget budget;
-  budget.Paid(0);
+  budget.Paid(4000);
   EXPECT_GT(budget.ForThisWait(), SpinBudget::kLongestNs / 2);
-  for (int i = 0; i < 1000; ++i) budget.Paid(0);
-  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kShortestNs);
-  for (int i = 0; i < 1000; ++i) budget.Paid(3000);
-  EXPECT_EQ(budget.ForThisWait(), 6000);
+  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
+  EXPECT_EQ(budget.ForThisWait(), 8000);
 }
 
 TEST(SpinBudget, RisesAtOnceWhenAnswersTakeLonger) {
   SpinBudget budget;
-  for (int i = 0; i < 1000; ++i) budget.Paid(0);
-  budget.Paid(10'000);
-  EXPECT_EQ(budget.ForThisWait(), 20'000);
+  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
+  budget.Paid(8000);
+  EXPECT_EQ(budget.ForThisWait(), 16'000);
   budget.Paid(1'000'000);
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+}
+
+TEST(SpinBudget, QuickAnswersSaveForALateOne) {
+  SpinBudget budget;
+  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
+  const int64_t without = budget.ForThisWait();
+  for (int i = 0; i < 500; ++i) budget.Paid(1000);
+  EXPECT_GT(budget.ForThisWait(), without + 1'500'000);
+  // A late one takes from them what it took beyond the budget.
+  const int64_t before = budget.ForThisWait();
+  budget.Paid(1'000'000);
+  EXPECT_LT(budget.ForThisWait(), before - 900'000);
+  EXPECT_GT(budget.ForThisWait(), SpinBudget::kLongestNs);
+  // One that did not come takes all.
+  budget.Failed();
+  EXPECT_LE(budget.ForThisWait(), SpinBudget::kLongestNs);
+}
+
+TEST(SpinBudget, SavesNoMoreThanASchedulersTurn) {
+  SpinBudget budget;
+  for (int i = 0; i < 100'000; ++i) budget.Paid(0);
+  EXPECT_EQ(budget.ForThisWait(),
+            SpinBudget::kShortestNs + SpinBudget::kMostSavingsNs);
 }
 
 TEST(SpinBudget, ProbesEverMoreRarelyWhileProbesFail) {

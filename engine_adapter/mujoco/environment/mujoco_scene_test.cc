@@ -232,6 +232,11 @@ TEST_F(MujocoSceneTest, ListsWhatTheModelHas) {
       EXPECT_EQ(scene.IdOf(entities[i].name), i + 1);
     }
   }
+  for (int camera = 0; camera < model.ncam; ++camera) {
+    const char* const name = mj_id2name(&model, mjOBJ_CAMERA, camera);
+    ASSERT_NE(name, nullptr);
+    EXPECT_EQ(scene.IdOf(name), EntityId(model, EntityKind::kCamera, camera));
+  }
   const auto components = [&](absl::string_view name) {
     return scene.Entity(0, *scene.IdOf(name))->components;
   };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/base/guarded.h"
 #include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
@@ -15,7 +16,6 @@
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
-#include "transport/base/guarded.h"
 
 namespace tandem {
 namespace {

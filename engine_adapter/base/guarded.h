@@ -5,8 +5,8 @@
 //
 //   absl::Status drawn = Guarded([&] { return source->Draw(place, tile); });
 
-#ifndef TANDEM_TRANSPORT_BASE_GUARDED_H_
-#define TANDEM_TRANSPORT_BASE_GUARDED_H_
+#ifndef TANDEM_ENGINE_ADAPTER_BASE_GUARDED_H_
+#define TANDEM_ENGINE_ADAPTER_BASE_GUARDED_H_
 
 #include <exception>
 
@@ -24,9 +24,12 @@ auto Guarded(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
+  } catch (...) {
+    return MakeError(ErrorCode::kEngineFailed,
+                     "the engine threw what is no std::exception");
   }
 }
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_GUARDED_H_
+#endif  // TANDEM_ENGINE_ADAPTER_BASE_GUARDED_H_
