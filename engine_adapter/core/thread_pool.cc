@@ -11,11 +11,6 @@
 namespace tandem {
 namespace {
 
-// A claim takes this part of a thread's share of what is left: long runs first,
-// single indices at the end, where unequal steps have to be evened out ("guided
-// self-scheduling", Polychronopoulos and Kuck 1987).
-constexpr uint32_t kClaimsPerShare = 2;
-
 constexpr int kSpinsPerClockRead = 16;
 
 // Spins while `pays` says so; whether `ready` came true.
@@ -48,8 +43,7 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads)
-    : parts_(kClaimsPerShare * static_cast<uint32_t>(std::max(threads, 1))) {
+ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
   const BlockedSignals blocked;
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
@@ -120,7 +114,7 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
     // relaxed: the claim below proves that these belong together.
     const Call call = job_.call.load(std::memory_order_relaxed);
     void* const context = job_.context.load(std::memory_order_relaxed);
-    const uint32_t size = std::max(1U, unclaimed / parts_);
+    const uint32_t size = ClaimSize(unclaimed, threads_);
     const uint32_t begin = unclaimed - size;
     // SYNC(pool.claim): acquire; on failure too, another's claim and the job.
     if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | begin,

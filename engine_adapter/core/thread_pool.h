@@ -11,6 +11,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -43,7 +44,14 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
+
+  // How many indices a claim takes: half of a thread's share of what is left.
+  // Long runs first, single indices at the end, where unequal steps have to be
+  // evened out ("guided self-scheduling", Polychronopoulos and Kuck 1987).
+  static constexpr uint32_t ClaimSize(uint32_t unclaimed, int threads) {
+    return std::max(1U, unclaimed / (2 * static_cast<uint32_t>(threads)));
+  }
 
   // Calls `fn(i)` once for each i below `count`, in any order, from several
   // threads at once; returns when all calls have returned. `fn` must not throw.
@@ -70,7 +78,7 @@ class ThreadPool {
     std::atomic<void*> context{nullptr};
   };
 
-  const uint32_t parts_;  // of what is unclaimed, that a claim takes one of
+  const int threads_;
   alignas(128) Job job_;
   alignas(128) std::atomic<uint64_t> claim_{0};
   alignas(128) std::atomic<uint32_t> left_{0};

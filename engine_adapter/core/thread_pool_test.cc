@@ -73,6 +73,16 @@ TEST(ThreadPool, SeveralThreadsWorkOnOneJob) {
   alarm(0);
 }
 
+TEST(ThreadPool, ClaimsShrinkToSingleIndices) {
+  std::vector<uint32_t> sizes;
+  for (uint32_t left = 64; left > 0; left -= sizes.back()) {
+    sizes.push_back(ThreadPool::ClaimSize(left, 2));
+  }
+  EXPECT_EQ(sizes, (std::vector<uint32_t>{16, 12, 9, 6, 5, 4, 3, 2, 1, 1, 1, 1,
+                                          1, 1, 1}));
+  EXPECT_EQ(ThreadPool::ClaimSize(1, 64), 1u);
+}
+
 TEST(ThreadPool, OneThreadCallsInOrderOnTheCaller) {
   ThreadPool pool(0);
   EXPECT_EQ(pool.threads(), 1);

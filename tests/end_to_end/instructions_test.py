@@ -1,11 +1,13 @@
 """What an exchange costs, counted and not timed: instructions of both sides, by callgrind.
 
-The counts are those of the Debian release that this project is built on, and hold to 3 %: what a change adds to each
+The counts are those of an optimised build for x86-64 by the compiler of the Debian release that this project is built
+on, and hold to 3 %: what a change adds to each
 exchange shows here, whatever else the machine does. After a change that is worth its instructions, write the new counts
 here.
 """
 
 import os
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -50,12 +52,13 @@ def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path)
     return int(counted)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the counts are those of x86-64")
 @pytest.mark.parametrize("case", _COUNTS, ids=lambda case: "x".join(map(str, case)))
 def test_an_exchange_takes_no_more_instructions_than_before(case: tuple[str, int, int, int], tmp_path: Path) -> None:
     """Nor much fewer: then the count here is to be made the smaller one."""
     found = _instructions(case, _EXCHANGES, tmp_path) / _EXCHANGES
     assert found == pytest.approx(_COUNTS[case], rel=0.03), (
-        f"{case}: expected {_COUNTS[case]} instructions an exchange within 3 %, found {found:.0f}; "
+        f"{case}: expected {_COUNTS[case]} instructions an exchange within 3 % (of -c opt), found {found:.0f}; "
         "what each function takes: callgrind_annotate --inclusive=yes of the same command"
     )
 

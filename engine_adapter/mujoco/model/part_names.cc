@@ -79,6 +79,7 @@ std::vector<std::string> ActuatorNames(const mjModel& model) {
     }
     if (name.empty() || !taken.insert(name).second) {
       name = absl::StrCat("actuator ", i);
+      while (!taken.insert(name).second) name += "'";
     }
   }
   return names;
