@@ -239,6 +239,8 @@ class Scene:
     def pause(self, *, timeout: float | None = None) -> None:
         """Stops the engine's time: a client's step waits until `resume`, or ends with `StepTimeout`.
 
+        Ends what is left of a `single_step`, also of one that was given up.
+
         Args:
           timeout: Seconds; None: the client's.
 
@@ -266,10 +268,10 @@ class Scene:
           timeout: Seconds; None: the client's.
 
         Returns:
-          How many were done: fewer if it was resumed meanwhile.
+          How many were done: fewer if `pause` or `resume` was called meanwhile.
 
         Raises:
-          InvalidArgument: The engine is not paused.
+          InvalidArgument: The engine is not paused, or does other single steps: `pause` ends them.
           TandemError: As `info`.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
