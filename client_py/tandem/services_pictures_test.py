@@ -119,6 +119,7 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
             depths = [next(depth) for _ in range(5)]
             newest = colour.newest()
             current = shared.viewport.info().current
+        after = shared.viewport.info().current
     finally:
         stop.set()
         stepping.join()
@@ -127,10 +128,27 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
     exchanges = [picture.frame_seq for picture in pictures]
     assert exchanges == sorted(exchanges) and exchanges[-1] > exchanges[0]
     assert current is not None and current.streaming and current.viewport_name == shared.viewport.info().names[0]
+    assert after is None
     assert {picture.name for picture in pictures} == {"track"}
     assert {picture.name for picture in depths} == {current.viewport_name}
     assert pictures[0].pixels.shape == (64, 96, 3)
     assert all(picture.env_id == 1 and picture.depth.shape == (64, 96) for picture in depths)
+
+
+def test_viewports_say_what_this_client_streams() -> None:
+    """And nothing of a client that has left, whether or not it closed its stream."""
+    with tandem.launch_engine("HalfCheetah-v5") as engine:
+        for _ in range(2):
+            with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+                assert client.viewport.info().current is None
+                first = client.viewport.stream(fps=7, **_SIZE)
+                second = client.viewport.stream(fps=9, **_SIZE)
+                next(first), next(second)
+                current = client.viewport.info().current
+                assert current is not None and current.streaming and current.fps == 9
+                second.close()
+                current = client.viewport.info().current
+                assert current is not None and (current.fps, current.width) == (7, 96)
 
 
 def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
