@@ -1,13 +1,39 @@
 """Checks of arguments; what cannot be is `InvalidArgument`, which has the argument's name."""
 
+import enum
 import operator
+import reprlib
 from collections.abc import Sequence
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem.errors import InvalidArgument
+
+_Member = TypeVar("_Member", bound=enum.IntEnum)
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxlong = 80
+_SHORT.maxother = 200
+
+
+def shown(value: object) -> str:
+    """Says what was found where something else was expected.
+
+    Args:
+      value: It.
+
+    Returns:
+      Its repr, or a part of it: a message stays a message, whatever it is about.
+
+    >>> shown("knee"), len(shown("knee" * 10**6)) < 100
+    ("'knee'", True)
+    """
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # any type's own, and an integer of too many digits
+        return f"one of type {type(value).__name__}"
 
 
 def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, after: str = "") -> int:
@@ -31,8 +57,48 @@ def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, 
     except TypeError:
         number = least - 1
     if not least <= number <= last:
-        raise InvalidArgument(f"{name}: expected an integer in {least} .. {last}, found {value!r}{after}")
+        raise InvalidArgument(f"{name}: expected an integer in {least} .. {last}, found {shown(value)}{after}")
     return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Takes a yes or no.
+
+    Args:
+      name: The argument's.
+      value: What was given.
+
+    Returns:
+      It, as a Python bool.
+
+    Raises:
+      InvalidArgument: Another type.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgument(f"{name}: expected a bool, found {shown(value)}; nothing was sent")
+    return bool(value)
+
+
+def member(name: str, value: object, kind: type[_Member]) -> _Member:
+    """Takes one of an enumeration.
+
+    Args:
+      name: The argument's.
+      value: What was given: a member, or its number.
+      kind: The enumeration.
+
+    Returns:
+      The member.
+
+    Raises:
+      InvalidArgument: None of them.
+    """
+    try:
+        return kind(operator.index(value))  # type: ignore[arg-type]  # another type is a TypeError
+    except (TypeError, ValueError):
+        one = f"tandem.{kind.__name__}"
+        names = ", ".join(f"{one}.{each.name}" for each in kind)
+        raise InvalidArgument(f"{name}: expected a {one} ({names}), found {shown(value)}; nothing was sent") from None
 
 
 def described(value: object) -> str:
@@ -60,9 +126,9 @@ def rate(name: str, value: SupportsFloat) -> float:
     Raises:
       InvalidArgument: No number, negative, infinite or NaN.
     """
-    number = float(value) if isinstance(value, SupportsFloat) else -1.0
+    number = _float_or_negative(value)
     if not 0 <= number < np.inf:
-        raise InvalidArgument(f"{name}: expected a finite rate in Hz, 0 or more, found {value!r}")
+        raise InvalidArgument(f"{name}: expected a finite rate in Hz, 0 or more, found {shown(value)}")
     return number
 
 
@@ -79,18 +145,26 @@ def seconds(name: str, value: SupportsFloat) -> float:
     Raises:
       InvalidArgument: No number, negative or NaN.
     """
-    number = float(value) if isinstance(value, SupportsFloat) else -1.0
+    number = _float_or_negative(value)
     if not number >= 0:
-        raise InvalidArgument(f"{name}: expected seconds, 0 or more, found {value!r}")
+        raise InvalidArgument(f"{name}: expected seconds, 0 or more, found {shown(value)}")
     return number
 
 
-def id_or_name(argument: str, which: int | str) -> dict[str, Any]:
+def _float_or_negative(value: SupportsFloat) -> float:
+    try:
+        return float(value) if isinstance(value, SupportsFloat) else -1.0
+    except (TypeError, ValueError, OverflowError):  # of an array; of an integer that is too large
+        return -1.0
+
+
+def id_or_name(argument: str, which: int | str, listed_by: str) -> dict[str, Any]:
     """Says which thing is meant, as requests do.
 
     Args:
       argument: Its name.
       which: An id from 1, or a name.
+      listed_by: The call that says which there are.
 
     Returns:
       The field of the request.
@@ -100,9 +174,10 @@ def id_or_name(argument: str, which: int | str) -> dict[str, Any]:
     """
     if isinstance(which, str) and which:
         return {"name": which}
+    after = f"; {listed_by} lists them; nothing was sent"
     if isinstance(which, str):
-        raise InvalidArgument(f"{argument}: expected a name or an id, found {which!r}; nothing was sent")
-    return {"id": integer(argument, which, 1, 2**64 - 1, "; nothing was sent")}
+        raise InvalidArgument(f"{argument}: expected a name or an id, found {shown(which)}{after}")
+    return {"id": integer(argument, which, 1, 2**64 - 1, after)}
 
 
 def finite(argument: str, value: ArrayLike | None, size: int | None = None) -> NDArray[np.float32] | None:
@@ -123,14 +198,14 @@ def finite(argument: str, value: ArrayLike | None, size: int | None = None) -> N
         return None
     try:
         given = np.asarray(value)
-    except ValueError:  # ragged
+    except (ValueError, OverflowError):  # ragged; an integer that is too large
         given = np.asarray(None)
     with np.errstate(over="ignore"):  # an infinity, which is refused
         vector = given.astype(np.float32) if given.dtype.kind in "iuf" else None
     fits = vector is not None and (vector.shape == (size,) or (size is None and vector.ndim == 1 and vector.size > 0))
     if vector is None or not fits or not np.isfinite(vector).all():
         how_many = f"{size} finite numbers" if size is not None else "one or more finite numbers"
-        raise InvalidArgument(f"{argument}: expected {how_many}, found {value!r}; nothing was sent")
+        raise InvalidArgument(f"{argument}: expected {how_many}, found {shown(value)}; nothing was sent")
     return vector
 
 
@@ -147,11 +222,14 @@ def finite_number(argument: str, value: SupportsFloat) -> float:
     Raises:
       InvalidArgument: No number, not finite, or not in float32's range.
     """
-    given = np.asarray(value, dtype=object) if value is None else np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except (ValueError, OverflowError):
+        given = np.asarray(None)
     with np.errstate(over="ignore"):
         good = given.shape == () and given.dtype.kind in "iuf" and bool(np.isfinite(given.astype(np.float32)))
     if not good:
-        raise InvalidArgument(f"{argument}: expected a finite number, found {value!r}; nothing was sent")
+        raise InvalidArgument(f"{argument}: expected a finite number, found {shown(value)}; nothing was sent")
     return float(value)
 
 
@@ -170,7 +248,10 @@ def env_indices(env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
     """
     if env_ids is None:
         return list(range(num_envs))
-    ids = np.asarray(env_ids)
+    try:
+        ids = np.asarray(env_ids)
+    except (ValueError, OverflowError):
+        ids = np.asarray(None)
     if ids.dtype == np.bool_ and ids.shape == (num_envs,):
         ids = np.flatnonzero(ids)
     elif ids.size == 0 and ids.ndim == 1:

@@ -5,13 +5,24 @@ import types
 
 import pytest
 
-from tandem import client, engine_process, environments, task_options, vector
+from tandem import arguments, client, engine_process, environments, task_options, vector
 from tandem.fastlane import tiling, worker_environment, writer
 from tandem.services import contract
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
-_MODULES = [client, contract, engine_process, environments, task_options, tiling, vector, worker_environment, writer]
+_MODULES = [
+    arguments,
+    client,
+    contract,
+    engine_process,
+    environments,
+    task_options,
+    tiling,
+    vector,
+    worker_environment,
+    writer,
+]
 
 
 @pytest.mark.parametrize("module", _MODULES)

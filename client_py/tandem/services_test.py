@@ -60,6 +60,39 @@ def test_engines_own_words_arrive(shared: tandem.SharedMemoryClient) -> None:
         shared.get_schema([1, 1])
 
 
+_HUGE = 10**5000  # of more digits than Python prints
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda client: client.scene.set_simulation_mode(np.zeros(3)), r"mode: .*tandem\.SimulationMode\.REALTIME"),
+        (lambda client: client.scene.set_simulation_mode(3), "mode"),
+        (lambda client: client.scene.paused(timeout=10**400), "timeout"),
+        (lambda client: client.scene.paused(timeout=np.ones(3)), "timeout"),
+        (lambda client: client.scene.single_step(_HUGE), "steps"),
+        (lambda client: client.scene.entity("knee" * 10**6), "which"),
+        (lambda client: client.scene.entity(_HUGE), "which"),
+        (lambda client: client.scene.set_transform(1, position=[_HUGE, 0.5, 0]), "position"),
+        (lambda client: client.mujoco.send_control([1.0], clamp=np.ones(3)), "clamp: expected a bool"),
+        (lambda client: client.mujoco.send_control([1.0], clamp=None), "clamp: expected a bool"),
+        (lambda client: client.mujoco.send_control([_HUGE, 0.5]), "controls"),
+        (lambda client: client.mujoco.send_control({"knee" * 10**6: None}), "controls"),
+        (lambda client: client.mujoco.send_control({0: [1, [2]]}), "controls"),
+        (lambda client: client.mujoco.send_control({"knee" * 10**6: 0}), "actuator_name"),
+        (lambda client: client.mujoco.joint_state([0, [1]]), "env_ids"),
+        (lambda client: client.get_schema("0" * 10**6), "env_ids"),
+    ],
+)
+def test_what_no_engine_is_asked_is_refused_in_a_few_words(
+    shared: tandem.SharedMemoryClient, call: Any, said: str
+) -> None:
+    """By the argument's name, however large what was given."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{said}") as refusal:
+        call(shared)
+    assert len(str(refusal.value)) < 400
+
+
 def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
     """But its client steps."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=60) as client:
@@ -104,6 +137,7 @@ def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryCl
         {"pose_position_noise": (0.1, -0.1, 0.1)},
         {"joint_position_noise": -1},
         {"joint_position_noise": float("inf")},
+        {"joint_position_noise": 10**400},
         {"joint_velocity_noise": "much"},
         {"terrain_type": 3},
         {"terrain_difficulty": 1.5},
@@ -187,7 +221,7 @@ def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeo
         ({"lines": [tandem.DebugArrow((0, 0, 0), (1, 0, 0))]}, "lines: expected a list of tandem.DebugLine"),
         ({"arrows": ["up"]}, "arrows: expected a list of tandem.DebugArrow"),
         ({"arrows": [tandem.DebugArrow((0, 0, 0), (1, 0, 0), scale="big")]}, "scale: expected a finite number"),  # type: ignore[arg-type]
-        ({"lines": [tandem.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 4 finite numbers"),  # type: ignore[arg-type]
+        ({"lines": [tandem.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 3 or 4 numbers"),  # type: ignore[arg-type]
         ({"velocity_command": (1, 0, 0)}, "velocity_command: expected a tandem.DebugVelocityCommand"),
     ],
     ids=str,

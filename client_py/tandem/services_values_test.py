@@ -300,6 +300,20 @@ def test_pause_holds_steps_and_single_steps_let_them_go(twins: Twins) -> None:
         scene.single_step(0)
 
 
+def test_pause_ends_single_steps_that_were_given_up(shared: tandem.SharedMemoryClient) -> None:
+    """They go on until then, and hold up others."""
+    scene = shared.scene
+    scene.pause()
+    with pytest.raises(tandem.StepTimeout):
+        scene.single_step(10**9, timeout=0.05)
+    with pytest.raises(tandem.InvalidArgument, match=r"pause\(\)"):
+        scene.single_step()
+    scene.pause()
+    assert scene.paused()
+    assert scene.single_step() == 1
+    scene.resume()
+
+
 def test_modes_are_set_and_told(shared: tandem.SharedMemoryClient) -> None:
     """Of the whole engine, until changed."""
     first = shared.scene.simulation_mode()

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "engine_adapter/host/config_file.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 ABSL_FLAG(std::string, config, "",
           "path of a JSON file of flags, such as {\"num_envs\": 64}, which the "
@@ -41,15 +42,19 @@ std::map<std::string, absl::CommandLineFlag*> OurFlags() {
   return ours;
 }
 
-absl::Status Unknown(absl::string_view word) {
+// `where`: the configuration file, which names no other; empty: the words.
+absl::Status Unknown(absl::string_view word, absl::string_view where = "") {
   std::vector<std::string> known;
   for (const auto& [name, flag] : OurFlags()) {
+    if (!where.empty() && flag == Find(FLAGS_config.Name())) continue;
     known.push_back(absl::StrCat("--", name));
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat("expected one of the flags ", absl::StrJoin(known, " "),
-                   ", found '", word, "'; --help explains them"));
+                   ", found ", Quoted(word),
+                   where.empty() ? "" : absl::StrCat(" in '", where, "'"),
+                   "; --help explains them"));
 }
 
 absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
@@ -58,7 +63,7 @@ absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
   // "Illegal value 'x' specified for flag 'y'", then the type's own words.
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("--", flag->Name(), ": expected ", flag->Help(),
-                                "; found '", value, "'"));
+                                "; found ", Quoted(value)));
 }
 
 absl::Status SetFromFile(const std::string& path) {
@@ -67,7 +72,7 @@ absl::Status SetFromFile(const std::string& path) {
   for (const auto& [name, value] : *flags) {
     absl::CommandLineFlag* const flag = Find(name);
     if (flag == nullptr || flag == Find(FLAGS_config.Name())) {
-      return Unknown(absl::StrCat(name, "' in '", path));
+      return Unknown(name, path);
     }
     if (absl::Status status = Set(flag, value); !status.ok()) return status;
   }

@@ -77,6 +77,8 @@ TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
     FileOf(text);
     const absl::Status status = Parse({config.c_str()}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
+    // What the file may not name is not offered.
+    EXPECT_FALSE(absl::StrContains(status.message(), "--config ")) << status;
   }
   ExpectRefused({"--config=/no/such.json"}, "/no/such.json");
   ExpectRefused({"--config=/"}, "no readable file");  // a folder

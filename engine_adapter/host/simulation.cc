@@ -110,13 +110,12 @@ absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
 }
 
 void Simulation::SetPaused(bool paused) {
+  EndSingleSteps(done_);  // nothing moves once it is paused, again or not
   if (paused == paused_) return;
   paused_ = paused;
   due_ns_ = MonotonicNanos() + period_ns_;
   side_->ShowPaused(paused);
-  if (paused) return;
-  EndSingleSteps(done_);
-  side_->ReleaseExchange();
+  if (!paused) side_->ReleaseExchange();
 }
 
 absl::Status Simulation::SingleStep(
@@ -129,8 +128,10 @@ absl::Status Simulation::SingleStep(
   if (when_done_ != nullptr) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("single step: expected no others under way, found ",
-                     wanted_ - done_, " to be done; await their answer"));
+        absl::StrCat(
+            "single step: expected no others under way, found ",
+            wanted_ - done_,
+            " to be done; await their answer, or end them by pause()"));
   }
   wanted_ = steps;
   done_ = 0;

@@ -306,14 +306,37 @@ TEST_F(SimulationTest, ClientsStartAnew) {
   EXPECT_EQ(**told_, 0u);
 }
 
+TEST_F(SimulationTest, PausingAgainEndsSingleSteps) {
+  simulation_->SetPaused(true);
+  SingleStep(1'000'000'000);
+  EXPECT_TRUE(Turn());
+  EXPECT_TRUE(Turn());
+  simulation_->SetPaused(true);
+  ASSERT_TRUE(told_.has_value() && told_->ok());
+  EXPECT_EQ(**told_, 2u);
+  EXPECT_EQ(simulation_->DueNs(), std::nullopt);
+  Send();
+  EXPECT_FALSE(Turn());
+  EXPECT_FALSE(Turn());
+  EXPECT_EQ(engine_.steps_, 2);
+  EXPECT_TRUE(simulation_->paused());
+  EXPECT_EQ(EnginePhase().phase, Phase::kPaused);
+  SingleStep(1);  // the exchange that waits
+  EXPECT_FALSE(Turn());
+  EXPECT_TRUE(Turn());
+  EXPECT_EQ(Answered(), 1u);
+  EXPECT_EQ(**told_, 1u);
+}
+
 TEST_F(SimulationTest, WhatCannotBeIsRefused) {
   const auto ignore = [](const absl::StatusOr<uint32_t>&) {};
   EXPECT_EQ(CodeOf(simulation_->SingleStep(1, ignore)),
             ErrorCode::kInvalidArgument);
   simulation_->SetPaused(true);
   SingleStep(2);
-  EXPECT_EQ(CodeOf(simulation_->SingleStep(1, ignore)),
-            ErrorCode::kInvalidArgument);
+  const absl::Status second = simulation_->SingleStep(1, ignore);
+  EXPECT_EQ(CodeOf(second), ErrorCode::kInvalidArgument);
+  EXPECT_NE(second.message().find("pause()"), absl::string_view::npos);
   engine_.step_secs_ = 0;
   EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME)),
             ErrorCode::kUnsupported);

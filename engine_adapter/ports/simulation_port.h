@@ -32,10 +32,12 @@ class SimulationPort {
   virtual absl::Status SetMode(rpc::SimulationMode mode) = 0;
 
   virtual bool paused() const = 0;
+  // Ends a SingleStep that is under way, whether it pauses, pauses again or
+  // resumes.
   virtual void SetPaused(bool paused) = 0;
 
   // Steps a paused engine so many times, beside answering commands; `done` is
-  // called with how many were done, fewer if it is paused no longer. Errors:
+  // called with how many were done, fewer if SetPaused ends it. Errors:
   // kInvalidArgument if it is not paused, or does some already.
   virtual absl::Status SingleStep(
       uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) = 0;

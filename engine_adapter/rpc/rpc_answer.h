@@ -38,8 +38,9 @@ struct RpcStream {
   std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
   // In place of next when the client has no room for its items: lets a moment
   // pass, cheaply, and says how many items it had, which are lost. 0: nothing
-  // is new. Empty: nothing is lost by waiting, and next is asked once there is
-  // room.
+  // is new since the last pass. What has passed stays new to next: a reader
+  // that was late gets the newest moment, though nothing happens any more.
+  // Empty: nothing is lost by waiting, and next is asked once there is room.
   std::function<size_t()> pass = {};
 };
 

@@ -28,12 +28,22 @@ class MomentWatch {
     return is_new;
   }
 
+  // For RpcStream::pass. True once after each change that nobody has seen; it
+  // stays new to IsNew, so that the newest moment is taken once there is room.
+  bool Pass() {
+    const uint64_t now = simulation_->changes();
+    const bool is_lost = seen_ != now && passed_ != now;
+    passed_ = now;
+    return is_lost;
+  }
+
   // What was seen last was not taken: it is new again.
   void Forget() { seen_.reset(); }
 
  private:
   const SimulationPort* simulation_;
   std::optional<uint64_t> seen_;
+  std::optional<uint64_t> passed_;
 };
 
 }  // namespace tandem

@@ -76,7 +76,7 @@ absl::StatusOr<RpcStream> MujocoService::StreamJointState(
                            items.emplace_back().Set(JointsOf(envs, list));
                          return absl::StatusOr<Items>(std::move(items));
                        },
-                   .pass = [watch] { return size_t{watch->IsNew()}; }};
+                   .pass = [watch] { return size_t{watch->Pass()}; }};
 }
 
 void MujocoService::AnswerWaiting() {

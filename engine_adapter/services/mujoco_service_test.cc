@@ -329,6 +329,10 @@ TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
   EXPECT_EQ(stream.pass(), 0u);
   stepped_->Exchange();
   EXPECT_EQ(stream.pass(), 1u);
+  EXPECT_EQ(stream.pass(), 0u);
+  // Once there is room it is sent after all, being the newest.
+  EXPECT_EQ(stream.next()->size(), 1u);
+  EXPECT_EQ(stream.pass(), 0u);
   EXPECT_TRUE(stream.next()->empty());
   request.env_ids = {9};
   EXPECT_EQ(CodeOf(service_->StreamJointState(request).status()),

@@ -15,6 +15,7 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "nlohmann/json.hpp"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -29,12 +30,12 @@ absl::Status RefuseRate(absl::string_view found) {
       [](std::string* out, Service service) { out->append(NameOf(service)); });
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("stream_hz: expected services that have streams (", names,
+      absl::StrCat("--stream_hz: expected services that have streams (", names,
                    "), each with a rate from ", kLeastStreamHz, " to ",
                    RpcConfig::kMaxStreamHz,
                    ", such as camera=10,telemetry=200 or {\"camera\": 10}; "
-                   "found '",
-                   found, "'"));
+                   "found ",
+                   Quoted(found)));
 }
 
 using Rate = std::pair<std::string, std::string>;  // service, moments a second
@@ -77,9 +78,9 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
       if (!service) {
         return MakeError(
             ErrorCode::kInvalidArgument,
-            absl::StrCat("services: expected all, none, or some of ",
-                         absl::StrJoin(kServiceNames, ", "), "; found '", name,
-                         "'"));
+            absl::StrCat("--services: expected all, none, or some of ",
+                         absl::StrJoin(kServiceNames, ", "), "; found ",
+                         Quoted(name)));
       }
       enabled[static_cast<size_t>(*service)] = true;
     }

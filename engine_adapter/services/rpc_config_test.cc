@@ -50,6 +50,7 @@ TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
     const absl::Status status = ParseServices(text, &config);
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
     EXPECT_TRUE(absl::StrContains(status.message(), "viewport"));
+    EXPECT_TRUE(absl::StartsWith(status.message(), "--services: "));
   }
   for (const absl::string_view text :
        {"camera", "camera=", "camera=0", "camera=1e-12", "camera=-1",
@@ -58,6 +59,7 @@ TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
         R"({"camera": [10]})", R"({"camera": 0})", R"({"camera": 10)"}) {
     const absl::Status status = ParseStreamRates(text, &config);
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
+    EXPECT_TRUE(absl::StartsWith(status.message(), "--stream_hz: "));
     EXPECT_TRUE(absl::StrContains(status.message(),
                                   "(mujoco, telemetry, camera, viewport)"))
         << status;

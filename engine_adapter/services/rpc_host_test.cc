@@ -183,6 +183,34 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
   EXPECT_EQ(host_->DueNs(0), 5010 * kMs);
 }
 
+TEST_F(RpcHostTest, AReaderThatWasLateGetsTheNewestMoment) {
+  StartMujoco({});
+  int64_t now_ns = 1000 * kMs;
+  Call(Id::StreamTelemetry, 1, rpc::StreamTelemetryRequestT(), now_ns);
+  for (int step = 0; step < 1000; ++step) {
+    stepped_->Exchange();
+    now_ns += 20 * kMs;
+    (void)host_->Poll(now_ns);
+  }
+  // Nobody steps any more.
+  uint64_t received = 0;
+  rpc::EnvelopeT last;
+  for (int quiet = 0; quiet < 2;) {
+    quiet = answers_.Next() == EnvelopeReader::Got::kEnvelope ? 0 : quiet + 1;
+    if (quiet == 0) {
+      ++received;
+      last = rpc::EnvelopeT();
+      answers_.envelope().UnPackTo(&last);
+    }
+    now_ns += 20 * kMs;
+    (void)host_->Poll(now_ns);
+  }
+  ASSERT_NE(last.payload.AsTelemetryFrame(), nullptr);
+  EXPECT_EQ(last.payload.AsTelemetryFrame()->frame_seq, stepped_->frame_seq());
+  EXPECT_GT(last.dropped, 0U);
+  EXPECT_EQ(last.stream_number, received + last.dropped);
+}
+
 TEST_F(RpcHostTest, WhoHasLeftIsForgotten) {
   StartMujoco({});
   rpc::SendControlRequestT request;

@@ -140,8 +140,8 @@ void SceneService::SingleStep(const rpc::SingleStepRequestT& request,
         response.success = true;
         response.steps = *steps;
         if (*steps < wanted) {
-          response.message = absl::StrCat("paused no longer after ", *steps,
-                                          " of ", wanted, " steps");
+          response.message = absl::StrCat("paused again or resumed after ",
+                                          *steps, " of ", wanted, " steps");
         }
         answer(std::move(response));
       };

@@ -52,7 +52,7 @@ absl::StatusOr<RpcStream> TelemetryService::StreamTelemetry(
                        },
                    .pass =
                        [state] {
-                         if (!state->watch.IsNew()) return size_t{0};
+                         if (!state->watch.Pass()) return size_t{0};
                          ++state->number;
                          return state->envs.size();
                        }};

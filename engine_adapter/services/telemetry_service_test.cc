@@ -89,9 +89,11 @@ TEST_F(TelemetryServiceTest, EachMomentGivesAFrameForEachEnvironmentOnce) {
   // One that is not taken is a moment all the same.
   EXPECT_EQ(stream.pass(), 2u);
   EXPECT_EQ(stream.pass(), 0u);
+  // And is new to who has room again, though nobody has stepped.
+  EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 5u);
   EXPECT_TRUE(stream.next()->empty());
   stepped_->Exchange();
-  EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 5u);
+  EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 6u);
 }
 
 TEST_F(TelemetryServiceTest, AStepWithoutAnExchangeIsAMomentToo) {

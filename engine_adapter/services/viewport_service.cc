@@ -30,14 +30,17 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
   }
   rpc::GetViewportInfoResponseT response;
   response.available_viewports = port_->Viewports();
-  response.current_config =
-      std::make_unique<rpc::ViewportStreamConfigT>(last_config_);
-  const std::shared_ptr<const PictureStream::State> last = last_.lock();
-  response.current_config->streaming = last != nullptr;
-  if (last != nullptr && last->pictures > 0) {
-    response.current_config->width = last->width;
-    response.current_config->height = last->height;
+  const auto last =
+      std::find_if(started_.rbegin(), started_.rend(),
+                   [](const Started& each) { return !each.state.expired(); });
+  if (last == started_.rend()) return response;
+  auto config = std::make_unique<rpc::ViewportStreamConfigT>(last->config);
+  const std::shared_ptr<const PictureStream::State> state = last->state.lock();
+  if (state->pictures > 0) {
+    config->width = state->width;
+    config->height = state->height;
   }
+  response.current_config = std::move(config);
   return response;
 }
 
@@ -64,12 +67,16 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   const double fps = request.target_fps == 0
                          ? most_fps_
                          : std::min<double>(request.target_fps, most_fps_);
-  last_config_.viewport_name = port_->Viewports()[picture->index];
-  last_config_.fps = static_cast<uint32_t>(std::ceil(fps));
-  last_config_.width = request.width;
-  last_config_.height = request.height;
-  last_ = stream->state;
-  return NamedStream(std::move(stream->source), last_config_.viewport_name);
+  std::erase_if(started_,
+                [](const Started& each) { return each.state.expired(); });
+  Started& started = started_.emplace_back();
+  started.state = stream->state;
+  started.config.streaming = true;
+  started.config.viewport_name = port_->Viewports()[picture->index];
+  started.config.fps = static_cast<uint32_t>(std::ceil(fps));
+  started.config.width = request.width;
+  started.config.height = request.height;
+  return NamedStream(std::move(stream->source), started.config.viewport_name);
 }
 
 absl::StatusOr<uint32_t> ViewportService::IndexOf(

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/ports/camera_port.h"
@@ -35,6 +36,8 @@ class ViewportService {
                   std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
                   double most_fps);
 
+  // The streams that run are the client's: without one the answer has no
+  // current_config.
   absl::StatusOr<rpc::GetViewportInfoResponseT> GetViewportInfo(
       const rpc::GetViewportInfoRequestT& request) const;
 
@@ -52,9 +55,12 @@ class ViewportService {
   uint32_t num_envs_;
   double most_fps_;
   PictureCalls calls_;
-  // The stream that was started last: what it gives, and whether it still does.
-  rpc::ViewportStreamConfigT last_config_;
-  std::weak_ptr<const PictureStream::State> last_;
+  // What a stream gives, and whether it still does.
+  struct Started {
+    rpc::ViewportStreamConfigT config;
+    std::weak_ptr<const PictureStream::State> state;
+  };
+  std::vector<Started> started_;  // the last one last
 };
 
 }  // namespace tandem

@@ -58,7 +58,7 @@ class SteppedEngine final : public SimulationPort {
   bool paused() const override { return paused_; }
   void SetPaused(bool paused) override {
     paused_ = paused;
-    if (!paused && done_) {
+    if (done_) {
       single_steps_ = 0;
       std::exchange(done_, nullptr)(0);
     }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, overload
 
-from tandem.arguments import integer
+from tandem.arguments import integer, shown
 from tandem.errors import BrokenPeer, InvalidArgument
 from tandem.services.caller import Caller, EnvIds
 from tandem.services.contract import SimulationContract
@@ -92,7 +92,7 @@ class Agent:
           TandemError: As `schema`.
         """
         if not isinstance(contract, SimulationContract):
-            raise InvalidArgument(f"contract: expected a tandem.SimulationContract, found {contract!r}")
+            raise InvalidArgument(f"contract: expected a tandem.SimulationContract, found {shown(contract)}")
         everyone = range(self._caller.num_envs)
         given = contract.given()
         first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")

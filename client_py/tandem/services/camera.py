@@ -45,4 +45,4 @@ class Camera(Pictures):
         return tuple(CameraInfo(**each) for each in values["cameras"])
 
     def _source(self, which: int | str) -> dict[str, Any]:
-        return id_or_name("camera", which)
+        return id_or_name("which", which, "client.camera.list()")

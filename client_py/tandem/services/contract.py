@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tandem.arguments import shown
 from tandem.errors import InvalidArgument
 
 Range = tuple[float, float]
@@ -105,7 +106,7 @@ class SimulationContract:
 def _checked(name: str, value: Any) -> Any:
     if name == "terrain_type":
         if not isinstance(value, str):
-            raise InvalidArgument(f"{name}: expected a text, found {value!r}")
+            raise InvalidArgument(f"{name}: expected a text, found {shown(value)}")
         return value
     if name == "pose_position_noise":
         return _numbers(name, value, 3, "3 noises, 0 or more", lambda noises: min(noises) >= 0)
@@ -119,8 +120,8 @@ def _checked(name: str, value: Any) -> Any:
 def _numbers(name: str, value: Any, count: int, expected: str, good: Any) -> tuple[float, ...]:
     try:
         numbers = tuple(float(each) for each in value) if isinstance(value, Sequence) or hasattr(value, "shape") else ()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = ()
     if len(numbers) != count or not all(map(math.isfinite, numbers)) or not good(numbers) or isinstance(value, str):
-        raise InvalidArgument(f"{name}: expected {expected}, found {value!r}")
+        raise InvalidArgument(f"{name}: expected {expected}, found {shown(value)}")
     return numbers

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tandem.arguments import finite, finite_number
+from tandem.arguments import finite, finite_number, shown
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Caller
 from tandem.services.methods import MethodId
@@ -215,24 +215,29 @@ class Debug:
 
 def _all_of(name: str, marks: Sequence[_Mark], kind: type[_Mark]) -> Sequence[_Mark]:
     if not isinstance(marks, Sequence) or not all(isinstance(mark, kind) for mark in marks):
-        raise InvalidArgument(f"{name}: expected a list of tandem.{kind.__name__}, found {marks!r}; nothing was sent")
+        raise InvalidArgument(
+            f"{name}: expected a list of tandem.{kind.__name__}, found {shown(marks)}; nothing was sent"
+        )
     return marks
 
 
 def _color(color: Sequence[float] | None) -> dict[str, Any] | None:
     if color is None:
         return None
-    parts = np.asarray(color, dtype=object)
-    numbers = finite("color", [*color, 1.0] if parts.shape == (3,) else color, 4)
+    try:
+        parts = np.asarray(color, dtype=object)
+        numbers = finite("color", [*color, 1.0] if parts.shape == (3,) else color, 4)
+    except (ValueError, InvalidArgument):
+        numbers = None
     if numbers is None or numbers.min() < 0 or numbers.max() > 1:
-        raise InvalidArgument(f"color: expected 3 or 4 numbers from 0 to 1, found {color!r}; nothing was sent")
+        raise InvalidArgument(f"color: expected 3 or 4 numbers from 0 to 1, found {shown(color)}; nothing was sent")
     return dict(zip("rgba", numbers.tolist(), strict=True))
 
 
 def _velocity(command: DebugVelocityCommand) -> dict[str, Any]:
     if not isinstance(command, DebugVelocityCommand):
         raise InvalidArgument(
-            f"velocity_command: expected a tandem.DebugVelocityCommand, found {command!r}; nothing was sent"
+            f"velocity_command: expected a tandem.DebugVelocityCommand, found {shown(command)}; nothing was sent"
         )
     numbers = {name: getattr(command, name) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_z", "scale")}
     return {"origin": finite("origin", command.origin, 3)} | {

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.arguments import finite, finite_number, integer
+from tandem.arguments import finite, finite_number, flag, integer, shown
 from tandem.errors import BrokenPeer
 from tandem.services.caller import Caller, EnvIds, fps_of
 from tandem.services.methods import MethodId
@@ -172,7 +172,7 @@ class Mujoco:
             timeout,
             env_ids=self._caller.env_ids(env_ids),
             wait_for_next_step=wait_for_next_step,
-            skip_range_clamp=not clamp,
+            skip_range_clamp=not flag("clamp", clamp),
             **_controls(controls),
         )
         return ControlsSent(values["actuators_written"], tuple(values["rejected_actuators"]))
@@ -184,7 +184,7 @@ def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -
     named: list[dict[str, Any]] = []
     indexed: list[dict[str, Any]] = []
     for key, value in controls.items():
-        number = finite_number(f"controls[{key!r}]", value)
+        number = finite_number(f"controls[{shown(key)}]", value)
         if isinstance(key, str):
             named.append({"actuator_name": key, "value": number})
         else:

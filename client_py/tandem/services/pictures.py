@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from tandem.arguments import integer
+from tandem.arguments import integer, member
 from tandem.services.caller import Caller, fps_of
 from tandem.services.images import CameraKind, Image, image_of, named_image_of
 from tandem.services.methods import MethodId
@@ -33,7 +33,7 @@ class Pictures:
         """Takes one picture of an environment as it is now.
 
         Args:
-          which: A camera's id or name; or a viewport's name, "": the first.
+          which: A camera's id or name, which `camera` needs; or a viewport's name, "": the first.
           kind: Colour or depth.
           width: Pixels; None: the camera's or viewport's own.
           height: Likewise.
@@ -95,7 +95,7 @@ class Pictures:
     ) -> dict[str, Any]:
         return {
             **self._source(which),
-            "kind": kind,
+            "kind": member("kind", kind, CameraKind),
             "width": _pixels("width", width),
             "height": _pixels("height", height),
             "format": format,

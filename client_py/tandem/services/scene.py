@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.arguments import finite, id_or_name, integer
+from tandem.arguments import finite, id_or_name, integer, member, shown
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Caller
 from tandem.services.methods import MethodId
@@ -139,11 +139,14 @@ class Scene:
           TandemError: As `info`.
         """
         values = self._caller.call(
-            MethodId.GetEntity, timeout, env_id=self._caller.env_id(env_id), **id_or_name("which", which)
+            MethodId.GetEntity,
+            timeout,
+            env_id=self._caller.env_id(env_id),
+            **id_or_name("which", which, "client.scene.entities()"),
         )
         if not values["found"] or values["entity"] is None:
             raise InvalidArgument(
-                f"which: expected an entity's id or name, found {which!r}; client.scene.entities() lists them"
+                f"which: expected an entity's id or name, found {shown(which)}; client.scene.entities() lists them"
             )
         return _entity(values["entity"])
 
@@ -215,12 +218,12 @@ class Scene:
           The mode from now on.
 
         Raises:
+          InvalidArgument: No such mode.
           Unsupported: It cannot run so; the text says why.
           TandemError: As `info`.
         """
-        if mode not in list(SimulationMode):
-            raise InvalidArgument(f"mode: expected a tandem.SimulationMode, found {mode!r}; nothing was sent")
-        return SimulationMode(self._caller.call(MethodId.SetSimulationMode, timeout, mode=mode)["current_mode"])
+        wanted = member("mode", mode, SimulationMode)
+        return SimulationMode(self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted)["current_mode"])
 
     def paused(self, *, timeout: float | None = None) -> bool:
         """Asks whether the engine's time is stopped.
@@ -238,6 +241,8 @@ class Scene:
 
     def pause(self, *, timeout: float | None = None) -> None:
         """Stops the engine's time: a client's step waits until `resume`, or ends with `StepTimeout`.
+
+        Ends what is left of a `single_step`, also of one that was given up.
 
         Args:
           timeout: Seconds; None: the client's.
@@ -266,10 +271,10 @@ class Scene:
           timeout: Seconds; None: the client's.
 
         Returns:
-          How many were done: fewer if it was resumed meanwhile.
+          How many were done: fewer if `pause` or `resume` was called meanwhile.
 
         Raises:
-          InvalidArgument: The engine is not paused.
+          InvalidArgument: The engine is not paused, or does other single steps: `pause` ends them.
           TandemError: As `info`.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")

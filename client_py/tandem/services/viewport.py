@@ -12,7 +12,7 @@ class ViewportStreamConfig:
     """What a viewport's stream gives.
 
     Attributes:
-      streaming: Whether there is one.
+      streaming: Whether it runs.
       viewport_name: Of which viewport.
       fps: Pictures a second.
       width: Pixels.
@@ -32,7 +32,7 @@ class ViewportInfo:
 
     Attributes:
       names: Of all of them.
-      current: Of the stream that was started last; None: none was.
+      current: Of this client's stream that was started last of those that run; None: none runs.
     """
 
     names: tuple[str, ...]
@@ -61,8 +61,7 @@ class Viewport(Pictures):
         """
         values = self._caller.call(MethodId.GetViewportInfo, timeout, env_id=self._caller.env_id(env_id))
         config = values["current_config"]
-        was_started = config is not None and config["viewport_name"]  # one without a name is of no stream
-        current = ViewportStreamConfig(**config) if was_started else None
+        current = None if config is None else ViewportStreamConfig(**config)
         return ViewportInfo(tuple(values["available_viewports"]), current)
 
     def _source(self, which: int | str) -> dict[str, Any]:

@@ -364,11 +364,14 @@ TEST_F(PictureServices, TooManyPicturesAtATimeAreRefused) {
   EXPECT_EQ(answers, 300);
 }
 
-TEST_F(PictureServices, ViewportsTellOfTheStreamThatWasStartedLast) {
+TEST_F(PictureServices, ViewportsTellOfTheLastStreamThatRuns) {
   rpc::GetViewportInfoResponseT info = viewport_->GetViewportInfo({}).value();
   EXPECT_EQ(info.available_viewports,
             (std::vector<std::string>{"main", "gymnasium"}));
-  EXPECT_FALSE(info.current_config->streaming);
+  EXPECT_EQ(info.current_config, nullptr);
+  std::optional<RpcStream> first = viewport_->StreamViewport({}).value();
+  Pump();
+  EXPECT_TRUE(Next(*first).has_value());
   {
     rpc::StartViewportStreamRequestT request;
     request.viewport_name = "gymnasium";
@@ -384,8 +387,10 @@ TEST_F(PictureServices, ViewportsTellOfTheStreamThatWasStartedLast) {
     EXPECT_EQ(info.current_config->height, 480U);
   }
   info = viewport_->GetViewportInfo({}).value();
-  EXPECT_FALSE(info.current_config->streaming);
-  EXPECT_EQ(info.current_config->viewport_name, "gymnasium");
+  ASSERT_NE(info.current_config, nullptr);
+  EXPECT_EQ(info.current_config->viewport_name, "main");
+  first.reset();
+  EXPECT_EQ(viewport_->GetViewportInfo({})->current_config, nullptr);
 }
 
 TEST_F(PictureServices, DebugDrawsIntoOneEnvironmentsPictures) {
