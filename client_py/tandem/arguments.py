@@ -282,6 +282,8 @@ def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indi
     """
     if seed is None:
         return []
+    if isinstance(seed, np.ndarray) and seed.ndim == 0:
+        seed = seed.item()
     if isinstance(seed, Sequence | np.ndarray):
         if len(seed) != len(indices):
             raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seed)}; nothing was sent")
