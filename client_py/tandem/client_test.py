@@ -216,7 +216,7 @@ def test_reset_starts_chosen_environments_and_steps_nobody(client: tandem.Shared
     np.testing.assert_array_equal(client.reset(np.array([True, False]), seed=7)[:, 0], [0, 1])
     assert client.obs[0, 1] == 7
     np.testing.assert_array_equal(client.reset(seed=100)[:, 1], [100, 101])
-    np.testing.assert_array_equal(client.reset(seed=np.array(200))[:, 1], [200, 201])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(client.reset(seed=np.array(200))[:, 1], [200, 201])
     np.testing.assert_array_equal(client.reset()[:, 1], [-1, -1])
     client.step(_zeros(client))
     np.testing.assert_array_equal(client.reset([])[:, 0], [1, 1])
