@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -160,11 +161,10 @@ def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peer
 
 
 @contextlib.contextmanager
-def names_of_this_run() -> Iterator[str]:
-    """Yields what its regions' names begin with, and removes what killed or interrupted programs left of them."""
-    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
+def names_removed(prefix: str) -> Iterator[None]:
+    """Removes what killed or interrupted programs left of regions whose names begin so."""
     try:
-        yield prefix
+        yield
     finally:
         for path in glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*"):
             with contextlib.suppress(FileNotFoundError):
@@ -180,16 +180,19 @@ def list_of(suites: Sequence[Suite]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -> int:
     """Measures, prints tables, writes files.
 
     Args:
       arguments: The command line; None: the process's own.
+      prefix: What names of regions begin with; None: what no other run's do, though several process namespaces may
+        share /dev/shm.
 
     Returns:
       The exit code.
     """
     parsed = parse_arguments(arguments)
+    prefix = prefix or f"tandem-benchmark-{uuid.uuid4().hex}"
     try:
         chosen = choose(parsed.suites, parsed.rows)
     except ValueError as error:
@@ -217,8 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: dict[str, Any] = {}
     for suite, rows in chosen:
         began = time.monotonic()
-        with names_of_this_run() as prefix:
-            plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, prefix)
+        # Each suite's own: processes of the one before may still be ending, and removing what is theirs.
+        plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}")
+        with names_removed(plan.prefix):
             found = suite.measure(plan)
         print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
@@ -230,13 +234,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run() -> int:
-    """Runs `main` as a program: a signal or a failed row ends it with one line."""
+def run(prefix: str | None = None) -> int:
+    """Runs `main` as a program: a signal or a failed row ends it with one line.
+
+    Args:
+      prefix: As `main`'s.
+
+    Returns:
+      The exit code.
+    """
     # Both may come ignored from a shell that put us into the background, and the engines would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        return main()
+        return main(prefix=prefix)
     except KeyboardInterrupt:
         print("tandem: interrupted", file=sys.stderr)
         return 130

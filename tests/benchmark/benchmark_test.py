@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ HERE = [row for row in ROWS if row.environment is None]
 def measure(suite: str, folder: Path, *more: str) -> Any:
     """Runs a suite and returns its part of the JSON."""
     found = folder / "found.json"
-    assert benchmark.main([suite, *TINY, f"--json={found}", *more]) == 0
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    assert benchmark.main([suite, *TINY, f"--json={found}", *more], prefix=prefix) == 0
     results = json.loads(found.read_text(encoding="utf-8"))
     assert results["command"].startswith(f"tools/benchmark {suite} --quick")
     assert results["machine"]["cores"] >= 1
     assert list(results["suites"]) == [suite]
-    assert not left_regions()
+    assert not left_regions(prefix)
     return results["suites"][suite]
 
 
@@ -208,15 +210,9 @@ def test_ratios_are_taken_within_a_round() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     """Whenever it comes, the run ends with 130, one line, and no region."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.benchmark.benchmark",
-        "steps",
-        "--no_peers",
-        "--rounds=1000",
-        "--seconds=0.01",
-    ]
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    program = f"import sys\nfrom tests.benchmark import benchmark\nsys.exit(benchmark.run({prefix!r}))"
+    command = [sys.executable, "-c", program, "steps", "--no_peers", "--rounds=1000", "--seconds=0.01"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert run.stderr is not None
@@ -228,9 +224,9 @@ def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     assert "Traceback" not in errors
     # Engines notice that their client's process is gone by a signal of their own.
     until = time.monotonic() + 30
-    while left_regions(run.pid) and time.monotonic() < until:
+    while left_regions(prefix) and time.monotonic() < until:
         time.sleep(0.01)
-    assert not left_regions(run.pid)
+    assert not left_regions(prefix)
 
 
 def test_peer_without_its_environment_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,10 +244,9 @@ def test_a_process_for_each_environment_is_for_few_environments() -> None:
     assert all(row.exists_at(size) for row in ROWS for size in SIZES[:-1])
 
 
-def left_regions(pid: int | None = None) -> list[str]:
-    """Lists what a run left behind: this process's, or another's."""
-    name = f"tandem-benchmark-{os.getpid() if pid is None else pid}-*"
-    return glob.glob(f"/dev/shm/{name}") + glob.glob(f"/dev/shm/.{name}")
+def left_regions(prefix: str) -> list[str]:
+    """Lists what a run left behind."""
+    return glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*")
 
 
 if __name__ == "__main__":

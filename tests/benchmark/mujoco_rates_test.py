@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ OURS = frozenset({"loop", "tandem", "tandem_spin", "tandem_halves"})
 
 def plan_of(seconds: float) -> Plan:
     """Makes the smallest plan that has a median."""
-    return Plan(OURS, rounds=2, seconds=seconds, quick=True, prefix=f"tandem-benchmark-{os.getpid()}-mujoco")
+    return Plan(OURS, rounds=2, seconds=seconds, quick=True, prefix=f"tandem-benchmark-{uuid.uuid4().hex}")
 
 
 def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_ratios_are_taken_within_a_round() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupt_leaves_no_process_and_no_region(number: signal.Signals, tmp_path: Path) -> None:
     """Nor does a run that is killed: engines and the loop notice that it is gone."""
-    prefix = f"tandem-benchmark-{os.getpid()}-interrupted"
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
     program = (
         "import dataclasses\n"
         "from tests.benchmark import mujoco_rates, mujoco_rates_test as test\n"

@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -259,7 +260,8 @@ def main() -> None:
     parser.add_argument("--act", type=int, default=1, help="floats of an action (1)")
     parser.add_argument("--exchanges", type=int, default=1000, help="how many to measure (1000)")
     parser.add_argument("--seconds", type=float, default=2.0, help="stop measuring after that long (2)")
-    parser.add_argument("--region", default=f"tandem-benchmark-{os.getpid()}", help="name of the socket (a unique one)")
+    unique = f"tandem-benchmark-{uuid.uuid4().hex}"
+    parser.add_argument("--region", default=unique, help="name of the socket (a unique one)")
     parsed = parser.parse_args()
     # An end by a signal is an end at once: there is nothing to tidy up, and nothing to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

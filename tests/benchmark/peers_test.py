@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.benchmark.python_rows import measure_python
 from tools.testing import pytest_main
 
 T = TypeVar("T")
+_PREFIX = f"tandem-benchmark-{uuid.uuid4().hex}"
 PEERS = [row for row in ROWS if row.environment]
 CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 
@@ -34,7 +36,7 @@ CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 def test_row_is_measured(row: Row, size: Size) -> None:
     """It gives figures, and its engine's work takes CPU time."""
     before = files()
-    group = measure_python(row, replace(size, exchanges=50), 1.0, f"tandem-benchmark-{os.getpid()}-{row.key}")
+    group = measure_python(row, replace(size, exchanges=50), 1.0, new_name())
     print(f"{row.label}, {size}: {group}")
     assert group.exchanges >= 10
     assert 0 < group.step_p50 <= group.cycle_p50
@@ -49,7 +51,7 @@ def test_end_by_a_signal_leaves_nothing(row: Row, number: signal.Signals) -> Non
     """A client that measures for ever is ended: its engine ends too, and no file is left."""
     before = files()
     size = replace(SIZES[0], exchanges=1_000_000_000)
-    region = f"tandem-benchmark-{os.getpid()}-{row.key}"
+    region = new_name()
     code = (
         "import signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -102,9 +104,14 @@ def wait_for(found: Callable[[], T | None]) -> T:
     raise TimeoutError("waited for 30 s")
 
 
+def new_name() -> str:
+    """Returns a name for a socket that no process here or in another namespace has."""
+    return f"{_PREFIX}-{uuid.uuid4().hex[:8]}"
+
+
 def files() -> list[str]:
     """Lists what the peers or their tools may leave in shared folders."""
-    patterns = ("/dev/shm/iox2_*", "/tmp/iceoryx2*", "/dev/shm/pym-*", "/dev/shm/*tandem-benchmark-*")
+    patterns = ("/dev/shm/iox2_*", "/tmp/iceoryx2*", "/dev/shm/pym-*", f"/dev/shm/*{_PREFIX}-*")
     return sorted(path for pattern in patterns for path in glob.glob(pattern))
 
 
