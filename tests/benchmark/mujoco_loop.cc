@@ -129,8 +129,13 @@ std::vector<float> FloatsOf(const std::string& path) {
   Require(file.good(), absl::StrCat("--actions: cannot read ", path));
   std::vector<float> floats(static_cast<size_t>(file.tellg()) / sizeof(float));
   file.seekg(0);
-  file.read(reinterpret_cast<char*>(floats.data()),
-            static_cast<std::streamsize>(floats.size() * sizeof(float)));
+  const auto bytes =
+      static_cast<std::streamsize>(floats.size() * sizeof(float));
+  file.read(reinterpret_cast<char*>(floats.data()), bytes);
+  Require(file.gcount() == bytes,
+          absl::StrCat("--actions: expected ", bytes, " bytes of ", path,
+                       ", found ", file.gcount(),
+                       ". Next: see who writes it meanwhile"));
   return floats;
 }
 

@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -41,6 +42,7 @@ CpuNanos = Callable[[], int]
 Connected = AbstractContextManager[tuple[Step, CpuNanos]]
 
 _UNAVAILABLE = 69
+_CONNECT_SECS = 30.0
 _COPY_AT_MOST = 1 << 16  # bytes; below that ZeroMQ's copying is quicker than its bookkeeping
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -64,7 +66,7 @@ def over_grpc(size: Size, region: str) -> Iterator[tuple[Step, CpuNanos]]:
     options += [(f"grpc.{bound}_reconnect_backoff_ms", 5) for bound in ("initial", "min", "max")]
     with serving("grpc", size, f"--region={region}") as engine:
         with grpc.insecure_channel(f"unix-abstract:{region}", options) as channel:
-            grpc.channel_ready_future(channel).result(timeout=30)
+            grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECS)
             call = channel.unary_unary(
                 "/tandem.benchmark.StepEngine/Step",
                 request_serializer=Actions.SerializeToString,
@@ -146,8 +148,13 @@ def over_iceoryx2(size: Size, region: str) -> Iterator[tuple[Step, CpuNanos]]:
     with forked(serve) as engine:
         node, factory = service()
         client = factory.client_builder().initial_max_slice_len(action_bytes).create()
+        until = time.monotonic() + _CONNECT_SECS
         while factory.dynamic_config.number_of_servers == 0:
-            pass
+            if time.monotonic() > until:
+                raise RuntimeError(
+                    f"iceoryx2: expected the engine's server within {_CONNECT_SECS:.0f} s, found none. Next: see what "
+                    f"the engine (pid {engine.pid}) says above."
+                )
         yield step, engine.cpu_nanos
 
 
