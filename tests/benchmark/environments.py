@@ -63,5 +63,5 @@ def measure_in_environment(row: Row, size: Size, seconds: float, region: str) ->
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
     assert row.environment is not None
-    program = [python_of(row.environment), "-P", "-m", "tests.benchmark.peer_client"]
+    program = [python_of(row.environment), "-P", "-m", "tests.benchmark.peer_client", f"--parent={os.getpid()}"]
     return run_client(row, [*program, *options_of(row, size, seconds, region)], seconds, variables_of_environment())

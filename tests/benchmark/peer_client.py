@@ -204,9 +204,12 @@ def _trivial_env(size: Size) -> "Callable[[], gymnasium.Env[Floats, Floats]]":
     """One environment of the engine's work, in Gymnasium's way."""
     import gymnasium
 
+    client = os.getpid()
+
     class TrivialEnv(gymnasium.Env[Floats, Floats]):
         def __init__(self) -> None:
-            end_with_parent(signal.SIGKILL)
+            if os.getpid() != client:  # Gymnasium makes one there, too, to see its spaces
+                end_with_parent(signal.SIGKILL, client)
             self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.obs,), np.float32)
             self.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.act,), np.float32)
             self._ramp = np.arange(size.obs, dtype=np.float32)
@@ -269,11 +272,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="stop measuring after that long (2)")
     unique = f"tandem-benchmark-{uuid.uuid4().hex}"
     parser.add_argument("--region", default=unique, help="name of the socket (a unique one)")
+    parser.add_argument("--parent", type=int, default=os.getppid(), help="process to end with (the parent)")
     parsed = parser.parse_args()
     # An end by a signal is an end at once: there is nothing to tidy up, and nothing to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent(signal.SIGTERM)
+    end_with_parent(signal.SIGTERM, parsed.parent)
     multiprocessing.set_start_method("fork")
     size = Size(parsed.envs, parsed.obs, parsed.act, parsed.exchanges)
     with ROWS[parsed.row](size, parsed.region) as (step, engine_cpu_nanos):
