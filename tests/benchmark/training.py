@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from examples.train_ars import EPISODE_STEPS
 from tests.benchmark.environments import python_of, variables_of_environment
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
@@ -22,7 +23,6 @@ ROWS = {
 _ENVIRONMENTS = {"envpool": "peers"}
 _ENVS, _QUICK_ENVS = 64, 4
 _ROUNDS = 3  # an iteration takes seconds
-_STEPS = 1000  # of an iteration, in each environment
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def _measure(plan: Plan) -> Found:
         ]
         lines.append([ROWS[row], *(str(Spread.of(part)) if part else "" for part in parts)])
     title = (
-        f"**An iteration of the quickstart's training**, {num_envs} HalfCheetahs, {_STEPS} steps of each: seconds, "
-        f"median (least .. greatest) of {rounds} rounds"
+        f"**An iteration of the quickstart's training**, {num_envs} HalfCheetahs, {EPISODE_STEPS} steps of each: "
+        f"seconds, median (least .. greatest) of {rounds} rounds"
     )
     head = ("row", "all", "times Tandem's", "policy", "environments", "of that physics", "transport")
     return Found([markdown(title, head, lines)], {row: [asdict(one) for one in those] for row, those in found.items()})
