@@ -24,7 +24,7 @@ from typing import Any
 
 import tandem
 from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
-from tests.benchmark.environments import make_environment, python_of
+from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
 from tests.benchmark.suite import Plan, Suite
 
@@ -78,7 +78,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="what to measure; all but profile unless named")
     parser.add_argument("--list", action="store_true", help="print the suites and their rows, measure nothing")
     parser.add_argument("--rows", metavar="PATTERN,...", help="only rows whose key fits, such as 'python_*,socket'")
-    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need an environment of their own")
+    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need a Python of their own")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: under five minutes in all")
     parser.add_argument("--rounds", type=int, help="turns of each row (9; with --quick 3)")
     parser.add_argument("--seconds", type=float, help="of a turn, at most (0.5; with --quick 0.1)")
@@ -105,7 +105,7 @@ def choose(
     Args:
       names: Of suites; empty: all that need not be named.
       patterns: Of rows' keys, with commas between them; None: all rows.
-      without: Environments whose rows are left out.
+      without: Interpreters whose rows are left out.
 
     Returns:
       Suites, each with keys of rows to measure.
@@ -125,19 +125,19 @@ def choose(
         keys = frozenset(
             key
             for key in suite.rows
-            if any(fnmatch(key, pattern) for pattern in wanted) and suite.environments.get(key) not in without
+            if any(fnmatch(key, pattern) for pattern in wanted) and suite.interpreters.get(key) not in without
         )
         if keys:
             chosen.append((suite, keys | suite.baseline))
     return chosen
 
 
-def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
-    """Makes the peers' environment if it is needed, and finds which others are not there.
+def missing_interpreters(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
+    """Makes the peers' interpreter if it is needed, and finds which others are not there.
 
     Args:
       chosen: What is to be measured.
-      no_peers: Nothing is made, and all environments count as missing.
+      no_peers: Nothing is made, and all count as missing.
 
     Returns:
       Their names.
@@ -145,13 +145,13 @@ def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peer
     Raises:
       subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
     """
-    needed = frozenset(suite.environments[key] for suite, keys in chosen for key in keys if key in suite.environments)
+    needed = frozenset(suite.interpreters[key] for suite, keys in chosen for key in keys if key in suite.interpreters)
     if no_peers:
         return needed
     missing = set()
     for name in sorted(needed):
         if name == "peers":
-            make_environment(name)
+            make_interpreter(name)
         try:
             python_of(name)
         except RowUnavailable as error:
@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    chosen = choose(parsed.suites, parsed.rows, missing_environments(chosen, parsed.no_peers))
+    chosen = choose(parsed.suites, parsed.rows, missing_interpreters(chosen, parsed.no_peers))
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {

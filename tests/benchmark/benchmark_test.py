@@ -15,12 +15,12 @@ import pytest
 
 from tests.benchmark import benchmark, frames, messages, report, steps
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group, RowUnavailable
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark.python_rows import measure_row
 from tests.benchmark.tables import Spread, markdown
 from tools.testing import pytest_main
 
 TINY = ["--quick", "--rounds=2", "--seconds=0.01", "--no_peers"]
-HERE = [row for row in ROWS if row.environment is None]
+HERE = [row for row in ROWS if row.interpreter is None]
 
 
 def measure(suite: str, folder: Path, *more: str) -> Any:
@@ -221,8 +221,8 @@ def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
     program = f"import sys\nfrom tests.benchmark import benchmark\nsys.exit(benchmark.run({prefix!r}))"
     command = [sys.executable, "-c", program, "steps", "--no_peers", "--rounds=1000", "--seconds=0.01"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert run.stderr is not None
     assert "round 1 of 1000" in run.stderr.readline()
     run.send_signal(number)
@@ -237,12 +237,12 @@ def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     assert not left_regions(prefix)
 
 
-def test_peer_without_its_environment_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tools/test makes no such environment, and nothing makes one unasked."""
+def test_peer_without_its_interpreter_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tools/test makes no such thing, and nothing makes one unasked."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for row in (row for row in ROWS if row.environment):
-        with pytest.raises(RowUnavailable, match=f"Next: tools/extra_env {row.environment}"):
-            measure_python(row, SIZES[0], 0.1, "tandem-benchmark-none")
+    for row in (row for row in ROWS if row.interpreter):
+        with pytest.raises(RowUnavailable, match=f"Next: tools/extra_env {row.interpreter}"):
+            measure_row(row, SIZES[0], 0.1, "tandem-benchmark-none")
 
 
 def test_a_process_for_each_environment_is_for_few_environments() -> None:

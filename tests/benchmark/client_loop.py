@@ -1,6 +1,6 @@
 """The measuring loop of every client in Python, Tandem's and the peers', and what their engines in Python share.
 
-It imports neither tandem nor a peer: the peers' clients run in environments that have no tandem.
+It imports neither tandem nor a peer: the peers' clients run by interpreters that have no tandem.
 """
 
 import gc

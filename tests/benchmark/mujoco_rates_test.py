@@ -80,8 +80,8 @@ def test_interrupt_leaves_no_process_and_no_region(number: signal.Signals, tmp_p
         "mujoco_rates.SUITE.measure(plan)\n"
     )
     # The loop is known by its file of actions, which lies in the temporary folder.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
-    run = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE, text=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    run = subprocess.Popen([sys.executable, "-c", program], env=variables, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not glob.glob(f"/dev/shm/{prefix}-tandem_spin") and run.poll() is None and time.monotonic() < until:
         time.sleep(0.01)

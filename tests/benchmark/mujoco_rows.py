@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
-from tests.benchmark.environments import python_of
+from tests.benchmark.interpreters import python_of
 from tests.benchmark.json_program import Program, talking_to, timeout_of
 
 LOOP = Path(__file__).with_name("mujoco_loop")
@@ -76,7 +76,7 @@ class Cell:
 
 @contextlib.contextmanager
 def peers_program() -> Iterator[Program]:
-    """Runs mujoco_peers.py in the peers' environment; it has ended afterwards."""
+    """Runs mujoco_peers.py by the peers' interpreter; it has ended afterwards."""
     with talking_to([python_of("peers"), "-I", str(_PEERS)]) as program:
         yield program
 

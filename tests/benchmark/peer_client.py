@@ -1,6 +1,6 @@
 """A client in Python of one of Tandem's peers: measures one group of a row, and prints it as round_trip does.
 
-    tools/benchmark runs it, with the Python of the row's environment (tools/extra_env).
+    tools/benchmark runs it, with the row's interpreter (tools/extra_env).
 
 Each row is the fastest way that its library offers to wait for a step's results:
 
@@ -32,16 +32,15 @@ import numpy as np
 
 from tests.benchmark.client_loop import Floats, PackedResults, Results, Step, TrivialWork, measure_steps, nbytes_of
 from tests.benchmark.engine_process import cpu_nanos_of, end_with_parent, forked, serving
-from tests.benchmark.measurement import Size
+from tests.benchmark.measurement import UNAVAILABLE, Size
 
-# Each row imports its library by itself: an environment has not all, and some take a second.
+# Each row imports its library by itself: an interpreter has not all, and some take a second.
 if TYPE_CHECKING:
     import gymnasium
 
 CpuNanos = Callable[[], int]
 Connected = AbstractContextManager[tuple[Step, CpuNanos]]
 
-_UNAVAILABLE = 69
 _CONNECT_SECS = 30.0
 _COPY_AT_MOST = 1 << 16  # bytes; below that ZeroMQ's copying is quicker than its bookkeeping
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
@@ -227,7 +226,7 @@ def _trivial_env(size: Size) -> "Callable[[], gymnasium.Env[Floats, Floats]]":
 def enter_own_folders() -> None:
     """Gives this process and its children a /dev/shm and a /tmp that nobody else sees, and that end with them.
 
-    As iceoryx_rows.cc does. Ends the process with 69 where the system forbids it.
+    As iceoryx_rows.cc does. Ends the process with `UNAVAILABLE` where the system forbids it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -238,7 +237,7 @@ def enter_own_folders() -> None:
                 "leave its row out, or run as root (in a container: with CAP_SYS_ADMIN).",
                 file=sys.stderr,
             )
-            sys.exit(_UNAVAILABLE)
+            sys.exit(UNAVAILABLE)
 
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWNS):

@@ -1,6 +1,6 @@
 """Measures the peers in Python, each at every size where it exists, and kills them in the midst of it.
 
-Their environments are not among those that tools/test makes, so this is run by hand:
+Their interpreters are not among what tools/test makes, so this is run by hand:
 
     tools/extra_env peers && tools/extra_env torch
     tools/bazel test --test_env=HOME //tests/benchmark:peers_test
@@ -23,12 +23,12 @@ import pytest
 
 from tests.benchmark.engine_process import cpu_nanos_of
 from tests.benchmark.measurement import ROWS, SIZES, Row, Size
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark.python_rows import measure_row
 from tools.testing import pytest_main
 
 T = TypeVar("T")
 _PREFIX = f"tandem-benchmark-{uuid.uuid4().hex}"
-PEERS = [row for row in ROWS if row.environment]
+PEERS = [row for row in ROWS if row.interpreter]
 CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 
 
@@ -36,7 +36,7 @@ CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 def test_row_is_measured(row: Row, size: Size) -> None:
     """It gives figures, and its engine's work takes CPU time."""
     before = files()
-    group = measure_python(row, replace(size, exchanges=50), 1.0, new_name())
+    group = measure_row(row, replace(size, exchanges=50), 1.0, new_name())
     print(f"{row.label}, {size}: {group}")
     assert group.exchanges >= 10
     assert 0 < group.step_p50 <= group.cycle_p50
@@ -57,10 +57,10 @@ def test_end_by_a_signal_leaves_nothing(row: Row, number: signal.Signals) -> Non
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.benchmark import measurement, python_rows\n"
         f"row = next(r for r in measurement.ROWS if r.key == {row.key!r})\n"
-        f"python_rows.measure_python(row, measurement.{size!r}, 1000.0, {region!r})\n"
+        f"python_rows.measure_row(row, measurement.{size!r}, 1000.0, {region!r})\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.Popen([sys.executable, "-P", "-c", code], env=environment, start_new_session=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen([sys.executable, "-P", "-c", code], env=variables, start_new_session=True)
     try:
         client = wait_for(lambda: client_with_an_engine(run.pid))
         measuring = cpu_nanos_of([client]) + 300_000_000
