@@ -201,7 +201,15 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    chosen = choose(parsed.suites, parsed.rows, missing_interpreters(chosen, parsed.no_peers))
+    missing = missing_interpreters(chosen, parsed.no_peers)
+    chosen = choose(parsed.suites, parsed.rows, missing)
+    if not chosen:
+        print(
+            f"tandem: expected a row to measure, found only such as need {' and '.join(sorted(missing))}, which are left "
+            f"out\nNext: tools/benchmark --list; without --no_peers, or after tools/extra_env {min(missing)}",
+            file=sys.stderr,
+        )
+        return 1
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {

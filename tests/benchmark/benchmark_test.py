@@ -179,6 +179,14 @@ def test_a_wrong_command_line_says_what_was_expected(
     assert "expected" in errors and f"found {found}" in errors
 
 
+def test_no_row_to_measure_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says what was left out."""
+    found = tmp_path / "found.json"
+    assert benchmark.main(["steps", *TINY, "--rows=python_grpc", f"--json={found}"]) == 1
+    assert "found only such as need peers" in capsys.readouterr().err
+    assert not found.exists()
+
+
 def test_tables_line_up() -> None:
     """Markdown reads as text, too."""
     lines = markdown("title", ("row", "us"), [("a long row", str(Spread.of([1, 2, 30]))), ("b",)]).splitlines()

@@ -126,7 +126,9 @@ class Loop {
 
 std::vector<float> FloatsOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  Require(file.good(), absl::StrCat("--actions: cannot read ", path));
+  Require(file.good(),
+          absl::StrCat("--actions: expected a file to read, found none at ",
+                       path, ". Next: see tests/benchmark/mujoco_rows.py"));
   std::vector<float> floats(static_cast<size_t>(file.tellg()) / sizeof(float));
   file.seekg(0);
   const auto bytes =
@@ -150,7 +152,8 @@ Loop::Loop(const LoopTask& task, uint32_t envs, uint32_t threads,
       batches_(actions_.size() / batch_size_) {
   Require(batches_ > 0 && actions_.size() % batch_size_ == 0,
           absl::StrCat("--actions: expected batches of ", batch_size_,
-                       " floats, found ", actions_.size()));
+                       " floats, found ", actions_.size(),
+                       ". Next: write them for this task and --envs"));
   const auto bodies = static_cast<size_t>(model_->nbody) - 1;
   obs_size_ = static_cast<size_t>(model_->nq - task.hidden_positions +  //
                                   model_->nv);
@@ -275,15 +278,18 @@ int Main(int argc, char** argv) {
   Require(task != kTasks.end(),
           absl::StrCat("--task: expected HalfCheetah-v5, Ant-v5 or "
                        "Humanoid-v5, found ",
-                       name));
+                       name, ". Next: one of these"));
   const uint32_t envs = absl::GetFlag(FLAGS_envs);
   const uint32_t threads = absl::GetFlag(FLAGS_threads);
-  Require(envs > 0 && threads > 0, "expected environments and threads");
+  Require(envs > 0 && threads > 0,
+          absl::StrCat("expected --envs and --threads of at least 1, found ",
+                       envs, " and ", threads, ". Next: see --help"));
   Loop loop(*task, envs, threads, absl::GetFlag(FLAGS_actions));
   for (std::string line; std::getline(std::cin, line);) {
     double seconds = 0;
     Require(absl::SimpleAtod(line, &seconds),
-            absl::StrCat("expected seconds, found ", line));
+            absl::StrCat("expected a line with seconds, such as 0.5, found ",
+                         line, ". Next: see the top of mujoco_loop.cc"));
     const uint64_t steps_before = loop.steps();
     const int64_t began = MonotonicNanos();
     loop.Run(seconds);

@@ -103,8 +103,8 @@ def measure(plan: Plan) -> Found:
             rate = figure(found[-1].rate(BASELINE).median)
             secs = time.monotonic() - started
             say(f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {rate}/s; {secs:.0f} s so far")
-    tables = [_table_of_goals(found), *(_table(task, threads, found) for task in TASKS for threads in THREADS)]
-    tables.append(_table_of_transport(found))
+    tables = [_table(task, threads, found) for task in TASKS for threads in THREADS]
+    tables = [*_table_of_goals(found), *tables, *_table_of_transport(found)]
     figures = [
         {
             "task": rates.cell.task.name,
@@ -117,7 +117,8 @@ def measure(plan: Plan) -> Found:
     return Found(tables, {"cells": figures}, draw=lambda path: _draw(path, found))
 
 
-def _table_of_goals(found: Sequence[Rates]) -> str:
+def _table_of_goals(found: Sequence[Rates]) -> list[str]:
+    """Has no table where nothing is compared."""
     judged = [rates for rates in found if (rates.cell.envs, rates.cell.threads) == JUDGED]
     lines = []
     for label, row, to in (
@@ -131,7 +132,7 @@ def _table_of_goals(found: Sequence[Rates]) -> str:
     title = (
         f"**Ratios of steps/s**, {JUDGED[0]} environments, {JUDGED[1]} threads: median (least .. greatest), by round"
     )
-    return markdown(title, ["", *(rates.cell.task.name for rates in judged)], lines)
+    return [markdown(title, ["", *(rates.cell.task.name for rates in judged)], lines)] if lines else []
 
 
 def _table(task: Task, threads: int, found: Sequence[Rates]) -> str:
@@ -153,7 +154,8 @@ def _rate_text(rates: Rates, key: str) -> str:
     return rate if key == BASELINE else f"{rate}, {rates.ratio(key, BASELINE)}"
 
 
-def _table_of_transport(found: Sequence[Rates]) -> str:
+def _table_of_transport(found: Sequence[Rates]) -> list[str]:
+    """Has no table where Tandem was not measured."""
     numbers = sorted({rates.cell.envs for rates in found})
     lines = []
     for key in ("tandem", "tandem_spin"):
@@ -168,7 +170,7 @@ def _table_of_transport(found: Sequence[Rates]) -> str:
                     texts = [str(shares[number]) if number in shares else "" for number in numbers]
                     lines.append([f"{ROWS[key]}: {task.name}, {threads} threads", *texts])
     title = "**Transport**: percent of the round trips in which the engine did not step, median (least .. greatest)"
-    return markdown(title, ["environments", *map(str, numbers)], lines)
+    return [markdown(title, ["environments", *map(str, numbers)], lines)] if lines else []
 
 
 def _draw(path: str, found: Sequence[Rates]) -> None:

@@ -1,6 +1,7 @@
 """MuJoCo steps are counted by every row that needs nothing of the peers. No time is judged."""
 
 import contextlib
+import dataclasses
 import glob
 import json
 import os
@@ -49,6 +50,14 @@ def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
     found.draw(str(tmp_path / "mujoco.png"))
     assert (tmp_path / "mujoco.png").read_bytes().startswith(b"\x89PNG")
     assert not glob.glob(f"/dev/shm/*{plan.prefix}*")
+
+
+def test_the_loop_alone_has_no_empty_tables() -> None:
+    """Only those of its rates."""
+    plan = dataclasses.replace(plan_of(0.01), rows=frozenset({"loop"}))
+    tables = mujoco_rates.SUITE.measure(plan).tables
+    assert len(tables) == len(TASKS) * 2
+    assert all(table.count("\n| ") == 2 for table in tables)  # the head and a row
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

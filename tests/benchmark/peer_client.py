@@ -232,20 +232,26 @@ def enter_own_folders() -> None:
 
     def refuse_if(failed: int) -> None:
         if failed:
-            print(
-                f"iceoryx2: expected to be allowed a mount namespace, found: {os.strerror(ctypes.get_errno())}. Next: "
-                "leave its row out, or run as root (in a container: with CAP_SYS_ADMIN).",
-                file=sys.stderr,
-            )
-            sys.exit(UNAVAILABLE)
+            refuse(os.strerror(ctypes.get_errno()))
+
+    def refuse(reason: object) -> None:
+        print(
+            f"iceoryx2: expected to be allowed a mount namespace, found: {reason}. Next: leave its row out, or run as "
+            "root (in a container: with CAP_SYS_ADMIN).",
+            file=sys.stderr,
+        )
+        sys.exit(UNAVAILABLE)
 
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWNS):
         # Those who may not do that may as the root of a namespace of users.
         refuse_if(libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS))
         for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{file}", "w", encoding="ascii") as out:
-                out.write(text)
+            try:
+                with open(f"/proc/self/{file}", "w", encoding="ascii") as out:
+                    out.write(text)
+            except OSError as error:
+                refuse(error)
     refuse_if(libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None))
     for folder in (b"/dev/shm", b"/tmp"):
         refuse_if(libc.mount(b"tmpfs", folder, b"tmpfs", ctypes.c_ulong(0), None))

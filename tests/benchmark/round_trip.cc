@@ -171,7 +171,15 @@ int Measure(Row& row, const Size& size, pid_t engine, int cpu_answers) {
     sum += ReadResults(size, results);
     const int64_t read = MonotonicNanos();
     if (!AreResultsOf(size, now, results)) {
-      std::fprintf(stderr, "exchange %d: wrong results\n", i);
+      const float reward = LastReward(size, now);
+      absl::FPrintF(stderr,
+                    "exchange %d, last environment: expected reward %g, last "
+                    "value %g and done 0, found %g, %g and %d. Next: run this "
+                    "row alone, by --row\n",
+                    i, reward, reward + static_cast<float>(size.obs - 1),
+                    results.rewards[size.envs - 1],
+                    results.obs[size.obs_floats() - 1],
+                    results.dones[size.envs - 1]);
       return 1;
     }
     if (i < 0) continue;
