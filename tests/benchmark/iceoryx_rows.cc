@@ -24,6 +24,7 @@
 #include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
 #include "tests/benchmark/payload.h"
+#include "transport/base/blocked_signals.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
@@ -141,8 +142,9 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<WaitSet*>::is_always_lock_free);
 
 void StopServing(int) {
-  // relaxed: here and below, for this very thread or by it before the handler
-  // was there.
+  // relaxed: here and below, for the thread that this interrupts, or by it
+  // before the handler was there. iceoryx's own threads take no signals
+  // (Begin).
   stopping.store(true, std::memory_order_relaxed);
   WaitSet* const wait_set = sleeping_in.load(std::memory_order_relaxed);
   if (wait_set != nullptr) wait_set->markForDestruction();
@@ -250,6 +252,8 @@ class IceoryxRow final : public Row {
   static void Begin(const char* name) {
     iox::log::LogManager::GetLogManager().SetDefaultLogLevel(
         iox::log::LogLevel::kError, iox::log::LogLevelOutput::kHideLogLevel);
+    // Its threads run no handlers: those are for the one that serves.
+    const BlockedSignals blocked;
     iox::runtime::PoshRuntime::initRuntime(iox::RuntimeName_t(
         iox::cxx::TruncateToCapacity, name, std::strlen(name)));
   }
