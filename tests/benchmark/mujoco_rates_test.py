@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import glob
+import itertools
 import json
 import os
 import signal
@@ -12,10 +13,13 @@ import time
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tandem
 from tests.benchmark import mujoco_rates
-from tests.benchmark.mujoco_rows import TASKS, Cell, Rows, Task, Turn
+from tests.benchmark.json_program import talking_to
+from tests.benchmark.mujoco_rows import LOOP, TASKS, Cell, Rows, Task, Turn
 from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
 
@@ -68,6 +72,38 @@ def test_the_loop_goes_on_where_it_was(task: Task, threads: int, tmp_path: Path)
         for _ in range(3):
             turn = run(0.01)
             assert turn.steps % 4 == 0 and turn.steps > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_loop_does_what_tandem_does(task: Task, threads: int, tmp_path: Path) -> None:
+    """The same actions from the same states end as many episodes, and in the same observations."""
+    cell = Cell(task, 4, threads)
+    cell.actions().tofile(tmp_path / "actions")
+    command = [str(LOOP), f"--task={task.name}", "--envs=4", f"--threads={threads}", "--noreset_noise"]
+    batches = 0
+    with talking_to([*command, f"--actions={tmp_path / 'actions'}"]) as loop:
+        while batches < 1010:  # past the time limit of 1000 steps, and the reset after it
+            found = loop.ask("0.02")
+            batches += found["steps"] // 4
+    with (
+        tandem.launch_engine(
+            task.name,
+            num_envs=4,
+            threads=2,
+            name=f"tandem-benchmark-{uuid.uuid4().hex}",
+            task_options={"reset_noise_scale": 0},
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP) as client,
+    ):
+        client.reset(seed=0)
+        episodes = 0
+        for actions in itertools.islice(itertools.cycle(cell.actions()), batches):
+            obs, _, dones = client.step(actions)
+            episodes += int(np.count_nonzero(dones))
+        assert found["obs_size"] == client.obs_size
+        assert found["episodes"] == episodes > 0
+        assert found["obs_sum"] == pytest.approx(float(obs.sum(dtype=np.float64)), rel=1e-9)
 
 
 def test_ratios_are_taken_within_a_round() -> None:

@@ -172,7 +172,12 @@ class Rows:
             f"--actions={self._actions(cell)}",
         ]
         with talking_to(command) as loop:
-            yield lambda seconds: Turn(**loop.ask(str(seconds), timeout_secs=timeout_of(seconds)))
+
+            def run(seconds: float) -> Turn:
+                found = loop.ask(str(seconds), timeout_secs=timeout_of(seconds))
+                return Turn(found["steps"], found["secs"])
+
+            yield run
 
     @contextlib.contextmanager
     def _peer(self, key: str, cell: Cell) -> Iterator[Run]:
