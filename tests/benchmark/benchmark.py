@@ -205,8 +205,8 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     chosen = choose(parsed.suites, parsed.rows, missing)
     if not chosen:
         print(
-            f"tandem: expected a row to measure, found only such as need {' and '.join(sorted(missing))}, which are left "
-            f"out\nNext: tools/benchmark --list; without --no_peers, or after tools/extra_env {min(missing)}",
+            f"tandem: expected a row to measure, found only such as need {' and '.join(sorted(missing))}, which are "
+            f"left out\nNext: tools/benchmark --list; without --no_peers, or after tools/extra_env {min(missing)}",
             file=sys.stderr,
         )
         return 1

@@ -118,7 +118,7 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
         if rewards[-1] != reward or obs[-1, -1] != reward + last_of_ramp or dones[-1]:
             raise RuntimeError(
                 f"exchange {i}, last environment: expected reward {reward:g}, last value {reward + last_of_ramp:g} and "
-                f"done 0, found {rewards[-1]:g}, {obs[-1, -1]:g} and {dones[-1]}. Next: measure this row alone, by --rows"
+                f"done 0, found {rewards[-1]:g}, {obs[-1, -1]:g} and {dones[-1]}. Next: measure it alone, by --rows"
             )
         if i < 0:
             continue
