@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 
 import tandem
 from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
-from tests.benchmark.environments import make_environment, python_of
+from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
 from tests.benchmark.suite import Plan, Suite
 
@@ -77,7 +78,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="what to measure; all but profile unless named")
     parser.add_argument("--list", action="store_true", help="print the suites and their rows, measure nothing")
     parser.add_argument("--rows", metavar="PATTERN,...", help="only rows whose key fits, such as 'python_*,socket'")
-    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need an environment of their own")
+    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need a Python of their own")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: under five minutes in all")
     parser.add_argument("--rounds", type=int, help="turns of each row (9; with --quick 3)")
     parser.add_argument("--seconds", type=float, help="of a turn, at most (0.5; with --quick 0.1)")
@@ -104,7 +105,7 @@ def choose(
     Args:
       names: Of suites; empty: all that need not be named.
       patterns: Of rows' keys, with commas between them; None: all rows.
-      without: Environments whose rows are left out.
+      without: Interpreters whose rows are left out.
 
     Returns:
       Suites, each with keys of rows to measure.
@@ -124,19 +125,19 @@ def choose(
         keys = frozenset(
             key
             for key in suite.rows
-            if any(fnmatch(key, pattern) for pattern in wanted) and suite.environments.get(key) not in without
+            if any(fnmatch(key, pattern) for pattern in wanted) and suite.interpreters.get(key) not in without
         )
         if keys:
             chosen.append((suite, keys | suite.baseline))
     return chosen
 
 
-def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
-    """Makes the peers' environment if it is needed, and finds which others are not there.
+def missing_interpreters(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
+    """Makes the peers' interpreter if it is needed, and finds which others are not there.
 
     Args:
       chosen: What is to be measured.
-      no_peers: Nothing is made, and all environments count as missing.
+      no_peers: Nothing is made, and all count as missing.
 
     Returns:
       Their names.
@@ -144,13 +145,13 @@ def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peer
     Raises:
       subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
     """
-    needed = frozenset(suite.environments[key] for suite, keys in chosen for key in keys if key in suite.environments)
+    needed = frozenset(suite.interpreters[key] for suite, keys in chosen for key in keys if key in suite.interpreters)
     if no_peers:
         return needed
     missing = set()
     for name in sorted(needed):
         if name == "peers":
-            make_environment(name)
+            make_interpreter(name)
         try:
             python_of(name)
         except RowUnavailable as error:
@@ -160,11 +161,10 @@ def missing_environments(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peer
 
 
 @contextlib.contextmanager
-def names_of_this_run() -> Iterator[str]:
-    """Yields what its regions' names begin with, and removes what killed or interrupted programs left of them."""
-    prefix = f"tandem-benchmark-{os.getpid()}-{time.time_ns()}"
+def names_removed(prefix: str) -> Iterator[None]:
+    """Removes what killed or interrupted programs left of regions whose names begin so."""
     try:
-        yield prefix
+        yield
     finally:
         for path in glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*"):
             with contextlib.suppress(FileNotFoundError):
@@ -180,16 +180,19 @@ def list_of(suites: Sequence[Suite]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -> int:
     """Measures, prints tables, writes files.
 
     Args:
       arguments: The command line; None: the process's own.
+      prefix: What names of regions begin with; None: what no other run's do, though several process namespaces may
+        share /dev/shm.
 
     Returns:
       The exit code.
     """
     parsed = parse_arguments(arguments)
+    prefix = prefix or f"tandem-benchmark-{uuid.uuid4().hex}"
     try:
         chosen = choose(parsed.suites, parsed.rows)
     except ValueError as error:
@@ -198,7 +201,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    chosen = choose(parsed.suites, parsed.rows, missing_environments(chosen, parsed.no_peers))
+    missing = missing_interpreters(chosen, parsed.no_peers)
+    chosen = choose(parsed.suites, parsed.rows, missing)
+    if not chosen:
+        print(
+            f"tandem: expected a row to measure, found only such as need {' and '.join(sorted(missing))}, which are "
+            f"left out\nNext: tools/benchmark --list; without --no_peers, or after tools/extra_env {min(missing)}",
+            file=sys.stderr,
+        )
+        return 1
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {
@@ -217,8 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: dict[str, Any] = {}
     for suite, rows in chosen:
         began = time.monotonic()
-        with names_of_this_run() as prefix:
-            plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, prefix)
+        # Each suite's own: processes of the one before may still be ending, and removing what is theirs.
+        plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}")
+        with names_removed(plan.prefix):
             found = suite.measure(plan)
         print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
@@ -230,13 +242,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run() -> int:
-    """Runs `main` as a program: a signal or a failed row ends it with one line."""
+def run(prefix: str | None = None) -> int:
+    """Runs `main` as a program: a signal or a failed row ends it with one line.
+
+    Args:
+      prefix: As `main`'s.
+
+    Returns:
+      The exit code.
+    """
     # Both may come ignored from a shell that put us into the background, and the engines would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        return main()
+        return main(prefix=prefix)
     except KeyboardInterrupt:
         print("tandem: interrupted", file=sys.stderr)
         return 130

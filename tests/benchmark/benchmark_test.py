@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,24 @@ import pytest
 
 from tests.benchmark import benchmark, frames, messages, report, steps
 from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group, RowUnavailable
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark.python_rows import measure_row
 from tests.benchmark.tables import Spread, markdown
 from tools.testing import pytest_main
 
 TINY = ["--quick", "--rounds=2", "--seconds=0.01", "--no_peers"]
-HERE = [row for row in ROWS if row.environment is None]
+HERE = [row for row in ROWS if row.interpreter is None]
 
 
 def measure(suite: str, folder: Path, *more: str) -> Any:
     """Runs a suite and returns its part of the JSON."""
     found = folder / "found.json"
-    assert benchmark.main([suite, *TINY, f"--json={found}", *more]) == 0
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    assert benchmark.main([suite, *TINY, f"--json={found}", *more], prefix=prefix) == 0
     results = json.loads(found.read_text(encoding="utf-8"))
     assert results["command"].startswith(f"tools/benchmark {suite} --quick")
     assert results["machine"]["cores"] >= 1
     assert list(results["suites"]) == [suite]
-    assert not left_regions()
+    assert not left_regions(prefix)
     return results["suites"][suite]
 
 
@@ -122,7 +124,15 @@ def test_frames_are_measured_in_every_ring(tmp_path: Path, capsys: pytest.Captur
         assert all(len(rates) == 2 and min(rates) > 0 for rates in ring["rates"].values())
     table = capsys.readouterr().out
     assert all(f"| {label} " in table for label in frames.ROWS.values())
-    assert not glob.glob("/dev/shm/*mosaic.fastlane.benchmark-*")
+    assert "while nobody looks: " in table
+
+
+def test_frames_of_some_rows_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what they are compared with, and nothing else."""
+    found = measure("frames", tmp_path, "--rows=loan", "--rounds=1")
+    assert list(found) == ["rings"]
+    assert all(list(ring["rates"]) == ["publish", "loan", "memcpy", "streaming"] for ring in found["rings"])
+    assert "while nobody looks" not in capsys.readouterr().out
 
 
 def test_messages_are_measured_by_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,6 +179,14 @@ def test_a_wrong_command_line_says_what_was_expected(
     assert "expected" in errors and f"found {found}" in errors
 
 
+def test_no_row_to_measure_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says what was left out."""
+    found = tmp_path / "found.json"
+    assert benchmark.main(["steps", *TINY, "--rows=python_grpc", f"--json={found}"]) == 1
+    assert "found only such as need peers" in capsys.readouterr().err
+    assert not found.exists()
+
+
 def test_tables_line_up() -> None:
     """Markdown reads as text, too."""
     lines = markdown("title", ("row", "us"), [("a long row", str(Spread.of([1, 2, 30]))), ("b",)]).splitlines()
@@ -208,17 +226,11 @@ def test_ratios_are_taken_within_a_round() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     """Whenever it comes, the run ends with 130, one line, and no region."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.benchmark.benchmark",
-        "steps",
-        "--no_peers",
-        "--rounds=1000",
-        "--seconds=0.01",
-    ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    program = f"import sys\nfrom tests.benchmark import benchmark\nsys.exit(benchmark.run({prefix!r}))"
+    command = [sys.executable, "-c", program, "steps", "--no_peers", "--rounds=1000", "--seconds=0.01"]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert run.stderr is not None
     assert "round 1 of 1000" in run.stderr.readline()
     run.send_signal(number)
@@ -228,17 +240,17 @@ def test_interrupt_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     assert "Traceback" not in errors
     # Engines notice that their client's process is gone by a signal of their own.
     until = time.monotonic() + 30
-    while left_regions(run.pid) and time.monotonic() < until:
+    while left_regions(prefix) and time.monotonic() < until:
         time.sleep(0.01)
-    assert not left_regions(run.pid)
+    assert not left_regions(prefix)
 
 
-def test_peer_without_its_environment_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tools/test makes no such environment, and nothing makes one unasked."""
+def test_peer_without_its_interpreter_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tools/test makes no such thing, and nothing makes one unasked."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for row in (row for row in ROWS if row.environment):
-        with pytest.raises(RowUnavailable, match=f"Next: tools/extra_env {row.environment}"):
-            measure_python(row, SIZES[0], 0.1, "tandem-benchmark-none")
+    for row in (row for row in ROWS if row.interpreter):
+        with pytest.raises(RowUnavailable, match=f"Next: tools/extra_env {row.interpreter}"):
+            measure_row(row, SIZES[0], 0.1, "tandem-benchmark-none")
 
 
 def test_a_process_for_each_environment_is_for_few_environments() -> None:
@@ -248,10 +260,9 @@ def test_a_process_for_each_environment_is_for_few_environments() -> None:
     assert all(row.exists_at(size) for row in ROWS for size in SIZES[:-1])
 
 
-def left_regions(pid: int | None = None) -> list[str]:
-    """Lists what a run left behind: this process's, or another's."""
-    name = f"tandem-benchmark-{os.getpid() if pid is None else pid}-*"
-    return glob.glob(f"/dev/shm/{name}") + glob.glob(f"/dev/shm/.{name}")
+def left_regions(prefix: str) -> list[str]:
+    """Lists what a run left behind."""
+    return glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The measuring loop of every client in Python, Tandem's and the peers', and what their engines in Python share.
 
-It imports neither tandem nor a peer: the peers' clients run in environments that have no tandem.
+It imports neither tandem nor a peer: the peers' clients run by interpreters that have no tandem.
 """
 
 import gc
@@ -116,7 +116,10 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
         read = now()
         reward = rewards_wanted[i & 1]
         if rewards[-1] != reward or obs[-1, -1] != reward + last_of_ramp or dones[-1]:
-            raise RuntimeError(f"exchange {i}: wrong results")
+            raise RuntimeError(
+                f"exchange {i}, last environment: expected reward {reward:g}, last value {reward + last_of_ramp:g} and "
+                f"done 0, found {rewards[-1]:g}, {obs[-1, -1]:g} and {dones[-1]}. Next: measure it alone, by --rows"
+            )
         if i < 0:
             continue
         steps.append(answered - asked)

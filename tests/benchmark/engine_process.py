@@ -29,9 +29,19 @@ class Engine:
     cpu_answers: int
 
     def cpu_nanos(self) -> int:
-        """Asks for its CPU time."""
+        """Asks for its CPU time.
+
+        Raises:
+          RuntimeError: It has ended.
+        """
         os.kill(self.pid, signal.SIGUSR1)
-        nanos: int = struct.unpack("=q", os.read(self.cpu_answers, 8))[0]
+        answer = os.read(self.cpu_answers, 8)
+        if len(answer) != 8:
+            raise RuntimeError(
+                f"expected 8 bytes of CPU time from the engine (pid {self.pid}), found {len(answer)}: it has ended. "
+                "Next: see what it said above."
+            )
+        nanos: int = struct.unpack("=q", answer)[0]
         return nanos
 
 
@@ -76,9 +86,7 @@ def forked(serve: Callable[[], None]) -> Iterator[Engine]:
     client = os.getpid()
 
     def run() -> None:
-        end_with_parent(signal.SIGKILL)
-        if os.getppid() != client:
-            return
+        end_with_parent(signal.SIGKILL, client)
         signal.signal(signal.SIGUSR1, lambda *_: os.write(answer, struct.pack("=q", time.process_time_ns())))
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             serve()
@@ -95,9 +103,16 @@ def forked(serve: Callable[[], None]) -> Iterator[Engine]:
         os.close(answers)
 
 
-def end_with_parent(number: signal.Signals) -> None:
-    """Lets this process get that signal when the process that started it ends, however that ends."""
+def end_with_parent(number: signal.Signals, parent: int) -> None:
+    """Lets this process get that signal when the process that started it ends, however that ends.
+
+    Args:
+      number: The signal; it comes at once if that process has ended already.
+      parent: That process's id, as it knew it itself.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number))
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
 
 
 def cpu_nanos_of(pids: Sequence[int]) -> int:

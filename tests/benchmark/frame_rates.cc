@@ -1,15 +1,13 @@
 // Measures how many frames a second go into a ring's slots, by each way of
 // writing them, and prints them as a line of JSON.
 //
-//   frame_rates --width=640 --height=480 --capacity=8 --seconds=1
+//   frame_rates --name=NAME --width=640 --height=480 --capacity=8 --seconds=1
 //
 // `publish` and `loan` (the frame copied into the loan by memcpy) of a
 // FrameWriter in a segment; `memcpy` and `streaming` (non-temporal stores) into
 // the very same slots, with no ring around them. They take turns, a few writes
 // each, and a rate is that of the median turn: what else the machine does hits
 // all alike, and a turn that lost its core counts no more than another.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +15,18 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
 #include "transport/ring/owned_frame_segment.h"
 #include "transport/ring/racy_copy.h"
 
+ABSL_FLAG(std::string, name, "frame-rates", "of the segment");
 ABSL_FLAG(uint32_t, width, 84, "pixels");
 ABSL_FLAG(uint32_t, height, 84, "pixels");
 ABSL_FLAG(uint32_t, capacity, 8, "slots");
@@ -41,8 +40,8 @@ int Main() {
                                   .height = absl::GetFlag(FLAGS_height),
                                   .capacity = absl::GetFlag(FLAGS_capacity),
                                   .metadata_bytes = 64};
-  absl::StatusOr<OwnedFrameSegment> segment = OwnedFrameSegment::Create(
-      absl::StrCat("benchmark-", getpid(), "-", MonotonicNanos()), geometry);
+  absl::StatusOr<OwnedFrameSegment> segment =
+      OwnedFrameSegment::Create(absl::GetFlag(FLAGS_name), geometry);
   if (!segment.ok()) {
     std::fprintf(stderr, "%s\n", segment.status().ToString().c_str());
     return 1;

@@ -5,7 +5,6 @@ import statistics
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ SIZES = ((84, 84), (640, 480), (1920, 1080))
 CAPACITIES = (4, 8, 128)
 METADATA = b'{"step":123456,"envs":[0,1,2,3]}'
 
-# What writes -> its name in tables. The last two are what `publish` is held against.
+# What writes into a ring -> its name in tables. The last two are what `publish` is held against.
 ROWS = {
     "publish": "Tandem, publish",
     "loan": "Tandem, loan",
@@ -35,6 +34,7 @@ ROWS = {
     "memcpy": "memcpy alone",
     "streaming": "non-temporal stores alone",
 }
+UNSEEN = "unseen"  # the row of what no ring gets
 
 
 @dataclass(frozen=True)
@@ -70,40 +70,41 @@ def _measure(plan: Plan) -> Found:
         for capacity in CAPACITIES:
             rates: dict[str, list[float]] = {row: [] for row in ROWS if row in plan.rows}
             for _ in range(plan.rounds):
-                found = _measure_cpp(width, height, capacity, 4 * plan.seconds)
-                if "python" in rates:
-                    found["python"] = _measure_python(width, height, capacity, plan.seconds)
-                if "python_ring" in rates:
-                    found["python_ring"] = _measure_python_ring(width, height, capacity, plan.seconds)
+                found = _measure_cpp(f"{plan.prefix}-cpp", width, height, capacity, 4 * plan.seconds)
+                for row, measure in (("python", _measure_python), ("python_ring", _measure_python_ring)):
+                    if row in rates:
+                        found[row] = measure(f"{plan.prefix}-{row}", width, height, capacity, plan.seconds)
                 for row, those in rates.items():
                     those.append(found[row])
             cases.append(Case(width, height, capacity, rates))
             print(f"{width} x {height}, {capacity} slots: {plan.rounds} rounds", file=sys.stderr, flush=True)
-    unseen = _measure_unseen(plan.seconds)
-    return Found(
-        tables=[_table(cases, plan.rounds), _unseen_text(unseen)],
-        figures={"rings": [asdict(case) for case in cases], "unseen_ns": unseen},
-    )
+    found_all = Found(tables=[_table(cases, plan.rounds)], figures={"rings": [asdict(case) for case in cases]})
+    if UNSEEN in plan.rows:
+        unseen = _measure_unseen(f"{plan.prefix}-{UNSEEN}", plan.seconds)
+        found_all.tables.append(_unseen_text(unseen))
+        found_all.figures["unseen_ns"] = unseen
+    return found_all
 
 
-def _measure_cpp(width: int, height: int, capacity: int, seconds: float) -> dict[str, float]:
-    command = [str(FRAME_RATES), f"--width={width}", f"--height={height}", f"--capacity={capacity}"]
+def _measure_cpp(name: str, width: int, height: int, capacity: int, seconds: float) -> dict[str, float]:
+    sizes = [f"--width={width}", f"--height={height}", f"--capacity={capacity}"]
+    command = [str(FRAME_RATES), f"--name={name}", *sizes]
     ended = subprocess.run([*command, f"--seconds={seconds}"], stdout=subprocess.PIPE, check=True)
     rates: dict[str, float] = json.loads(ended.stdout)
     return rates
 
 
-def _measure_python(width: int, height: int, capacity: int, seconds: float) -> float:
+def _measure_python(name: str, width: int, height: int, capacity: int, seconds: float) -> float:
     config = tandem.FastLaneConfig(width, height, capacity=capacity, metadata_size=64)
     metrics = tandem.FastLaneMetrics(1.0, 2.0, 3.0)
     frame = np.full((height, width, 3), 7, np.uint8)
-    with tandem.FastLaneWriter.create(f"benchmark-{uuid.uuid4().hex}", config) as writer:
+    with tandem.FastLaneWriter.create(name, config) as writer:
         return _rate(lambda: writer.publish(frame, metrics=metrics, metadata=METADATA), capacity, frame.size, seconds)
 
 
-def _measure_python_ring(width: int, height: int, capacity: int, seconds: float) -> float:
+def _measure_python_ring(name: str, width: int, height: int, capacity: int, seconds: float) -> float:
     data = bytes([7]) * (width * height * 3)
-    foreign = ForeignWriter(f"benchmark-{uuid.uuid4().hex}", width, height, 3, capacity, 64)
+    foreign = ForeignWriter(name, width, height, 3, capacity, 64)
     try:
         return _rate(lambda: foreign.publish(data, (1.0, 2.0, 3.0), METADATA), capacity, len(data), seconds)
     finally:
@@ -161,12 +162,12 @@ class _StillVector(VectorEnv[Any, Any, Any]):
         raise RuntimeError("rendered for nobody")
 
 
-def _measure_unseen(seconds: float) -> dict[str, float]:
+def _measure_unseen(name: str, seconds: float) -> dict[str, float]:
     """Measures what `publish_frames(unseen_hz=0)` adds to a step while nobody looks: nanoseconds, of median turns."""
     found = {}
     kinds: dict[str, Callable[[], Any]] = {"an environment": _Still, "64 environments": _StillVector}
     for kind, make in kinds.items():
-        published = tandem.publish_frames(make(), f"benchmark-{uuid.uuid4().hex}", unseen_hz=0)
+        published = tandem.publish_frames(make(), name, unseen_hz=0)
         published.reset()
         steps = (make().step, published.step)
         turns: tuple[list[float], list[float]] = ([], [])
@@ -203,7 +204,7 @@ def _rate_text(rate: float) -> str:
 SUITE = Suite(
     name="frames",
     about="frames a second into a frame ring, against bare stores and a ring in Python",
-    rows=ROWS,
+    rows={**ROWS, UNSEEN: "publish_frames around environments while nobody looks"},
     baseline=frozenset({"publish", "memcpy", "streaming"}),
     measure=_measure,
 )

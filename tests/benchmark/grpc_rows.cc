@@ -32,7 +32,10 @@ class TrivialService final : public StepEngine::Service {
   grpc::Status Step(grpc::ServerContext*, const Actions* asked,
                     StepResults* results) override {
     if (asked->actions().size() != size_.action_floats() * 4) {
-      return {grpc::StatusCode::INVALID_ARGUMENT, "actions of another size"};
+      return {grpc::StatusCode::INVALID_ARGUMENT,
+              absl::StrCat("expected ", size_.action_floats() * 4,
+                           " bytes of actions, found ", asked->actions().size(),
+                           ". Next: start both sides with the same sizes")};
     }
     results->mutable_obs()->resize(size_.obs_floats() * 4);
     results->mutable_rewards()->resize(size_t{size_.envs} * 4);
@@ -66,7 +69,10 @@ class GrpcRow final : public Row {
     builder.SetSyncServerOption(Option::MIN_POLLERS, 1);
     builder.SetSyncServerOption(Option::MAX_POLLERS, 2);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    if (server == nullptr) Die("gRPC: no server at " + address_);
+    if (server == nullptr) {
+      Die(absl::StrCat("gRPC: expected to listen at ", address_,
+                       ", found that it may not. Next: another --region"));
+    }
     server->Wait();
   }
 
@@ -82,7 +88,8 @@ class GrpcRow final : public Row {
         address_, grpc::InsecureChannelCredentials(), arguments);
     if (!channel->WaitForConnected(std::chrono::system_clock::now() +
                                    std::chrono::seconds(30))) {
-      Die("gRPC: no answer in 30 s from " + address_);
+      Die(absl::StrCat("gRPC: expected an answer in 30 s from ", address_,
+                       ", found none. Next: see what the engine said above"));
     }
     stub_ = StepEngine::NewStub(channel);
   }
@@ -92,7 +99,12 @@ class GrpcRow final : public Row {
                                      size_.action_floats() * 4);
     grpc::ClientContext context;
     const grpc::Status status = stub_->Step(&context, asked_, &results_);
-    if (!status.ok()) Die("gRPC: " + status.error_message());
+    if (!status.ok()) {
+      Die(absl::StrCat("gRPC: expected results, found error ",
+                       static_cast<int>(status.error_code()), ", ",
+                       status.error_message(),
+                       ". Next: see what the engine said above"));
+    }
     return {reinterpret_cast<const float*>(results_.obs().data()),
             reinterpret_cast<const float*>(results_.rewards().data()),
             reinterpret_cast<const uint8_t*>(results_.dones().data())};

@@ -24,6 +24,7 @@
 #include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
 #include "tests/benchmark/payload.h"
+#include "transport/base/blocked_signals.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
@@ -36,11 +37,28 @@ constexpr char kRouDi[] = "/usr/bin/iox-roudi";
   std::exit(code);
 }
 
+std::string NoChunk(const char* what, uint32_t bytes) {
+  return absl::StrCat("expected a chunk of ", bytes, " bytes for a ", what,
+                      ", found none free. Next: see the size and count of "
+                      "chunks that RouDi is given in iceoryx_rows.cc");
+}
+
+std::string NotSent(const char* what) {
+  return absl::StrCat("expected to send a ", what,
+                      ", found it refused. Next: see whether the other side's "
+                      "process still runs");
+}
+
 void WriteFile(const char* path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  if (!file) Die(absl::StrCat("cannot write ", path));
+  if (!file) {
+    Die(absl::StrCat("expected to be allowed to write ", path,
+                     ", found: ", std::strerror(errno),
+                     ". Next: leave its rows out, or run as root"),
+        kUnavailable);
+  }
 }
 
 // Gives this process a /dev/shm and a /tmp that nobody else sees.
@@ -63,7 +81,11 @@ void EnterOwnFolders() {
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr) != 0 ||
       mount("tmpfs", "/tmp", "tmpfs", 0, nullptr) != 0) {
-    Die(absl::StrCat("mount: ", std::strerror(errno)), kUnavailable);
+    Die(absl::StrCat(
+            "expected to be allowed to mount, found: ", std::strerror(errno),
+            ". Next: leave its rows out, or run as root (in a "
+            "container: with CAP_SYS_ADMIN)."),
+        kUnavailable);
   }
 }
 
@@ -90,7 +112,8 @@ class RouDi {
     }
     while (access("/tmp/roudi", F_OK) != 0) {
       if (waitpid(process_, nullptr, WNOHANG) != 0) {
-        Die(absl::StrCat(kRouDi, " ended at once. Next: tools/setup"));
+        Die(absl::StrCat("expected ", kRouDi,
+                         " to run, found that it ended. Next: tools/setup"));
       }
       usleep(1000);
     }
@@ -119,8 +142,9 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<WaitSet*>::is_always_lock_free);
 
 void StopServing(int) {
-  // relaxed: here and below, for this very thread or by it before the handler
-  // was there.
+  // relaxed: here and below, for the thread that this interrupts, or by it
+  // before the handler was there. iceoryx's own threads take no signals
+  // (Begin).
   stopping.store(true, std::memory_order_relaxed);
   WaitSet* const wait_set = sleeping_in.load(std::memory_order_relaxed);
   if (wait_set != nullptr) wait_set->markForDestruction();
@@ -143,7 +167,7 @@ class Inbox {
     if (kWaiting == Waiting::kPoll) return;
     wait_set_.emplace();
     if (wait_set_->attachState(port, has_message).has_error()) {
-      Die("cannot attach to a WaitSet");
+      Die("expected to attach to a WaitSet, found it refused. Next: rerun");
     }
   }
 
@@ -191,11 +215,11 @@ class IceoryxRow final : public Row {
     while (const void* const actions = inbox.Await()) {
       auto loan = server.loan(iox::popo::RequestHeader::fromPayload(actions),
                               bytes, Payload::kAlignment);
-      if (loan.has_error()) Die("no chunk for a response");
+      if (loan.has_error()) Die(NoChunk("response", bytes));
       const Payload results(result_size_, loan.value());
       TrivialWork(size_, static_cast<const float*>(actions), results.obs,
                   results.rewards, results.dones);
-      if (server.send(loan.value()).has_error()) Die("response not sent");
+      if (server.send(loan.value()).has_error()) Die(NotSent("response"));
       server.releaseRequest(actions);
     }
     _exit(0);  // a goodbye would wait for RouDi, which may be gone
@@ -214,9 +238,9 @@ class IceoryxRow final : public Row {
     if (response_ != nullptr) client_->releaseResponse(response_);
     const auto bytes = static_cast<uint32_t>(size_.action_floats() * 4);
     auto loan = client_->loan(bytes, Payload::kAlignment);
-    if (loan.has_error()) Die("no chunk for a request");
+    if (loan.has_error()) Die(NoChunk("request", bytes));
     std::memcpy(loan.value(), actions, bytes);
-    if (client_->send(loan.value()).has_error()) Die("request not sent");
+    if (client_->send(loan.value()).has_error()) Die(NotSent("request"));
     response_ = inbox_->Await();
     return Payload(result_size_, const_cast<void*>(response_)).results();
   }
@@ -228,6 +252,8 @@ class IceoryxRow final : public Row {
   static void Begin(const char* name) {
     iox::log::LogManager::GetLogManager().SetDefaultLogLevel(
         iox::log::LogLevel::kError, iox::log::LogLevelOutput::kHideLogLevel);
+    // Its threads run no handlers: those are for the one that serves.
+    const BlockedSignals blocked;
     iox::runtime::PoshRuntime::initRuntime(iox::RuntimeName_t(
         iox::cxx::TruncateToCapacity, name, std::strlen(name)));
   }

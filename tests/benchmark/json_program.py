@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import select
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 _LEAVING_SECS = 10.0
+_ANSWER_SECS = 120.0  # making many environments takes ten on an idle machine
 
 
 class Program:
@@ -16,20 +18,37 @@ class Program:
         """Takes its two ends; `talking_to` is what to call."""
         self._command, self._lines, self._answers = command, lines, answers
 
-    def ask(self, line: str) -> dict[str, Any]:
+    def ask(self, line: str, *, timeout_secs: float = _ANSWER_SECS) -> dict[str, Any]:
         """Sends a line and waits for the answer.
 
+        Args:
+          line: What to send.
+          timeout_secs: How long to wait at most.
+
+        Returns:
+          The answer.
+
         Raises:
-          subprocess.SubprocessError: The program has ended; its own message is on stderr.
+          subprocess.SubprocessError: The program has ended, its own message is on stderr; or it did not answer in time.
         """
         with contextlib.suppress(BrokenPipeError):
             self._lines.write(line + "\n")
             self._lines.flush()
+        # Nothing of an earlier answer is buffered here: each question has one, which is written at once.
+        if not select.select([self._answers], [], [], timeout_secs)[0]:
+            raise subprocess.SubprocessError(
+                f"expected an answer to {line!r} within {timeout_secs:g} s, found none: {self._command}"
+            )
         answer = self._answers.readline()
         if not answer:
             raise subprocess.SubprocessError(f"expected an answer to {line!r}, found that it ended: {self._command}")
         found: dict[str, Any] = json.loads(answer)
         return found
+
+
+def timeout_of(seconds: float) -> float:
+    """Returns how long to wait at most for an answer that takes so many seconds on an idle machine."""
+    return _ANSWER_SECS + 10 * seconds
 
 
 @contextlib.contextmanager

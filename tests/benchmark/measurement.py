@@ -9,7 +9,7 @@ from typing import Any
 
 ROUND_TRIP = Path(__file__).with_name("round_trip")
 BASELINE = "spin"
-_UNAVAILABLE = 69  # row.h: kUnavailable
+UNAVAILABLE = 69  # row.h: kUnavailable
 
 
 class RowUnavailable(subprocess.SubprocessError):
@@ -53,7 +53,7 @@ class Row:
       label: Its name in tables and pictures.
       tandem: Whether it is Tandem; else it is what Tandem is compared with.
       python: Whether the client is a Python program.
-      environment: Which of tools/extra_env its client runs in; None: that of this process.
+      interpreter: Which of tools/extra_env's Pythons its client runs in; None: that of this process.
       most_envs: It does not exist at sizes of more environments; None: it exists at all.
     """
 
@@ -61,7 +61,7 @@ class Row:
     label: str
     tandem: bool = False
     python: bool = False
-    environment: str | None = None
+    interpreter: str | None = None
     most_envs: int | None = None
 
     def exists_at(self, size: Size) -> bool:
@@ -92,22 +92,22 @@ ROWS = (
     Row("python_block", "Tandem, Python, block", tandem=True, python=True),
     Row("python_socket", "Unix socket, Python to C++", python=True),
     Row("python_pipe", "multiprocessing.Pipe, Python to Python", python=True),
-    Row("python_grpc", "gRPC, Python to C++", python=True, environment="peers"),
-    Row("python_iceoryx2", "iceoryx2, Python to Python, polling", python=True, environment="peers"),
-    Row("python_zeromq", "ZeroMQ ipc, Python to Python", python=True, environment="peers"),
+    Row("python_grpc", "gRPC, Python to C++", python=True, interpreter="peers"),
+    Row("python_iceoryx2", "iceoryx2, Python to Python, polling", python=True, interpreter="peers"),
+    Row("python_zeromq", "ZeroMQ ipc, Python to Python", python=True, interpreter="peers"),
     # A process for each environment is not measured with thousands: what it would show is the scheduler.
     Row(
         "python_async_vector_env",
         "Gymnasium AsyncVectorEnv, Python to Python",
         python=True,
-        environment="peers",
+        interpreter="peers",
         most_envs=64,
     ),
     Row(
         "python_subproc_vec_env",
         "SB3 SubprocVecEnv, Python to Python",
         python=True,
-        environment="torch",
+        interpreter="torch",
         most_envs=64,
     ),
 )
@@ -193,14 +193,14 @@ def options_of(row: Row, size: Size, seconds: float, region: str) -> list[str]:
     ]
 
 
-def run_client(row: Row, command: list[str], seconds: float, environment: dict[str, str] | None = None) -> Group:
+def run_client(row: Row, command: list[str], seconds: float, variables: dict[str, str] | None = None) -> Group:
     """Runs a program that measures one group of a row and prints what it found.
 
     Args:
       row: The row.
       command: The program and its arguments.
       seconds: How long the group may take.
-      environment: The program's environment variables; None: those of this process.
+      variables: The program's environment variables; None: those of this process.
 
     Returns:
       What the group took.
@@ -210,8 +210,8 @@ def run_client(row: Row, command: list[str], seconds: float, environment: dict[s
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
     timeout = 120 + 10 * seconds
-    ended = subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=timeout)
-    if ended.returncode == _UNAVAILABLE:
+    ended = subprocess.run(command, stdout=subprocess.PIPE, env=variables, timeout=timeout)
+    if ended.returncode == UNAVAILABLE:
         raise RowUnavailable(f"{row.label}: not measured here; the line above says why.")
     ended.check_returncode()
     return Group.of(json.loads(ended.stdout))

@@ -5,7 +5,8 @@
 //
 // FILE holds batches of actions, float32[batches, envs, nu], used in turn. Each
 // line of standard input is a number of seconds to step for; the answer is a
-// line of JSON. The states live on from one line to the next.
+// line of JSON: besides times, what a test holds against Tandem's environments.
+// The states live on from one line to the next.
 //
 // What a step of an environment is: its action into ctrl, frame_skip times
 // mj_step, the values of an observation out as float32. mj_rnePostConstraint
@@ -26,6 +27,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -50,6 +52,8 @@ ABSL_FLAG(std::string, task, "HalfCheetah-v5",
 ABSL_FLAG(uint32_t, envs, 1, "environments");
 ABSL_FLAG(uint32_t, threads, 1, "threads that step them, this one included");
 ABSL_FLAG(std::string, actions, "", "file of actions");
+ABSL_FLAG(bool, reset_noise, true,
+          "whether episodes begin apart from one another, as Gymnasium's");
 
 namespace tandem {
 namespace {
@@ -72,12 +76,13 @@ struct LoopTask {
   double reset_noise;
   double lowest = -kInfinity;  // height outside of which an episode ends
   double highest = kInfinity;
+  double contact_bound = kInfinity;  // magnitude of a force observed, at most
 };
 
 // As Gymnasium's defaults.
 constexpr std::array<LoopTask, 3> kTasks = {{
     {"HalfCheetah-v5", "half_cheetah.xml", 5, 1, Observed::kPositions, 0.1},
-    {"Ant-v5", "ant.xml", 5, 2, Observed::kContactForces, 0.1, 0.2, 1.0},
+    {"Ant-v5", "ant.xml", 5, 2, Observed::kContactForces, 0.1, 0.2, 1.0, 1.0},
     {"Humanoid-v5", "humanoid.xml", 5, 2, Observed::kInertias, 0.01, 1.0, 2.0},
 }};
 
@@ -86,6 +91,7 @@ struct Env {
   std::mt19937 random;
   int steps = 0;
   bool ended = false;
+  uint64_t episodes = 0;  // that have ended
 };
 
 class Loop {
@@ -97,6 +103,11 @@ class Loop {
   void Run(double seconds);
 
   uint64_t steps() const { return batches_done_ * envs_.size(); }
+  size_t obs_size() const { return obs_size_; }
+  uint64_t episodes() const;  // that have ended
+  double obs_sum() const {    // of the last batch's, all values
+    return std::accumulate(obs_.begin(), obs_.end(), 0.0);
+  }
 
  private:
   void Work(uint32_t thread);
@@ -105,7 +116,7 @@ class Loop {
   void Reset(Env& env) const;
   void Observe(const mjData& data, float* obs) const;
 
-  const LoopTask& task_;
+  const LoopTask task_;
   ModelPtr model_;
   uint32_t threads_;
   std::vector<Env> envs_;
@@ -126,11 +137,18 @@ class Loop {
 
 std::vector<float> FloatsOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  Require(file.good(), absl::StrCat("--actions: cannot read ", path));
+  Require(file.good(),
+          absl::StrCat("--actions: expected a file to read, found none at ",
+                       path, ". Next: see tests/benchmark/mujoco_rows.py"));
   std::vector<float> floats(static_cast<size_t>(file.tellg()) / sizeof(float));
   file.seekg(0);
-  file.read(reinterpret_cast<char*>(floats.data()),
-            static_cast<std::streamsize>(floats.size() * sizeof(float)));
+  const auto bytes =
+      static_cast<std::streamsize>(floats.size() * sizeof(float));
+  file.read(reinterpret_cast<char*>(floats.data()), bytes);
+  Require(file.gcount() == bytes,
+          absl::StrCat("--actions: expected ", bytes, " bytes of ", path,
+                       ", found ", file.gcount(),
+                       ". Next: see who writes it meanwhile"));
   return floats;
 }
 
@@ -145,7 +163,8 @@ Loop::Loop(const LoopTask& task, uint32_t envs, uint32_t threads,
       batches_(actions_.size() / batch_size_) {
   Require(batches_ > 0 && actions_.size() % batch_size_ == 0,
           absl::StrCat("--actions: expected batches of ", batch_size_,
-                       " floats, found ", actions_.size()));
+                       " floats, found ", actions_.size(),
+                       ". Next: write them for this task and --envs"));
   const auto bodies = static_cast<size_t>(model_->nbody) - 1;
   obs_size_ = static_cast<size_t>(model_->nq - task.hidden_positions +  //
                                   model_->nv);
@@ -159,6 +178,12 @@ Loop::Loop(const LoopTask& task, uint32_t envs, uint32_t threads,
     envs_[i].random.seed(i);
     Reset(envs_[i]);
   }
+}
+
+uint64_t Loop::episodes() const {
+  uint64_t episodes = 0;
+  for (const Env& env : envs_) episodes += env.episodes;
+  return episodes;
 }
 
 void Loop::Run(double seconds) {
@@ -221,6 +246,7 @@ void Loop::Step(Env& env, const float* action, float* obs) const {
     const double height = data->qpos[task_.hidden_positions];
     env.ended = ++env.steps == kMaxEpisodeSteps || height < task_.lowest ||
                 height > task_.highest;
+    if (env.ended) ++env.episodes;
   }
   Observe(*data, obs);
 }
@@ -255,7 +281,10 @@ void Loop::Observe(const mjData& data, float* obs) const {
     put(data.qfrc_actuator, 6, velocities);
   }
   if (task_.observed >= Observed::kContactForces) {
-    put(data.cfrc_ext, 6, bodies * 6);
+    for (int i = 6; i < bodies * 6; ++i) {
+      *obs++ = static_cast<float>(std::clamp(
+          data.cfrc_ext[i], -task_.contact_bound, task_.contact_bound));
+    }
   }
 }
 
@@ -270,21 +299,30 @@ int Main(int argc, char** argv) {
   Require(task != kTasks.end(),
           absl::StrCat("--task: expected HalfCheetah-v5, Ant-v5 or "
                        "Humanoid-v5, found ",
-                       name));
+                       name, ". Next: one of these"));
   const uint32_t envs = absl::GetFlag(FLAGS_envs);
   const uint32_t threads = absl::GetFlag(FLAGS_threads);
-  Require(envs > 0 && threads > 0, "expected environments and threads");
-  Loop loop(*task, envs, threads, absl::GetFlag(FLAGS_actions));
+  Require(envs > 0 && threads > 0,
+          absl::StrCat("expected --envs and --threads of at least 1, found ",
+                       envs, " and ", threads, ". Next: see --help"));
+  LoopTask chosen = *task;
+  if (!absl::GetFlag(FLAGS_reset_noise)) chosen.reset_noise = 0;
+  Loop loop(chosen, envs, threads, absl::GetFlag(FLAGS_actions));
   for (std::string line; std::getline(std::cin, line);) {
     double seconds = 0;
     Require(absl::SimpleAtod(line, &seconds),
-            absl::StrCat("expected seconds, found ", line));
+            absl::StrCat("expected a line with seconds, such as 0.5, found ",
+                         line, ". Next: see the top of mujoco_loop.cc"));
     const uint64_t steps_before = loop.steps();
     const int64_t began = MonotonicNanos();
     loop.Run(seconds);
     const double secs = static_cast<double>(MonotonicNanos() - began) / 1e9;
-    absl::PrintF("{\"steps\": %d, \"secs\": %.9f}\n",
-                 loop.steps() - steps_before, secs);
+    absl::PrintF(
+        R"({"steps": %d, "secs": %.9f, "obs_size": %d, "episodes": %d, )"
+        R"("obs_sum": %.17g})"
+        "\n",
+        loop.steps() - steps_before, secs, loop.obs_size(), loop.episodes(),
+        loop.obs_sum());
     std::fflush(stdout);
   }
   return 0;

@@ -1,6 +1,6 @@
 """Steps the environments of EnvPool and Gymnasium, for the benchmark.
 
-Runs in the peers' environment, where there is no Tandem. Each line of standard input is a request in JSON, and is
+Runs by the peers' interpreter, which has no Tandem. Each line of standard input is a request in JSON, and is
 answered with one:
 
     {"open": "envpool", "task": "Ant-v5", "envs": 64, "threads": 2, "actions": FILE, "size": 8}  ->

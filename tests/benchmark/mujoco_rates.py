@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.benchmark import pictures
 from tests.benchmark.mujoco_rows import TASKS, Cell, Rows, Run, Task, Turn, measures, say
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, figure, markdown
@@ -102,8 +103,8 @@ def measure(plan: Plan) -> Found:
             rate = figure(found[-1].rate(BASELINE).median)
             secs = time.monotonic() - started
             say(f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {rate}/s; {secs:.0f} s so far")
-    tables = [_table_of_goals(found), *(_table(task, threads, found) for task in TASKS for threads in THREADS)]
-    tables.append(_table_of_transport(found))
+    tables = [_table(task, threads, found) for task in TASKS for threads in THREADS]
+    tables = [*_table_of_goals(found), *tables, *_table_of_transport(found)]
     figures = [
         {
             "task": rates.cell.task.name,
@@ -116,7 +117,8 @@ def measure(plan: Plan) -> Found:
     return Found(tables, {"cells": figures}, draw=lambda path: _draw(path, found))
 
 
-def _table_of_goals(found: Sequence[Rates]) -> str:
+def _table_of_goals(found: Sequence[Rates]) -> list[str]:
+    """Has no table where nothing is compared."""
     judged = [rates for rates in found if (rates.cell.envs, rates.cell.threads) == JUDGED]
     lines = []
     for label, row, to in (
@@ -130,7 +132,7 @@ def _table_of_goals(found: Sequence[Rates]) -> str:
     title = (
         f"**Ratios of steps/s**, {JUDGED[0]} environments, {JUDGED[1]} threads: median (least .. greatest), by round"
     )
-    return markdown(title, ["", *(rates.cell.task.name for rates in judged)], lines)
+    return [markdown(title, ["", *(rates.cell.task.name for rates in judged)], lines)] if lines else []
 
 
 def _table(task: Task, threads: int, found: Sequence[Rates]) -> str:
@@ -152,7 +154,8 @@ def _rate_text(rates: Rates, key: str) -> str:
     return rate if key == BASELINE else f"{rate}, {rates.ratio(key, BASELINE)}"
 
 
-def _table_of_transport(found: Sequence[Rates]) -> str:
+def _table_of_transport(found: Sequence[Rates]) -> list[str]:
+    """Has no table where Tandem was not measured."""
     numbers = sorted({rates.cell.envs for rates in found})
     lines = []
     for key in ("tandem", "tandem_spin"):
@@ -167,48 +170,28 @@ def _table_of_transport(found: Sequence[Rates]) -> str:
                     texts = [str(shares[number]) if number in shares else "" for number in numbers]
                     lines.append([f"{ROWS[key]}: {task.name}, {threads} threads", *texts])
     title = "**Transport**: percent of the round trips in which the engine did not step, median (least .. greatest)"
-    return markdown(title, ["environments", *map(str, numbers)], lines)
+    return [markdown(title, ["environments", *map(str, numbers)], lines)] if lines else []
 
 
 def _draw(path: str, found: Sequence[Rates]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-
-    tandem_colour, peer_colour = "#1b6ca8", "#b9bec4"
     judged = [rates for rates in found if (rates.cell.envs, rates.cell.threads) == JUDGED]
     keys = [key for key in ROWS if any(key in rates.turns for rates in judged)]
-    figure_, panels = pyplot.subplots(1, len(judged), figsize=(4.0 * len(judged) + 2.0, 0.4 * len(keys) + 1.7))
-    for panel, rates in zip(panels, judged, strict=True):
-        ratios = [rates.ratio(key, BASELINE) for key in keys]
-        medians = [one.median for one in ratios]
-        whiskers = [[one.median - one.min for one in ratios], [one.max - one.median for one in ratios]]
-        colours = [tandem_colour if key.startswith("tandem") else peer_colour for key in keys]
+    title = f"MuJoCo, {JUDGED[0]} environments, {JUDGED[1]} threads"
+    width, height = 4.0 * len(judged) + 2.0, 0.4 * len(keys) + 1.7
+    with pictures.saved(path, title, 1, len(judged), width, height, sharey=True) as ((*panels,),):
         places = range(len(keys))
-        panel.barh(places, medians, xerr=whiskers, color=colours, height=0.72, ecolor="#444444", error_kw={"lw": 0.8})
-        panel.set_xlim(0, max(one.max for one in ratios) * 1.25)
-        for place, key, ratio in zip(places, keys, ratios, strict=True):
-            rate = figure(rates.rate(key).median / 1e3)
-            panel.text(ratio.max + 0.02, place, f"{rate} K/s", va="center", fontsize=8)
-        panel.axvline(1, color="#444444", lw=0.8, ls=":")
-        panel.set_yticks(list(places), [ROWS[key] for key in keys] if panel is panels[0] else [], fontsize=9)
-        panel.invert_yaxis()
-        panel.set_title(rates.cell.task.name, fontsize=10)
-        panel.set_xlabel("times the bare loop's steps/s", fontsize=9)
-        panel.tick_params(labelsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
-    figure_.suptitle(f"MuJoCo, {JUDGED[0]} environments, {JUDGED[1]} threads", fontsize=11)
-    figure_.legend(
-        handles=[Patch(color=tandem_colour, label="Tandem"), Patch(color=peer_colour, label="compared with")],
-        loc="upper right",
-        fontsize=9,
-        frameon=False,
-    )
-    figure_.tight_layout()
-    figure_.savefig(path, dpi=140)
-    pyplot.close(figure_)
+        for panel, rates in zip(panels, judged, strict=True):
+            ratios = [rates.ratio(key, BASELINE) for key in keys]
+            pictures.draw_bars(panel, places, ratios, [key.startswith("tandem") for key in keys], 1)
+            panel.set_xlim(0, max(one.max for one in ratios) * 1.25)
+            for place, key, ratio in zip(places, keys, ratios, strict=True):
+                rate = figure(rates.rate(key).median / 1e3)
+                panel.text(ratio.max + 0.02, place, f"{rate} K/s", va="center", fontsize=8)
+            panel.set_title(rates.cell.task.name, fontsize=10)
+            panel.set_xlabel("times the bare loop's steps/s", fontsize=9)
+        panels[0].set_yticks(places, [ROWS[key] for key in keys], fontsize=9)
+        panels[0].invert_yaxis()
+        pictures.explain_bars(panels[0])
 
 
 SUITE = Suite(
@@ -217,5 +200,5 @@ SUITE = Suite(
     rows=ROWS,
     baseline=frozenset({BASELINE}),
     measure=measure,
-    environments={key: "peers" for key in ROWS if not key.startswith(("loop", "tandem"))},
+    interpreters={key: "peers" for key in ROWS if not key.startswith(("loop", "tandem"))},
 )

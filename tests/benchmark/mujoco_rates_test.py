@@ -1,19 +1,25 @@
 """MuJoCo steps are counted by every row that needs nothing of the peers. No time is judged."""
 
 import contextlib
+import dataclasses
 import glob
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tandem
 from tests.benchmark import mujoco_rates
-from tests.benchmark.mujoco_rows import TASKS, Cell, Rows, Task, Turn
+from tests.benchmark.json_program import talking_to
+from tests.benchmark.mujoco_rows import LOOP, TASKS, Cell, Rows, Task, Turn
 from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
 
@@ -22,7 +28,7 @@ OURS = frozenset({"loop", "tandem", "tandem_spin", "tandem_halves"})
 
 def plan_of(seconds: float) -> Plan:
     """Makes the smallest plan that has a median."""
-    return Plan(OURS, rounds=2, seconds=seconds, quick=True, prefix=f"tandem-benchmark-{os.getpid()}-mujoco")
+    return Plan(OURS, rounds=2, seconds=seconds, quick=True, prefix=f"tandem-benchmark-{uuid.uuid4().hex}")
 
 
 def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
@@ -50,6 +56,14 @@ def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
     assert not glob.glob(f"/dev/shm/*{plan.prefix}*")
 
 
+def test_the_loop_alone_has_no_empty_tables() -> None:
+    """Only those of its rates."""
+    plan = dataclasses.replace(plan_of(0.01), rows=frozenset({"loop"}))
+    tables = mujoco_rates.SUITE.measure(plan).tables
+    assert len(tables) == len(TASKS) * 2
+    assert all(table.count("\n| ") == 2 for table in tables)  # the head and a row
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_the_loop_goes_on_where_it_was(task: Task, threads: int, tmp_path: Path) -> None:
@@ -58,6 +72,38 @@ def test_the_loop_goes_on_where_it_was(task: Task, threads: int, tmp_path: Path)
         for _ in range(3):
             turn = run(0.01)
             assert turn.steps % 4 == 0 and turn.steps > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_loop_does_what_tandem_does(task: Task, threads: int, tmp_path: Path) -> None:
+    """The same actions from the same states end as many episodes, and in the same observations."""
+    cell = Cell(task, 4, threads)
+    cell.actions().tofile(tmp_path / "actions")
+    command = [str(LOOP), f"--task={task.name}", "--envs=4", f"--threads={threads}", "--noreset_noise"]
+    batches = 0
+    with talking_to([*command, f"--actions={tmp_path / 'actions'}"]) as loop:
+        while batches < 1010:  # past the time limit of 1000 steps, and the reset after it
+            found = loop.ask("0.02")
+            batches += found["steps"] // 4
+    with (
+        tandem.launch_engine(
+            task.name,
+            num_envs=4,
+            threads=2,
+            name=f"tandem-benchmark-{uuid.uuid4().hex}",
+            task_options={"reset_noise_scale": 0},
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP) as client,
+    ):
+        client.reset(seed=0)
+        episodes = 0
+        for actions in itertools.islice(itertools.cycle(cell.actions()), batches):
+            obs, _, dones = client.step(actions)
+            episodes += int(np.count_nonzero(dones))
+        assert found["obs_size"] == client.obs_size
+        assert found["episodes"] == episodes > 0
+        assert found["obs_sum"] == pytest.approx(float(obs.sum(dtype=np.float64)), rel=1e-9)
 
 
 def test_ratios_are_taken_within_a_round() -> None:
@@ -71,7 +117,7 @@ def test_ratios_are_taken_within_a_round() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupt_leaves_no_process_and_no_region(number: signal.Signals, tmp_path: Path) -> None:
     """Nor does a run that is killed: engines and the loop notice that it is gone."""
-    prefix = f"tandem-benchmark-{os.getpid()}-interrupted"
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
     program = (
         "import dataclasses\n"
         "from tests.benchmark import mujoco_rates, mujoco_rates_test as test\n"
@@ -79,8 +125,8 @@ def test_interrupt_leaves_no_process_and_no_region(number: signal.Signals, tmp_p
         "mujoco_rates.SUITE.measure(plan)\n"
     )
     # The loop is known by its file of actions, which lies in the temporary folder.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
-    run = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE, text=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    run = subprocess.Popen([sys.executable, "-c", program], env=variables, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not glob.glob(f"/dev/shm/{prefix}-tandem_spin") and run.poll() is None and time.monotonic() < until:
         time.sleep(0.01)

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
-from tests.benchmark.environments import python_of
-from tests.benchmark.json_program import Program, talking_to
+from tests.benchmark.interpreters import python_of
+from tests.benchmark.json_program import Program, talking_to, timeout_of
 
 LOOP = Path(__file__).with_name("mujoco_loop")
 _PEERS = Path(__file__).with_name("mujoco_peers.py")
 _BATCHES = 64  # of actions, used in turn
 _TIMEOUT_SECS = 60.0
+_BOOKS_SECS = 30.0  # for the engine to do its books of the last exchange, after which it answered
 
 Floats = NDArray[np.float32]
 
@@ -75,7 +76,7 @@ class Cell:
 
 @contextlib.contextmanager
 def peers_program() -> Iterator[Program]:
-    """Runs mujoco_peers.py in the peers' environment; it has ended afterwards."""
+    """Runs mujoco_peers.py by the peers' interpreter; it has ended afterwards."""
     with talking_to([python_of("peers"), "-I", str(_PEERS)]) as program:
         yield program
 
@@ -121,7 +122,7 @@ class Rows:
 
     def __init__(self, prefix: str, folder: Path) -> None:
         """Takes what regions' names begin with, and a folder for files of actions."""
-        self._prefix, self._actions = prefix, folder / "actions"
+        self._prefix, self._folder = prefix, folder
         self._programs: dict[str, Program] = {}
         self._open = contextlib.ExitStack()
 
@@ -144,16 +145,22 @@ class Rows:
         Yields:
           What runs a turn. Between two the row costs no CPU time, and its environments stay as they are.
         """
-        actions = cell.actions()
         if key in ("tandem", "tandem_spin"):
-            row = _tandem(cell, actions, f"{self._prefix}-{key}", "spin" if key == "tandem_spin" else "adaptive")
+            wait = "spin" if key == "tandem_spin" else "adaptive"
+            row = _tandem(cell, cell.actions(), f"{self._prefix}-{key}", wait)
         elif key == "tandem_halves":
-            row = _tandem_halves(cell, actions, f"{self._prefix}-{key}")
+            row = _tandem_halves(cell, cell.actions(), f"{self._prefix}-{key}")
         else:
-            actions.tofile(self._actions)
             row = self._loop(cell) if key == "loop" else self._peer(key, cell)
         with row as run:
             yield run
+
+    def _actions(self, cell: Cell) -> Path:
+        """Writes a cell's actions to a file, once: whoever was given it before may still be reading."""
+        path = self._folder / f"actions-{cell.task.name}-{cell.envs}"
+        if not path.exists():
+            cell.actions().tofile(path)
+        return path
 
     @contextlib.contextmanager
     def _loop(self, cell: Cell) -> Iterator[Run]:
@@ -162,10 +169,15 @@ class Rows:
             f"--task={cell.task.name}",
             f"--envs={cell.envs}",
             f"--threads={cell.threads}",
-            f"--actions={self._actions}",
+            f"--actions={self._actions(cell)}",
         ]
         with talking_to(command) as loop:
-            yield lambda seconds: Turn(**loop.ask(str(seconds)))
+
+            def run(seconds: float) -> Turn:
+                found = loop.ask(str(seconds), timeout_secs=timeout_of(seconds))
+                return Turn(found["steps"], found["secs"])
+
+            yield run
 
     @contextlib.contextmanager
     def _peer(self, key: str, cell: Cell) -> Iterator[Run]:
@@ -174,8 +186,13 @@ class Rows:
         if family not in self._programs:
             self._programs[family] = self._open.enter_context(peers_program())
         program = self._programs[family]
-        program.ask(cell.request(key, self._actions))
-        yield lambda seconds: Turn(**program.ask(json.dumps({"step": key, "seconds": seconds})))
+        program.ask(cell.request(key, self._actions(cell)))
+
+        def run(seconds: float) -> Turn:
+            request = json.dumps({"step": key, "seconds": seconds})
+            return Turn(**program.ask(request, timeout_secs=timeout_of(seconds)))
+
+        yield run
         program.ask(json.dumps({"close": key}))
 
 
@@ -216,17 +233,23 @@ class _Books:
     @staticmethod
     def of(client: tandem.SharedMemoryClient) -> "_Books":
         # The engine does its books when the client runs already: the last exchange may be missing for a while.
-        while True:
-            stats = client._native.stats()
-            if stats.engine_steps.count == stats.exchanges:
-                break
+        until = time.monotonic() + _BOOKS_SECS
+        while (stats := client._native.stats()).engine_steps.count != stats.exchanges:
+            if time.monotonic() > until:
+                raise RuntimeError(
+                    f"expected the engine's times of {stats.exchanges} exchanges within {_BOOKS_SECS:.0f} s, found "
+                    f"{stats.engine_steps.count}. Next: see whether the engine still runs, and measure this row alone: "
+                    "tools/benchmark mujoco --rows=tandem"
+                )
             time.sleep(0)
         stats = client._native.stats()  # its sum is written after its count
         return _Books(stats.round_trips.total_ns, stats.engine_steps.total_ns)
 
     def transport_since(self, earlier: "_Books") -> float:
+        """Tells the share of the round trips since then that was not the engine's."""
         round_trips = self.round_trips - earlier.round_trips
-        return 1 - (self.engine_steps - earlier.engine_steps) / round_trips
+        # Each client reads its clock just after it has sent, when the engine may have begun: never less than nothing.
+        return max(0.0, 1 - (self.engine_steps - earlier.engine_steps) / round_trips)
 
 
 @contextlib.contextmanager

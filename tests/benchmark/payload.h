@@ -76,13 +76,23 @@ inline float ReadResults(const Size& size, const Results& results) {
   return sum;
 }
 
+// The last environment's reward. Actions are small whole numbers, so that sums
+// are exact.
+inline float LastReward(const Size& size, const float* actions) {
+  float sum = 0;
+  for (size_t i = size.action_floats() - size.act; i < size.action_floats();
+       ++i) {
+    sum += actions[i];
+  }
+  return sum;
+}
+
 // Whether these are the results of those actions: looks at the last
-// environment. Actions are small whole numbers, so that sums are exact.
+// environment.
 inline bool AreResultsOf(const Size& size, const float* actions,
                          const Results& results) {
   const size_t last = size.envs - 1;
-  float sum = 0;
-  for (uint32_t i = 0; i < size.act; ++i) sum += actions[last * size.act + i];
+  const float sum = LastReward(size, actions);
   return results.rewards[last] == sum && results.dones[last] == 0 &&
          results.obs[size.obs_floats() - 1] ==
              sum + static_cast<float>(size.obs - 1);

@@ -1,6 +1,6 @@
 """A client in Python of one of Tandem's peers: measures one group of a row, and prints it as round_trip does.
 
-    tools/benchmark runs it, with the Python of the row's environment (tools/extra_env).
+    tools/benchmark runs it, with the row's interpreter (tools/extra_env).
 
 Each row is the fastest way that its library offers to wait for a step's results:
 
@@ -22,6 +22,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -30,16 +32,16 @@ import numpy as np
 
 from tests.benchmark.client_loop import Floats, PackedResults, Results, Step, TrivialWork, measure_steps, nbytes_of
 from tests.benchmark.engine_process import cpu_nanos_of, end_with_parent, forked, serving
-from tests.benchmark.measurement import Size
+from tests.benchmark.measurement import UNAVAILABLE, Size
 
-# Each row imports its library by itself: an environment has not all, and some take a second.
+# Each row imports its library by itself: an interpreter has not all, and some take a second.
 if TYPE_CHECKING:
     import gymnasium
 
 CpuNanos = Callable[[], int]
 Connected = AbstractContextManager[tuple[Step, CpuNanos]]
 
-_UNAVAILABLE = 69
+_CONNECT_SECS = 30.0
 _COPY_AT_MOST = 1 << 16  # bytes; below that ZeroMQ's copying is quicker than its bookkeeping
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -63,7 +65,7 @@ def over_grpc(size: Size, region: str) -> Iterator[tuple[Step, CpuNanos]]:
     options += [(f"grpc.{bound}_reconnect_backoff_ms", 5) for bound in ("initial", "min", "max")]
     with serving("grpc", size, f"--region={region}") as engine:
         with grpc.insecure_channel(f"unix-abstract:{region}", options) as channel:
-            grpc.channel_ready_future(channel).result(timeout=30)
+            grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECS)
             call = channel.unary_unary(
                 "/tandem.benchmark.StepEngine/Step",
                 request_serializer=Actions.SerializeToString,
@@ -145,8 +147,13 @@ def over_iceoryx2(size: Size, region: str) -> Iterator[tuple[Step, CpuNanos]]:
     with forked(serve) as engine:
         node, factory = service()
         client = factory.client_builder().initial_max_slice_len(action_bytes).create()
+        until = time.monotonic() + _CONNECT_SECS
         while factory.dynamic_config.number_of_servers == 0:
-            pass
+            if time.monotonic() > until:
+                raise RuntimeError(
+                    f"iceoryx2: expected the engine's server within {_CONNECT_SECS:.0f} s, found none. Next: see what "
+                    f"the engine (pid {engine.pid}) says above."
+                )
         yield step, engine.cpu_nanos
 
 
@@ -196,9 +203,12 @@ def _trivial_env(size: Size) -> "Callable[[], gymnasium.Env[Floats, Floats]]":
     """One environment of the engine's work, in Gymnasium's way."""
     import gymnasium
 
+    client = os.getpid()
+
     class TrivialEnv(gymnasium.Env[Floats, Floats]):
         def __init__(self) -> None:
-            end_with_parent(signal.SIGKILL)
+            if os.getpid() != client:  # Gymnasium makes one there, too, to see its spaces
+                end_with_parent(signal.SIGKILL, client)
             self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.obs,), np.float32)
             self.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.act,), np.float32)
             self._ramp = np.arange(size.obs, dtype=np.float32)
@@ -216,26 +226,32 @@ def _trivial_env(size: Size) -> "Callable[[], gymnasium.Env[Floats, Floats]]":
 def enter_own_folders() -> None:
     """Gives this process and its children a /dev/shm and a /tmp that nobody else sees, and that end with them.
 
-    As iceoryx_rows.cc does. Ends the process with 69 where the system forbids it.
+    As iceoryx_rows.cc does. Ends the process with `UNAVAILABLE` where the system forbids it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def refuse_if(failed: int) -> None:
         if failed:
-            print(
-                f"iceoryx2: expected to be allowed a mount namespace, found: {os.strerror(ctypes.get_errno())}. Next: "
-                "leave its row out, or run as root (in a container: with CAP_SYS_ADMIN).",
-                file=sys.stderr,
-            )
-            sys.exit(_UNAVAILABLE)
+            refuse(os.strerror(ctypes.get_errno()))
+
+    def refuse(reason: object) -> None:
+        print(
+            f"iceoryx2: expected to be allowed a mount namespace, found: {reason}. Next: leave its row out, or run as "
+            "root (in a container: with CAP_SYS_ADMIN).",
+            file=sys.stderr,
+        )
+        sys.exit(UNAVAILABLE)
 
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWNS):
         # Those who may not do that may as the root of a namespace of users.
         refuse_if(libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS))
         for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{file}", "w", encoding="ascii") as out:
-                out.write(text)
+            try:
+                with open(f"/proc/self/{file}", "w", encoding="ascii") as out:
+                    out.write(text)
+            except OSError as error:
+                refuse(error)
     refuse_if(libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None))
     for folder in (b"/dev/shm", b"/tmp"):
         refuse_if(libc.mount(b"tmpfs", folder, b"tmpfs", ctypes.c_ulong(0), None))
@@ -259,12 +275,14 @@ def main() -> None:
     parser.add_argument("--act", type=int, default=1, help="floats of an action (1)")
     parser.add_argument("--exchanges", type=int, default=1000, help="how many to measure (1000)")
     parser.add_argument("--seconds", type=float, default=2.0, help="stop measuring after that long (2)")
-    parser.add_argument("--region", default=f"tandem-benchmark-{os.getpid()}", help="name of the socket (a unique one)")
+    unique = f"tandem-benchmark-{uuid.uuid4().hex}"
+    parser.add_argument("--region", default=unique, help="name of the socket (a unique one)")
+    parser.add_argument("--parent", type=int, default=os.getppid(), help="process to end with (the parent)")
     parsed = parser.parse_args()
     # An end by a signal is an end at once: there is nothing to tidy up, and nothing to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent(signal.SIGTERM)
+    end_with_parent(signal.SIGTERM, parsed.parent)
     multiprocessing.set_start_method("fork")
     size = Size(parsed.envs, parsed.obs, parsed.act, parsed.exchanges)
     with ROWS[parsed.row](size, parsed.region) as (step, engine_cpu_nanos):

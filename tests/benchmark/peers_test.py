@@ -1,6 +1,6 @@
 """Measures the peers in Python, each at every size where it exists, and kills them in the midst of it.
 
-Their environments are not among those that tools/test makes, so this is run by hand:
+Their interpreters are not among what tools/test makes, so this is run by hand:
 
     tools/extra_env peers && tools/extra_env torch
     tools/bazel test --test_env=HOME //tests/benchmark:peers_test
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +23,12 @@ import pytest
 
 from tests.benchmark.engine_process import cpu_nanos_of
 from tests.benchmark.measurement import ROWS, SIZES, Row, Size
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark.python_rows import measure_row
 from tools.testing import pytest_main
 
 T = TypeVar("T")
-PEERS = [row for row in ROWS if row.environment]
+_PREFIX = f"tandem-benchmark-{uuid.uuid4().hex}"
+PEERS = [row for row in ROWS if row.interpreter]
 CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 
 
@@ -34,7 +36,7 @@ CASES = [(row, size) for row in PEERS for size in SIZES if row.exists_at(size)]
 def test_row_is_measured(row: Row, size: Size) -> None:
     """It gives figures, and its engine's work takes CPU time."""
     before = files()
-    group = measure_python(row, replace(size, exchanges=50), 1.0, f"tandem-benchmark-{os.getpid()}-{row.key}")
+    group = measure_row(row, replace(size, exchanges=50), 1.0, new_name())
     print(f"{row.label}, {size}: {group}")
     assert group.exchanges >= 10
     assert 0 < group.step_p50 <= group.cycle_p50
@@ -49,16 +51,16 @@ def test_end_by_a_signal_leaves_nothing(row: Row, number: signal.Signals) -> Non
     """A client that measures for ever is ended: its engine ends too, and no file is left."""
     before = files()
     size = replace(SIZES[0], exchanges=1_000_000_000)
-    region = f"tandem-benchmark-{os.getpid()}-{row.key}"
+    region = new_name()
     code = (
         "import signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.benchmark import measurement, python_rows\n"
         f"row = next(r for r in measurement.ROWS if r.key == {row.key!r})\n"
-        f"python_rows.measure_python(row, measurement.{size!r}, 1000.0, {region!r})\n"
+        f"python_rows.measure_row(row, measurement.{size!r}, 1000.0, {region!r})\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.Popen([sys.executable, "-P", "-c", code], env=environment, start_new_session=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen([sys.executable, "-P", "-c", code], env=variables, start_new_session=True)
     try:
         client = wait_for(lambda: client_with_an_engine(run.pid))
         measuring = cpu_nanos_of([client]) + 300_000_000
@@ -102,9 +104,14 @@ def wait_for(found: Callable[[], T | None]) -> T:
     raise TimeoutError("waited for 30 s")
 
 
+def new_name() -> str:
+    """Returns a name for a socket that no process here or in another namespace has."""
+    return f"{_PREFIX}-{uuid.uuid4().hex[:8]}"
+
+
 def files() -> list[str]:
     """Lists what the peers or their tools may leave in shared folders."""
-    patterns = ("/dev/shm/iox2_*", "/tmp/iceoryx2*", "/dev/shm/pym-*", "/dev/shm/*tandem-benchmark-*")
+    patterns = ("/dev/shm/iox2_*", "/tmp/iceoryx2*", "/dev/shm/pym-*", f"/dev/shm/*{_PREFIX}-*")
     return sorted(path for pattern in patterns for path in glob.glob(pattern))
 
 

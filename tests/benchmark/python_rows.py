@@ -1,4 +1,4 @@
-"""The rows whose client is a Python program that needs no more than Tandem does."""
+"""Measures a row of any kind; here are those whose client is a Python program that needs no more than Tandem does."""
 
 import contextlib
 import multiprocessing
@@ -9,12 +9,12 @@ from multiprocessing.connection import Connection
 import tandem
 from tests.benchmark.client_loop import Floats, PackedResults, Results, Step, TrivialWork, measure_steps
 from tests.benchmark.engine_process import Engine, forked, serving
-from tests.benchmark.environments import measure_in_environment
-from tests.benchmark.measurement import Group, Row, Size
+from tests.benchmark.interpreters import measure_by_interpreter
+from tests.benchmark.measurement import Group, Row, Size, measure_cpp
 
 
-def measure_python(row: Row, size: Size, seconds: float, region: str) -> Group:
-    """Measures a row whose client is a Python program: this one, or one in the row's own environment.
+def measure_row(row: Row, size: Size, seconds: float, region: str) -> Group:
+    """Measures a row: by C++ programs, by this one, or by one of the row's own interpreter.
 
     Args:
       row: The row.
@@ -27,11 +27,13 @@ def measure_python(row: Row, size: Size, seconds: float, region: str) -> Group:
 
     Raises:
       RuntimeError: Results were not those of the actions.
-      RowUnavailable: Its environment was not made, or the machine forbids what it needs.
+      RowUnavailable: Its interpreter was not made, or the machine forbids what it needs.
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
-    if row.environment is not None:
-        return measure_in_environment(row, size, seconds, region)
+    if not row.python:
+        return measure_cpp(row, size, seconds, region)
+    if row.interpreter is not None:
+        return measure_by_interpreter(row, size, seconds, region)
     kind = row.key.removeprefix("python_")
     if kind == "socket":
         connected = _over_socket(size)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.benchmark import pictures
 from tests.benchmark.measurement import BASELINE, Group, Row, Size
 from tests.benchmark.tables import Spread, figure, markdown
 
@@ -91,42 +92,20 @@ def draw(path: str, rows: Sequence[Row], sizes: Sequence[Size], summaries: Seque
       sizes: The sizes, a panel each.
       summaries: The figures of each size.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-
-    tandem_colour, peer_colour = "#1b6ca8", "#b9bec4"
-    canvas, panels = pyplot.subplots(
-        1, len(sizes), figsize=(4.2 * len(sizes) + 2.6, 0.36 * len(rows) + 1.7), sharey=True
-    )
-    panels = [panels] if len(sizes) == 1 else list(panels)
-    for panel, size, found in zip(panels, sizes, summaries, strict=True):
-        spreads = [found[row.key].step_p50_us for row in rows if row.key in found]
-        places = [place for place, row in enumerate(rows) if row.key in found]
-        medians = [s.median for s in spreads]
-        whiskers = [[s.median - s.min for s in spreads], [s.max - s.median for s in spreads]]
-        colours = [tandem_colour if row.tandem else peer_colour for row in rows if row.key in found]
-        panel.barh(places, medians, xerr=whiskers, color=colours, height=0.72, ecolor="#444444", error_kw={"lw": 0.8})
-        panel.set_xscale("log")
-        panel.set_xlim(10 ** math.floor(math.log10(min(s.min for s in spreads))), max(s.max for s in spreads) * 6)
-        for place, spread in zip(places, spreads, strict=True):
-            panel.text(spread.max * 1.15, place, figure(spread.median), va="center", fontsize=8)
-        panel.axvline(found[BASELINE].step_p50_us.median, color="#444444", lw=0.8, ls=":")
-        panel.set_title(str(size), fontsize=10)
-        panel.set_xlabel("µs per step, p50", fontsize=9)
-        panel.tick_params(labelsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
-    panels[0].invert_yaxis()
-    canvas.suptitle("Step round trip, engine's work included (environments × obs × act)", fontsize=11)
-    canvas.legend(
-        handles=[Patch(color=tandem_colour, label="Tandem"), Patch(color=peer_colour, label="compared with")],
-        loc="upper right",
-        fontsize=9,
-        frameon=False,
-    )
-    canvas.tight_layout()
-    canvas.savefig(path, dpi=140)
-    pyplot.close(canvas)
+    title = "Step round trip, engine's work included (environments × obs × act)"
+    width, height = 4.2 * len(sizes) + 2.6, 0.36 * len(rows) + 1.7
+    with pictures.saved(path, title, 1, len(sizes), width, height, sharey=True) as ((*panels,),):
+        for panel, size, found in zip(panels, sizes, summaries, strict=True):
+            here = [(place, row) for place, row in enumerate(rows) if row.key in found]
+            places, spreads = [place for place, _ in here], [found[row.key].step_p50_us for _, row in here]
+            ours = [row.tandem for _, row in here]
+            pictures.draw_bars(panel, places, spreads, ours, found[BASELINE].step_p50_us.median)
+            panel.set_xscale("log")
+            panel.set_xlim(10 ** math.floor(math.log10(min(s.min for s in spreads))), max(s.max for s in spreads) * 6)
+            for place, spread in zip(places, spreads, strict=True):
+                panel.text(spread.max * 1.15, place, figure(spread.median), va="center", fontsize=8)
+            panel.set_title(str(size), fontsize=10)
+            panel.set_xlabel("µs per step, p50", fontsize=9)
+        panels[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
+        panels[0].invert_yaxis()
+        pictures.explain_bars(panels[0])

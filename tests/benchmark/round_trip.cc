@@ -62,14 +62,15 @@ ABSL_FLAG(int, cpu_fd, -1,
 namespace tandem {
 namespace {
 
-// Writer: Main; reader: its signal handler.
+// Writer: Main; reader: the signal handler, in whichever thread: gRPC starts
+// some that take signals. Publishes nothing but itself; false initially.
 std::atomic<bool> engine_may_end{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 // A bare spinning client would wait forever for an engine that died.
 void OnEngineEnd(int) {
-  // relaxed: the very thread that this interrupts writes it.
-  if (engine_may_end.load(std::memory_order_relaxed)) return;
+  // SYNC(round_trip.may_end): acquire; nothing but itself, before the kill.
+  if (engine_may_end.load(std::memory_order_acquire)) return;
   constexpr char kText[] = "the engine's process ended early\n";
   (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
   _exit(1);
@@ -171,7 +172,15 @@ int Measure(Row& row, const Size& size, pid_t engine, int cpu_answers) {
     sum += ReadResults(size, results);
     const int64_t read = MonotonicNanos();
     if (!AreResultsOf(size, now, results)) {
-      std::fprintf(stderr, "exchange %d: wrong results\n", i);
+      const float reward = LastReward(size, now);
+      absl::FPrintF(stderr,
+                    "exchange %d, last environment: expected reward %g, last "
+                    "value %g and done 0, found %g, %g and %d. Next: run this "
+                    "row alone, by --row\n",
+                    i, reward, reward + static_cast<float>(size.obs - 1),
+                    results.rewards[size.envs - 1],
+                    results.obs[size.obs_floats() - 1],
+                    results.dones[size.envs - 1]);
       return 1;
     }
     if (i < 0) continue;
@@ -240,8 +249,8 @@ int Main() {
   }
   row->Connect();
   const int code = Measure(*row, options.size, engine, cpu_pipe[0]);
-  // relaxed: for the handler in this thread.
-  engine_may_end.store(true, std::memory_order_relaxed);
+  // SYNC(round_trip.may_end): release; before the kill that brings the handler.
+  engine_may_end.store(true, std::memory_order_release);
   kill(engine, SIGTERM);
   waitpid(engine, nullptr, 0);
   return code;

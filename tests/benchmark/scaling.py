@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.benchmark.measurement import BASELINE, ROWS, Group, Row, Size, measure_cpp
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark import pictures
+from tests.benchmark.measurement import BASELINE, ROWS, Group, Row, Size
+from tests.benchmark.python_rows import measure_row
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, figure, markdown
 
@@ -71,7 +72,6 @@ def measure(plan: Plan) -> Found:
     for number in range(plan.rounds):
         for case in (*by_envs, *by_obs):
             for row in in_turn(rows, number):
-                measure_row = measure_python if row.python else measure_cpp
                 group = measure_row(row, case.size, plan.seconds, f"{plan.prefix}-{row.key}")
                 case.groups[row.key].append(group)
         now = time.monotonic() - started
@@ -114,47 +114,39 @@ def _table(title: str, what: str, rows: Sequence[Row], found: Sequence[Case]) ->
 
 
 def _draw(path: str, rows: Sequence[Row], by_envs: Sequence[Case], by_obs: Sequence[Case]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    colours = {BASELINE: "#8a9096", "host_spin": "#0b3c5d", "python_spin": "#1b6ca8", "python_adaptive": "#79b4dd"}
-    figure_, panels = pyplot.subplots(2, 2, figsize=(10.5, 7.0), sharex="col")
-    for column, (found, sizes, what) in enumerate(
-        (
-            (by_envs, [case.size.envs for case in by_envs], f"environments (observations of {_OBS})"),
-            (by_obs, [case.size.obs for case in by_obs], f"float32 values of an observation ({_ENVS} environments)"),
-        )
-    ):
-        costs, ratios = panels[0][column], panels[1][column]
-        for row in rows:
-            for panel, spreads in (
-                (costs, [case.cost(row.key) for case in found]),
-                (ratios, [case.ratio(row.key) for case in found]),
-            ):
-                colour = colours[row.key]
-                panel.plot(sizes, [one.median for one in spreads], "o-", ms=3, lw=1.3, color=colour, label=row.label)
-                panel.fill_between(
-                    sizes, [one.min for one in spreads], [one.max for one in spreads], color=colour, alpha=0.15, lw=0
-                )
-        costs.set_yscale("log")
-        costs.set_ylabel("ns per environment's step, p50", fontsize=9)
-        ratios.set_ylim(bottom=0)
-        ratios.set_ylabel("times bare spin", fontsize=9)
-        ratios.set_xlabel(what, fontsize=9)
-        for panel in (costs, ratios):
-            panel.set_xscale("log")
-            panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
-            panel.minorticks_off()
-            panel.tick_params(labelsize=8)
-            panel.spines[["top", "right"]].set_visible(False)
-            panel.grid(axis="y", color="#dddddd", lw=0.6)
-    panels[0][0].legend(fontsize=8, frameon=False)
-    figure_.suptitle("Cost of an environment's step, the engine's trivial work included", fontsize=11)
-    figure_.tight_layout()
-    figure_.savefig(path, dpi=140)
-    pyplot.close(figure_)
+    colours = {
+        BASELINE: pictures.PEER,
+        "host_spin": pictures.DARK_TANDEM,
+        "python_spin": pictures.TANDEM,
+        "python_adaptive": pictures.LIGHT_TANDEM,
+    }
+    columns = (
+        (by_envs, [case.size.envs for case in by_envs], f"environments (observations of {_OBS})"),
+        (by_obs, [case.size.obs for case in by_obs], f"float32 values of an observation ({_ENVS} environments)"),
+    )
+    title = "Cost of an environment's step, the engine's trivial work included"
+    with pictures.saved(path, title, 2, len(columns), 10.5, 7.0, sharex="col") as panels:
+        for (found, sizes, what), costs, ratios in zip(columns, *panels, strict=True):
+            for row in rows:
+                for panel, spreads in (
+                    (costs, [case.cost(row.key) for case in found]),
+                    (ratios, [case.ratio(row.key) for case in found]),
+                ):
+                    colour, medians = colours[row.key], [one.median for one in spreads]
+                    least, most = [one.min for one in spreads], [one.max for one in spreads]
+                    panel.plot(sizes, medians, "o-", ms=3, lw=1.3, color=colour, label=row.label)
+                    panel.fill_between(sizes, least, most, color=colour, alpha=0.15, lw=0)
+            costs.set_yscale("log")
+            costs.set_ylabel("ns per environment's step, p50", fontsize=9)
+            ratios.set_ylim(bottom=0)
+            ratios.set_ylabel("times bare spin", fontsize=9)
+            ratios.set_xlabel(what, fontsize=9)
+            for panel in (costs, ratios):
+                panel.set_xscale("log")
+                panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+                panel.minorticks_off()
+                panel.grid(axis="y", color="#dddddd", lw=0.6)
+        panels[0][0].legend(fontsize=8, frameon=False)
 
 
 SUITE = Suite(

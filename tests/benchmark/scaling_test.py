@@ -2,7 +2,7 @@
 
 import glob
 import json
-import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tools.testing import pytest_main
 def test_every_row_is_measured_at_every_size(tmp_path: Path) -> None:
     """Up to 16,384 environments and observations of 1000; tables and picture are made, and nothing is left."""
     rows = scaling.SUITE.rows
-    plan = Plan(frozenset(rows), rounds=1, seconds=0.01, quick=True, prefix=f"tandem-benchmark-{os.getpid()}-scaling")
+    plan = Plan(frozenset(rows), rounds=1, seconds=0.01, quick=True, prefix=f"tandem-benchmark-{uuid.uuid4().hex}")
     found = scaling.SUITE.measure(plan)
     figures = json.loads(json.dumps(found.figures))
     assert [case["size"]["envs"] for case in figures["by_envs"]] == [1, 64, 4096, 16384]

@@ -105,10 +105,10 @@ def _launch(task: str, envs: int, region: str) -> tuple[Start, list[float]]:
 
 
 def _measure_memory(envs: int, region: str) -> Memory:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with tandem.launch_engine("CartPole-v1", num_envs=envs, name=region) as engine:
         command = [sys.executable, "-c", _CLIENT, engine.name]
-        ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+        ended = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True, text=True)
         before, after = map(int, ended.stdout.split())
         region_kib = os.stat(f"/dev/shm/{engine.name}").st_size // 1024
         return Memory(envs, _resident_kib(engine.pid), before, after, region_kib)
@@ -207,5 +207,5 @@ SUITE = Suite(
     rows=ROWS,
     baseline=frozenset(),
     measure=measure,
-    environments={"envpool": "peers", "gymnasium_async": "peers"},
+    interpreters={"envpool": "peers", "gymnasium_async": "peers"},
 )

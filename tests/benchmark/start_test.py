@@ -2,7 +2,7 @@
 
 import glob
 import json
-import os
+import uuid
 
 from tests.benchmark import start
 from tests.benchmark.suite import Plan
@@ -11,7 +11,7 @@ from tools.testing import pytest_main
 
 def plan_of(*rows: str) -> Plan:
     """Makes a plan of one round."""
-    return Plan(frozenset(rows), rounds=1, seconds=0.01, quick=True, prefix=f"tandem-benchmark-{os.getpid()}-start")
+    return Plan(frozenset(rows), rounds=1, seconds=0.01, quick=True, prefix=f"tandem-benchmark-{uuid.uuid4().hex}")
 
 
 def test_engines_are_started_attached_to_and_weighed() -> None:

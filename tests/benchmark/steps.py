@@ -21,9 +21,8 @@ from tests.benchmark.measurement import (
     Row,
     RowUnavailable,
     Size,
-    measure_cpp,
 )
-from tests.benchmark.python_rows import measure_python
+from tests.benchmark.python_rows import measure_row
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import figure, markdown
 
@@ -44,9 +43,8 @@ def _measure_turn(rows: Sequence[Row], size: Size, plan: Plan, number: int, grou
     for row in in_turn(rows, number):
         if row.key not in groups:
             continue
-        measure = measure_python if row.python else measure_cpp
         try:
-            groups[row.key].append(measure(row, size, plan.seconds, f"{plan.prefix}-{row.key}"))
+            groups[row.key].append(measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}"))
         except RowUnavailable as error:
             print(f"tandem: {error}", file=sys.stderr)
             del groups[row.key]
@@ -196,7 +194,7 @@ SUITE = Suite(
     rows={row.key: row.label for row in ROWS},
     baseline=frozenset({BASELINE}),
     measure=lambda plan: _measure_rows(plan, ROWS, SIZES),
-    environments={row.key: row.environment for row in ROWS if row.environment},
+    interpreters={row.key: row.interpreter for row in ROWS if row.interpreter},
 )
 BUSY = Suite(
     name="busy",

@@ -51,7 +51,7 @@ class Suite:
       rows: Key and label of each row, in the tables' order.
       baseline: The rows that the others are compared with: measured whenever any is.
       measure: Measures the rows of a plan.
-      environments: Key -> the environment of tools/extra_env that the row needs, for those that need one.
+      interpreters: Key -> which of tools/extra_env's Pythons the row needs, for those that need one.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Suite:
     rows: Mapping[str, str]
     baseline: frozenset[str]
     measure: Callable[[Plan], Found]
-    environments: Mapping[str, str] = field(default_factory=dict)
+    interpreters: Mapping[str, str] = field(default_factory=dict)
 
 
 def in_turn(items: Sequence[Item], round_number: int) -> list[Item]:

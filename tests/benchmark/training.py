@@ -8,7 +8,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tests.benchmark.environments import python_of, variables_of_environment
+from examples.train_ars import EPISODE_STEPS
+from tests.benchmark.interpreters import python_of, variables_of_interpreter
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -19,10 +20,9 @@ ROWS = {
     "sync": "Gymnasium SyncVectorEnv",
     "async": "Gymnasium AsyncVectorEnv",
 }
-_ENVIRONMENTS = {"envpool": "peers"}
+_INTERPRETERS = {"envpool": "peers"}
 _ENVS, _QUICK_ENVS = 64, 4
 _ROUNDS = 3  # an iteration takes seconds
-_STEPS = 1000  # of an iteration, in each environment
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def measure_row(row: str, num_envs: int, region: str) -> Training:
       Where the time went.
 
     Raises:
-      RowUnavailable: The row's environment was not made.
+      RowUnavailable: The row's interpreter was not made.
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
-    if row in _ENVIRONMENTS:
-        python, variables = python_of(_ENVIRONMENTS[row]), variables_of_environment()
+    if row in _INTERPRETERS:
+        python, variables = python_of(_INTERPRETERS[row]), variables_of_interpreter()
     else:
         python, variables = sys.executable, {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [python, "-P", "-m", "tests.benchmark.training_client", f"--row={row}", f"--envs={num_envs}"]
@@ -97,8 +97,8 @@ def _measure(plan: Plan) -> Found:
         ]
         lines.append([ROWS[row], *(str(Spread.of(part)) if part else "" for part in parts)])
     title = (
-        f"**An iteration of the quickstart's training**, {num_envs} HalfCheetahs, {_STEPS} steps of each: seconds, "
-        f"median (least .. greatest) of {rounds} rounds"
+        f"**An iteration of the quickstart's training**, {num_envs} HalfCheetahs, {EPISODE_STEPS} steps of each: "
+        f"seconds, median (least .. greatest) of {rounds} rounds"
     )
     head = ("row", "all", "times Tandem's", "policy", "environments", "of that physics", "transport")
     return Found([markdown(title, head, lines)], {row: [asdict(one) for one in those] for row, those in found.items()})
@@ -110,5 +110,5 @@ SUITE = Suite(
     rows=ROWS,
     baseline=frozenset({BASELINE}),
     measure=_measure,
-    environments=_ENVIRONMENTS,
+    interpreters=_INTERPRETERS,
 )

@@ -23,16 +23,34 @@ import tandem
 from examples import train_ars
 
 Floats = NDArray[np.float32]
-Results = tuple[Floats, Floats, NDArray[np.uint8]]
+# Observations, rewards (float64 by Gymnasium) and dones (uint8 by Tandem).
+Results = tuple[Floats, NDArray[np.floating[Any]], NDArray[np.bool_ | np.uint8]]
 
 
 class Timed:
     """Environments as the training sees them."""
 
-    def __init__(self, num_envs: int, obs_size: int, act_size: int) -> None:
-        """Of these sizes."""
-        self.num_envs, self.obs_size, self.act_size = num_envs, obs_size, act_size
-        self.actions: Floats = np.zeros((num_envs, act_size), np.float32)
+    def __init__(
+        self,
+        actions: Floats,
+        obs_size: int,
+        *,
+        reset: Callable[[int], Floats],
+        step: Callable[[Floats], Results],
+        physics_secs: Callable[[], float | None],
+    ) -> None:
+        """Puts a clock around two calls.
+
+        Args:
+          actions: float32[num_envs, act_size], where actions are to be written.
+          obs_size: Values of an observation.
+          reset: Starts an episode in every environment, with this seed.
+          step: Steps every environment.
+          physics_secs: Tells for how long the engine stepped; None: not known.
+        """
+        self.actions, self.obs_size = actions, obs_size
+        self.num_envs, self.act_size = actions.shape
+        self._reset, self._step, self.physics_secs = reset, step, physics_secs
         self.secs = 0.0
 
     def reset(self, *, seed: int) -> Floats:
@@ -49,53 +67,44 @@ class Timed:
         self.secs += time.perf_counter() - began
         return found
 
-    def physics_secs(self) -> float | None:
-        """Tells for how long the engine stepped; None: not known."""
-        return None
 
-    def _reset(self, seed: int) -> Floats:
-        raise NotImplementedError
-
-    def _step(self, actions: Floats) -> Results:
-        raise NotImplementedError
-
-
-class OfClient(Timed):
-    """Tandem's."""
-
-    def __init__(self, client: tandem.SharedMemoryClient) -> None:
-        """Through a client."""
-        super().__init__(client.num_envs, client.obs_size, client.act_size)
-        self.actions = client.actions
-        self._client, self._step = client, client.step  # type: ignore[method-assign]
-
-    def physics_secs(self) -> float | None:
-        """Tells what the client has counted."""
-        return self._client.stats().physics_secs
-
-    def _reset(self, seed: int) -> Floats:
-        return self._client.reset(seed=seed)
+def of_client(client: tandem.SharedMemoryClient) -> Timed:
+    """Takes Tandem's environments."""
+    return Timed(
+        client.actions,
+        client.obs_size,
+        reset=lambda seed: client.reset(seed=seed),
+        step=client.step,
+        physics_secs=lambda: client.stats().physics_secs,
+    )
 
 
-class OfVector(Timed):
-    """Gymnasium's vectors, and EnvPool, whose environments got their seeds when they were made."""
+def of_vector(envs: Any, num_envs: int, seeded: bool) -> Timed:
+    """Takes Gymnasium's vectors, and EnvPool, whose environments got their seeds when they were made.
 
-    def __init__(self, envs: Any, num_envs: int, seeded: bool) -> None:
-        """Of environments with one observation and one action space, both boxes."""
-        obs, act = (
-            getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
-            for kind in ("observation", "action")
-        )
-        super().__init__(num_envs, obs.shape[-1], act.shape[-1])
-        self._envs, self._seeded, self._dtype = envs, seeded, act.dtype
+    Args:
+      envs: Environments with one observation and one action space, both boxes.
+      num_envs: How many.
+      seeded: Whether `reset` takes a seed.
 
-    def _reset(self, seed: int) -> Floats:
-        obs = self._envs.reset(seed=seed)[0] if self._seeded else self._envs.reset()[0]
+    Returns:
+      They.
+    """
+    obs_space, act_space = (
+        getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
+        for kind in ("observation", "action")
+    )
+
+    def reset(seed: int) -> Floats:
+        obs = envs.reset(seed=seed)[0] if seeded else envs.reset()[0]
         return cast(Floats, np.asarray(obs, np.float32))
 
-    def _step(self, actions: Floats) -> Results:
-        obs, rewards, terminated, truncated, _ = self._envs.step(np.asarray(actions, self._dtype))
+    def step(actions: Floats) -> Results:
+        obs, rewards, terminated, truncated, _ = envs.step(np.asarray(actions, act_space.dtype))
         return np.asarray(obs, np.float32), rewards, terminated | truncated
+
+    actions = np.zeros((num_envs, act_space.shape[-1]), np.float32)
+    return Timed(actions, obs_space.shape[-1], reset=reset, step=step, physics_secs=lambda: None)
 
 
 @contextlib.contextmanager
@@ -115,7 +124,7 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
             tandem.launch_engine(train_ars.TASK, num_envs=num_envs, name=region) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
         ):
-            yield OfClient(client)
+            yield of_client(client)
         return
     if row == "envpool":
         make = importlib.import_module("envpool").make
@@ -126,7 +135,7 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
         kind = getattr(gymnasium.vector, f"{row.title()}VectorEnv")
         envs = kind([functools.partial(gymnasium.make, train_ars.TASK)] * num_envs)
     try:
-        yield OfVector(envs, num_envs, seeded=row != "envpool")
+        yield of_vector(envs, num_envs, seeded=row != "envpool")
     finally:
         envs.close()
 

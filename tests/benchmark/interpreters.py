@@ -10,8 +10,8 @@ _ROOT = Path(__file__).parents[2]
 _TOOL = _ROOT / "tools/extra_env"
 
 
-def make_environment(name: str) -> None:
-    """Makes an environment, unless it is there; progress goes to stderr.
+def make_interpreter(name: str) -> None:
+    """Makes one, unless it is there; progress goes to stderr.
 
     Args:
       name: As tools/extra_env knows it.
@@ -23,7 +23,7 @@ def make_environment(name: str) -> None:
 
 
 def python_of(name: str) -> str:
-    """Finds an environment's Python.
+    """Finds one.
 
     Args:
       name: As tools/extra_env knows it.
@@ -32,7 +32,7 @@ def python_of(name: str) -> str:
       Its path.
 
     Raises:
-      RowUnavailable: The environment was not made.
+      RowUnavailable: It was not made.
     """
     found = subprocess.run([str(_TOOL), "--find", name], capture_output=True, text=True)
     if found.returncode != 0:
@@ -40,17 +40,17 @@ def python_of(name: str) -> str:
     return found.stdout.strip()
 
 
-def variables_of_environment() -> dict[str, str]:
-    """Returns environment variables for its Python: of what was built here it sees modules, and no packages."""
+def variables_of_interpreter() -> dict[str, str]:
+    """Returns environment variables for any of them: of what was built here it sees modules, and no packages."""
     folders = [str(_ROOT), str(_ROOT / "client_py")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONNOUSERSITE": "1"}
 
 
-def measure_in_environment(row: Row, size: Size, seconds: float, region: str) -> Group:
+def measure_by_interpreter(row: Row, size: Size, seconds: float, region: str) -> Group:
     """Measures a row by `peer_client`.
 
     Args:
-      row: A row with an environment.
+      row: A row with an interpreter.
       size: The payload.
       seconds: End the group after that long.
       region: The name of a socket, for rows that have one.
@@ -59,9 +59,9 @@ def measure_in_environment(row: Row, size: Size, seconds: float, region: str) ->
       What one group took.
 
     Raises:
-      RowUnavailable: The environment was not made, or the machine forbids what the row needs.
+      RowUnavailable: The interpreter was not made, or the machine forbids what the row needs.
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
-    assert row.environment is not None
-    program = [python_of(row.environment), "-P", "-m", "tests.benchmark.peer_client"]
-    return run_client(row, [*program, *options_of(row, size, seconds, region)], seconds, variables_of_environment())
+    assert row.interpreter is not None
+    program = [python_of(row.interpreter), "-P", "-m", "tests.benchmark.peer_client", f"--parent={os.getpid()}"]
+    return run_client(row, [*program, *options_of(row, size, seconds, region)], seconds, variables_of_interpreter())
