@@ -1,5 +1,7 @@
 #include "client_py/bindings/step_method.h"
 
+#include <cxxabi.h>
+
 #include "client_py/bindings/native_client.h"
 
 namespace tandem {
@@ -85,6 +87,8 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
   }
   try {
     return client->Step(actions).release().ptr();
+  } catch (abi::__forced_unwind&) {
+    throw;  // the interpreter ends, and this thread with it
   } catch (...) {
     return Translated();
   }
