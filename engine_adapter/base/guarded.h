@@ -8,6 +8,8 @@
 #ifndef TANDEM_ENGINE_ADAPTER_BASE_GUARDED_H_
 #define TANDEM_ENGINE_ADAPTER_BASE_GUARDED_H_
 
+#include <cxxabi.h>
+
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,8 @@ auto Guarded(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
+  } catch (abi::__forced_unwind&) {
+    throw;  // the thread is cancelled: nobody may stop that
   } catch (...) {
     return MakeError(ErrorCode::kEngineFailed,
                      "the engine threw what is no std::exception");
