@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -99,8 +98,8 @@ class Sessions:
 
     num_envs: int
     pictures: bool
-    quiet: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
-    together: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
+    quiet: dict[str, list[Run]] = field(default_factory=lambda: {row: [] for row in ROWS})
+    together: dict[str, list[Run]] = field(default_factory=lambda: {row: [] for row in ROWS})
 
     def ratios(self, row: str, figure: Callable[[Run], float]) -> list[float]:
         """Of a figure together to that of the quiet run before it, round by round."""
@@ -390,7 +389,7 @@ def _quantile(values: list[int], q: float) -> int:
 
 
 def _table(found: Sessions, rounds: int) -> str:
-    one = next(iter(found.together.values()))[0]
+    one = next(runs[0] for runs in found.together.values() if runs)
     third = "pictures" if found.pictures else "telemetry"
     title = (
         f"**Steps beside calls and streams**, {TASK}, {found.num_envs} environments, {one.calls:,} calls a run, "
@@ -398,6 +397,8 @@ def _table(found: Sessions, rounds: int) -> str:
     )
     lines = []
     for row, runs in found.together.items():
+        if not runs:
+            continue
         lines.append([f"{ROWS[row]}, quiet", *_of_steps(found.quiet[row])])
         streams = [stream for run in runs for stream in run.streams]
         beside = [

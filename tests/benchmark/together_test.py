@@ -1,11 +1,13 @@
 """Steps, calls and streams at once: all answered once, in order, and right. No time is judged."""
 
 import glob
+import json
 import uuid
 
 import pytest
 
 from tests.benchmark import together
+from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
 
 
@@ -26,6 +28,15 @@ def test_steps_calls_and_streams_at_once_in_both_languages() -> None:
             assert 0 < run.step_p50_ns <= run.step_p99_ns <= run.step_max_ns
         assert 0 < busy.call_p50_ns <= busy.call_p99_ns
     assert not glob.glob(f"/dev/shm/*{region}*")
+
+
+def test_the_suite_gives_a_table_and_figures_as_json() -> None:
+    """Of the rows that were asked for."""
+    plan = Plan(frozenset({"cpp"}), 1, 0.1, True, f"tandem-together-{uuid.uuid4().hex}")
+    found = together.SUITE.measure(plan)
+    assert f"| {together.ROWS['cpp']}, together / quiet " in found.tables[0]
+    assert together.ROWS["python"] not in found.tables[0]
+    assert json.loads(json.dumps(found.figures))["together"]["cpp"][0]["calls"] == 1000
 
 
 def test_ratios_are_taken_within_a_round() -> None:
