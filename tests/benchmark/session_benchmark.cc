@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "tests/benchmark/payload.h"
+#include "tests/end_to_end/still_engine.h"
 #include "transport/base/clock.h"
 #include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
@@ -88,29 +88,9 @@ void Exchange(benchmark::State& state) {
 BENCHMARK(Exchange)->Args({1, 4, 1})->Args({64, 32, 8})->Args({4096, 100, 12});
 
 // The same with an Engine, driven by an EngineHost.
-
-class IdleEngine final : public Engine {
- public:
-  explicit IdleEngine(const Size& size)
-      : schema_{.task = "benchmark",
-                .num_envs = size.envs,
-                .obs_size = size.obs,
-                .act_size = size.act} {}
-  const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
-    return absl::OkStatus();
-  }
-  absl::Status Step(std::span<const uint32_t>, const StepIo&) override {
-    return absl::OkStatus();
-  }
-
- private:
-  EngineSchema schema_;
-};
-
 void HostExchange(benchmark::State& state) {
   const Size size = SizeOf(state);
-  IdleEngine engine(size);
+  StillEngine engine(size.envs, size.obs, size.act);
   EngineHost::Options options;
   options.name = UniqueRegionName("session-benchmark");
   absl::StatusOr<std::unique_ptr<EngineHost>> host =

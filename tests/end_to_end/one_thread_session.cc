@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
-#include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
+#include "tests/end_to_end/still_engine.h"
 #include "transport/base/clock.h"
 #include "transport/memory/unique_region_name.h"
 #include "transport/session/client_side.h"
@@ -32,26 +32,6 @@ struct Arguments {
   uint32_t obs = 0;
   uint32_t act = 0;
   int exchanges = 0;
-};
-
-// Does nothing: what is counted is Tandem's.
-class StillEngine final : public Engine {
- public:
-  explicit StillEngine(const Arguments& sizes)
-      : schema_{.task = "still",
-                .num_envs = sizes.envs,
-                .obs_size = sizes.obs,
-                .act_size = sizes.act} {}
-  const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
-    return absl::OkStatus();
-  }
-  absl::Status Step(std::span<const uint32_t>, const StepIo&) override {
-    return absl::OkStatus();
-  }
-
- private:
-  EngineSchema schema_;
 };
 
 // Attaches while `serve_once` runs in another thread.
@@ -115,7 +95,7 @@ int ExchangeWithSides(const Arguments& arguments) {
 }
 
 int ExchangeWithHost(const Arguments& arguments) {
-  StillEngine engine(arguments);
+  StillEngine engine(arguments.envs, arguments.obs, arguments.act);
   EngineHost::Options options;
   options.name = UniqueRegionName("one-thread");
   const std::string name = options.name;

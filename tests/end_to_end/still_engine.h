@@ -1,0 +1,41 @@
+// StillEngine: an engine that does nothing, so that what is counted or timed is
+// Tandem's.
+//
+// Data flow: none; observations stay as they are at birth.
+//
+//   StillEngine engine(/*num_envs=*/64, /*obs_size=*/32, /*act_size=*/8);
+
+#ifndef TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_
+#define TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "engine_adapter/core/engine.h"
+
+namespace tandem {
+
+class StillEngine final : public Engine {
+ public:
+  StillEngine(uint32_t num_envs, uint32_t obs_size, uint32_t act_size)
+      : schema_{.task = "still",
+                .num_envs = num_envs,
+                .obs_size = obs_size,
+                .act_size = act_size} {}
+
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t>, const StepIo&) override {
+    return absl::OkStatus();
+  }
+
+ private:
+  EngineSchema schema_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_
