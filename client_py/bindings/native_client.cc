@@ -1,6 +1,6 @@
 #include "client_py/bindings/native_client.h"
 
-#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -83,12 +83,12 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
       views_(RegionViews::Of(client_)),
       results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
 
-py::tuple NativeClient::Step(py::handle actions) {
+PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
   ErrorCode code = SendChecked(actions);
   if (code == ErrorCode::kOk) code = Wait(timeout_secs_);
   if (code != ErrorCode::kOk) RaiseCode(code);
-  return results_;
+  return Py_NewRef(results_.ptr());
 }
 
 void NativeClient::Send(py::handle actions) {
@@ -214,12 +214,10 @@ ErrorCode NativeClient::Wait(double timeout_secs) {
   // A quick engine is waited for with the GIL held: giving it away and getting
   // it back takes longer than the answer, and up to sys.getswitchinterval()
   // (5 ms) if another thread has begun to compute meanwhile.
-  if (answers_quickly_) {
-    const ErrorCode code =
-        client_.Recv(Deadline::After(std::min(timeout_secs, kQuickSecs)));
-    if (code != ErrorCode::kStepTimeout || timeout_secs <= kQuickSecs) {
-      return code;
-    }
+  if (answers_quickly_ && timeout_secs > kQuickSecs) {
+    const ErrorCode code = client_.Recv(
+        Deadline::At(client_.sent_at_ns() + std::llround(kQuickSecs * 1e9)));
+    if (code != ErrorCode::kStepTimeout) return code;
   }
   const ErrorCode late = WithoutGil([&] {
     const Deadline quick = Deadline::After(kQuickSecs);

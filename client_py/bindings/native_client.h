@@ -35,8 +35,10 @@ class NativeClient {
   NativeClient(const std::string& name, double timeout_secs,
                const std::string& wait, uint32_t autoreset);
 
-  // Send and Recv in one. Allocates nothing on success.
-  pybind11::tuple Step(pybind11::handle actions);
+  // Send and Recv in one. A new reference: pybind11's own would look whether
+  // this thread has the GIL, an eighth of a step's instructions. Allocates
+  // nothing on success.
+  PyObject* Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,

@@ -86,7 +86,7 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
     return nullptr;
   }
   try {
-    return client->Step(actions).release().ptr();
+    return client->Step(actions);
   } catch (abi::__forced_unwind&) {
     throw;  // the interpreter ends, and this thread with it
   } catch (...) {

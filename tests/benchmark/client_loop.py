@@ -110,8 +110,9 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
             end = now() + int(seconds * 1e9)
         wanted = actions[i & 1]
         asked = now()
-        obs, rewards, dones = step(wanted)
+        results = step(wanted)
         answered = now()
+        obs, rewards, dones = results
         obs.sum(), rewards.sum(), dones.sum()  # a policy reads every value
         read = now()
         reward = rewards_wanted[i & 1]

@@ -317,7 +317,7 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
   ++seq_;
   Add(&exchanges_, 1);
   Become(State::kIdle);
-  received_at_ns_ = MonotonicNanos();
+  received_at_ns_ = waiter_.CameAtNs();
   SetPhase(Phase::kIdle, received_at_ns_);
   RecordStepTime(&shared->client_round_trips,
                  static_cast<uint64_t>(received_at_ns_ - sent_at_ns_));

@@ -105,6 +105,9 @@ class ClientSide {
   // nothing.
   ErrorCode Recv(Deadline deadline);
 
+  // When the last Send or SendReset was, CLOCK_MONOTONIC.
+  int64_t sent_at_ns() const { return sent_at_ns_; }
+
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
 

@@ -131,7 +131,7 @@ EngineEvent EngineSide::Next(Deadline deadline) {
         waiter_.Until([this] { return Ready(); }, deadline, watch);
     EngineEvent event = EngineEvent::kTimedOut;
     if (code == ErrorCode::kOk) {
-      event = Take();
+      event = Take(waiter_.CameAtNs());
       // Take answered the client itself: there is nothing for the caller.
       if (event == EngineEvent::kTimedOut &&
           !deadline.PassedAt(MonotonicNanos())) {
@@ -148,7 +148,7 @@ EngineEvent EngineSide::Next(Deadline deadline) {
 }
 
 EngineEvent EngineSide::Poll() {
-  return Deliver(Ready() ? Take() : LookNowAndThen());
+  return Deliver(Ready() ? Take(MonotonicNanos()) : LookNowAndThen());
 }
 
 EngineEvent EngineSide::LookNowAndThen() {
@@ -157,10 +157,10 @@ EngineEvent EngineSide::LookNowAndThen() {
   last_look_ns_ = now;
   const EngineEvent event = LookAfter(now);
   // What a client sent last comes before that it left.
-  return Ready() ? Take() : event;
+  return Ready() ? Take(now) : event;
 }
 
-EngineEvent EngineSide::Take() {
+EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   // relaxed: the flag alone is what is asked.
   if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
     return EngineEvent::kStopRequested;
@@ -171,7 +171,7 @@ EngineEvent EngineSide::Take() {
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
   if (HasExchange()) {
     count_doubt_.Clear();
-    taken_at_ns_ = MonotonicNanos();
+    taken_at_ns_ = seen_at_ns;
     // relaxed: action_seq published it.
     kind_ = static_cast<ExchangeKind>(
         header_->exchange_kind.load(std::memory_order_relaxed));

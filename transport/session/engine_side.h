@@ -195,7 +195,7 @@ class EngineSide {
   void DropHeldExchange();
   bool HasCommands() const;
   std::span<std::byte> CommandData(uint64_t ring_offset);
-  EngineEvent Take();
+  EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();
   EngineEvent LookAfter(int64_t now_ns);
   EngineEvent LookNowAndThen();

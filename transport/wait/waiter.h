@@ -43,17 +43,23 @@ class Waiter {
 
   // Waits until `ready()`. kOk: it holds. kStepTimeout: it did not by
   // `deadline` (Deadline::Now() looks once and makes no system call; any other
-  // that has passed looks a few times). Else what `watch` said.
+  // that has passed looks twice). Else what `watch` said.
   // `ready` runs many times, and not again once it was true; it must load with
   // acquire.
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
+  // When the last Until saw that its condition holds, CLOCK_MONOTONIC: a look
+  // early if it came while spinning, late if it held before.
+  int64_t CameAtNs() const {
+    return came_at_ns_ != 0 ? came_at_ns_ : MonotonicNanos();
+  }
+
  private:
-  // Some 2 us on a machine whose `pause` takes 140 cycles: most of a quick
-  // peer's answers come in it, and it reads no clock.
-  static constexpr int kBlindSpins = 48;
-  static constexpr int kSpinsPerClockRead = 16;
+  // Between two looks a spinning wait reads the clock. That takes about as long
+  // as relaxing, and who needs the time when an answer came need not read it
+  // then, while the peer waits for him. In longer waits it relaxes as well.
+  static constexpr int64_t kRelaxAfterNs = 2'000;
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
@@ -63,65 +69,49 @@ class Waiter {
   static constexpr int64_t kShortestSleepNs = 50'000;
   static constexpr int64_t kLongestSleepNs = 10'000'000;
 
-  template <typename Ready>
-  ErrorCode UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
-                        int64_t spin_ns);
+  int64_t SpinNs() {
+    if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
+    return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
+  }
 
   Doorbell bell_;
   WaitStrategy strategy_;
   SpinBudget budget_;
   bool peer_rings_ = true;  // as the last sleep that ended well showed
+  int64_t came_at_ns_ = 0;  // 0: not known
 };
 
 // ---------------------------------------------------------------------------
 
 template <typename Ready>
 ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
+  came_at_ns_ = 0;
   if (ready()) return ErrorCode::kOk;
   if (deadline == Deadline::Now()) return ErrorCode::kStepTimeout;
-  int64_t spin_ns = 0;
-  if (strategy_ == WaitStrategy::kSpin) {
-    spin_ns = Deadline::Infinite().at_ns();
-  } else if (strategy_ == WaitStrategy::kAdaptive) {
-    spin_ns = budget_.ForThisWait();
-  }
-  if (spin_ns > 0) {
-    for (int i = 0; i < kBlindSpins; ++i) {
-      Relax();
-      if (ready()) {
-        budget_.Paid(0);
-        return ErrorCode::kOk;
-      }
-    }
-  }
-  return UntilSlowly(ready, deadline, watch, spin_ns);
-}
-
-template <typename Ready>
-ErrorCode Waiter::UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
-                              int64_t spin_ns) {
-  const int64_t start = MonotonicNanos();
-  int64_t now = start;
-  int64_t next_check = start + kFirstCheckNs;
+  const int64_t spin_ns = SpinNs();
   bool spinning = spin_ns > 0;
-  for (;;) {
+  const int64_t start = MonotonicNanos();
+  int64_t next_check = start + kFirstCheckNs;
+  for (int64_t now = start;;) {
+    if (deadline.PassedAt(now)) {
+      return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
+    }
     bool interrupted = false;
     bool rung = false;
     if (spinning) {
-      for (int i = 0; i < kSpinsPerClockRead; ++i) {
-        Relax();
-        if (ready()) {
-          budget_.Paid(MonotonicNanos() - start);
-          return ErrorCode::kOk;
-        }
+      if (ready()) {
+        came_at_ns_ = now;
+        budget_.Paid(now - start);
+        return ErrorCode::kOk;
       }
+      if (now - start >= kRelaxAfterNs) Relax();
     } else {
       const int64_t slice =
           peer_rings_
               ? kLongestSleepNs
               : std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
-      const Doorbell::Wake wake = bell_.SleepUnless(
-          ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
+      const Doorbell::Wake wake =
+          bell_.SleepUnless(ready, std::min(deadline.at_ns() - now, slice));
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
         peer_rings_ = wake == Doorbell::Wake::kRung;
@@ -131,9 +121,6 @@ ErrorCode Waiter::UntilSlowly(Ready& ready, Deadline deadline, WaitWatch& watch,
       rung = wake == Doorbell::Wake::kRung;
     }
     now = MonotonicNanos();
-    if (deadline.PassedAt(now)) {
-      return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
-    }
     // A ring that brought no answer: the peer has left, perhaps.
     if (now >= next_check || interrupted || rung) {
       next_check = now + kCheckEveryNs;

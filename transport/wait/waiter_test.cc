@@ -106,6 +106,21 @@ TEST_P(WaiterTest, TheLastLookAtTheDeadlineWins) {
             ErrorCode::kOk);
 }
 
+TEST_P(WaiterTest, TellsWhenTheConditionCame) {
+  const int64_t from = MonotonicNanos();
+  const int64_t due = from + 300'000;
+  ASSERT_EQ(waiter_.Until([&] { return MonotonicNanos() >= due; },
+                          Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  const int64_t came = waiter_.CameAtNs();
+  EXPECT_GE(came, from);
+  EXPECT_LE(came, MonotonicNanos());
+  const int64_t again = MonotonicNanos();
+  ASSERT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_GE(waiter_.CameAtNs(), again);
+}
+
 TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
   watch_.code = ErrorCode::kPeerGone;
   watch_.from = 3;
