@@ -58,8 +58,9 @@ class Waiter {
  private:
   // Between two looks a spinning wait reads the clock. That takes about as long
   // as relaxing, and who needs the time when an answer came need not read it
-  // then, while the peer waits for him. In longer waits it relaxes as well.
-  static constexpr int64_t kRelaxAfterNs = 2'000;
+  // then, while the peer waits for him. In longer waits it relaxes as well, and
+  // draws on the budget.
+  static constexpr int64_t kShortWaitNs = 2'000;
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
@@ -101,10 +102,10 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (spinning) {
       if (ready()) {
         came_at_ns_ = now;
-        budget_.Paid(now - start);
+        budget_.Paid(std::max<int64_t>(now - start - kShortWaitNs, 0));
         return ErrorCode::kOk;
       }
-      if (now - start >= kRelaxAfterNs) Relax();
+      if (now - start >= kShortWaitNs) Relax();
     } else {
       const int64_t slice =
           peer_rings_
@@ -130,7 +131,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
         return ready() ? ErrorCode::kOk : code;
       }
     }
-    if (spinning && now - start >= spin_ns) {
+    if (spinning && now - start - kShortWaitNs >= spin_ns) {
       spinning = false;
       budget_.Failed();
     }
