@@ -1,6 +1,5 @@
 #include "client_py/bindings/native_client.h"
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -86,7 +85,9 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
 PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
   ErrorCode code = SendChecked(actions);
-  if (code == ErrorCode::kOk) code = Wait(timeout_secs_);
+  if (code == ErrorCode::kOk) {
+    code = Wait(Deadline::After(timeout_secs_, client_.sent_at_ns()));
+  }
   if (code != ErrorCode::kOk) RaiseCode(code);
   return Py_NewRef(results_.ptr());
 }
@@ -102,9 +103,8 @@ py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs =
       CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
-  if (const ErrorCode code = Wait(secs); code != ErrorCode::kOk) {
-    RaiseCode(code);
-  }
+  const ErrorCode code = Wait(Deadline::After(secs));
+  if (code != ErrorCode::kOk) RaiseCode(code);
   return results_;
 }
 
@@ -210,23 +210,17 @@ ErrorCode NativeClient::SendChecked(py::handle actions) {
                              size_t{views_.num_envs} * views_.act_size));
 }
 
-ErrorCode NativeClient::Wait(double timeout_secs) {
+ErrorCode NativeClient::Wait(Deadline deadline) {
   // A quick engine is waited for with the GIL held: giving it away and getting
   // it back takes longer than the answer, and up to sys.getswitchinterval()
   // (5 ms) if another thread has begun to compute meanwhile.
-  if (answers_quickly_ && timeout_secs > kQuickSecs) {
-    const ErrorCode code = client_.Recv(
-        Deadline::At(client_.sent_at_ns() + std::llround(kQuickSecs * 1e9)));
-    if (code != ErrorCode::kStepTimeout) return code;
-  }
-  const ErrorCode late = WithoutGil([&] {
-    const Deadline quick = Deadline::After(kQuickSecs);
-    const ErrorCode code = client_.Recv(Deadline::After(timeout_secs));
-    answers_quickly_ = !quick.PassedAt(MonotonicNanos());
-    return code;
-  });
-  if (late == ErrorCode::kOk) RaiseWhatPythonRaised();
-  return late;
+  PyThreadState* without_gil = nullptr;
+  const ErrorCode code =
+      client_.Recv(deadline, [&] { without_gil = PyEval_SaveThread(); });
+  if (without_gil == nullptr) return code;
+  PyEval_RestoreThread(without_gil);
+  if (code == ErrorCode::kOk) RaiseWhatPythonRaised();
+  return code;
 }
 
 void NativeClient::RaiseInvalidAction(py::handle actions) const {

@@ -68,10 +68,8 @@ class NativeClient {
 
  private:
   class InCall;
-  static constexpr double kQuickSecs = 20e-6;
-
   ErrorCode SendChecked(pybind11::handle actions);
-  ErrorCode Wait(double timeout_secs);
+  ErrorCode Wait(Deadline deadline);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
   [[noreturn]] void RaiseCode(ErrorCode code) const;
 
@@ -84,7 +82,6 @@ class NativeClient {
   // Guarded by the GIL. ClientSide refuses a second thread during each of its
   // calls; this covers what lies between the two halves of a step.
   bool in_call_ = false;
-  bool answers_quickly_ = true;  // as the last answer showed
   bool reconnecting_ = false;
 };
 

@@ -41,12 +41,13 @@ int Init(PyObject* self, PyObject* args, PyObject* kwargs) {
                     "client");
     return -1;
   }
-  if (!py::isinstance<NativeClient>(native)) {
+  py::detail::make_caster<NativeClient> caster;
+  if (native == Py_None || !caster.load(native, /*convert=*/false)) {
     PyErr_Format(PyExc_TypeError, "native: expected a NativeClient, found %R",
                  native);
     return -1;
   }
-  Cast(self)->client = py::handle(native).cast<NativeClient*>();
+  Cast(self)->client = py::detail::cast_op<NativeClient*>(caster);
   Py_INCREF(native);
   Cast(self)->native = native;
   return 0;

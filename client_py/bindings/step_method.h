@@ -3,7 +3,7 @@
 // Data flow: interpreter -> Step -> NativeClient::Step.
 // A method in Python that calls one of pybind11's costs some 100 ns a call, a
 // third of a small step; a method of a C type, some 20. This type is a base of
-// SharedMemoryClient and holds nothing but that method.
+// SharedMemoryClient and has nothing but that method.
 //
 //   module.attr("StepMethod") = MakeStepMethodType();
 

@@ -10,6 +10,7 @@ import resource
 import struct
 import threading
 import tracemalloc
+import unittest.mock
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -135,6 +136,8 @@ def test_a_client_is_made_once(client: tandem.SharedMemoryClient) -> None:
         _native.StepMethod.__init__(client, client._native)
     with pytest.raises(TypeError, match="expected a NativeClient, found None"):
         _native.StepMethod(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a NativeClient, found <Mock"):
+        _native.StepMethod(unittest.mock.Mock(spec=_native.NativeClient))
     client.step(_zeros(client))
 
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSpinsPerClockRead = 16;
 
-// Spins while `pays` says so; whether `ready` came true.
+// Spins as long as `budget` has it; whether `ready` came true.
 template <typename Ready>
 bool Spin(SpinBudget& budget, Ready ready) {
   const int64_t spin_ns = budget.ForThisWait();

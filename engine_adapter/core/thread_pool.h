@@ -28,7 +28,8 @@ namespace tandem {
 //  word        writer        readers        publishes             initially
 //  claim_      caller, all   all            job_ and its inputs   0
 //  left_       caller, all   caller         the indices' results  0
-//  published_  caller        workers        that claim_ is new    0
+//  published_  caller        workers        claim_, stopping_     0
+//  stopping_   caller        workers        that all end          false
 //
 // claim_ holds the job's number (upper half; wraps, which would matter only to
 // a worker that slept through 2^32 jobs between two instructions) and how many
@@ -55,7 +56,7 @@ class ThreadPool {
 
   // Calls `fn(i)` once for each i below `count`, in any order, from several
   // threads at once; returns when all calls have returned. `fn` must not throw.
-  // Does not allocate; one system call if workers sleep.
+  // Does not allocate; a system call if workers sleep, others if it sleeps.
   template <typename Fn>
   void ParallelFor(uint32_t count, Fn& fn) {
     Run(

@@ -127,7 +127,7 @@ absl::Status ImageThread::DrawChosen() {
     if (stopping_ && stopping_()) {
       return MakeError(ErrorCode::kInterrupted,
                        "expected to draw every environment, found that the "
-                       "engine is to stop");
+                       "engine is to stop; start it again");
     }
     absl::Status drawn = source_->Draw(env, TileOf(env));
     if (!drawn.ok()) return drawn;

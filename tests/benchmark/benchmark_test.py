@@ -44,7 +44,7 @@ def test_every_row_is_measured_at_every_size(tmp_path: Path, capsys: pytest.Capt
         # A container may forbid the namespace that iceoryx's rows run in.
         assert {row.key for row in HERE} - set(one["rows"]) in (set(), {"iceoryx_spin", "iceoryx_block"})
         for row in one["rows"].values():
-            assert len(row["groups_ns"]) == 2
+            assert len(row["groups_ns"]) == len(row["baseline_before_ns"]) == 2
             for group in row["groups_ns"]:
                 assert group["exchanges"] >= 10
                 assert 0 < group["step_p50"] <= group["step_p99"]
@@ -212,13 +212,13 @@ def test_floods_are_held_against_those_of_the_same_round_and_waiting() -> None:
     assert case.ratios("ring_adaptive") == pytest.approx([2, 2])
 
 
-def test_ratios_are_taken_within_a_round() -> None:
-    """A round in which everything took twice as long changes no ratio."""
+def test_ratios_are_to_the_baseline_right_before() -> None:
+    """A turn in which everything took twice as long changes no ratio."""
 
     def group(nanos: float) -> Group:
         return Group(10, nanos, nanos, nanos, nanos, nanos, nanos)
 
-    summary = report.summarise({BASELINE: [group(1000), group(2000)], "other": [group(3000), group(6000)]})
+    summary = report.summarise({"other": [(group(3000), group(1000)), (group(6000), group(2000))]})
     assert summary["other"].ratio == Spread(3, 3, 3)
     assert summary["other"].step_p50_us == Spread(3, 4.5, 6)
 

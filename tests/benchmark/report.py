@@ -8,12 +8,13 @@ from tests.benchmark import pictures
 from tests.benchmark.measurement import BASELINE, Group, Row, Size
 from tests.benchmark.tables import Spread, figure, markdown
 
-Groups = Mapping[str, Sequence[Group]]  # row key -> a group for each round
+# Row key -> for each round a group, and a group of the baseline that was measured right before.
+Turns = Mapping[str, Sequence[tuple[Group, Group]]]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A row's figures over all rounds: microseconds, and ratios to the baseline's step of the same round."""
+    """A row's figures over all rounds: microseconds, and ratios to the baseline's step right before."""
 
     step_p50_us: Spread
     step_p99_us: Spread
@@ -23,19 +24,18 @@ class Summary:
     ratio: Spread
 
 
-def summarise(groups: Groups) -> dict[str, Summary]:
+def summarise(turns: Turns) -> dict[str, Summary]:
     """Summarises one size.
 
     Args:
-      groups: A group for each row and round; the baseline is among the rows.
+      turns: Of each row.
 
     Returns:
       A summary for each row.
     """
-    baseline = groups[BASELINE]
 
     def spread(key: str, field: str) -> Spread:
-        return Spread.of([getattr(group, field) / 1e3 for group in groups[key]])
+        return Spread.of([getattr(group, field) / 1e3 for group, _ in turns[key]])
 
     return {
         key: Summary(
@@ -44,9 +44,9 @@ def summarise(groups: Groups) -> dict[str, Summary]:
             cycle_p50_us=spread(key, "cycle_p50"),
             client_cpu_us=spread(key, "client_cpu"),
             engine_cpu_us=spread(key, "engine_cpu"),
-            ratio=Spread.of([one.step_p50 / base.step_p50 for one, base in zip(groups[key], baseline, strict=True)]),
+            ratio=Spread.of([group.step_p50 / baseline.step_p50 for group, baseline in turns[key]]),
         )
-        for key in groups
+        for key in turns
     }
 
 

@@ -30,7 +30,10 @@ BUSY_LOOP = Path(__file__).with_name("busy_loop")
 _BUSY = (0, 1, 2)  # processes beside
 _QUICK_EXCHANGES = 500
 
+_BASELINE = next(row for row in ROWS if row.key == BASELINE)
+
 Groups = dict[str, list[Group]]  # row key -> a group of each round
+Turns = dict[str, list[tuple[Group, Group]]]  # as report.Turns
 
 
 def _sizes(plan: Plan, sizes: Sequence[Size]) -> list[Size]:
@@ -39,32 +42,39 @@ def _sizes(plan: Plan, sizes: Sequence[Size]) -> list[Size]:
     return [dataclasses.replace(size, exchanges=min(_QUICK_EXCHANGES, size.exchanges)) for size in sizes]
 
 
-def _measure_turn(rows: Sequence[Row], size: Size, plan: Plan, number: int, groups: Groups) -> None:
+def _measure(row: Row, size: Size, plan: Plan) -> Group:
+    return measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}")
+
+
+def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> None:
+    """Measures the baseline before each row: which cores two processes get changes within seconds."""
     for row in in_turn(rows, number):
-        if row.key not in groups:
+        if row.key not in turns:
             continue
         try:
-            groups[row.key].append(measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}"))
+            baseline = _measure(_BASELINE, size, plan)
+            turns[row.key].append((baseline if row.key == BASELINE else _measure(row, size, plan), baseline))
         except RowUnavailable as error:
             print(f"tandem: {error}", file=sys.stderr)
-            del groups[row.key]
+            del turns[row.key]
 
 
 def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Found:
     chosen = [row for row in rows if row.key in plan.rows]
     sizes = _sizes(plan, sizes)
-    found: list[Groups] = [{row.key: [] for row in chosen if row.exists_at(size)} for size in sizes]
+    found: list[Turns] = [{row.key: [] for row in chosen if row.exists_at(size)} for size in sizes]
     started = time.monotonic()
     for number in range(plan.rounds):
-        for size, groups in zip(sizes, found, strict=True):
-            _measure_turn(chosen, size, plan, number, groups)
+        for size, turns in zip(sizes, found, strict=True):
+            _measure_turns(chosen, size, plan, number, turns)
             print(
-                f"round {number + 1} of {plan.rounds}, {size}: bare spin {groups[BASELINE][-1].step_p50 / 1e3:.2f} us; "
+                f"round {number + 1} of {plan.rounds}, {size}: "
+                f"bare spin {turns[BASELINE][-1][0].step_p50 / 1e3:.2f} us; "
                 f"{time.monotonic() - started:.0f} s so far",
                 file=sys.stderr,
                 flush=True,
             )
-    summaries = [report.summarise(groups) for groups in found]
+    summaries = [report.summarise(turns) for turns in found]
     figures = [
         {
             "size": dataclasses.asdict(size),
@@ -72,13 +82,14 @@ def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Fou
                 row.key: {
                     "label": row.label,
                     "summary": dataclasses.asdict(summary[row.key]),
-                    "groups_ns": [dataclasses.asdict(group) for group in groups[row.key]],
+                    "groups_ns": [dataclasses.asdict(group) for group, _ in turns[row.key]],
+                    "baseline_before_ns": [dataclasses.asdict(baseline) for _, baseline in turns[row.key]],
                 }
                 for row in chosen
-                if row.key in groups
+                if row.key in turns
             },
         }
-        for size, groups, summary in zip(sizes, found, summaries, strict=True)
+        for size, turns, summary in zip(sizes, found, summaries, strict=True)
     ]
     return Found(
         tables=[
@@ -113,7 +124,8 @@ def _measure_busy(plan: Plan) -> Found:
     for number in range(plan.rounds):
         for (size, busy), groups in zip(cases, found, strict=True):
             with busy_processes(busy):
-                _measure_turn(rows, size, plan, number, groups)
+                for row in in_turn(rows, number):
+                    groups[row.key].append(_measure(row, size, plan))
         print(f"busy: round {number + 1} of {plan.rounds}; {time.monotonic() - started:.0f} s so far", file=sys.stderr)
     figures: list[dict[str, Any]] = []
     tables = []

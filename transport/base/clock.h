@@ -46,10 +46,13 @@ class Deadline {
   // `timeout_secs` from now; negative counts as zero, and what exceeds a
   // century (or is NaN) as never.
   static Deadline After(double timeout_secs) {
+    return After(timeout_secs, MonotonicNanos());
+  }
+  // The same from when MonotonicNanos said `from_ns`.
+  static Deadline After(double timeout_secs, int64_t from_ns) {
     if (timeout_secs <= 0) return Now();
     if (!(timeout_secs < 3.2e9)) return Infinite();
-    return Deadline(MonotonicNanos() +
-                    static_cast<int64_t>(timeout_secs * 1e9));
+    return Deadline(from_ns + static_cast<int64_t>(timeout_secs * 1e9));
   }
 
   constexpr bool PassedAt(int64_t now_ns) const { return now_ns >= at_ns_; }

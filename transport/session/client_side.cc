@@ -43,6 +43,8 @@ int64_t FindNonFinite(std::span<const float> values) {
   return std::find_if(values.begin(), values.end(), is_bad) - values.begin();
 }
 
+void Nothing() {}
+
 // Adds to a counter that has one writer and may be read meanwhile.
 void Add(SharedWord<uint64_t>* counter, uint64_t value) {
   // relaxed: a statistic.
@@ -56,11 +58,15 @@ void Add(SharedWord<uint64_t>* counter, uint64_t value) {
 class ClientSide::Watch final : public WaitWatch {
  public:
   Watch(const AttachedRegion& region, InterruptHook interrupted,
-        uint64_t settled_seq, bool judges_frames)
+        uint64_t settled_seq, bool judges_frames,
+        absl::FunctionRef<void()> lasts = Nothing)
       : region_(region),
         interrupted_(interrupted),
         settled_seq_(settled_seq),
-        judges_frames_(judges_frames) {}
+        judges_frames_(judges_frames),
+        lasts_(lasts) {}
+
+  void Lasts() override { lasts_(); }
 
   ErrorCode Check(int64_t now_ns, bool interrupted) override {
     if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
@@ -90,6 +96,7 @@ class ClientSide::Watch final : public WaitWatch {
   InterruptHook interrupted_;
   uint64_t settled_seq_;
   bool judges_frames_;
+  absl::FunctionRef<void()> lasts_;
   Doubt count_doubt_{kPatienceNs};
   int64_t hook_called_ns_ = 0;
 };
@@ -291,6 +298,10 @@ void ClientSide::Post(ExchangeKind kind) {
 }
 
 ErrorCode ClientSide::Recv(Deadline deadline) {
+  return Recv(deadline, Nothing);
+}
+
+ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
   const InUse in_use(this);
   if (in_use.refused()) return ErrorCode::kConcurrentUse;
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
@@ -298,7 +309,8 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
   if (state() != State::kPending) return ErrorCode::kNoStepPending;
 
   LrbcHeader* const shared = header();
-  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true);
+  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
+              lasts);
   const ErrorCode code = waiter_.Until(
       [&] {
         // SYNC(lockstep.frame): acquire; the number, then the results.

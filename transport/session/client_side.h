@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -86,9 +87,9 @@ class ClientSide {
 
   // Copies `actions` ([num_envs * act_size], all finite) into the region and
   // asks for a step. If they already are arrays().actions nothing is copied.
-  // kOk; kInvalidAction (nothing was sent); kStepPending; kPeerGone and
-  // kClosed (sticky); kForkedChild; kConcurrentUse. Neither blocks nor
-  // allocates; a system call only if the engine sleeps.
+  // kOk; kInvalidAction (nothing was sent); kStepPending; kPeerGone,
+  // kBrokenPeer and kClosed (sticky); kForkedChild; kConcurrentUse. Neither
+  // blocks nor allocates; a system call only if the engine sleeps.
   ErrorCode Send(std::span<const float> actions);
 
   // Flags these environments for a reset, each with its seed if it has one
@@ -104,6 +105,9 @@ class ClientSide {
   // results. kNoStepPending, kClosed, kForkedChild, kConcurrentUse. Allocates
   // nothing.
   ErrorCode Recv(Deadline deadline);
+  // `lasts` is called once, if it is about to sleep or has spun for 20 us, and
+  // before any `interrupted`.
+  ErrorCode Recv(Deadline deadline, absl::FunctionRef<void()> lasts);
 
   // When the last Send or SendReset was, CLOCK_MONOTONIC.
   int64_t sent_at_ns() const { return sent_at_ns_; }

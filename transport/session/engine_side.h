@@ -87,7 +87,8 @@ class EngineSide {
   // Gives the region its name: clients may come. Errors: OwnedRegion::Link.
   absl::Status Open();
 
-  // Waits for the next thing to do. Does not allocate, but for kBrokenClient.
+  // Waits for the next thing to do. Does not allocate, but for
+  // kBrokenClient and a client that asks for what there is not.
   EngineEvent Next(Deadline deadline);
 
   // The non-blocking form, for an engine that owns its loop: looks once and

@@ -10,6 +10,9 @@
 // sleep then would cost more than the wake: the scheduler would put both sides
 // on one core, where no spinning pays any more.
 //
+// So short a spin as kFreeNs is not counted: it costs no more than asking the
+// kernel for a sleep does.
+//
 //   SpinBudget budget;
 //   int64_t spin_ns = budget.ForThisWait();
 //   ... if it came in time: budget.Paid(waited_ns); else: budget.Failed();
@@ -25,27 +28,30 @@ namespace tandem {
 // Not thread-safe; no call blocks, allocates or makes a system call.
 class SpinBudget {
  public:
-  // Twice what a futex wake costs here or a little more: spinning longer than
-  // the sleep would have cost cannot pay (Karlin et al. 1990, "Competitive
-  // randomized algorithms for non-uniform problems").
-  static constexpr int64_t kLongestNs = 25'000;
+  // What it costs at most to wake a sleeper: 2 to 4 us on a core that runs, 50
+  // on an idle one of a virtual machine. Spinning longer than the sleep would
+  // have cost cannot pay (Karlin et al. 1990, "Competitive randomized
+  // algorithms for non-uniform problems").
+  static constexpr int64_t kLongestNs = 50'000;
   static constexpr int64_t kShortestNs = 4'000;
+  static constexpr int64_t kFreeNs = 2'000;
   // What a scheduler gives others before a process has its turn again: 3 to 16
   // ms were seen.
   static constexpr int64_t kMostSavingsNs = 16'000'000;
 
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
-    if (budget_ns_ > 0) return budget_ns_ + savings_ns_;
+    if (budget_ns_ > 0) return kFreeNs + budget_ns_ + savings_ns_;
     if (waits_to_probe_ > 1) {
       --waits_to_probe_;
       return 0;
     }
-    return kLongestNs;  // and again, until Paid or Failed tells its outcome
+    return kFreeNs + kLongestNs;  // until Paid or Failed tells its outcome
   }
 
-  // The condition came true after `waited_ns` of spinning.
-  void Paid(int64_t waited_ns) {
+  // The condition came true after `spun_ns` of spinning.
+  void Paid(int64_t spun_ns) {
+    const int64_t waited_ns = std::max<int64_t>(spun_ns - kFreeNs, 0);
     const int64_t wanted = std::clamp(2 * waited_ns, kShortestNs, kLongestNs);
     // Earned: what it took less than a sleep; spent: what it took more.
     const int64_t allowed = std::max(kShortestNs, budget_ns_);

@@ -7,6 +7,8 @@
 namespace tandem {
 namespace {
 
+constexpr int64_t kFree = SpinBudget::kFreeNs;
+
 // Waits that end by sleeping, until the budget is gone. Returns how many.
 int FailUntilGone(SpinBudget& budget) {
   int waits = 0;
@@ -27,7 +29,7 @@ int WaitsUntilProbe(SpinBudget& budget) {
 
 TEST(SpinBudget, StartsWithTheLongestSpin) {
   SpinBudget budget;
-  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
 }
 
 TEST(SpinBudget, IsGoneAfterAFewWaitsThatDidNotPay) {
@@ -52,49 +54,59 @@ TEST(SpinBudget, StaysWhileSpinningPays) {
   SpinBudget budget;
   for (int i = 0; i < 1000; ++i) {
     ASSERT_GT(budget.ForThisWait(), 0);
-    budget.Paid(10'000);
+    budget.Paid(kFree + 10'000);
   }
   EXPECT_GE(budget.ForThisWait(), 20'000);  // twice what was needed
 }
 
 TEST(SpinBudget, FallsSlowlyToTwiceWhatAnswersNeed) {
   SpinBudget budget;
-  budget.Paid(4000);
+  budget.Paid(kFree + 4000);
   EXPECT_GT(budget.ForThisWait(), SpinBudget::kLongestNs / 2);
-  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
-  EXPECT_EQ(budget.ForThisWait(), 8000);
+  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 4000);
+  EXPECT_EQ(budget.ForThisWait(), kFree + 8000);
 }
 
 TEST(SpinBudget, RisesAtOnceWhenAnswersTakeLonger) {
   SpinBudget budget;
-  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
-  budget.Paid(8000);
-  EXPECT_EQ(budget.ForThisWait(), 16'000);
-  budget.Paid(1'000'000);
-  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 4000);
+  budget.Paid(kFree + 8000);
+  EXPECT_EQ(budget.ForThisWait(), kFree + 16'000);
+  budget.Paid(kFree + 1'000'000);
+  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
 }
 
 TEST(SpinBudget, QuickAnswersSaveForALateOne) {
   SpinBudget budget;
-  for (int i = 0; i < 1000; ++i) budget.Paid(4000);
+  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 4000);
   const int64_t without = budget.ForThisWait();
-  for (int i = 0; i < 500; ++i) budget.Paid(1000);
+  for (int i = 0; i < 500; ++i) budget.Paid(kFree + 1000);
   EXPECT_GT(budget.ForThisWait(), without + 1'500'000);
   // A late one takes from them what it took beyond the budget.
   const int64_t before = budget.ForThisWait();
-  budget.Paid(1'000'000);
+  budget.Paid(kFree + 1'000'000);
   EXPECT_LT(budget.ForThisWait(), before - 900'000);
   EXPECT_GT(budget.ForThisWait(), SpinBudget::kLongestNs);
   // One that did not come takes all.
   budget.Failed();
-  EXPECT_LE(budget.ForThisWait(), SpinBudget::kLongestNs);
+  EXPECT_LE(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+}
+
+TEST(SpinBudget, AShortSpinIsFree) {
+  SpinBudget budget;
+  SpinBudget same;
+  for (int i = 0; i < 1000; ++i) {
+    budget.Paid(kFree);
+    same.Paid(0);
+  }
+  EXPECT_EQ(budget.ForThisWait(), same.ForThisWait());
 }
 
 TEST(SpinBudget, SavesNoMoreThanASchedulersTurn) {
   SpinBudget budget;
   for (int i = 0; i < 100'000; ++i) budget.Paid(0);
   EXPECT_EQ(budget.ForThisWait(),
-            SpinBudget::kShortestNs + SpinBudget::kMostSavingsNs);
+            kFree + SpinBudget::kShortestNs + SpinBudget::kMostSavingsNs);
 }
 
 TEST(SpinBudget, ProbesEverMoreRarelyWhileProbesFail) {
@@ -122,8 +134,8 @@ TEST(SpinBudget, AProbeThatPaysBringsSpinningBack) {
   WaitsUntilProbe(budget);
   budget.Failed();
   WaitsUntilProbe(budget);
-  budget.Paid(5000);
-  EXPECT_EQ(budget.ForThisWait(), 10'000);
+  budget.Paid(kFree + 5000);
+  EXPECT_EQ(budget.ForThisWait(), kFree + 10'000);
   FailUntilGone(budget);
   EXPECT_EQ(WaitsUntilProbe(budget), 14);  // as at first
 }
@@ -134,7 +146,7 @@ TEST(SpinBudget, AProbeWithoutOutcomeIsRepeated) {
   WaitsUntilProbe(budget);
   // Deadlines passed, say: neither Paid nor Failed.
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
+    EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
   }
 }
 

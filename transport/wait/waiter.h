@@ -30,6 +30,9 @@ namespace tandem {
 class WaitWatch {
  public:
   virtual ~WaitWatch() = default;
+  // Once, before the first sleep or after kQuickNs; before any Check.
+  static constexpr int64_t kQuickNs = 20'000;
+  virtual void Lasts() {}
   // kOk: wait on. Anything else ends the wait with that code, unless the
   // condition holds by then. `interrupted`: a signal handler has run.
   virtual ErrorCode Check(int64_t now_ns, bool interrupted) = 0;
@@ -49,8 +52,8 @@ class Waiter {
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
-  // When the last Until saw that its condition holds, CLOCK_MONOTONIC: a look
-  // early if it came while spinning, late if it held before.
+  // When the last Until's condition came, CLOCK_MONOTONIC: a look early if that
+  // was while it spun. Else, after a sleep or if it held before, now.
   int64_t CameAtNs() const {
     return came_at_ns_ != 0 ? came_at_ns_ : MonotonicNanos();
   }
@@ -58,9 +61,8 @@ class Waiter {
  private:
   // Between two looks a spinning wait reads the clock. That takes about as long
   // as relaxing, and who needs the time when an answer came need not read it
-  // then, while the peer waits for him. In longer waits it relaxes as well, and
-  // draws on the budget.
-  static constexpr int64_t kShortWaitNs = 2'000;
+  // then, while the peer waits for him. In longer waits it relaxes as well.
+  static constexpr int64_t kRelaxAfterNs = 2'000;
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
@@ -93,19 +95,24 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   bool spinning = spin_ns > 0;
   const int64_t start = MonotonicNanos();
   int64_t next_check = start + kFirstCheckNs;
+  bool quick = true;
   for (int64_t now = start;;) {
     if (deadline.PassedAt(now)) {
       return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
+    }
+    if (quick && (!spinning || now - start >= WaitWatch::kQuickNs)) {
+      quick = false;
+      watch.Lasts();
     }
     bool interrupted = false;
     bool rung = false;
     if (spinning) {
       if (ready()) {
         came_at_ns_ = now;
-        budget_.Paid(std::max<int64_t>(now - start - kShortWaitNs, 0));
+        budget_.Paid(now - start);
         return ErrorCode::kOk;
       }
-      if (now - start >= kShortWaitNs) Relax();
+      if (now - start >= kRelaxAfterNs) Relax();
     } else {
       const int64_t slice =
           peer_rings_
@@ -131,7 +138,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
         return ready() ? ErrorCode::kOk : code;
       }
     }
-    if (spinning && now - start - kShortWaitNs >= spin_ns) {
+    if (spinning && now - start >= spin_ns) {
       spinning = false;
       budget_.Failed();
     }

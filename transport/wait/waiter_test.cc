@@ -21,12 +21,15 @@ namespace {
 
 // Counts its calls, and answers `code` from call number `from` on.
 struct CountingWatch : WaitWatch {
+  void Lasts() override { ++lasted; }
   ErrorCode Check(int64_t, bool interrupted) override {
     ++calls;
+    EXPECT_GE(lasted, 1);
     interruptions += interrupted;
     return calls >= from ? code : ErrorCode::kOk;
   }
   int calls = 0;
+  int lasted = 0;
   int interruptions = 0;
   int from = 1;
   ErrorCode code = ErrorCode::kOk;
@@ -119,6 +122,27 @@ TEST_P(WaiterTest, TellsWhenTheConditionCame) {
   ASSERT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch_),
             ErrorCode::kOk);
   EXPECT_GE(waiter_.CameAtNs(), again);
+}
+
+TEST_P(WaiterTest, SaysOnceThatItLasts) {
+  const int64_t due = MonotonicNanos() + 10 * WaitWatch::kQuickNs;
+  ASSERT_EQ(waiter_.Until([&] { return MonotonicNanos() >= due; },
+                          Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_EQ(watch_.lasted, 1);
+}
+
+TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {
+  ASSERT_EQ(waiter_.Until(
+                [&] {
+                  if (asleep() == 0) return false;
+                  EXPECT_EQ(watch_.lasted, 1);
+                  return true;
+                },
+                Deadline::After(1e-3), watch_),
+            GetParam() == WaitStrategy::kSpin ? ErrorCode::kStepTimeout
+                                              : ErrorCode::kOk);
+  EXPECT_EQ(watch_.lasted, 1);
 }
 
 TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
