@@ -9,12 +9,15 @@ import contextlib
 import datetime
 import glob
 import json
+import math
 import os
 import platform
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -67,31 +70,31 @@ def machine() -> dict[str, Any]:
     }
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Makes the parser of the command line; what its parts mean, `tools/benchmark --help` says."""
+    parser = argparse.ArgumentParser(prog="tools/benchmark", add_help=False, allow_abbrev=False)
+    parser.add_argument("suites", nargs="*", metavar="SUITE")
+    for flag in ("list", "no_peers", "quick"):
+        parser.add_argument(f"--{flag}", action="store_true")
+    parser.add_argument("--rows", metavar="PATTERN,...")
+    parser.add_argument("--rounds", metavar="N", type=int)
+    parser.add_argument("--seconds", metavar="S", type=float)
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--out", metavar="FOLDER")
+    return parser
+
+
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        prog="tools/benchmark",
-        description=__doc__,
-        epilog="Suites:\n" + "\n".join(f"  {suite.name:10} {suite.about}" for suite in SUITES.values()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="what to measure; all but profile unless named")
-    parser.add_argument("--list", action="store_true", help="print the suites and their rows, measure nothing")
-    parser.add_argument("--rows", metavar="PATTERN,...", help="only rows whose key fits, such as 'python_*,socket'")
-    parser.add_argument("--no_peers", action="store_true", help="leave out rows that need a Python of their own")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: under five minutes in all")
-    parser.add_argument("--rounds", type=int, help="turns of each row (9; with --quick 3)")
-    parser.add_argument("--seconds", type=float, help="of a turn, at most (0.5; with --quick 0.1)")
-    parser.add_argument("--json", metavar="FILE", help="write all figures, the machine and the command there")
-    parser.add_argument("--out", metavar="FOLDER", help="draw a picture of each suite that has one there: SUITE.png")
+    parser = make_parser()
     parsed = parser.parse_args(arguments)
     for name in parsed.suites:
         if name not in SUITES:
             parser.error(f"expected suites out of {', '.join(SUITES)}; found {name}")
     for flag in ("rounds", "seconds"):
         value = getattr(parsed, flag)
-        if value is not None and value <= 0:
-            parser.error(f"expected --{flag} above 0, found {value}")
+        if value is not None and not 0 < value < math.inf:
+            parser.error(f"expected a finite --{flag} above 0, found {value}")
     parsed.rounds = parsed.rounds or (3 if parsed.quick else 9)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
@@ -162,13 +165,42 @@ def missing_interpreters(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peer
 
 @contextlib.contextmanager
 def names_removed(prefix: str) -> Iterator[None]:
-    """Removes what killed or interrupted programs left of regions whose names begin so."""
+    """Removes what killed or interrupted programs left of regions, queues and folders whose names begin so."""
     try:
         yield
     finally:
         for path in glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+        for path in glob.glob(f"{tempfile.gettempdir()}/{prefix}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def part_of(file: Path) -> Path:
+    """Returns what a file is called while it is written, so that under its own name it is never half there."""
+    return file.with_name(f"{file.name}.part")
+
+
+def why_unwritable(file: Path) -> str | None:
+    """Says what forbids to write a file; None: nothing."""
+    if file.exists() and not file.is_file():
+        return f"no plain file: {file}"
+    try:
+        part_of(file).touch()
+        part_of(file).unlink()
+    except OSError as error:
+        return f"{error.strerror}: {file}"
+    return None
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Writes a file anew; what was there before stays until all of it is written."""
+    part = part_of(file)
+    try:
+        part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def list_of(suites: Sequence[Suite]) -> str:
@@ -201,6 +233,11 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
+    json_file = Path(parsed.json).resolve() if parsed.json else None
+    if json_file and (reason := why_unwritable(json_file)):
+        text = f"--json: expected a file that can be written, found {reason}\nNext: another path"
+        print(f"tandem: {text}", file=sys.stderr)
+        return 2
     missing = missing_interpreters(chosen, parsed.no_peers)
     chosen = choose(parsed.suites, parsed.rows, missing)
     if not chosen:
@@ -235,8 +272,8 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
         print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         figures[suite.name] = found.figures
-        if parsed.json:  # after each suite: an interrupt later loses nothing
-            Path(parsed.json).write_text(json.dumps({**about, "suites": figures}, indent=1) + "\n", encoding="utf-8")
+        if json_file:  # after each suite: an interrupt later loses nothing
+            write_json(json_file, {**about, "suites": figures})
         if parsed.out and found.draw:
             found.draw(str(Path(parsed.out) / f"{suite.name}.png"))
     return 0

@@ -3,9 +3,11 @@
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -32,6 +34,7 @@ def measure(suite: str, folder: Path, *more: str) -> Any:
     assert results["command"].startswith(f"tools/benchmark {suite} --quick")
     assert results["machine"]["cores"] >= 1
     assert list(results["suites"]) == [suite]
+    assert not list(folder.glob("*.part"))
     assert not left_regions(prefix)
     return results["suites"][suite]
 
@@ -167,7 +170,16 @@ def test_list_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "found"), [(["nonsense"], "nonsense"), (["--rows=nonsense"], "nonsense"), (["--rounds=0"], "0")]
+    ("command", "found"),
+    [
+        (["nonsense"], "nonsense"),
+        (["--rows=nonsense"], "nonsense"),
+        (["--rounds=0"], "0"),
+        (["--seconds=nan"], "nan"),
+        (["--seconds=inf"], "inf"),
+        (["--json=/nowhere/found.json"], "No such file or directory: /nowhere/found.json"),
+        (["--json=/dev"], "no plain file: /dev"),
+    ],
 )
 def test_a_wrong_command_line_says_what_was_expected(
     command: list[str], found: str, capsys: pytest.CaptureFixture[str]
@@ -177,6 +189,15 @@ def test_a_wrong_command_line_says_what_was_expected(
         sys.exit(benchmark.main(command))
     errors = capsys.readouterr().err
     assert "expected" in errors and f"found {found}" in errors
+
+
+def test_the_help_names_every_flag() -> None:
+    """And no other; it needs no build."""
+    shown = subprocess.run(["tools/benchmark", "--quick", "--help"], capture_output=True, text=True, check=True).stdout
+    usage, *lines = shown.splitlines()
+    explained = [words[0] for words in (line.split() for line in lines if line.startswith("  --"))]
+    flags = re.findall(r"--\w+", benchmark.make_parser().format_usage())
+    assert sorted(explained) == sorted(re.findall(r"--\w+", usage)) == sorted(flags)
 
 
 def test_no_row_to_measure_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,6 +231,7 @@ def test_floods_are_held_against_those_of_the_same_round_and_waiting() -> None:
         case.rates["spsc_adaptive"][-1] = 5 * speed
     assert case.ratios("ring_spin") == pytest.approx([0.9, 0.9])
     assert case.ratios("ring_adaptive") == pytest.approx([2, 2])
+    assert case.ratios("bare_spsc") == pytest.approx([1, 1])
 
 
 def test_ratios_are_to_the_baseline_right_before() -> None:
@@ -262,7 +284,8 @@ def test_a_process_for_each_environment_is_for_few_environments() -> None:
 
 def left_regions(prefix: str) -> list[str]:
     """Lists what a run left behind."""
-    return glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*")
+    folders = glob.glob(f"{tempfile.gettempdir()}/{prefix}*")
+    return folders + glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 // Computes without end, for benchmarks beside busy processes; ends with its
 // parent.
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tests/end_to_end/end_with_parent.h"
+
 int main() {
-  const pid_t parent = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) return 0;  // it ended before that line
+  tandem::EndWithParent(SIGKILL, getppid());
   // It computes and does not pause, as Relax would: who shares the core is to
   // find it taken. The asm lets the compiler believe that each turn matters.
   for (unsigned turns = 0;; ++turns) asm volatile("" : "+r"(turns));

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 import tandem
 from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES, WAITS
+from tests.benchmark.quantile import quantile
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -71,9 +72,8 @@ def _measure(calls: Calls, wait: str, seconds: float, region: str) -> None:
         (times, calls.p50_ns, calls.p99_ns),
         (paced, calls.paced_p50_ns, calls.paced_p99_ns),
     ):
-        nanos.sort()
-        p50.append(nanos[len(nanos) // 2])
-        p99.append(nanos[99 * len(nanos) // 100])
+        p50.append(quantile(nanos, 0.5))
+        p99.append(quantile(nanos, 0.99))
 
 
 def _times(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[int]:

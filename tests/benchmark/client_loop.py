@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.benchmark.measurement import Group, Size, warmup_of
+from tests.benchmark.quantile import quantile
 
 Floats = NDArray[np.float32]
 # Observations float32[envs, obs], rewards (float32, or float64 where a peer makes them so) and dones, [envs] each.
@@ -132,9 +133,9 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
     return Group(
         exchanges=len(steps),
         step_mean=sum(steps) / len(steps),
-        step_p50=_quantile(steps, 0.5),
-        step_p99=_quantile(steps, 0.99),
-        cycle_p50=_quantile(cycles, 0.5),
+        step_p50=quantile(steps, 0.5),
+        step_p99=quantile(steps, 0.99),
+        cycle_p50=quantile(cycles, 0.5),
         client_cpu=client_cpu / len(steps),
         engine_cpu=engine_cpu / len(steps),
     )
@@ -148,7 +149,3 @@ def _endless_until(warm: Callable[[], bool], first: int, end: int) -> Iterator[i
             i = -2
         yield i
         i += 1
-
-
-def _quantile(values: list[int], q: float) -> int:
-    return sorted(values)[min(int(q * len(values)), len(values) - 1)]

@@ -1,10 +1,8 @@
 """How soon a client notices that its engine died."""
 
 import dataclasses
-import math
 import os
 import signal
-import statistics
 import sys
 import threading
 import time
@@ -15,6 +13,7 @@ import numpy as np
 import tandem
 from tests.benchmark.engine_process import serving
 from tests.benchmark.measurement import SIZES, WAITS
+from tests.benchmark.quantile import quantile
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import figure, markdown
 
@@ -35,9 +34,8 @@ class Deaths:
 
     @staticmethod
     def of(nanos: Sequence[int]) -> "Deaths":
-        """Takes it from the nanoseconds of each kill; p99 is the least value that 99% do not exceed."""
-        p99 = sorted(nanos)[math.ceil(0.99 * len(nanos)) - 1]
-        return Deaths(statistics.median(nanos) / 1e6, p99 / 1e6, max(nanos) / 1e6)
+        """Takes it from the nanoseconds of each kill."""
+        return Deaths(quantile(nanos, 0.5) / 1e6, quantile(nanos, 0.99) / 1e6, max(nanos) / 1e6)
 
 
 def _measure(plan: Plan) -> Found:

@@ -1,8 +1,6 @@
 """How many frames a second go into a ring: Tandem's against bare stores into the same slots, and Python's rings."""
 
-import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +14,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 import tandem
+from tests.benchmark.json_program import answer_of, timeout_of
 from tests.benchmark.suite import Found, Plan, Suite
 from tests.benchmark.tables import markdown
 from tests.interop.foreign_fast_lane import ForeignWriter
@@ -88,9 +87,8 @@ def _measure(plan: Plan) -> Found:
 
 def _measure_cpp(name: str, width: int, height: int, capacity: int, seconds: float) -> dict[str, float]:
     sizes = [f"--width={width}", f"--height={height}", f"--capacity={capacity}"]
-    command = [str(FRAME_RATES), f"--name={name}", *sizes]
-    ended = subprocess.run([*command, f"--seconds={seconds}"], stdout=subprocess.PIPE, check=True)
-    rates: dict[str, float] = json.loads(ended.stdout)
+    command = [str(FRAME_RATES), f"--name={name}", *sizes, f"--seconds={seconds}"]
+    rates: dict[str, float] = answer_of(command, timeout_secs=timeout_of(seconds))
     return rates
 
 

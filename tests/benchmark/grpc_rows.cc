@@ -3,12 +3,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/round_trip.grpc.pb.h"
 #include "tests/benchmark/round_trip.pb.h"
@@ -19,11 +17,6 @@ namespace {
 using benchmark::Actions;
 using benchmark::StepEngine;
 using benchmark::StepResults;
-
-[[noreturn]] void Die(const std::string& text) {
-  std::fprintf(stderr, "%s\n", text.c_str());
-  std::exit(1);
-}
 
 class TrivialService final : public StepEngine::Service {
  public:
@@ -69,10 +62,9 @@ class GrpcRow final : public Row {
     builder.SetSyncServerOption(Option::MIN_POLLERS, 1);
     builder.SetSyncServerOption(Option::MAX_POLLERS, 2);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    if (server == nullptr) {
-      Die(absl::StrCat("gRPC: expected to listen at ", address_,
-                       ", found that it may not. Next: another --region"));
-    }
+    Require(server != nullptr,
+            absl::StrCat("gRPC: expected to listen at ", address_,
+                         ", found that it may not. Next: another --region"));
     server->Wait();
   }
 
@@ -86,11 +78,10 @@ class GrpcRow final : public Row {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5);
     const auto channel = grpc::CreateCustomChannel(
         address_, grpc::InsecureChannelCredentials(), arguments);
-    if (!channel->WaitForConnected(std::chrono::system_clock::now() +
-                                   std::chrono::seconds(30))) {
-      Die(absl::StrCat("gRPC: expected an answer in 30 s from ", address_,
-                       ", found none. Next: see what the engine said above"));
-    }
+    Require(channel->WaitForConnected(std::chrono::system_clock::now() +
+                                      std::chrono::seconds(30)),
+            absl::StrCat("gRPC: expected an answer in 30 s from ", address_,
+                         ", found none. Next: see what the engine said above"));
     stub_ = StepEngine::NewStub(channel);
   }
 
@@ -100,10 +91,10 @@ class GrpcRow final : public Row {
     grpc::ClientContext context;
     const grpc::Status status = stub_->Step(&context, asked_, &results_);
     if (!status.ok()) {
-      Die(absl::StrCat("gRPC: expected results, found error ",
-                       static_cast<int>(status.error_code()), ", ",
-                       status.error_message(),
-                       ". Next: see what the engine said above"));
+      Fail(absl::StrCat("gRPC: expected results, found error ",
+                        static_cast<int>(status.error_code()), ", ",
+                        status.error_message(),
+                        ". Next: see what the engine said above"));
     }
     return {reinterpret_cast<const float*>(results_.obs().data()),
             reinterpret_cast<const float*>(results_.rewards().data()),

@@ -4,14 +4,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -23,7 +20,9 @@
 #include "iceoryx_posh/popo/untyped_server.hpp"
 #include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
+#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/wait/relax.h"
 
@@ -32,19 +31,15 @@ namespace {
 
 constexpr char kRouDi[] = "/usr/bin/iox-roudi";
 
-[[noreturn]] void Die(const std::string& text, int code = 1) {
-  std::fprintf(stderr, "iceoryx: %s\n", text.c_str());
-  std::exit(code);
-}
-
 std::string NoChunk(const char* what, uint32_t bytes) {
-  return absl::StrCat("expected a chunk of ", bytes, " bytes for a ", what,
+  return absl::StrCat("iceoryx: expected a chunk of ", bytes, " bytes for a ",
+                      what,
                       ", found none free. Next: see the size and count of "
                       "chunks that RouDi is given in iceoryx_rows.cc");
 }
 
 std::string NotSent(const char* what) {
-  return absl::StrCat("expected to send a ", what,
+  return absl::StrCat("iceoryx: expected to send a ", what,
                       ", found it refused. Next: see whether the other side's "
                       "process still runs");
 }
@@ -54,10 +49,10 @@ void WriteFile(const char* path, const std::string& text) {
   file << text;
   file.close();
   if (!file) {
-    Die(absl::StrCat("expected to be allowed to write ", path,
-                     ", found: ", std::strerror(errno),
-                     ". Next: leave its rows out, or run as root"),
-        kUnavailable);
+    Fail(absl::StrCat("iceoryx: expected to be allowed to write ", path,
+                      ", found: ", std::strerror(errno),
+                      ". Next: leave its rows out, or run as root"),
+         kUnavailable);
   }
 }
 
@@ -68,11 +63,12 @@ void EnterOwnFolders() {
   if (unshare(CLONE_NEWNS) != 0) {
     // Those who may not do that may as the root of a namespace of users.
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
-      Die(absl::StrCat("expected to be allowed a mount namespace, found: ",
-                       std::strerror(errno),
-                       ". Next: leave its rows out, or run as root (in a "
-                       "container: with CAP_SYS_ADMIN)."),
-          kUnavailable);
+      Fail(absl::StrCat(
+               "iceoryx: expected to be allowed a mount namespace, found: ",
+               std::strerror(errno),
+               ". Next: leave its rows out, or run as root (in a "
+               "container: with CAP_SYS_ADMIN)."),
+           kUnavailable);
     }
     WriteFile("/proc/self/setgroups", "deny");
     WriteFile("/proc/self/uid_map", absl::StrCat(user, " ", user, " 1"));
@@ -81,11 +77,11 @@ void EnterOwnFolders() {
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr) != 0 ||
       mount("tmpfs", "/tmp", "tmpfs", 0, nullptr) != 0) {
-    Die(absl::StrCat(
-            "expected to be allowed to mount, found: ", std::strerror(errno),
-            ". Next: leave its rows out, or run as root (in a "
-            "container: with CAP_SYS_ADMIN)."),
-        kUnavailable);
+    Fail(absl::StrCat("iceoryx: expected to be allowed to mount, found: ",
+                      std::strerror(errno),
+                      ". Next: leave its rows out, or run as root (in a "
+                      "container: with CAP_SYS_ADMIN)."),
+         kUnavailable);
   }
 }
 
@@ -98,10 +94,10 @@ class RouDi {
                                     "[[segment.mempool]]\nsize = ",
                                     chunk_bytes, "\ncount = 16\n"));
     process_ = fork();
+    RequireCall(process_ >= 0, "fork");
     if (process_ == 0) {
       // Nothing that it would clean up outlives the namespace.
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent_) _exit(1);
+      EndWithParent(SIGKILL, parent_);
       // It talks, and our stdout is for figures.
       const int silence = open("/dev/null", O_WRONLY | O_CLOEXEC);
       dup2(silence, STDOUT_FILENO);
@@ -112,8 +108,8 @@ class RouDi {
     }
     while (access("/tmp/roudi", F_OK) != 0) {
       if (waitpid(process_, nullptr, WNOHANG) != 0) {
-        Die(absl::StrCat("expected ", kRouDi,
-                         " to run, found that it ended. Next: tools/setup"));
+        Fail(absl::StrCat("iceoryx: expected ", kRouDi,
+                          " to run, found that it ended. Next: tools/setup"));
       }
       usleep(1000);
     }
@@ -142,15 +138,15 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<WaitSet*>::is_always_lock_free);
 
 void StopServing(int) {
-  // relaxed: here and below, for the thread that this interrupts, or by it
-  // before the handler was there. iceoryx's own threads take no signals
-  // (Begin).
+  // relaxed: for the thread that this interrupts, or by it before the handler
+  // was there. iceoryx's own threads take no signals (Begin).
   stopping.store(true, std::memory_order_relaxed);
   WaitSet* const wait_set = sleeping_in.load(std::memory_order_relaxed);
   if (wait_set != nullptr) wait_set->markForDestruction();
 }
 
 void StopOnSigterm(WaitSet* wait_set) {
+  // relaxed: as in StopServing.
   sleeping_in.store(wait_set, std::memory_order_relaxed);
   struct sigaction action = {};
   action.sa_handler = StopServing;
@@ -167,12 +163,15 @@ class Inbox {
     if (kWaiting == Waiting::kPoll) return;
     wait_set_.emplace();
     if (wait_set_->attachState(port, has_message).has_error()) {
-      Die("expected to attach to a WaitSet, found it refused. Next: rerun");
+      Fail(
+          "iceoryx: expected to attach to a WaitSet, found it refused. Next: "
+          "rerun");
     }
   }
 
   // Null when SIGTERM came.
   const void* Await() {
+    // relaxed: as in StopServing.
     while (!stopping.load(std::memory_order_relaxed)) {
       auto taken = port_.take();
       if (!taken.has_error()) return taken.value();
@@ -215,11 +214,11 @@ class IceoryxRow final : public Row {
     while (const void* const actions = inbox.Await()) {
       auto loan = server.loan(iox::popo::RequestHeader::fromPayload(actions),
                               bytes, Payload::kAlignment);
-      if (loan.has_error()) Die(NoChunk("response", bytes));
+      if (loan.has_error()) Fail(NoChunk("response", bytes));
       const Payload results(result_size_, loan.value());
       TrivialWork(size_, static_cast<const float*>(actions), results.obs,
                   results.rewards, results.dones);
-      if (server.send(loan.value()).has_error()) Die(NotSent("response"));
+      if (server.send(loan.value()).has_error()) Fail(NotSent("response"));
       server.releaseRequest(actions);
     }
     _exit(0);  // a goodbye would wait for RouDi, which may be gone
@@ -238,9 +237,9 @@ class IceoryxRow final : public Row {
     if (response_ != nullptr) client_->releaseResponse(response_);
     const auto bytes = static_cast<uint32_t>(size_.action_floats() * 4);
     auto loan = client_->loan(bytes, Payload::kAlignment);
-    if (loan.has_error()) Die(NoChunk("request", bytes));
+    if (loan.has_error()) Fail(NoChunk("request", bytes));
     std::memcpy(loan.value(), actions, bytes);
-    if (client_->send(loan.value()).has_error()) Die(NotSent("request"));
+    if (client_->send(loan.value()).has_error()) Fail(NotSent("request"));
     response_ = inbox_->Await();
     return Payload(result_size_, const_cast<void*>(response_)).results();
   }

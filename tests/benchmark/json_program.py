@@ -1,10 +1,11 @@
-"""Programs that the benchmark talks to in lines."""
+"""Programs that answer in JSON: once, or a line for each that they are asked."""
 
 import contextlib
 import json
 import select
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 _LEAVING_SECS = 10.0
@@ -49,6 +50,37 @@ class Program:
 def timeout_of(seconds: float) -> float:
     """Returns how long to wait at most for an answer that takes so many seconds on an idle machine."""
     return _ANSWER_SECS + 10 * seconds
+
+
+def answer_of(
+    command: Sequence[str],
+    *,
+    timeout_secs: float = _ANSWER_SECS,
+    variables: Mapping[str, str] | None = None,
+    shows_warnings: bool = True,
+) -> Any:
+    """Runs a program that prints JSON and ends.
+
+    Args:
+      command: The program and its arguments.
+      timeout_secs: How long to wait at most; then it is killed.
+      variables: Its environment variables; None: those of this process.
+      shows_warnings: Whether what it writes to stderr is shown although it does not fail.
+
+    Returns:
+      What it printed.
+
+    Raises:
+      subprocess.SubprocessError: It failed, its own message is on stderr; or it did not end in time.
+    """
+    errors = None if shows_warnings else subprocess.PIPE
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables, timeout=timeout_secs
+    )
+    if ended.returncode != 0:
+        print(ended.stderr or "", file=sys.stderr, end="")
+    ended.check_returncode()
+    return json.loads(ended.stdout)
 
 
 @contextlib.contextmanager

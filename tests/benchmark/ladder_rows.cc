@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"
 #include "transport/session/phase_word.h"
@@ -21,6 +22,29 @@
 
 namespace tandem {
 namespace {
+
+// How long a Waiter reads the clock between two looks before it relaxes, too.
+constexpr int64_t kShortWaitNs = 2000;
+
+// In lanes, as ClientSide looks.
+bool AreFinite(std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  using Lanes = uint32_t __attribute__((vector_size(16)));
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
+  auto any_bad = Lanes{} != Lanes{};
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    Lanes bits;
+    std::memcpy(&bits, &values[i], sizeof(bits));
+    any_bad |= (bits & kExponent) == kExponent;
+  }
+  bool bad = false;
+  for (size_t lane = 0; lane < kLanes; ++lane) bad |= any_bad[lane] != 0;
+  for (; i < values.size(); ++i) {
+    bad |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+  }
+  return !bad;
+}
 
 template <int kLevel>
 class LadderRow final : public Row {
@@ -41,26 +65,22 @@ class LadderRow final : public Row {
         payload_(size, header_ + 1),
         resets_(reinterpret_cast<uint8_t*>(header_ + 1) +
                 Payload::Bytes(size)) {
-    if (header_ == MAP_FAILED) {
-      std::perror("mmap");
-      std::exit(1);
-    }
+    RequireCall(header_ != MAP_FAILED, "mmap");
   }
   ~LadderRow() override { munmap(header_, bytes_); }
 
   void Serve() override {
     Doorbell client_bell(&header_->client_doorbell, &header_->client_sleepers);
     for (uint64_t seq = 1;; ++seq) {
-      Await(header_->action_seq, seq);
-      const int64_t taken_at = Now();
+      const int64_t taken_at = Await(header_->action_seq, seq);
       SetPhase(header_->engine_phase, Phase::kStepping, taken_at);
       TrivialWork(size_, payload_.actions, payload_.obs, payload_.rewards,
                   payload_.dones);
       if (kChecks) std::fill_n(resets_, size_.envs, uint8_t{0});
-      // The results before the number.
+      // SYNC(ladder.seq): release; the results before the number.
       header_->frame_seq.store(seq, std::memory_order_release);
-      if (kDoorbells) client_bell.RingIfAwaited();
       const int64_t done_at = Now();
+      if (kDoorbells) client_bell.RingIfAwaited();
       SetPhase(header_->engine_phase, Phase::kIdle, done_at);
       if (kStepTimes) {
         RecordStepTime(&header_->engine_step_times,
@@ -78,20 +98,12 @@ class LadderRow final : public Row {
  private:
   void Send(const float* actions) {
     Enter();
-    if (kChecks) {
-      uint32_t bad = 0;
-      for (size_t i = 0; i < size_.action_floats(); ++i) {
-        const auto bits = std::bit_cast<uint32_t>(actions[i]);
-        bad |= static_cast<uint32_t>((bits & 0x7F800000U) == 0x7F800000U);
-        payload_.actions[i] = actions[i];
-      }
-      if (bad != 0) std::abort();
-    } else {
-      std::memcpy(payload_.actions, actions, size_.action_floats() * 4);
-    }
-    sent_at_ = Now();
-    // The actions before the number.
+    const size_t count = size_.action_floats();
+    Require(!kChecks || AreFinite({actions, count}), "expected finite actions");
+    std::memcpy(payload_.actions, actions, count * 4);
+    // SYNC(ladder.seq): release; the actions before the number.
     header_->action_seq.store(seq_ + 1, std::memory_order_release);
+    sent_at_ = Now();
     if (kDoorbells) {
       Doorbell(&header_->engine_doorbell, &header_->engine_sleepers)
           .RingIfAwaited();
@@ -102,8 +114,7 @@ class LadderRow final : public Row {
 
   void Recv() {
     Enter();
-    Await(header_->frame_seq, ++seq_);
-    const int64_t received_at = Now();
+    const int64_t received_at = Await(header_->frame_seq, ++seq_);
     SetPhase(header_->client_phase, Phase::kIdle, received_at);
     if (kStepTimes) {
       RecordStepTime(&header_->client_round_trips,
@@ -112,20 +123,33 @@ class LadderRow final : public Row {
     Leave();
   }
 
-  static void Await(const SharedWord<uint64_t>& word, uint64_t wanted) {
-    // Its number, then the partner's data.
-    while (word.load(std::memory_order_acquire) != wanted) Relax();
+  // Returns the time of the look that saw the number, as a Waiter does.
+  static int64_t Await(const SharedWord<uint64_t>& word, uint64_t wanted) {
+    const auto came = [&] {
+      // SYNC(ladder.seq): acquire; the number, then the partner's data.
+      return word.load(std::memory_order_acquire) == wanted;
+    };
+    if (came()) return Now();
+    const int64_t start = Now();
+    int64_t now = start;
+    while (!came()) {
+      if (!kClock || now - start >= kShortWaitNs) Relax();
+      now = Now();
+    }
+    return now;
   }
   static int64_t Now() { return kClock ? MonotonicNanos() : 0; }
   static void SetPhase(SharedWord<uint64_t>& word, Phase phase, int64_t now) {
+    // relaxed: for people; nothing is done on the strength of it.
     if (kPhases) word.store(PackPhase(phase, now), std::memory_order_relaxed);
   }
   void Enter() {
-    if (kGuard && in_use_.exchange(true, std::memory_order_acquire)) {
-      std::abort();
-    }
+    // SYNC(ladder.in_use): acquire; what the thread before did.
+    Require(!kGuard || !in_use_.exchange(true, std::memory_order_acquire),
+            "expected one thread at a time");
   }
   void Leave() {
+    // SYNC(ladder.in_use): release; what this thread did.
     if (kGuard) in_use_.store(false, std::memory_order_release);
   }
 

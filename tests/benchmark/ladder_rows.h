@@ -3,7 +3,7 @@
 //
 //   ladder_0  spinning on action_seq and frame_seq, data in place
 //   ladder_1  + doorbells: fence, look for sleepers
-//   ladder_2  + the clock, read twice by each side
+//   ladder_2  + the clock, read while waiting and after each store
 //   ladder_3  + phases, stored twice by each side
 //   ladder_4  + step times, recorded by each side
 //   ladder_5  + the client's guard against a second thread

@@ -1,11 +1,12 @@
 """What the benchmark measures: sizes, rows, and one group of exchanges of one row."""
 
-import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.benchmark.json_program import answer_of, timeout_of
 
 ROUND_TRIP = Path(__file__).with_name("round_trip")
 BASELINE = "spin"
@@ -116,7 +117,7 @@ LADDER = (
     Row("spin", "bare spin"),
     Row("ladder_0", "the same on the words of the LRBC header"),
     Row("ladder_1", "+ doorbells: fence, look for sleepers"),
-    Row("ladder_2", "+ the clock, twice by each side"),
+    Row("ladder_2", "+ the clock, read while waiting and after each store"),
     Row("ladder_3", "+ phases, stored twice by each side"),
     Row("ladder_4", "+ step times, recorded by each side"),
     Row("ladder_5", "+ guard against a second thread"),
@@ -209,12 +210,12 @@ def run_client(row: Row, command: list[str], seconds: float, variables: dict[str
       RowUnavailable: The machine forbids what the row needs.
       subprocess.SubprocessError: It failed; its own message is on stderr.
     """
-    timeout = 120 + 10 * seconds
-    ended = subprocess.run(command, stdout=subprocess.PIPE, env=variables, timeout=timeout)
-    if ended.returncode == UNAVAILABLE:
-        raise RowUnavailable(f"{row.label}: not measured here; the line above says why.")
-    ended.check_returncode()
-    return Group.of(json.loads(ended.stdout))
+    try:
+        return Group.of(answer_of(command, timeout_secs=timeout_of(seconds), variables=variables))
+    except subprocess.CalledProcessError as error:
+        if error.returncode != UNAVAILABLE:
+            raise
+        raise RowUnavailable(f"{row.label}: not measured here; the line above says why.") from error
 
 
 def warmup_of(size: Size) -> int:

@@ -4,7 +4,7 @@
 // Data flow: Channel made -> fork -> Send in one process, Receive in the other.
 // Ownership: the caller's; shared memory is gone with the last process.
 //
-//   RingChannel<Message<64>> channel(WaitStrategy::kAdaptive);
+//   RingChannel<Message<64>> channel({.wait = WaitStrategy::kAdaptive});
 //   if (fork() == 0) for (;;) channel.Send(message);
 //   channel.Receive(&message);
 //
@@ -18,14 +18,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <new>
+#include <string>
 
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
+#include "tests/benchmark/or_exit.h"
 #include "transport/wait/doorbell.h"
+#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -43,11 +44,10 @@ template <typename Message>
 inline constexpr uint64_t kMessagesThatWait = kDefaultRingBytes /
                                               sizeof(Message);
 
-inline void Require(bool holds, const char* what) {
-  if (holds) return;
-  std::perror(what);
-  std::exit(1);
-}
+struct ChannelOptions {
+  WaitStrategy wait;  // of both sides, where that can be chosen
+  std::string name;   // for what needs one while it is made
+};
 
 class NoWatch final : public WaitWatch {
   ErrorCode Check(int64_t, bool) override { return ErrorCode::kOk; }
@@ -60,7 +60,7 @@ class Shared {
   Shared()
       : memory_(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {
-    Require(memory_ != MAP_FAILED, "mmap");
+    RequireCall(memory_ != MAP_FAILED, "mmap");
     new (memory_) T;
   }
   Shared(const Shared&) = delete;

@@ -9,7 +9,6 @@
 // and what counts are nanoseconds from before the write until after the read.
 // Every message's number is checked.
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,10 +22,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tests/benchmark/message_channel.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/peer_channels.h"
+#include "tests/benchmark/quantile.h"
 #include "tests/benchmark/ring_channels.h"
+#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/clock.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/wait_strategy.h"
@@ -39,6 +42,9 @@ ABSL_FLAG(std::string, wait, "adaptive",
 ABSL_FLAG(int, bytes, 64, "of a message: 64 or 4096");
 ABSL_FLAG(double, hz, 0, "messages a second; 0: a flood");
 ABSL_FLAG(double, seconds, 0.5, "how long to measure");
+ABSL_FLAG(std::string, name, "",
+          "what Boost's queue is called while it is made; empty: a unique "
+          "one");
 
 namespace tandem {
 namespace {
@@ -69,15 +75,8 @@ template <typename Message, typename Channel>
   }
 }
 
-int64_t Quantile(std::vector<int64_t>& nanos, double q) {
-  const auto at = nanos.begin() +
-                  static_cast<int64_t>(q * static_cast<double>(nanos.size()));
-  std::nth_element(nanos.begin(), at, nanos.end());
-  return *at;
-}
-
 template <typename Message, typename Channel>
-int ReadAndReport(Channel& channel, bool is_flood) {
+void ReadAndReport(Channel& channel, bool is_flood) {
   Message message;
   uint64_t number = 0;
   bool in_order = true;
@@ -101,46 +100,44 @@ int ReadAndReport(Channel& channel, bool is_flood) {
     now = MonotonicNanos();
     if (!is_flood) latencies.push_back(now - message.sent_ns);
   } while (!end.PassedAt(now));
-  if (!in_order) {
-    std::fprintf(stderr, "messages were lost, or came twice\n");
-    return 1;
-  }
+  Require(in_order, "expected each message once, in order; found others");
   if (is_flood) {
     absl::PrintF("{\"rate\": %.1f}\n", 1e9 *
                                            static_cast<double>(number - first) /
                                            static_cast<double>(now - begin));
   } else {
+    std::sort(latencies.begin(), latencies.end());
     absl::PrintF("{\"p50\": %d, \"p99\": %d}\n", Quantile(latencies, 0.5),
                  Quantile(latencies, 0.99));
   }
-  return 0;
 }
 
 template <typename Message, template <typename> typename Channel>
-int Measure(WaitStrategy strategy) {
+int Measure(const ChannelOptions& options) {
   const double hz = absl::GetFlag(FLAGS_hz);
-  Channel<Message> channel(strategy);
+  Channel<Message> channel(options);
   signal(SIGCHLD, OnWriterEnd);
+  const pid_t reader = getpid();
   const pid_t writer = fork();
-  Require(writer >= 0, "fork");
+  RequireCall(writer >= 0, "fork");
   if (writer == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(SIGKILL, reader);
     WriteForever<Message>(channel, hz);
   }
-  const int code = ReadAndReport<Message>(channel, hz <= 0);
+  ReadAndReport<Message>(channel, hz <= 0);
   signal(SIGCHLD, SIG_DFL);
   kill(writer, SIGKILL);
   waitpid(writer, nullptr, 0);
-  return code;
+  return 0;
 }
 
 template <template <typename> typename Channel>
-int MeasureSize(WaitStrategy strategy) {
+int MeasureSize(const ChannelOptions& options) {
   switch (absl::GetFlag(FLAGS_bytes)) {
     case 64:
-      return Measure<Message<64>, Channel>(strategy);
+      return Measure<Message<64>, Channel>(options);
     case 4096:
-      return Measure<Message<4096>, Channel>(strategy);
+      return Measure<Message<4096>, Channel>(options);
     default:
       std::fprintf(stderr, "--bytes: expected 64 or 4096\n");
       return 64;
@@ -154,13 +151,19 @@ int Main() {
     std::fprintf(stderr, "--wait: expected spin, adaptive or block\n");
     return 64;
   }
+  ChannelOptions options = {.wait = *strategy,
+                            .name = absl::GetFlag(FLAGS_name)};
+  if (options.name.empty()) {
+    options.name =
+        absl::StrCat("tandem-benchmark-", getpid(), "-", MonotonicNanos());
+  }
   const std::string channel = absl::GetFlag(FLAGS_channel);
-  if (channel == "ring") return MeasureSize<RingChannel>(*strategy);
-  if (channel == "envelopes") return MeasureSize<EnvelopeChannel>(*strategy);
-  if (channel == "spsc") return MeasureSize<SpscChannel>(*strategy);
-  if (channel == "bare_spsc") return MeasureSize<BareSpscChannel>(*strategy);
-  if (channel == "boost") return MeasureSize<BoostChannel>(*strategy);
-  if (channel == "pipe") return MeasureSize<PipeChannel>(*strategy);
+  if (channel == "ring") return MeasureSize<RingChannel>(options);
+  if (channel == "envelopes") return MeasureSize<EnvelopeChannel>(options);
+  if (channel == "spsc") return MeasureSize<SpscChannel>(options);
+  if (channel == "bare_spsc") return MeasureSize<BareSpscChannel>(options);
+  if (channel == "boost") return MeasureSize<BoostChannel>(options);
+  if (channel == "pipe") return MeasureSize<PipeChannel>(options);
   std::fprintf(stderr, "no channel is called '%s'; see --help\n",
                channel.c_str());
   return 64;

@@ -1,11 +1,10 @@
 """How fast messages go from a process to another: Tandem's command ring against queues that one would take instead."""
 
-import json
-import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.benchmark.json_program import answer_of, timeout_of
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -39,7 +38,7 @@ ROWS = {
     "spsc_spin": Row("SPSC queue, same sleeper check, spin", "spsc", "spin", "spsc_spin"),
     "spsc_adaptive": Row("SPSC queue, same sleeper check, adaptive", "spsc"),
     "spsc_block": Row("SPSC queue, same sleeper check, block", "spsc", "block", "spsc_block"),
-    "bare_spsc": Row("SPSC queue, no sleeper check, spin", "bare_spsc"),
+    "bare_spsc": Row("SPSC queue, no sleeper check, spin", "bare_spsc", against="spsc_spin"),
     "boost": Row("Boost.Interprocess, message_queue", "boost"),
     "pipe": Row("pipe", "pipe"),
 }
@@ -73,25 +72,25 @@ def _measure_all(plan: Plan) -> Found:
     for number in range(plan.rounds):
         for case in cases:
             for key in in_turn(keys, number):
-                case.rates[key].append(_measure(ROWS[key], case.message_bytes, plan.seconds)["rate"])
-                paced = _measure(ROWS[key], case.message_bytes, plan.seconds, f"--hz={PACED_HZ}")
+                case.rates[key].append(_measure(ROWS[key], case.message_bytes, plan)["rate"])
+                paced = _measure(ROWS[key], case.message_bytes, plan, f"--hz={PACED_HZ}")
                 case.p50_ns[key].append(paced["p50"])
                 case.p99_ns[key].append(paced["p99"])
         print(f"messages: round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
     return Found([_table(case, keys, plan.rounds) for case in cases], {"sizes": [asdict(case) for case in cases]})
 
 
-def _measure(row: Row, message_bytes: int, seconds: float, *more: str) -> dict[str, float]:
+def _measure(row: Row, message_bytes: int, plan: Plan, *more: str) -> dict[str, float]:
     command = [
         str(MESSAGE_RATES),
         f"--channel={row.channel}",
         f"--wait={row.wait}",
         f"--bytes={message_bytes}",
-        f"--seconds={seconds}",
+        f"--seconds={plan.seconds}",
+        f"--name={plan.prefix}-{row.channel}",
         *more,
     ]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60 + 10 * seconds)
-    found: dict[str, float] = json.loads(ended.stdout)
+    found: dict[str, float] = answer_of(command, timeout_secs=timeout_of(plan.seconds))
     return found
 
 

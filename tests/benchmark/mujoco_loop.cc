@@ -187,8 +187,8 @@ uint64_t Loop::episodes() const {
 }
 
 void Loop::Run(double seconds) {
-  // SYNC(loop.begun): release; by the threads' start.
-  stop_.store(false, std::memory_order_release);
+  // relaxed: the threads' start publishes it.
+  stop_.store(false, std::memory_order_relaxed);
   std::vector<std::thread> workers;
   for (uint32_t i = 1; i < threads_; ++i) {
     workers.emplace_back([this, i] { Work(i); });
@@ -204,7 +204,7 @@ void Loop::Run(double seconds) {
     while (arrived_.load(std::memory_order_acquire) + 1 != threads_) Relax();
     ++batches_done_;
   } while (!deadline.PassedAt(MonotonicNanos()));
-  // SYNC(loop.begun): release; nothing but itself.
+  // SYNC(loop.stop): release; nothing but itself.
   stop_.store(true, std::memory_order_release);
   for (std::thread& worker : workers) worker.join();
 }
@@ -213,7 +213,7 @@ void Loop::Work(uint32_t thread) {
   for (uint64_t batch = batches_done_;; ++batch) {
     // SYNC(loop.begun): acquire; all blocks of the batch before.
     while (begun_.load(std::memory_order_acquire) != batch + 1) {
-      // SYNC(loop.begun): acquire; nothing but itself.
+      // SYNC(loop.stop): acquire; nothing but itself.
       if (stop_.load(std::memory_order_acquire)) return;
       Relax();
     }

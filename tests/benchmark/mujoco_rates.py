@@ -97,7 +97,10 @@ def measure(plan: Plan) -> Found:
     started = time.monotonic()
     found = []
     chosen = cells(plan.quick)
-    with tempfile.TemporaryDirectory(prefix="tandem-benchmark-") as folder, Rows(plan.prefix, Path(folder)) as rows:
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{plan.prefix}-") as folder,
+        Rows(plan.prefix, Path(folder)) as rows,
+    ):
         for number, cell in enumerate(chosen):
             found.append(_measure_cell(cell, rows, plan))
             rate = figure(found[-1].rate(BASELINE).median)

@@ -1,31 +1,43 @@
-// Require, Got, Fail: a program that ends with a line on stderr as soon as
-// something is not as it has to be, whichever thread finds it.
+// Require, RequireCall, Got, Fail: a program that ends with a line on stderr as
+// soon as something is not as it has to be, whichever thread finds it.
 //
-// Data flow: what was found -> the same, or stderr and exit code 1.
+// Data flow: what was found -> the same, or stderr and an exit code.
 //
 //   ClientSide side = Got(ClientSide::Attach(name, {}));
 //   Require(side.plan().num_envs > 1, "expected two environments or more");
+//   RequireCall(pipe(ends) == 0, "pipe");
 
 #ifndef TANDEM_TESTS_BENCHMARK_OR_EXIT_H_
 #define TANDEM_TESTS_BENCHMARK_OR_EXIT_H_
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace tandem {
 
-[[noreturn]] inline void Fail(absl::string_view text) {
+[[noreturn]] inline void Fail(absl::string_view text, int exit_code = 1) {
   std::fprintf(stderr, "%s\n", std::string(text).c_str());
-  std::_Exit(1);  // other threads go on until then
+  std::_Exit(exit_code);  // other threads go on until then
 }
 
 inline void Require(bool holds, absl::string_view text) {
   if (!holds) Fail(text);
+}
+
+// Of a system call or a function that sets errno, which the line tells.
+inline void RequireCall(bool worked, absl::string_view name) {
+  if (!worked) {
+    Fail(absl::StrCat(name,
+                      ": expected it to work, found: ", std::strerror(errno)));
+  }
 }
 
 template <typename T>

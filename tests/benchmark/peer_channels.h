@@ -3,7 +3,7 @@
 //
 // Data flow and ownership: as in message_channel.h.
 //
-//   BoostChannel<Message<64>> channel(WaitStrategy::kAdaptive);  // has its own
+//   BoostChannel<Message<64>> channel({.name = "tandem-queue"});
 
 #ifndef TANDEM_TESTS_BENCHMARK_PEER_CHANNELS_H_
 #define TANDEM_TESTS_BENCHMARK_PEER_CHANNELS_H_
@@ -11,15 +11,13 @@
 #include <unistd.h>
 
 #include <boost/interprocess/ipc/message_queue.hpp>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "tests/benchmark/message_channel.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/spsc_queue.h"
 #include "transport/base/clock.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
-#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -29,9 +27,9 @@ namespace tandem {
 template <typename Message>
 class SpscChannel {
  public:
-  explicit SpscChannel(WaitStrategy strategy)
-      : writing_(shared_->bells.OfWriter(), strategy),
-        reading_(shared_->bells.OfReader(), strategy) {}
+  explicit SpscChannel(const ChannelOptions& options)
+      : writing_(shared_->bells.OfWriter(), options.wait),
+        reading_(shared_->bells.OfReader(), options.wait) {}
   void Send(const Message& message) {
     (void)writing_.Until([&] { return queue_.TryPush(message); },
                          Deadline::Infinite(), watch_);
@@ -62,7 +60,7 @@ class SpscChannel {
 template <typename Message>
 class BareSpscChannel {
  public:
-  explicit BareSpscChannel(WaitStrategy) {}
+  explicit BareSpscChannel(const ChannelOptions&) {}
   void Send(const Message& message) {
     while (!queue_.TryPush(message)) Relax();
   }
@@ -83,13 +81,11 @@ class BareSpscChannel {
 template <typename Message>
 class BoostChannel {
  public:
-  explicit BoostChannel(WaitStrategy)
-      : name_(
-            absl::StrCat("tandem-benchmark-", getpid(), "-", MonotonicNanos())),
-        queue_(boost::interprocess::create_only, name_.c_str(),
+  explicit BoostChannel(const ChannelOptions& options)
+      : queue_(boost::interprocess::create_only, options.name.c_str(),
                kMessagesThatWait<Message>, sizeof(Message)) {
     // Both processes have it: the name is not needed any more.
-    boost::interprocess::message_queue::remove(name_.c_str());
+    boost::interprocess::message_queue::remove(options.name.c_str());
   }
   void Send(const Message& message) {
     queue_.send(&message, sizeof(message), 0);
@@ -98,17 +94,17 @@ class BoostChannel {
     boost::interprocess::message_queue::size_type bytes = 0;
     unsigned int priority = 0;
     queue_.receive(message, sizeof(*message), bytes, priority);
-    Require(bytes == sizeof(*message), "read from Boost's queue");
+    Require(bytes == sizeof(*message),
+            "Boost's queue: expected a message of its size, found another");
   }
 
  private:
-  std::string name_;
   boost::interprocess::message_queue queue_;
 };
 
 class Pipe {
  public:
-  Pipe() { Require(pipe(ends_) == 0, "pipe"); }
+  Pipe() { RequireCall(pipe(ends_) == 0, "pipe"); }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
   ~Pipe() {
@@ -126,16 +122,16 @@ class Pipe {
 template <typename Message>
 class PipeChannel {
  public:
-  explicit PipeChannel(WaitStrategy) {
+  explicit PipeChannel(const ChannelOptions&) {
     static_assert(sizeof(Message) <= 4096, "or a write may be cut in two");
   }
   void Send(const Message& message) {
-    Require(
+    RequireCall(
         write(pipe_.writing(), &message, sizeof(message)) == sizeof(message),
         "write to the pipe");
   }
   void Receive(Message* message) {
-    Require(
+    RequireCall(
         read(pipe_.reading(), message, sizeof(*message)) == sizeof(*message),
         "read from the pipe");
   }

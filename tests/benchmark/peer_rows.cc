@@ -9,22 +9,17 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <vector>
 
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
-
-[[noreturn]] void Die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
 
 // The two words that a bare hand-over needs, a pair of cache lines each.
 // Writer and reader: client and engine; and the other way round. Both start at
@@ -41,7 +36,7 @@ class SharedBlock {
       : bytes_(sizeof(Words) + Payload::Bytes(size)),
         memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {
-    if (memory_ == MAP_FAILED) Die("mmap");
+    RequireCall(memory_ != MAP_FAILED, "mmap");
     new (memory_) Words;
   }
   SharedBlock(const SharedBlock&) = delete;
@@ -81,7 +76,7 @@ class AloneRow final : public Row {
 // Waits until `word` is no longer `old`, and returns what it is.
 uint32_t SpinWhile(const std::atomic<uint32_t>& word, uint32_t old) {
   for (;;) {
-    // The partner's release store: its data, then its number.
+    // SYNC(words.told): acquire; the number, then the partner's data.
     const uint32_t now = word.load(std::memory_order_acquire);
     if (now != old) return now;
     Relax();
@@ -91,6 +86,7 @@ uint32_t SpinWhile(const std::atomic<uint32_t>& word, uint32_t old) {
 // Between processes: std::atomic's own wait and notify are not.
 uint32_t SleepWhile(std::atomic<uint32_t>& word, uint32_t old) {
   for (;;) {
+    // SYNC(words.told): acquire; the number, then the partner's data.
     const uint32_t now = word.load(std::memory_order_acquire);
     if (now != old) return now;
     syscall(SYS_futex, &word, FUTEX_WAIT, old, nullptr, nullptr, 0);
@@ -151,6 +147,7 @@ class SharedMemoryRow final : public Row {
                                       : SleepWhile(word, old);
   }
   static void Tell(std::atomic<uint32_t>& word, uint32_t value) {
+    // SYNC(words.told): release; our data before the number.
     word.store(value, std::memory_order_release);
     if (kWaiting == Waiting::kFutex) {
       syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -169,7 +166,7 @@ bool ReadAll(int socket, void* to, size_t bytes) {
   auto* at = static_cast<std::byte*>(to);
   for (size_t got = 0; got < bytes;) {
     const ssize_t now = read(socket, at + got, bytes - got);
-    if (now < 0) Die("read");
+    RequireCall(now >= 0, "read");
     if (now == 0) return false;
     got += static_cast<size_t>(now);
   }
@@ -180,7 +177,7 @@ void WriteAll(int socket, const void* from, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(from);
   for (size_t sent = 0; sent < bytes;) {
     const ssize_t now = send(socket, at + sent, bytes - sent, MSG_NOSIGNAL);
-    if (now < 0) Die("send");
+    RequireCall(now >= 0, "send");
     sent += static_cast<size_t>(now);
   }
 }
@@ -209,9 +206,8 @@ struct Message {
 class SocketRow final : public Row {
  public:
   explicit SocketRow(const Size& size) : size_(size), message_(size) {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_) != 0) {
-      Die("socketpair");
-    }
+    RequireCall(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_) == 0,
+                "socketpair");
   }
   ~SocketRow() override {
     for (const int end : ends_) {
@@ -226,7 +222,9 @@ class SocketRow final : public Row {
   void Connect() override { CloseEnd(1); }
   Results Exchange(const float* actions) override {
     WriteAll(ends_[0], actions, size_.action_floats() * 4);
-    if (!ReadAll(ends_[0], message_.obs(), message_.bytes)) Die("engine gone");
+    Require(ReadAll(ends_[0], message_.obs(), message_.bytes),
+            "socket: expected results, found that the engine closed it. Next: "
+            "see what the engine said above");
     return {message_.obs(), message_.rewards(), message_.dones()};
   }
 

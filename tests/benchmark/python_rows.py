@@ -68,14 +68,12 @@ def _over_socket(size: Size) -> Iterator[tuple[Step, Engine]]:
             got += now
         return packed.arrays
 
-    with ours:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ours)
         with theirs:
             served = serving("socket", size, f"--socket={theirs.fileno()}", pass_fds=(theirs.fileno(),))
-            engine = served.__enter__()
-        try:
-            yield step, engine
-        finally:
-            served.__exit__(None, None, None)
+            engine = stack.enter_context(served)
+        yield step, engine
 
 
 @contextlib.contextmanager

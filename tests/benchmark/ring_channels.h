@@ -2,7 +2,7 @@
 //
 // Data flow and ownership: as in message_channel.h.
 //
-//   EnvelopeChannel<Message<4096>> channel(WaitStrategy::kBlock);
+//   EnvelopeChannel<Message<4096>> channel({.wait = WaitStrategy::kBlock});
 
 #ifndef TANDEM_TESTS_BENCHMARK_RING_CHANNELS_H_
 #define TANDEM_TESTS_BENCHMARK_RING_CHANNELS_H_
@@ -16,6 +16,7 @@
 #include "schema/layout/ring_header.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "tests/benchmark/message_channel.h"
+#include "tests/benchmark/or_exit.h"
 #include "transport/base/clock.h"
 #include "transport/ring/ring.h"
 #include "transport/rpc/envelope_reader.h"
@@ -68,14 +69,15 @@ class RingEnds {
 template <typename Message>
 class RingChannel {
  public:
-  explicit RingChannel(WaitStrategy strategy) : ends_(strategy) {}
+  explicit RingChannel(const ChannelOptions& options) : ends_(options.wait) {}
   void Send(const Message& message) {
     const auto bytes = std::as_bytes(std::span(&message, 1));
     ErrorCode code = ErrorCode::kOk;
     ends_.WriterUntil([&] {
       return (code = writer_.TryWrite(bytes)) != ErrorCode::kRingFull;
     });
-    Require(code == ErrorCode::kOk, "write to the ring");
+    Require(code == ErrorCode::kOk,
+            "the ring: expected it to take a message, found an error");
   }
   void Receive(Message* message) {
     const auto buffer = std::as_writable_bytes(std::span(message, 1));
@@ -86,7 +88,7 @@ class RingChannel {
       return code != ErrorCode::kRingEmpty;
     });
     Require(code == ErrorCode::kOk && bytes == sizeof(Message),
-            "read from the ring");
+            "the ring: expected a message of its size, found another or none");
   }
 
  private:
@@ -100,7 +102,8 @@ class RingChannel {
 template <typename Message>
 class EnvelopeChannel {
  public:
-  explicit EnvelopeChannel(WaitStrategy strategy) : ends_(strategy) {
+  explicit EnvelopeChannel(const ChannelOptions& options)
+      : ends_(options.wait) {
     envelope_.method = rpc::MethodId::StreamCamera;
     envelope_.payload.Set(rpc::ImageFrameT());
     envelope_.payload.AsImageFrame()->data.resize(sizeof(Message));
@@ -114,19 +117,22 @@ class EnvelopeChannel {
       ends_.WriterUntil(
           [&] { return (code = writer_.Pump()) != ErrorCode::kRingFull; });
     }
-    Require(code == ErrorCode::kOk, "post an envelope");
+    Require(code == ErrorCode::kOk,
+            "the ring: expected it to take an envelope, found an error");
   }
   void Receive(Message* message) {
     EnvelopeReader::Got got = EnvelopeReader::Got::kNothing;
     ends_.ReaderUntil([&] {
       return (got = reader_.Next()) != EnvelopeReader::Got::kNothing;
     });
-    Require(got == EnvelopeReader::Got::kEnvelope, "read an envelope");
+    Require(got == EnvelopeReader::Got::kEnvelope,
+            "the ring: expected an envelope, found something else");
     const rpc::ImageFrame* const frame =
         reader_.envelope().payload_as_ImageFrame();
-    Require(frame != nullptr && frame->data() != nullptr &&
-                frame->data()->size() == sizeof(Message),
-            "an envelope's payload");
+    Require(
+        frame != nullptr && frame->data() != nullptr &&
+            frame->data()->size() == sizeof(Message),
+        "an envelope: expected a payload of a message's size, found another");
     std::memcpy(message, frame->data()->data(), sizeof(Message));
   }
 

@@ -9,7 +9,6 @@
 // runs this many times, the rows taking turns.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -32,10 +30,13 @@
 #include "tests/benchmark/grpc_rows.h"
 #include "tests/benchmark/iceoryx_rows.h"
 #include "tests/benchmark/ladder_rows.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/peer_rows.h"
+#include "tests/benchmark/quantile.h"
 #include "tests/benchmark/row.h"
 #include "tests/benchmark/tandem_rows.h"
+#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/clock.h"
 
 ABSL_FLAG(std::string, row, "spin",
@@ -117,16 +118,8 @@ void TellCpuWhenAsked(int fd) {
 int64_t AskCpuNanos(pid_t engine, int answers) {
   int64_t nanos = 0;
   kill(engine, SIGUSR1);
-  if (read(answers, &nanos, sizeof(nanos)) != sizeof(nanos)) {
-    std::perror("read");
-    std::exit(1);
-  }
+  RequireCall(read(answers, &nanos, sizeof(nanos)) == sizeof(nanos), "read");
   return nanos;
-}
-
-int64_t Quantile(std::vector<int64_t>& sorted, double q) {
-  const auto at = static_cast<size_t>(q * static_cast<double>(sorted.size()));
-  return sorted[std::min(at, sorted.size() - 1)];
 }
 
 std::string Summary(std::vector<int64_t> nanos) {
@@ -221,7 +214,6 @@ int Main() {
     std::fprintf(stderr, "no row is called '%s'; see --help\n", name.c_str());
     return 64;
   }
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (absl::GetFlag(FLAGS_serve)) {
     TellCpuWhenAsked(absl::GetFlag(FLAGS_cpu_fd));
     if (const int socket = absl::GetFlag(FLAGS_socket); socket >= 0) {
@@ -232,18 +224,17 @@ int Main() {
     return 0;
   }
   int cpu_pipe[2];
-  if (pipe2(cpu_pipe, O_CLOEXEC) != 0) {
-    std::perror("pipe2");
-    return 1;
-  }
+  RequireCall(pipe2(cpu_pipe, O_CLOEXEC) == 0, "pipe2");
   TellCpuWhenAsked(cpu_pipe[1]);
   struct sigaction on_end = {};
   on_end.sa_handler = OnEngineEnd;
   on_end.sa_flags = SA_NOCLDSTOP | SA_RESTART;
   sigaction(SIGCHLD, &on_end, nullptr);
+  const pid_t client = getpid();
   const pid_t engine = fork();
+  RequireCall(engine >= 0, "fork");
   if (engine == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    EndWithParent(SIGTERM, client);
     row->Serve();
     _exit(0);
   }
@@ -260,6 +251,7 @@ int Main() {
 }  // namespace tandem
 
 int main(int argc, char** argv) {
+  tandem::EndWithParent(SIGTERM, getppid());
   absl::SetProgramUsageMessage(
       "Measures one row of the step round trip benchmark, once.");
   absl::ParseCommandLine(argc, argv);

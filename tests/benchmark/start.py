@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tandem
+from tests.benchmark.json_program import answer_of
 from tests.benchmark.mujoco_rows import TASKS, Cell, peers_program
 from tests.benchmark.suite import Found, Plan, Suite
 from tests.benchmark.tables import Spread, figure, markdown
@@ -40,7 +40,7 @@ with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
     client.actions[:] = 0
     for values in client.step(client.actions):
         values.sum()
-    print(before, rss())
+    print(f"[{before}, {rss()}]")
 """
 
 
@@ -108,15 +108,14 @@ def _measure_memory(envs: int, region: str) -> Memory:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with tandem.launch_engine("CartPole-v1", num_envs=envs, name=region) as engine:
         command = [sys.executable, "-c", _CLIENT, engine.name]
-        ended = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True, text=True)
-        before, after = map(int, ended.stdout.split())
+        before, after = answer_of(command, variables=variables)
         region_kib = os.stat(f"/dev/shm/{engine.name}").st_size // 1024
         return Memory(envs, _resident_kib(engine.pid), before, after, region_kib)
 
 
-def _measure_peer(key: str, rounds: int) -> list[Start]:
+def _measure_peer(key: str, rounds: int, prefix: str) -> list[Start]:
     found = []
-    with tempfile.TemporaryDirectory(prefix="tandem-benchmark-") as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}-") as folder:
         actions = Path(folder) / "actions"
         _MANY.actions().tofile(actions)
         for _ in range(rounds):
@@ -151,7 +150,7 @@ def measure(plan: Plan) -> Found:
     for key in ("envpool", "gymnasium_async"):
         if key in plan.rows:
             rounds = min(_SLOW_ROUNDS, plan.rounds)
-            starts[f"{ROWS[key].split(':')[0]}: {_LABEL}"] = _measure_peer(key, rounds)
+            starts[f"{ROWS[key].split(':')[0]}: {_LABEL}"] = _measure_peer(key, rounds, plan.prefix)
     tables = []
     if "attach" in plan.rows:
         tables.append(_table_of_attaches(attaches))

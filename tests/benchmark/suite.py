@@ -16,7 +16,8 @@ class Plan:
       rounds: How often each row takes its turn.
       seconds: How long a turn may last.
       quick: Whether few and coarse figures will do.
-      prefix: Names of regions, files and sockets begin with it; whatever is left of them is removed afterwards.
+      prefix: Names of regions, queues, sockets and temporary folders begin with it; whatever is left of them is removed
+        afterwards. A program on its own /dev/shm and /tmp leaves nothing.
     """
 
     rows: frozenset[str]

@@ -4,18 +4,16 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
+#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/clock.h"
 #include "transport/session/client_side.h"
@@ -25,17 +23,6 @@
 
 namespace tandem {
 namespace {
-
-[[noreturn]] void Die(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  if (!value.ok()) Die(value.status());
-  return *std::move(value);
-}
 
 // What SIGTERM and SIGINT stop, in the engine's process. Writer: the thread
 // that serves; reader: its signal handler.
@@ -66,14 +53,14 @@ class TandemRow : public Row {
       : options_(options), wait_(wait) {}
 
   void Connect() override {
-    client_.emplace(OrDie(ClientSide::Attach(
+    client_.emplace(Got(ClientSide::Attach(
         options_.region, {.timeout_secs = 30, .wait = wait_})));
   }
   Results Exchange(const float* actions) override {
     ErrorCode code =
         client_->Send(std::span(actions, options_.size.action_floats()));
     if (code == ErrorCode::kOk) code = client_->Recv(Deadline::Infinite());
-    if (code != ErrorCode::kOk) Die(client_->Explain(code));
+    if (code != ErrorCode::kOk) Fail(client_->Explain(code).message());
     const StepArrays& arrays = client_->arrays();
     return {arrays.obs.data(), arrays.rewards.data(), arrays.dones.data()};
   }
@@ -92,16 +79,16 @@ class SidesRow final : public TandemRow {
 
   void Serve() override {
     const Size& size = options_.size;
-    EngineSide side = OrDie(EngineSide::Create(options_.region,
-                                               {.num_envs = size.envs,
-                                                .obs_size = size.obs,
-                                                .act_size = size.act,
-                                                .task = "benchmark"},
-                                               {.region = {}, .wait = wait_}));
+    EngineSide side = Got(EngineSide::Create(options_.region,
+                                             {.num_envs = size.envs,
+                                              .obs_size = size.obs,
+                                              .act_size = size.act,
+                                              .task = "benchmark"},
+                                             {.region = {}, .wait = wait_}));
     // relaxed: for the handler in this thread.
     serving_side.store(&side, std::memory_order_relaxed);
     StopOnSignals();
-    if (absl::Status status = side.Open(); !status.ok()) Die(status);
+    if (absl::Status status = side.Open(); !status.ok()) Fail(status.message());
     const StepArrays& arrays = side.arrays();
     for (;;) {
       switch (side.Next(Deadline::Infinite())) {
@@ -163,7 +150,7 @@ class HostRow final : public TandemRow {
     options.name = options_.region;
     options.side.wait = wait_;
     const std::unique_ptr<EngineHost> host =
-        OrDie(EngineHost::Create(&engine, std::move(options)));
+        Got(EngineHost::Create(&engine, std::move(options)));
     // relaxed: for the handler in this thread.
     serving_host.store(host.get(), std::memory_order_relaxed);
     StopOnSignals();

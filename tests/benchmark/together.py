@@ -7,8 +7,6 @@ missing are counted as dropped.
 """
 
 import gc
-import json
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
+from tests.benchmark.json_program import answer_of
+from tests.benchmark.quantile import quantile
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -37,6 +37,7 @@ _ACTION_SETS = 16  # taken in turn
 _PICTURES_HZ = 5
 _PIXELS = 64
 _TIMEOUT_SECS = 30.0
+_RUN_TIMEOUT_SECS = 420.0  # of one in C++; on an idle machine it takes half a minute
 _SILENCE_SECS = 0.5  # a stream that brought nothing for so long has nothing new
 
 _Joints = bytes
@@ -151,7 +152,7 @@ def _run_cpp(region: str, steps: int, calls: int, pictures: bool) -> Run:
     command = [str(TOGETHER_SESSION), f"--region={region}", f"--steps={steps}", f"--calls={calls}"]
     if pictures:
         command.append("--pictures")
-    return Run.of(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
+    return Run.of(answer_of(command, timeout_secs=_RUN_TIMEOUT_SECS))
 
 
 def run_python(region: str, steps: int, calls: int, pictures: bool) -> Run:
@@ -221,16 +222,15 @@ class _Session:
             self.check_order(caller.env, caller.seen)
         for reader in readers:
             reader.check()
-        nanos.sort()
-        call_nanos = sorted(nano for caller in callers for nano in caller.nanos)
+        call_nanos = [nano for caller in callers for nano in caller.nanos]
         return Run(
             steps_per_sec=self.steps / secs,
-            step_p50_ns=_quantile(nanos, 0.5),
-            step_p99_ns=_quantile(nanos, 0.99),
-            step_max_ns=nanos[-1],
+            step_p50_ns=quantile(nanos, 0.5),
+            step_p99_ns=quantile(nanos, 0.99),
+            step_max_ns=max(nanos),
             calls=len(call_nanos),
-            call_p50_ns=_quantile(call_nanos, 0.5),
-            call_p99_ns=_quantile(call_nanos, 0.99),
+            call_p50_ns=quantile(call_nanos, 0.5),
+            call_p99_ns=quantile(call_nanos, 0.99),
             streams=[reader.close() for reader in readers],
         )
 
@@ -382,10 +382,6 @@ class _Reader:
         found = Stream(self.items, self.stream.dropped)
         self.stream.close()
         return found
-
-
-def _quantile(values: list[int], q: float) -> int:
-    return values[int(q * (len(values) - 1))] if values else 0
 
 
 def _table(found: Sessions, rounds: int) -> str:

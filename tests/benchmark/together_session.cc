@@ -35,6 +35,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "tests/benchmark/moments.h"
 #include "tests/benchmark/or_exit.h"
+#include "tests/benchmark/quantile.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/rpc/rpc_client.h"
@@ -65,12 +66,6 @@ rpc::EnvelopeT Envelope(rpc::MethodId method, Request request) {
   call.method = method;
   call.payload.Set(std::move(request));
   return call;
-}
-
-// Of sorted ones.
-int64_t Quantile(const std::vector<int64_t>& nanos, double q) {
-  if (nanos.empty()) return 0;
-  return nanos[static_cast<size_t>(q * static_cast<double>(nanos.size() - 1))];
 }
 
 // How far the stepping thread is.

@@ -1,8 +1,6 @@
 """Where the time of the quickstart's training goes, over Tandem and over what one would take instead."""
 
-import json
 import os
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -10,6 +8,7 @@ from typing import Any
 
 from examples.train_ars import EPISODE_STEPS
 from tests.benchmark.interpreters import python_of, variables_of_interpreter
+from tests.benchmark.json_program import answer_of
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -23,6 +22,7 @@ ROWS = {
 _INTERPRETERS = {"envpool": "peers"}
 _ENVS, _QUICK_ENVS = 64, 4
 _ROUNDS = 3  # an iteration takes seconds
+_TIMEOUT_SECS = 600.0  # of a row
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,8 @@ def measure_row(row: str, num_envs: int, region: str) -> Training:
         python, variables = sys.executable, {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [python, "-P", "-m", "tests.benchmark.training_client", f"--row={row}", f"--envs={num_envs}"]
     command.append(f"--region={region}")
-    ended = subprocess.run(command, capture_output=True, text=True, env=variables)
-    if ended.returncode != 0:
-        print(ended.stderr, file=sys.stderr, end="")  # else only warnings, one of each environment's model
-    ended.check_returncode()
-    return Training.of(json.loads(ended.stdout))
+    # Else each environment's model warns.
+    return Training.of(answer_of(command, timeout_secs=_TIMEOUT_SECS, variables=variables, shows_warnings=False))
 
 
 def _measure(plan: Plan) -> Found:

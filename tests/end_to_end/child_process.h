@@ -13,12 +13,14 @@
 #define TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+
+#include "tests/end_to_end/end_with_parent.h"
 
 namespace tandem {
 
@@ -26,11 +28,17 @@ class ChildProcess {
  public:
   static constexpr unsigned kWatchdogSecs = 240;
 
-  // Forks. `body` returns the exit code.
+  // Forks, or ends the test. `body` returns the exit code.
   template <typename Body>
-  explicit ChildProcess(Body body) : pid_(fork()) {
+  explicit ChildProcess(Body body) {
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) {
+      std::perror("fork");
+      std::exit(1);
+    }
     if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(SIGKILL, parent);
     alarm(kWatchdogSecs);
     const int code = body();
     std::fflush(nullptr);

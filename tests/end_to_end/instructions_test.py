@@ -1,14 +1,14 @@
 """What an exchange costs, counted and not timed: instructions of both sides, by callgrind.
 
 The counts are those of an optimised build for x86-64 by the compiler of the Debian release that this project is built
-on, and hold to 3 %: what a change adds to each
-exchange shows here, whatever else the machine does. After a change that is worth its instructions, write the new counts
-here.
+on, and hold to 3 %: what a change adds to each exchange shows here, whatever else the machine does. After a change that
+is worth its instructions, write the new counts here.
 """
 
 import os
 import platform
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tools.testing import pytest_main
 
 _SESSION = Path("tests/end_to_end/one_thread_session")
 _EXCHANGES = 2000
+_TIMEOUT_SECS = 600.0  # the longest takes some twenty
 
 # The C library's plainest memcpy and memset, whatever this processor has.
 _PLAIN = (
@@ -36,6 +37,7 @@ _COUNTS = {
 
 
 def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path) -> int:
+    assert shutil.which("valgrind"), "expected valgrind on PATH; next: tools/setup"
     command = [
         "valgrind",
         "--tool=callgrind",
@@ -46,7 +48,7 @@ def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path)
         str(exchanges),
     ]
     environment = {**os.environ, "GLIBC_TUNABLES": _PLAIN}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=_TIMEOUT_SECS)
     assert ended.returncode == 0, ended.stderr
     (counted,) = re.findall(r"Collected : (\d+)", ended.stderr)
     return int(counted)

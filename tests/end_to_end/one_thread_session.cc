@@ -51,6 +51,11 @@ absl::StatusOr<ClientSide> AttachTo(const std::string& name,
   return client;
 }
 
+int Failed(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return 1;
+}
+
 // `serve_once` takes the exchange that was just sent.
 [[gnu::noinline]] int CountedExchanges(
     const Arguments& arguments, ClientSide& client,
@@ -58,16 +63,15 @@ absl::StatusOr<ClientSide> AttachTo(const std::string& name,
   const std::vector<float> actions(size_t{arguments.envs} * arguments.act,
                                    1.0F);
   for (int i = 0; i < arguments.exchanges; ++i) {
-    if (client.Send(actions) != ErrorCode::kOk) return 2;
-    if (!serve_once()) return 3;
-    if (client.Recv(Deadline::Now()) != ErrorCode::kOk) return 4;
+    ErrorCode code = client.Send(actions);
+    if (code == ErrorCode::kOk && !serve_once()) {
+      std::fprintf(stderr, "expected an exchange to serve, found none\n");
+      return 1;
+    }
+    if (code == ErrorCode::kOk) code = client.Recv(Deadline::Now());
+    if (code != ErrorCode::kOk) return Failed(client.Explain(code));
   }
   return 0;
-}
-
-int Failed(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  return 1;
 }
 
 int ExchangeWithSides(const Arguments& arguments) {
