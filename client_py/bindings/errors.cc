@@ -29,9 +29,9 @@ constexpr Row kRows[] = {
 py::str Str(absl::string_view text) { return {text.data(), text.size()}; }
 
 // Messages quote bytes of the region: anything may be among them.
-py::object Decoded(absl::string_view text) {
-  return py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
-      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+PyObject* Decoded(absl::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                              "backslashreplace");
 }
 
 }  // namespace
@@ -43,12 +43,25 @@ void Raise(const absl::Status& status, absl::string_view region) {
   for (const Row& row : kRows) {
     if (row.number == code) python_class = row.python_class;
   }
-  const py::object error =
-      py::module_::import("tandem.errors")
-          .attr("from_native")(Str(python_class), Decoded(status.message()),
-                               Str(region));
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())),
-                  error.ptr());
+  // Plain pointers: at its exit the interpreter ends a daemon thread in here by
+  // unwinding it, without the GIL that destructors of py::object need.
+  const absl::string_view message(status.message().data(),
+                                  status.message().size());
+  PyObject* const arguments[] = {Decoded(python_class), Decoded(message),
+                                 Decoded(region)};
+  PyObject* const module = PyImport_ImportModule("tandem.errors");
+  PyObject* error = nullptr;
+  if (module != nullptr && arguments[0] != nullptr && arguments[1] != nullptr &&
+      arguments[2] != nullptr) {
+    error = PyObject_CallMethod(module, "from_native", "OOO", arguments[0],
+                                arguments[1], arguments[2]);
+  }
+  if (error != nullptr) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  }
+  for (PyObject* const argument : arguments) Py_XDECREF(argument);
+  Py_XDECREF(module);
+  Py_XDECREF(error);
   throw py::error_already_set();
 }
 

@@ -42,16 +42,25 @@ ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
   return *std::move(client);
 }
 
+// Takes a str, or nullptr with an error, which is dropped. As errors.cc,
+// without py::object: making that str may have run Python code.
+std::string Taken(PyObject* str) {
+  const char* const text = str == nullptr ? nullptr : PyUnicode_AsUTF8(str);
+  std::string taken = text == nullptr ? "?" : text;
+  PyErr_Clear();
+  Py_XDECREF(str);
+  return taken;
+}
+
 // "float64[8, 6]", or the type's name for what is no array.
 std::string Found(py::handle actions) {
   if (!py::isinstance<py::array>(actions)) {
-    return py::str(py::type::handle_of(actions).attr("__name__"));
+    return Taken(PyType_GetName(Py_TYPE(actions.ptr())));
   }
-  const auto array = py::reinterpret_borrow<py::array>(actions);
-  std::string text = py::str(py::object(array.dtype()));
-  absl::StrAppend(&text, "[");
-  for (py::ssize_t i = 0; i < array.ndim(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", array.shape(i));
+  const auto* const array = py::detail::array_proxy(actions.ptr());
+  std::string text = absl::StrCat(Taken(PyObject_Str(array->descr)), "[");
+  for (int i = 0; i < array->nd; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", array->dimensions[i]);
   }
   return absl::StrCat(text, "]");
 }
@@ -62,7 +71,7 @@ std::string Found(py::handle actions) {
 class NativeClient::InCall {
  public:
   explicit InCall(NativeClient* client) : client_(client) {
-    if (client->in_call_) client->RaiseCode(ErrorCode::kConcurrentUse);
+    if (client->in_call_) client->RaiseCode(client->client_.Refusal());
     client->in_call_ = true;
   }
   InCall(const InCall&) = delete;

@@ -353,6 +353,60 @@ def test_daemon_thread_in_a_wait_does_not_spoil_the_interpreters_exit(engine: ta
         run_python(_DAEMON_THREAD_AT_EXIT, engine.name)
 
 
+_RAISING_DAEMON_THREADS_AT_EXIT = """
+import sys, threading, time, numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1])
+raised = []
+def forever(actions):
+    while True:
+        try:
+            client.step(actions)
+        except tandem.TandemError:
+            raised.append(1)
+            del raised[:-1000]
+for actions in (None, np.full((2, 6), np.nan, np.float32), np.zeros((2, 5))):
+    threading.Thread(target=forever, args=(actions,), daemon=True).start()
+while len(raised) < 1000:
+    time.sleep(0.001)
+"""
+
+
+def test_daemon_threads_that_raise_do_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
+    """Nor when Python unwinds one while its error is made."""
+    for _ in range(12):
+        run_python(_RAISING_DAEMON_THREADS_AT_EXIT, engine.name)
+
+
+_FORKED_DURING_A_STEP = """
+import os, signal, sys, threading, time, numpy as np, tandem
+client = tandem.SharedMemoryClient(sys.argv[1], timeout=60)
+os.kill(client.engine_pid, signal.SIGSTOP)
+stepping = threading.Thread(target=lambda: client.step(client.actions))
+stepping.start()
+while not client.pending:
+    time.sleep(0.001)
+time.sleep(0.02)
+child = os.fork()
+if child == 0:
+    found = []
+    for call in (lambda: client.step(client.actions), client.recv, client.close):
+        try:
+            call()
+        except tandem.TandemError as error:
+            found.append(type(error).__name__)
+    print(*found, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+os.kill(client.engine_pid, signal.SIGCONT)
+stepping.join()
+"""
+
+
+def test_a_child_forked_during_a_step_is_told_so(engine: tandem.EngineProcess) -> None:
+    """Not that another thread is inside a call: it has none."""
+    assert run_python(_FORKED_DURING_A_STEP, engine.name).split() == ["ForkedChild"] * 3
+
+
 def test_engine_is_not_polled_by_a_forked_child(engine: tandem.EngineProcess) -> None:
     """The kernel tells the parent alone how it ends."""
     assert "ForkedChild" in in_forked_child(lambda: str(engine.poll()))

@@ -19,7 +19,11 @@ def make_interpreter(name: str) -> None:
     Raises:
       subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
     """
-    subprocess.run([str(_TOOL), name], stdout=subprocess.DEVNULL, check=True)
+    code = subprocess.run([str(_TOOL), name], stdout=subprocess.DEVNULL).returncode
+    if code != 0:
+        raise subprocess.SubprocessError(
+            f"tools/extra_env {name}: expected it to succeed, found exit code {code}; --no_peers leaves its rows out"
+        )
 
 
 def python_of(name: str) -> str:

@@ -52,6 +52,8 @@ ABSL_FLAG(std::string, task, "HalfCheetah-v5",
 ABSL_FLAG(uint32_t, envs, 1, "environments");
 ABSL_FLAG(uint32_t, threads, 1, "threads that step them, this one included");
 ABSL_FLAG(std::string, actions, "", "file of actions");
+ABSL_FLAG(std::string, assets, "",
+          "folder of the models; empty: that of this program's runfiles");
 ABSL_FLAG(bool, reset_noise, true,
           "whether episodes begin apart from one another, as Gymnasium's");
 
@@ -155,7 +157,8 @@ std::vector<float> FloatsOf(const std::string& path) {
 Loop::Loop(const LoopTask& task, uint32_t envs, uint32_t threads,
            const std::string& actions)
     : task_(task),
-      model_(Got(LoadModel(Got(FindModelFile(task.file, ""))))),
+      model_(Got(LoadModel(
+          Got(FindModelFile(task.file, absl::GetFlag(FLAGS_assets)))))),
       threads_(threads),
       envs_(envs),
       actions_(FloatsOf(actions)),

@@ -80,7 +80,7 @@ def test_the_loop_does_what_tandem_does(task: Task, threads: int, tmp_path: Path
     """The same actions from the same states end as many episodes, and in the same observations."""
     cell = Cell(task, 4, threads)
     cell.actions().tofile(tmp_path / "actions")
-    command = [str(LOOP), f"--task={task.name}", "--envs=4", f"--threads={threads}", "--noreset_noise"]
+    command = [*LOOP, f"--task={task.name}", "--envs=4", f"--threads={threads}", "--noreset_noise"]
     batches = 0
     with talking_to([*command, f"--actions={tmp_path / 'actions'}"]) as loop:
         while batches < 1010:  # past the time limit of 1000 steps, and the reset after it

@@ -17,7 +17,11 @@ import tandem
 from tests.benchmark.interpreters import python_of
 from tests.benchmark.json_program import Program, talking_to, timeout_of
 
-LOOP = Path(__file__).with_name("mujoco_loop")
+# The models are this program's data, of which the loop alone may have none.
+LOOP = (
+    str(Path(__file__).with_name("mujoco_loop")),
+    f"--assets={Path(__file__).parents[3] / 'pip/gymnasium_mujoco_assets'}",
+)
 _PEERS = Path(__file__).with_name("mujoco_peers.py")
 _BATCHES = 64  # of actions, used in turn
 _TIMEOUT_SECS = 60.0
@@ -165,7 +169,7 @@ class Rows:
     @contextlib.contextmanager
     def _loop(self, cell: Cell) -> Iterator[Run]:
         command = [
-            str(LOOP),
+            *LOOP,
             f"--task={cell.task.name}",
             f"--envs={cell.envs}",
             f"--threads={cell.threads}",

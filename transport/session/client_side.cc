@@ -230,6 +230,11 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
   return absl::OkStatus();
 }
 
+ErrorCode ClientSide::Refusal() const {
+  return born_in_ == ForkCount() ? ErrorCode::kConcurrentUse
+                                 : ErrorCode::kForkedChild;
+}
+
 ErrorCode ClientSide::MayUse() const {
   if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
   if (state() == State::kClosed) return ErrorCode::kClosed;
@@ -244,7 +249,7 @@ ErrorCode ClientSide::MaySend() const {
 
 ErrorCode ClientSide::Send(std::span<const float> actions) {
   const InUse in_use(this);
-  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   bad_action_ = -1;
   if (actions.size() != arrays_.actions.size()) {
@@ -263,7 +268,7 @@ ErrorCode ClientSide::SendReset(
     std::span<const int64_t> env_ids,
     std::span<const std::optional<uint64_t>> seeds) {
   const InUse in_use(this);
-  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   if (!seeds.empty() && seeds.size() != env_ids.size()) {
     return ErrorCode::kInvalidArgument;
@@ -303,7 +308,7 @@ ErrorCode ClientSide::Recv(Deadline deadline) {
 
 ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
   const InUse in_use(this);
-  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
   if (state() == State::kLost) return lost_to_;
   if (state() != State::kPending) return ErrorCode::kNoStepPending;
@@ -342,7 +347,7 @@ ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
 
 ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   const InUse in_use(this);
-  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   if (!has_frames()) return ErrorCode::kUnsupported;
   LrbcHeader* const shared = header();
@@ -375,7 +380,7 @@ ErrorCode ClientSide::Lost(ErrorCode code) {
 absl::Status ClientSide::Reconnect(double timeout_secs) {
   const InUse in_use(this);
   const auto refuse = [&](ErrorCode code) { return Explain(code); };
-  if (in_use.refused()) return refuse(ErrorCode::kConcurrentUse);
+  if (in_use.refused()) return refuse(Refusal());
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) {
     return refuse(code);
   }
@@ -430,7 +435,7 @@ std::span<std::byte> ClientSide::CommandData(uint64_t ring_offset) const {
 
 ErrorCode ClientSide::Close() {
   const InUse in_use(this);
-  if (in_use.refused()) return ErrorCode::kConcurrentUse;
+  if (in_use.refused()) return Refusal();
   if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
   Leave();
   Become(State::kClosed);

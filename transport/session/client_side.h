@@ -151,6 +151,10 @@ class ClientSide {
   // inside a call.
   ErrorCode Close();
 
+  // What a call gets that finds another under way: kConcurrentUse, or
+  // kForkedChild if that one's thread is the parent's.
+  ErrorCode Refusal() const;
+
   // The last failure in words: expected, found, where, what to do. Allocates.
   absl::Status Explain(ErrorCode code) const;
 
