@@ -167,9 +167,13 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   }
   // An exchange comes before a new client: it is the old one's last. The hello
   // is read first, so that no exchange is overlooked that was sent before it.
+  // One exchange: a client that goes on beside somebody else's hello would put
+  // it off for ever.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
-  if (HasExchange()) {
+  const bool put_off = arriving_ != welcomed_ && arriving_ == put_off_;
+  if (!put_off && HasExchange()) {
+    put_off_ = arriving_;
     count_doubt_.Clear();
     taken_at_ns_ = seen_at_ns;
     // relaxed: action_seq published it.

@@ -232,6 +232,7 @@ class EngineSide {
   // Private truth: the region's copies can be scribbled over by the peer.
   uint64_t frame_seq_ = 0;
   uint32_t welcomed_ = 0;  // the attach_request answered last
+  uint32_t put_off_ = 0;   // as it was when the last exchange was taken
   uint32_t arriving_ = 0;  // the one being answered
   ExchangeKind kind_ = ExchangeKind::kStep;
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;

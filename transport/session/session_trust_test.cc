@@ -139,6 +139,33 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
             ErrorCode::kUnsupported);
 }
 
+TEST(SessionTrust, AClientThatGoesOnPutsAStrangersHelloOffForOneExchange) {
+  const std::string name = UniqueRegionName("hello");
+  absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  ASSERT_TRUE(engine->Open().ok());
+  std::thread welcoming([&] {
+    while (engine->Poll() != EngineEvent::kClientArrived) {
+    }
+    engine->Welcome(absl::OkStatus());
+  });
+  ClientSide client = AttachOrFail(name);
+  welcoming.join();
+  // relaxed: here and below in this thread, which plays every part.
+  client.mapping()->header()->attach_request.fetch_add(
+      1, std::memory_order_relaxed);
+  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
+  ASSERT_EQ(engine->Poll(), EngineEvent::kExchange);
+  engine->Publish();
+  ASSERT_EQ(client.Recv(Deadline::Now()), ErrorCode::kOk);
+  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine->Poll(), EngineEvent::kClientArrived);
+  engine->Welcome(absl::OkStatus());
+  EXPECT_EQ(engine->Poll(), EngineEvent::kExchange);
+  engine->Publish();
+  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);
+}
+
 TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
   const std::string name = UniqueRegionName("status");
   EchoEngine engine(name, EchoSpec());
