@@ -3,7 +3,8 @@
 // Data flow: an EventBatch -> what its run has already (position, numbers) ->
 // rows with the next numbers, new position.
 // Ownership: the store's thread's. What it remembers of runs between batches is
-// what the tables say; whenever they may have changed otherwise, Forget.
+// what the tables say; when they were changed by others or rolled back beyond
+// one failed Write, Forget.
 //
 //   database->Begin();
 //   absl::StatusOr<Appended> appended = writer->Write(batch);
@@ -49,36 +50,33 @@ class BatchWriter {
   //   kInvalidArgument     `end` without `begin` or before it, an empty run_id,
   //                        or text too large for SQLite
   //   storage failures     (IsStorageFailure)
-  // After an error the caller rolls back what this call wrote, and calls
-  // Forget.
+  // After an error the caller rolls back what this call wrote.
   absl::StatusOr<Appended> Write(const v1::EventBatch& batch);
 
   // Reads everything anew from the tables next time.
   void Forget() { runs_.clear(); }
 
  private:
-  // What a worker has sent.
-  struct Source {
-    Numbers last_number;
-  };
   struct Run {
     int64_t run = 0;
     Numbers last;
     v1::Position position;
-    absl::flat_hash_map<std::string, Source> sources;  // by worker_id
+    // By worker_id: the highest number of each stream.
+    absl::flat_hash_map<std::string, Numbers> sources;
   };
   struct Statements;
 
-  BatchWriter(Database* database, std::unique_ptr<Statements> statements);
+  explicit BatchWriter(std::unique_ptr<Statements> statements);
+  absl::StatusOr<Appended> WriteBatch(const v1::EventBatch& batch);
   absl::StatusOr<Run*> Find(const std::string& run_id);
   absl::StatusOr<Run> Load(const std::string& run_id);
+  absl::StatusOr<Numbers*> FindSource(Run* run, const std::string& worker_id);
   template <typename Event>
   absl::Status WriteEvents(
       Stream stream, const google::protobuf::RepeatedPtrField<Event>& events,
-      const std::string& worker_id, Run* run, Source* source,
+      const std::string& worker_id, Run* run, Numbers* source,
       Appended* appended);
 
-  Database* const database_;
   const std::unique_ptr<Statements> statements_;
   absl::flat_hash_map<std::string, Run> runs_;
 };

@@ -44,6 +44,13 @@ namespace tandem::slow_lane {
 // asked: the same again may succeed. False for OK.
 bool IsStorageFailure(const absl::Status& status);
 
+// What sqlite can compare: its numbers are signed.
+constexpr int64_t NearestInt64(uint64_t number) {
+  constexpr auto kMax = std::numeric_limits<int64_t>::max();
+  return number > static_cast<uint64_t>(kMax) ? kMax
+                                              : static_cast<int64_t>(number);
+}
+
 // sqlite's result as a status. `doing` starts its text, such as "insert a
 // step"; the file's path ends it. Codes:
 //   kResourceExhausted   the disk is full, or memory is
@@ -60,6 +67,7 @@ absl::Status SqliteError(sqlite3* connection, absl::string_view doing);
 // bound is not copied: it has to live until the statement is done or reset.
 class Statement {
  public:
+  Statement() = default;  // none: only to be assigned to
   Statement(Statement&& other) noexcept
       : statement_(std::exchange(other.statement_, nullptr)) {}
   Statement& operator=(Statement&& other) noexcept {
@@ -139,7 +147,7 @@ class Statement {
   absl::Status Finish();
   absl::Status Failed();
 
-  sqlite3_stmt* statement_;  // null: moved from
+  sqlite3_stmt* statement_ = nullptr;  // null: none
 };
 
 // One connection. All calls may block for the disk.

@@ -20,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -52,7 +51,6 @@ class EventReader {
       const std::string& path);
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
-  ~EventReader();  // also of its statements
 
   // Adds rows with seq_id > since to `batch`, in order and without a gap, and
   // says how many: 0 when there are none. Steps, and episodes, get their
@@ -70,11 +68,9 @@ class EventReader {
   Database& database() { return *database_; }
 
  private:
-  EventReader(std::unique_ptr<Database> database,
-              std::vector<Statement> statements);
+  explicit EventReader(std::unique_ptr<Database> database);
 
   std::unique_ptr<Database> database_;
-  std::vector<Statement> statements_;  // by stream; before their database
 };
 
 }  // namespace tandem::slow_lane

@@ -138,25 +138,39 @@ class EventStore {
   EventStore(std::unique_ptr<Database> database,
              std::unique_ptr<BatchWriter> writer, const Options& options);
   void Enqueue(Item item);
+  static void Answer(Item& item);
+  bool IsClosing() const;
+
+  // All below: the store's thread.
   void Run();
+  // In their order; none: closing, or only leftovers to remove.
+  std::vector<Item> TakeItems();
+  Item RemoveLeftovers();
+  // Until they are durable, or closed; then answers them.
+  void CommitPatiently(std::vector<Item>* items);
   // One transaction of all `items`. OK: each has its result, durable if that is
   // OK. Else nothing happened.
   absl::Status CommitAll(std::vector<Item>* items);
+  // Somebody else may have written into the file: another store, a shell.
+  absl::Status NoticeOthers();
+  // Storage failures only; else the item has its result.
   absl::Status ApplyOne(Item* item);
-  // Until they are durable, or closed.
-  void CommitPatiently(std::vector<Item>* items);
-  void Answer(std::vector<Item>* items);
-  void Checkpoint();
-  // False: nothing left to remove.
-  bool RemoveLeftovers();
+  absl::Status RunCached(absl::string_view sql);
+  void TellListener(const std::vector<Item>& items);
   void CallWhoWaitsForRoom();
+  void Checkpoint();
 
   const Options options_;
   // The store's thread's alone.
   std::unique_ptr<Database> database_;
   std::unique_ptr<BatchWriter> writer_;  // destroyed before its database
-  bool leftovers_ = true;
-  Listener listener_;
+  int64_t data_version_ = 0;
+  int64_t log_pages_ = 0;  // of the write-ahead log, after the last commit
+  int64_t checkpointed_at_ = 0;  // log_pages_, then
+  int64_t pages_per_checkpoint_ = 0;
+  bool leftovers_ = true;  // there may be rows of deleted runs
+  absl::Status given_up_;  // closing, and the last try failed of this
+  Listener listener_;      // set before
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
