@@ -8,11 +8,9 @@
 //
 //   auto collector = EventCollector::Open("stdout.jsonl", welcome.welcome(),
 //                                         /*step_stride=*/1);
-//   google::protobuf::Arena arena;
-//   auto* batch =
-//   google::protobuf::Arena::CreateMessage<v1::EventBatch>(&arena);
-//   absl::StatusOr<bool> found = collector->Collect(batch);
-//   if (found.ok() && *found) Send(*batch);
+//   v1::EventBatch batch;
+//   absl::StatusOr<bool> found = collector->Collect(&batch);
+//   if (found.ok() && *found) Send(batch);
 //
 // Numbers: each stream (steps, episodes, lifecycle, malformed) from 1 on, in
 // the output's order. A step is counted always, and sent if (its number - 1) is
@@ -41,7 +39,7 @@ class EventCollector {
   // line counts kMalformedBytes more, for its record.
   static constexpr size_t kBatchBytes = size_t{256} << 10;
   static constexpr size_t kMalformedBytes = 512;
-  // Bytes of a malformed line that are kept.
+  // Bytes of a malformed line's record that show how it begins.
   static constexpr size_t kHeadBytes = 1024;
 
   // Fails as LineTail::Open. `step_stride` is at least 1.
@@ -80,11 +78,6 @@ class EventCollector {
   // Read, but too long for the batch that it was read for.
   std::optional<TailLine> next_line_;
 };
-
-// The first bytes of a line as text that any terminal and database takes: UTF-8
-// stays, of at most `max_bytes` bytes; other bytes, and controls but the tab,
-// become \xNN.
-std::string PrintableHead(absl::string_view line, size_t max_bytes);
 
 }  // namespace tandem::slow_lane
 

@@ -74,6 +74,8 @@ class EventLineParser {
  private:
   struct Tables;
 
+  LineKind ParseEvent(absl::string_view line, v1::EventBatch* batch);
+
   std::unique_ptr<Tables> tables_;
   std::string reason_;
 };

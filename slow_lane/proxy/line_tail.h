@@ -38,7 +38,7 @@ namespace tandem::slow_lane {
 struct TailLine {
   enum class Kind {
     kComplete,
-    kOversized,   // longer than LineTail::kMaxLineBytes
+    kOversized,   // longer than LineTail::kMaxLineBytes, its newline or not
     kIncomplete,  // the file's rest, after Finish
   };
 
@@ -74,8 +74,8 @@ class LineTail {
   //
   // After an error nothing was skipped: the next call tries the same again.
   // Makes at most one pread for each kChunkBytes, and a fstat at the end of
-  // the file. Holds 2 * kChunkBytes, and only while a line needs it more, at
-  // most kMaxLineBytes and a chunk. Reads an oversized line to its end, and so
+  // the file. Holds 2 * kChunkBytes; while a line needs it more, at most
+  // kMaxLineBytes and a chunk. Reads an oversized line to its end, and so
   // takes as long as that, unless the file ends sooner.
   absl::StatusOr<std::optional<TailLine>> Next();
 
@@ -91,7 +91,7 @@ class LineTail {
 
   // Reads more, behind what is there.
   absl::StatusOr<Read> ReadMore();
-  absl::Status Shortened() const;
+  // For a chunk behind what is there.
   void MakeRoom();
   // Hands out what is before `end`, an index into the buffer.
   TailLine Take(TailLine::Kind kind, size_t end, size_t newline_bytes);
