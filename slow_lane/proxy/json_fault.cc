@@ -1,5 +1,6 @@
 #include "slow_lane/proxy/json_fault.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -9,11 +10,6 @@
 
 namespace tandem::slow_lane {
 namespace {
-
-struct Fault {
-  size_t begin;  // of the token that cannot stand there
-  size_t end;    // of what was read of it
-};
 
 // Keeps nothing but where the parser stopped.
 class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
@@ -33,18 +29,23 @@ class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return true; }
   bool start_array(size_t /*size*/) override { return true; }
   bool end_array() override { return true; }
-  bool parse_error(size_t position, const std::string& last_token,
+  bool parse_error(size_t bytes_read, const std::string& /*last_token*/,
                    const nlohmann::detail::exception& /*error*/) override {
-    const size_t length = std::min(position, last_token.size());
-    fault_ = Fault{position - length, position};
+    fault_ = std::max(bytes_read, size_t{1}) - 1;
     return false;
   }
 
-  const std::optional<Fault>& fault() const { return fault_; }
+  // Of the first byte that cannot stand where it does.
+  std::optional<size_t> fault() const { return fault_; }
 
  private:
-  std::optional<Fault> fault_;
+  std::optional<size_t> fault_;
 };
+
+// Where a number that JSON lacks begins, if it is found out at its `at`.
+size_t NumberBegin(absl::string_view line, size_t at) {
+  return at > 0 && line[at - 1] == '-' && line[at] == 'I' ? at - 1 : at;
+}
 
 }  // namespace
 
@@ -61,21 +62,21 @@ std::string DescribeJsonFault(absl::string_view line,
     // What nlohmann takes all the same, such as an integer beyond 64 bits.
     return absl::StrCat("JSON: ", simdjson::error_message(error));
   }
-  const Fault& fault = *finder.fault();
-  if (fault.end > line.size() || fault.begin >= line.size()) {
+  const size_t at = *finder.fault();
+  if (at >= line.size()) {
     return absl::StrCat("JSON: expected more, found the line's end at byte ",
                         line.size());
   }
-  const absl::string_view found = line.substr(fault.begin);
+  const size_t begin = NumberBegin(line, at);
   for (const absl::string_view number : {"NaN", "Infinity", "-Infinity"}) {
-    if (absl::StartsWith(found, number)) {
-      return absl::StrCat(
-          "JSON: expected a value at byte ", fault.begin, ", found ", number,
-          ", which JSON lacks: print it as text, \"", number, "\", or null");
+    if (absl::StartsWith(line.substr(begin), number)) {
+      return absl::StrCat("JSON: expected a value at byte ", begin, ", found ",
+                          number, ", which JSON lacks: print it as text, \"",
+                          number, "\", or null");
     }
   }
-  return absl::StrCat("JSON: cannot be read from byte ", fault.begin,
-                      " on, found ", PrintableHead(found, kShown));
+  return absl::StrCat("JSON: cannot be read from byte ", at, " on, found ",
+                      PrintableHead(line.substr(at), kShown));
 }
 
 }  // namespace tandem::slow_lane
