@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ namespace tandem::slow_lane {
 
 // The variable that marks a run's processes.
 inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
+
+// The token in a process's environment; nothing if there is none, or if that
+// cannot be read: it is another user's, or gone. One file read.
+std::optional<std::string> RunTokenOf(pid_t pid);
 
 struct TreeQuery {
   std::string token;  // empty: nobody belongs by a token

@@ -19,6 +19,8 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
 #define TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
 
+#include <sys/types.h>
+
 #include <optional>
 
 #include "absl/status/status.h"
@@ -75,6 +77,9 @@ void Reap(const RunningWorker& worker);
 
 // Orphans below this process become its children rather than process 1's.
 absl::Status BecomeSubreaper();
+
+// Takes away such children that have ended, but not the worker. Does not block.
+void ReapOrphans(pid_t worker);
 
 }  // namespace tandem::slow_lane
 
