@@ -9,9 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -57,6 +55,17 @@ std::optional<uint64_t> U64Of(const simdjson::dom::element& value) {
     default:
       return std::nullopt;
   }
+}
+
+// Of at most kMaxUnixNsDigits digits.
+std::optional<uint64_t> U64OfDigits(absl::string_view text) {
+  if (text.empty() || text.size() > kMaxUnixNsDigits) return std::nullopt;
+  uint64_t number = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9') return std::nullopt;
+    number = 10 * number + static_cast<uint64_t>(digit - '0');
+  }
+  return number;
 }
 
 // Nothing if it is no text.
@@ -291,14 +300,9 @@ template <typename Message>
 bool EventReader::ReadUnixNs(Message* message) {
   const FieldValue* const found = fields_.Find(Field::kTsUnixNs);
   if (found == nullptr) return true;
-  std::optional<uint64_t> ns = U64Of(found->value);
-  if (const std::optional<absl::string_view> text = TextOf(found->value)) {
-    uint64_t number = 0;
-    bool digits = !text->empty() && text->size() <= kMaxUnixNsDigits;
-    for (const char digit : *text)
-      digits = digits && absl::ascii_isdigit(digit);
-    if (digits && absl::SimpleAtoi(*text, &number)) ns = number;
-  }
+  const std::optional<absl::string_view> text = TextOf(found->value);
+  const std::optional<uint64_t> ns =
+      text.has_value() ? U64OfDigits(*text) : U64Of(found->value);
   if (!ns.has_value() || *ns > kMaxUnixNs) {
     return Fail(
         Field::kTsUnixNs,

@@ -41,6 +41,12 @@ class Run {
   }
 
   void Play(Script script) {
+    // With limits so small that a script reaches all that there is to reach, or
+    // with the usual ones.
+    if (script.Byte() % 64 != 0) {
+      limits_.chunk_bytes = 1 + script.Byte();
+      limits_.max_line_bytes = LineTail::kHeadBytes + 4u * script.Byte();
+    }
     LineTail tail = Tail(0);
     while (!script.AtEnd()) {
       const uint8_t action = script.Byte();
@@ -58,13 +64,12 @@ class Run {
           Append("\n");
           break;
         case 3:  // about a chunk
-          Append(std::string(LineTail::kChunkBytes - 16 + action / 8, 'c'));
+          Append(std::string(limits_.chunk_bytes + action / 8, 'c'));
           break;
-        case 4: {  // about the longest line, in few scripts: it takes long
-          if (large_ || script.Byte() % 16 != 0) break;
-          large_ = true;
-          const size_t less = size_t{4096} * (action / 8 % 4) + script.Byte();
-          Append(std::string(LineTail::kMaxLineBytes + 128 - less, 'm'));
+        case 4: {  // about the longest line, few times: it may take long
+          if (large_++ == 4) break;
+          const size_t less = size_t{256} * (action / 8 % 4) + script.Byte();
+          Append(std::string(limits_.max_line_bytes + 128 - less, 'm'));
           break;
         }
         case 5:
@@ -85,7 +90,7 @@ class Run {
 
  private:
   LineTail Tail(uint64_t offset) const {
-    return LineTail(UniqueFd(dup(file_.get())), "the file", offset);
+    return LineTail(UniqueFd(dup(file_.get())), "the file", offset, limits_);
   }
 
   void Append(const std::string& bytes) {
@@ -131,7 +136,7 @@ class Run {
       offset += text.size() + 1;
       TailLine::Kind kind = TailLine::Kind::kComplete;
       if (stream.eof()) kind = TailLine::Kind::kIncomplete;
-      if (text.size() > LineTail::kMaxLineBytes) {
+      if (text.size() > limits_.max_line_bytes) {
         kind = TailLine::Kind::kOversized;
         text.resize(LineTail::kHeadBytes);
       }
@@ -142,9 +147,10 @@ class Run {
   }
 
   UniqueFd file_;
+  LineTail::Limits limits_;
   std::string written_;
   std::vector<Line> lines_;
-  bool large_ = false;
+  int large_ = 0;
   int readers_ = 0;
 };
 
