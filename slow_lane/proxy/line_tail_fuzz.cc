@@ -41,12 +41,9 @@ class Run {
   }
 
   void Play(Script script) {
-    // With limits so small that a script reaches all that there is to reach, or
-    // with the usual ones.
-    if (script.Byte() % 64 != 0) {
-      limits_.chunk_bytes = 1 + script.Byte();
-      limits_.max_line_bytes = LineTail::kHeadBytes + 4u * script.Byte();
-    }
+    // So small that a script reaches all that there is to reach.
+    limits_.chunk_bytes = 1 + script.Byte();
+    limits_.max_line_bytes = LineTail::kHeadBytes + 4u * script.Byte();
     LineTail tail = Tail(0);
     while (!script.AtEnd()) {
       const uint8_t action = script.Byte();
@@ -66,8 +63,7 @@ class Run {
         case 3:  // about a chunk
           Append(std::string(limits_.chunk_bytes + action / 8, 'c'));
           break;
-        case 4: {  // about the longest line, few times: it may take long
-          if (large_++ == 4) break;
+        case 4: {  // about the longest line
           const size_t less = size_t{256} * (action / 8 % 4) + script.Byte();
           Append(std::string(limits_.max_line_bytes + 128 - less, 'm'));
           break;
@@ -78,7 +74,7 @@ class Run {
           }
           break;
         default:  // another reader goes on
-          if (readers_++ < 8) tail = Tail(tail.next_offset());
+          tail = Tail(tail.next_offset());
           break;
       }
     }
@@ -150,8 +146,6 @@ class Run {
   LineTail::Limits limits_;
   std::string written_;
   std::vector<Line> lines_;
-  int large_ = 0;
-  int readers_ = 0;
 };
 
 }  // namespace
