@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +20,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -75,14 +78,17 @@ std::string TokenEntry(absl::string_view token) {
                       token);
 }
 
+using Act = std::function<void(const TreeMember&)>;
+
 // Finds the tree again and again, and remembers between scans which sessions
 // and groups it led: their leaders may be gone by the next one.
 class Scanner {
  public:
   explicit Scanner(const TreeQuery& query);
 
-  // Who is alive. Afterwards Leaders are of this scan, too.
-  absl::StatusOr<std::vector<TreeMember>> Scan();
+  // Who is alive. Afterwards Leaders are of this scan, too. `act` is called for
+  // some of them as soon as they are seen: they may be gone later.
+  absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
 
   // Those that lead a process group with nobody excluded in it; some may be
   // zombies.
@@ -98,7 +104,11 @@ class Scanner {
   bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
   bool HasToken(pid_t pid, bool first_thread_is_gone);
   bool FileHasToken(const std::string& path);
-  absl::Status See();
+  absl::Status See(const Act& act);
+  // False: no such process.
+  bool SeeOne(pid_t pid, bool is_chased, const Act& act);
+  void Chase(const Act& act);
+  bool IsLedOrOrphaned(const ProcessStat& stat) const;
   void Follow();
   void ForgetEmpty();
   void FindLeaders();
@@ -114,6 +124,7 @@ class Scanner {
   std::map<pid_t, uint64_t> led_groups_;
   std::vector<ProcessIdentity> leaders_;
   std::string buffer_;
+  std::string stat_text_;
 };
 
 Scanner::Scanner(const TreeQuery& query)
@@ -138,26 +149,74 @@ bool Scanner::HasToken(pid_t pid, bool first_thread_is_gone) {
          });
 }
 
-absl::Status Scanner::See() {
+bool Scanner::SeeOne(pid_t pid, bool is_chased, const Act& act) {
+  const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &stat_text_);
+  if (!stat.ok()) return false;
+  Seen seen;
+  seen.process = {.identity = {.pid = pid,
+                               .start_time = stat->start_time,
+                               .boot_id = BootId()},
+                  .parent = stat->parent,
+                  .group = stat->group,
+                  .session = stat->session,
+                  .name = std::string(stat->name)};
+  seen.alive = stat->IsAlive();
+  seen.belongs = seen.alive && !IsExcluded(pid) &&
+                 ((is_chased && IsLedOrOrphaned(*stat)) ||
+                  HasToken(pid, /*first_thread_is_gone=*/stat->state == 'Z'));
+  if (seen.belongs) act(seen.process);
+  seen_[pid] = std::move(seen);
+  return true;
+}
+
+bool Scanner::IsLedOrOrphaned(const ProcessStat& stat) const {
+  return led_sessions_.contains(stat.session) ||
+         led_groups_.contains(stat.group) ||
+         std::ranges::any_of(roots_, [&](const ProcessIdentity& root) {
+           const auto seen = seen_.find(root.pid);
+           return stat.parent == root.pid && seen != seen_.end() &&
+                  seen->second.process.identity == root;
+         });
+}
+
+// Of processes that fork and leave at once, one after the other, none lives
+// long enough to be listed first and looked at later. The newest is looked at
+// as soon as it has its number.
+void Scanner::Chase(const Act& act) {
+  constexpr int64_t kLongEnoughNs = 5'000'000;
+  const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
+  const Deadline end = Deadline::At(MonotonicNanos() + kLongEnoughNs);
+  pid_t last = 0;
+  while (!end.PassedAt(MonotonicNanos())) {
+    std::array<char, 128> text;
+    const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
+    if (size <= 0) return;
+    const absl::string_view load = absl::StripTrailingAsciiWhitespace(
+        absl::string_view(text.data(), static_cast<size_t>(size)));
+    pid_t newest = 0;
+    if (!absl::SimpleAtoi(load.substr(load.rfind(' ') + 1), &newest)) return;
+    if (newest == last) {
+      sched_yield();
+      continue;
+    }
+    last = newest;
+    // Threads have such numbers, too, but are no processes.
+    if (syscall(SYS_tgkill, newest, newest, 0) == 0 || errno == EPERM) {
+      SeeOne(newest, /*is_chased=*/true, act);
+    }
+  }
+}
+
+absl::Status Scanner::See(const Act& act) {
   seen_.clear();
   const absl::StatusOr<std::vector<pid_t>> pids = ListNumbers("/proc");
   if (!pids.ok()) return pids.status();
-  std::string text;
+  bool all_there = true;
   for (const pid_t pid : *pids) {
-    const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &text);
-    if (!stat.ok()) continue;  // gone meanwhile
-    Seen& seen = seen_[pid];
-    seen.process = {.identity = {.pid = pid,
-                                 .start_time = stat->start_time,
-                                 .boot_id = BootId()},
-                    .parent = stat->parent,
-                    .group = stat->group,
-                    .session = stat->session,
-                    .name = std::string(stat->name)};
-    seen.alive = stat->IsAlive();
-    seen.belongs = seen.alive && !IsExcluded(pid) &&
-                   HasToken(pid, /*first_thread_is_gone=*/stat->state == 'Z');
+    all_there &= SeeOne(pid, /*is_chased=*/false, act);
   }
+  ForgetEmpty();
+  if (!all_there) Chase(act);
   return absl::OkStatus();
 }
 
@@ -244,9 +303,8 @@ void Scanner::FindLeaders() {
   }
 }
 
-absl::StatusOr<std::vector<TreeMember>> Scanner::Scan() {
-  if (absl::Status status = See(); !status.ok()) return status;
-  ForgetEmpty();
+absl::StatusOr<std::vector<TreeMember>> Scanner::Scan(const Act& act) {
+  if (absl::Status status = See(act); !status.ok()) return status;
   Follow();
   FindLeaders();
   std::vector<TreeMember> members;
@@ -266,11 +324,11 @@ class Ender {
  public:
   explicit Ender(const TreeQuery& query) : scanner_(query) {}
 
-  // Looks for processes and takes up those that are new.
-  absl::Status Look();
-  // SIGTERM and SIGCONT to those that did not have it.
-  void Ask();
-  void Kill();
+  // Looks for processes and takes up those that are new. SIGTERM and SIGCONT to
+  // those that did not have them.
+  absl::Status LookAndAsk();
+  // The same with SIGKILL to all, and to their groups.
+  absl::Status LookAndKill();
   // Until one of them ends, or `wait_ns` have passed.
   void WaitForAnEnd(int64_t wait_ns);
   // Whether the latest Look found nobody; whether it found somebody new.
@@ -284,8 +342,10 @@ class Ender {
   // The daemon needs descriptors, too, however many processes there are.
   static constexpr size_t kMostHeld = 128;
 
+  absl::Status Look(const Act& act);
   void Send(const TreeMember& member, int signal);
-  void HoldLeaders();
+  void Ask(const TreeMember& member);
+  void KillGroups();
 
   Scanner scanner_;
   std::vector<TreeMember> members_;
@@ -299,11 +359,15 @@ class Ender {
   std::map<Key, std::string> problems_;
 };
 
-absl::Status Ender::Look() {
-  absl::StatusOr<std::vector<TreeMember>> members = scanner_.Scan();
+absl::Status Ender::Look(const Act& act) {
+  found_new_ = false;
+  absl::StatusOr<std::vector<TreeMember>> members =
+      scanner_.Scan([this, &act](const TreeMember& member) {
+        found_new_ |= found_.insert(KeyOf(member.identity)).second;
+        act(member);
+      });
   if (!members.ok()) return members.status();
   members_ = *std::move(members);
-  found_new_ = false;
   for (const TreeMember& member : members_) {
     const Key key = KeyOf(member.identity);
     found_new_ |= found_.insert(key).second;
@@ -334,32 +398,42 @@ void Ender::Send(const TreeMember& member, int signal) {
                    "; next: end it as its user or as root");
 }
 
-void Ender::Ask() {
-  for (const TreeMember& member : members_) {
-    if (!asked_.insert(KeyOf(member.identity)).second) continue;
-    Send(member, SIGTERM);
-    // One that is stopped acts only then.
-    Send(member, SIGCONT);
-  }
+void Ender::Ask(const TreeMember& member) {
+  if (!asked_.insert(KeyOf(member.identity)).second) return;
+  Send(member, SIGTERM);
+  // One that is stopped acts only then.
+  Send(member, SIGCONT);
 }
 
-void Ender::HoldLeaders() {
+void Ender::KillGroups() {
   for (const ProcessIdentity& leader : scanner_.Leaders()) {
     if (leaders_.contains(KeyOf(leader))) continue;
-    if (leaders_.size() >= kMostHeld) return;
+    if (leaders_.size() >= kMostHeld) break;
     absl::StatusOr<UniqueFd> pidfd = OpenProcess(leader);
     if (pidfd.ok()) leaders_[KeyOf(leader)] = *std::move(pidfd);
   }
-}
-
-void Ender::Kill() {
-  HoldLeaders();
   std::erase_if(leaders_, [](const auto& leader) {
     return syscall(SYS_pidfd_send_signal, leader.second.get(), SIGKILL, nullptr,
                    kToWholeGroup) != 0 &&
            errno == ESRCH;
   });
-  for (const TreeMember& member : members_) Send(member, SIGKILL);
+}
+
+absl::Status Ender::LookAndAsk() {
+  const auto ask = [this](const TreeMember& member) { Ask(member); };
+  if (absl::Status status = Look(ask); !status.ok()) return status;
+  std::ranges::for_each(members_, ask);
+  return absl::OkStatus();
+}
+
+absl::Status Ender::LookAndKill() {
+  const auto kill = [this](const TreeMember& member) { Send(member, SIGKILL); };
+  // Those of the last look, before a look that takes time.
+  KillGroups();
+  if (absl::Status status = Look(kill); !status.ok()) return status;
+  KillGroups();
+  std::ranges::for_each(members_, kill);
+  return absl::OkStatus();
 }
 
 void Ender::WaitForAnEnd(int64_t wait_ns) {
@@ -395,17 +469,16 @@ int64_t Until(Deadline deadline, int64_t most) {
   return std::min(most, deadline.at_ns() - now_ns);
 }
 
-// A scan may overlook a process whose parent forks and ends meanwhile.
-constexpr int kEmptyScans = 2;
+// A look may miss a process whose parent forks and ends meanwhile.
+constexpr int kEmptyLooks = 2;
 constexpr int64_t kLongestPauseNs = 100'000'000;
 
 // Returns whether nobody is left.
 absl::StatusOr<bool> AskToEnd(Ender& ender, Deadline deadline) {
-  for (int empty_scans = 0;;) {
-    if (absl::Status status = ender.Look(); !status.ok()) return status;
-    empty_scans = ender.found_none() ? empty_scans + 1 : 0;
-    if (empty_scans == kEmptyScans) return true;
-    ender.Ask();
+  for (int empty_looks = 0;;) {
+    if (absl::Status status = ender.LookAndAsk(); !status.ok()) return status;
+    empty_looks = ender.found_none() ? empty_looks + 1 : 0;
+    if (empty_looks == kEmptyLooks) return true;
     // Where none can be waited for, such as for want of descriptors.
     if (ender.all_ended() && !ender.found_none()) {
       ender.WaitForAnEnd(Until(deadline, kLongestPauseNs));
@@ -423,12 +496,11 @@ absl::Status KillAll(Ender& ender, Deadline deadline) {
   constexpr int64_t kFirstPauseNs = 1'000'000;
   int64_t pause_ns = kFirstPauseNs;
   bool is_last = false;
-  for (int empty_scans = 0;;) {
-    if (absl::Status status = ender.Look(); !status.ok()) return status;
-    empty_scans = ender.found_none() ? empty_scans + 1 : 0;
-    if (empty_scans == kEmptyScans || is_last) return absl::OkStatus();
-    ender.Kill();
-    if (empty_scans > 0) continue;
+  for (int empty_looks = 0;;) {
+    if (absl::Status status = ender.LookAndKill(); !status.ok()) return status;
+    empty_looks = ender.found_none() ? empty_looks + 1 : 0;
+    if (empty_looks == kEmptyLooks || is_last) return absl::OkStatus();
+    if (empty_looks > 0) continue;
     // Those that fork leave no time; those that will not go have time.
     pause_ns = ender.found_new() ? kFirstPauseNs
                                  : std::min(pause_ns * 2, kLongestPauseNs);
@@ -461,7 +533,7 @@ std::optional<std::string> RunTokenOf(pid_t pid) {
 }
 
 absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query) {
-  return Scanner(query).Scan();
+  return Scanner(query).Scan([](const TreeMember&) {});
 }
 
 absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
@@ -484,7 +556,8 @@ absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal) {
   std::set<Key> sent;
   absl::Status refused;
   for (int i = 0; i < kMostScans; ++i) {
-    const absl::StatusOr<std::vector<TreeMember>> members = scanner.Scan();
+    const absl::StatusOr<std::vector<TreeMember>> members =
+        scanner.Scan([](const TreeMember&) {});
     if (!members.ok()) return members.status();
     bool found_new = false;
     for (const TreeMember& member : *members) {

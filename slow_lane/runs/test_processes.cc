@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_identity.h"
 #include "transport/base/clock.h"
