@@ -1,317 +1,31 @@
 #include "slow_lane/runs/process_tree.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/error.h"
+#include "slow_lane/runs/tree_scanner.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {
 
-using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 // What tells processes of one boot apart.
 using Key = std::pair<pid_t, uint64_t>;
 
 Key KeyOf(const ProcessIdentity& identity) {
   return {identity.pid, identity.start_time};
-}
-
-// The numbers that a folder of /proc has files for.
-absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& path) {
-  const Folder folder(opendir(path.c_str()), &closedir);
-  if (folder == nullptr) {
-    return absl::UnavailableError(
-        MakeSystemError("opendir", path, errno).message());
-  }
-  std::vector<pid_t> numbers;
-  while (const dirent* const entry = readdir(folder.get())) {
-    pid_t number = 0;
-    if (absl::SimpleAtoi(entry->d_name, &number)) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-// An environment with a NUL before and behind each entry. False: it cannot be
-// read, as those of other users' processes.
-bool ReadEnvironment(const std::string& path, std::string* environment) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return false;
-  environment->assign(1, '\0');
-  std::array<char, 16384> piece;
-  for (;;) {
-    const ssize_t got = read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    environment->append(piece.data(), static_cast<size_t>(got));
-  }
-  // A process may have overwritten the end of it.
-  environment->push_back('\0');
-  return true;
-}
-
-// An entry's beginning, with the NUL before it.
-std::string TokenEntry(absl::string_view token) {
-  return absl::StrCat(absl::string_view("\0", 1), kRunTokenVariable, "=",
-                      token);
-}
-
-using Act = std::function<void(const TreeMember&)>;
-
-// Finds the tree again and again, and remembers between scans which sessions
-// and groups it led: their leaders may be gone by the next one.
-class Scanner {
- public:
-  explicit Scanner(const TreeQuery& query);
-
-  // Who is alive. Afterwards Leaders are of this scan, too. `act` is called for
-  // some of them as soon as they are seen: they may be gone later.
-  absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
-
-  // Those that lead a process group with nobody excluded in it; some may be
-  // zombies.
-  const std::vector<ProcessIdentity>& Leaders() const { return leaders_; }
-
- private:
-  struct Seen {
-    TreeMember process;
-    bool alive = false;
-    bool belongs = false;
-  };
-
-  bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
-  bool HasToken(pid_t pid, bool first_thread_is_gone);
-  bool FileHasToken(const std::string& path);
-  absl::Status See(const Act& act);
-  // False: no such process.
-  bool SeeOne(pid_t pid, bool is_chased, const Act& act);
-  void Chase(const Act& act);
-  bool IsLedOrOrphaned(const ProcessStat& stat) const;
-  void Follow();
-  void ForgetEmpty();
-  void FindLeaders();
-
-  const std::vector<ProcessIdentity> roots_;
-  const std::string entry_;  // of an environment, NULs around it
-  std::set<pid_t> excluded_;
-
-  std::map<pid_t, Seen> seen_;
-  // Sessions and groups that processes of the tree led, by number, with the
-  // leader's start.
-  std::map<pid_t, uint64_t> led_sessions_;
-  std::map<pid_t, uint64_t> led_groups_;
-  std::vector<ProcessIdentity> leaders_;
-  std::string buffer_;
-  std::string stat_text_;
-};
-
-Scanner::Scanner(const TreeQuery& query)
-    : roots_(query.roots),
-      entry_(query.token.empty() ? "" : TokenEntry(query.token) + '\0'),
-      excluded_(query.excluded.begin(), query.excluded.end()) {
-  excluded_.insert({0, 1, getpid()});
-}
-
-bool Scanner::FileHasToken(const std::string& path) {
-  return ReadEnvironment(path, &buffer_) && absl::StrContains(buffer_, entry_);
-}
-
-bool Scanner::HasToken(pid_t pid, bool first_thread_is_gone) {
-  if (entry_.empty()) return false;
-  const std::string process = absl::StrCat("/proc/", pid);
-  if (!first_thread_is_gone) return FileHasToken(process + "/environ");
-  const std::string tasks = process + "/task";
-  const auto threads = ListNumbers(tasks);
-  return threads.ok() && std::ranges::any_of(*threads, [&](pid_t thread) {
-           return FileHasToken(absl::StrCat(tasks, "/", thread, "/environ"));
-         });
-}
-
-bool Scanner::SeeOne(pid_t pid, bool is_chased, const Act& act) {
-  const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &stat_text_);
-  if (!stat.ok()) return false;
-  Seen seen;
-  seen.process = {.identity = {.pid = pid,
-                               .start_time = stat->start_time,
-                               .boot_id = BootId()},
-                  .parent = stat->parent,
-                  .group = stat->group,
-                  .session = stat->session,
-                  .name = std::string(stat->name)};
-  seen.alive = stat->IsAlive();
-  seen.belongs = seen.alive && !IsExcluded(pid) &&
-                 ((is_chased && IsLedOrOrphaned(*stat)) ||
-                  HasToken(pid, /*first_thread_is_gone=*/stat->state == 'Z'));
-  if (seen.belongs) act(seen.process);
-  seen_[pid] = std::move(seen);
-  return true;
-}
-
-bool Scanner::IsLedOrOrphaned(const ProcessStat& stat) const {
-  return led_sessions_.contains(stat.session) ||
-         led_groups_.contains(stat.group) ||
-         std::ranges::any_of(roots_, [&](const ProcessIdentity& root) {
-           const auto seen = seen_.find(root.pid);
-           return stat.parent == root.pid && seen != seen_.end() &&
-                  seen->second.process.identity == root;
-         });
-}
-
-// Of processes that fork and leave at once, one after the other, none lives
-// long enough to be listed first and looked at later. The newest is looked at
-// as soon as it has its number.
-void Scanner::Chase(const Act& act) {
-  constexpr int64_t kLongEnoughNs = 5'000'000;
-  const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
-  const Deadline end = Deadline::At(MonotonicNanos() + kLongEnoughNs);
-  pid_t last = 0;
-  while (!end.PassedAt(MonotonicNanos())) {
-    std::array<char, 128> text;
-    const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
-    if (size <= 0) return;
-    const absl::string_view load = absl::StripTrailingAsciiWhitespace(
-        absl::string_view(text.data(), static_cast<size_t>(size)));
-    pid_t newest = 0;
-    if (!absl::SimpleAtoi(load.substr(load.rfind(' ') + 1), &newest)) return;
-    if (newest == last) {
-      sched_yield();
-      continue;
-    }
-    last = newest;
-    // Threads have such numbers, too, but are no processes.
-    if (syscall(SYS_tgkill, newest, newest, 0) == 0 || errno == EPERM) {
-      SeeOne(newest, /*is_chased=*/true, act);
-    }
-  }
-}
-
-absl::Status Scanner::See(const Act& act) {
-  seen_.clear();
-  const absl::StatusOr<std::vector<pid_t>> pids = ListNumbers("/proc");
-  if (!pids.ok()) return pids.status();
-  bool all_there = true;
-  for (const pid_t pid : *pids) {
-    all_there &= SeeOne(pid, /*is_chased=*/false, act);
-  }
-  ForgetEmpty();
-  if (!all_there) Chase(act);
-  return absl::OkStatus();
-}
-
-// From those that belong to all that belong by them.
-void Scanner::Follow() {
-  std::multimap<pid_t, pid_t> by_parent, by_group, by_session;
-  std::vector<pid_t> to_visit;
-  for (const auto& [pid, seen] : seen_) {
-    by_parent.emplace(seen.process.parent, pid);
-    by_group.emplace(seen.process.group, pid);
-    by_session.emplace(seen.process.session, pid);
-    if (seen.belongs) to_visit.push_back(pid);
-  }
-  const auto add = [this, &to_visit](const std::multimap<pid_t, pid_t>& by,
-                                     pid_t key) {
-    const auto [begin, end] = by.equal_range(key);
-    for (auto each = begin; each != end; ++each) {
-      Seen& seen = seen_[each->second];
-      if (seen.belongs || IsExcluded(each->second)) continue;
-      seen.belongs = true;
-      to_visit.push_back(each->second);
-    }
-  };
-  for (const ProcessIdentity& root : roots_) {
-    const auto found = seen_.find(root.pid);
-    if (found == seen_.end() || found->second.process.identity != root) {
-      continue;
-    }
-    if (IsExcluded(root.pid)) {
-      add(by_parent, root.pid);
-    } else if (!found->second.belongs) {
-      found->second.belongs = true;
-      to_visit.push_back(root.pid);
-    }
-  }
-  for (const auto& [session, start] : led_sessions_) add(by_session, session);
-  for (const auto& [group, start] : led_groups_) add(by_group, group);
-  while (!to_visit.empty()) {
-    const pid_t pid = to_visit.back();
-    to_visit.pop_back();
-    const TreeMember& process = seen_[pid].process;
-    add(by_parent, pid);
-    if (process.group == pid) {
-      led_groups_.emplace(pid, process.identity.start_time);
-      add(by_group, pid);
-    }
-    if (process.session == pid) {
-      led_sessions_.emplace(pid, process.identity.start_time);
-      add(by_session, pid);
-    }
-  }
-}
-
-// A number stays a session's or group's own for as long as anybody is in it.
-void Scanner::ForgetEmpty() {
-  std::set<pid_t> groups, sessions;
-  for (const auto& [pid, seen] : seen_) {
-    groups.insert(seen.process.group);
-    sessions.insert(seen.process.session);
-  }
-  const auto is_another = [this](const auto& led) {
-    const auto now = seen_.find(led.first);
-    return now != seen_.end() &&
-           now->second.process.identity.start_time != led.second;
-  };
-  std::erase_if(led_groups_, [&](const auto& led) {
-    return !groups.contains(led.first) || is_another(led);
-  });
-  std::erase_if(led_sessions_, [&](const auto& led) {
-    return !sessions.contains(led.first) || is_another(led);
-  });
-}
-
-void Scanner::FindLeaders() {
-  std::set<pid_t> spared;
-  for (const auto& [pid, seen] : seen_) {
-    if (IsExcluded(pid)) spared.insert(seen.process.group);
-  }
-  leaders_.clear();
-  for (const auto& [pid, seen] : seen_) {
-    if (seen.belongs && seen.process.group == pid && !spared.contains(pid)) {
-      leaders_.push_back(seen.process.identity);
-    }
-  }
-}
-
-absl::StatusOr<std::vector<TreeMember>> Scanner::Scan(const Act& act) {
-  if (absl::Status status = See(act); !status.ok()) return status;
-  Follow();
-  FindLeaders();
-  std::vector<TreeMember> members;
-  for (const auto& [pid, seen] : seen_) {
-    if (seen.belongs && seen.alive) members.push_back(seen.process);
-  }
-  return members;
 }
 
 // PIDFD_SIGNAL_PROCESS_GROUP: to a whole group at once, which leaves no time to
@@ -342,12 +56,12 @@ class Ender {
   // The daemon needs descriptors, too, however many processes there are.
   static constexpr size_t kMostHeld = 128;
 
-  absl::Status Look(const Act& act);
+  absl::Status Look(const TreeScanner::Act& act);
   void Send(const TreeMember& member, int signal);
   void Ask(const TreeMember& member);
   void KillGroups();
 
-  Scanner scanner_;
+  TreeScanner scanner_;
   std::vector<TreeMember> members_;
   bool found_new_ = false;
   std::map<Key, UniqueFd> waiting_;
@@ -359,7 +73,7 @@ class Ender {
   std::map<Key, std::string> problems_;
 };
 
-absl::Status Ender::Look(const Act& act) {
+absl::Status Ender::Look(const TreeScanner::Act& act) {
   found_new_ = false;
   absl::StatusOr<std::vector<TreeMember>> members =
       scanner_.Scan([this, &act](const TreeMember& member) {
@@ -520,20 +234,8 @@ std::string TreeEnd::Describe() const {
   return absl::StrCat(text, "; ", absl::StrJoin(problems, "; "));
 }
 
-std::optional<std::string> RunTokenOf(pid_t pid) {
-  std::string environment;
-  if (!ReadEnvironment(absl::StrCat("/proc/", pid, "/environ"), &environment)) {
-    return std::nullopt;
-  }
-  const std::string entry = TokenEntry("");
-  const size_t begin = environment.find(entry);
-  if (begin == environment.npos) return std::nullopt;
-  // Up to the NUL.
-  return environment.c_str() + begin + entry.size();
-}
-
 absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query) {
-  return Scanner(query).Scan([](const TreeMember&) {});
+  return TreeScanner(query).Scan([](const TreeMember&) {});
 }
 
 absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
@@ -552,7 +254,7 @@ absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
 absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal) {
   // Of a run that starts processes all the time each scan finds a new one.
   constexpr int kMostScans = 100;
-  Scanner scanner(query);
+  TreeScanner scanner(query);
   std::set<Key> sent;
   absl::Status refused;
   for (int i = 0; i < kMostScans; ++i) {

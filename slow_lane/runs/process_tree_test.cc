@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/test_processes.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
@@ -341,13 +342,6 @@ TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_FALSE(IsGone(worker));
-}
-
-TEST_F(ProcessTree, KnowsATokenByProcess) {
-  EXPECT_EQ(RunTokenOf(getpid()), std::nullopt);
-  const pid_t worker = StartWorker("sleep");
-  WaitForKinds(1);
-  EXPECT_EQ(RunTokenOf(worker), token_);
 }
 
 }  // namespace

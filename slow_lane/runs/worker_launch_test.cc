@@ -22,6 +22,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_folder.h"
@@ -204,7 +205,7 @@ TEST_F(WorkerLaunch, TakesAPathFromTheWorkingDirectory) {
 TEST_F(WorkerLaunch, SaysThatThereIsNoProgram) {
   LaunchPlan plan = plan_;
   plan.argv = {"no_such_program"};
-  ExpectNeverStarted(plan, {"entry_point", "'no_such_program'", "PATH",
+  ExpectNeverStarted(plan, {"entry_point", "(no_such_program)", "PATH",
                             "No such file or directory"});
 }
 
@@ -228,8 +229,29 @@ TEST_F(WorkerLaunch, SaysThatThereIsNoWorkingDirectory) {
   LaunchPlan plan = Shell("echo never");
   plan.working_directory = data_.File("missing");
   ExpectNeverStarted(
-      plan, {"working directory", "missing", "No such file or directory"});
+      plan, {"working_directory", "missing", "No such file or directory"});
   EXPECT_TRUE(ReadLines(folder_.stdout_path()).empty());
+}
+
+TEST_F(WorkerLaunch, CutsLongNamesBetweenCharacters) {
+  for (int i = 0; i < 2; ++i) {
+    const RunFolder folder = RunFolder::At(data_.path(), absl::StrCat("r", i));
+    ASSERT_TRUE(folder.Create().ok());
+    LaunchPlan plan = plan_;
+    plan.argv = {std::string(static_cast<size_t>(i), 'x')};
+    for (int j = 0; j < 10'000; ++j) plan.argv[0] += "\u00e9";
+    const absl::Status status = LaunchWorker(folder, plan).status();
+    ASSERT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_TRUE(absl::StrContains(status.message(), "File name too long"));
+    const auto exit = folder.ReadExit();
+    ASSERT_TRUE(exit.ok() && exit->has_value());
+    EXPECT_GT((*exit)->reason.size(), 4000u);
+    EXPECT_LT((*exit)->reason.size(), 10'000u);
+    // Protos carry whole characters only.
+    v1::WorkerEnded copy;
+    EXPECT_TRUE(copy.ParseFromString(ToProto(**exit).SerializeAsString()));
+    EXPECT_EQ(copy.not_started(), (*exit)->reason);
+  }
 }
 
 TEST_F(WorkerLaunch, DispatchesNothingWithoutAFolder) {
