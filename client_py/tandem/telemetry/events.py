@@ -61,7 +61,7 @@ class EventWriter:
           run_id: Which run it is. None: what the environment variable TANDEM_RUN_ID says; without one, events have no
             run_id.
           worker_id: Which of the run's workers this is; None: events have none, and the daemon names it.
-          timestamps: Whether events say when they were made (`ts_unix_ns`); otherwise the daemon notes when it saw them.
+          timestamps: Whether events say when they were made (`ts_unix_ns`).
 
         Raises:
           InvalidArgument: A stream that cannot be written to, or a name that is not a string.

@@ -50,8 +50,8 @@ def line_of(fields: _Fields) -> bytes:
         sizes = {name: len(_encode_each({name: value})) for name, value in fields.items()}
         largest = max(sizes, key=lambda name: sizes[name])
         raise InvalidArgument(
-            f"expected an event of at most {MAX_LINE_BYTES} bytes as JSON, found {len(line)}, {sizes[largest]} of them in "
-            f"{largest}; nothing was printed. Leave it out, or make it smaller"
+            f"expected an event of at most {MAX_LINE_BYTES} bytes as JSON, found {len(line)}, {sizes[largest]} of them "
+            f"in {largest}; nothing was printed. Leave it out, or make it smaller"
         )
     return line
 
@@ -67,7 +67,8 @@ def _encode_each(fields: _Fields) -> str:
             raise InvalidArgument(f"{name}: expected no circles in it, found one; nothing was printed") from None
         except (TypeError, ValueError) as error:
             raise InvalidArgument(
-                f"{name}: expected what JSON can hold, or NumPy values, found {shown(value)} ({error}); nothing was printed"
+                f"{name}: expected what JSON can hold, or NumPy values, found {shown(value)} ({error}); "
+                "nothing was printed"
             ) from error
     return _encode(finite)
 

@@ -13,11 +13,11 @@ from tandem.errors import InvalidArgument, SystemCallFailed
 class LineOutput:
     """Writes each line by one write, so that it begins and ends a line of the output.
 
-    Other threads, libraries and child processes may print to the same output, and leave half a line at its end; Python's
-    own print writes a text and its newline one after the other. So a newline goes before ours where anyone else may have
-    written since the last: the file has grown, it did so before, or this program has other threads. (What is left is a
-    child process's very first words, between our look at the size and our write.) Where the output is a pipe or a
-    terminal, which has no size, a newline goes before it when there are other threads.
+    Other threads, libraries and child processes may print to the same output, and leave half a line at its end;
+    Python's own print writes a text and its newline one after the other. So a newline goes before ours where anyone
+    else may have written since the last: the file has grown, it did so before, or this program has other threads. (What
+    is left is a child process's very first words, between our look at the size and our write.) Where the output is a
+    pipe or a terminal, which has no size, a newline goes before it when there are other threads.
 
     Standard output is set to be written line by line, which keeps what Python prints whole and in its place.
 
