@@ -1,0 +1,120 @@
+#include "slow_lane/daemon/live_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/run_state.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+void SetTime(int64_t unix_ns, google::protobuf::Timestamp* timestamp) {
+  timestamp->set_seconds(unix_ns / 1'000'000'000);
+  timestamp->set_nanos(static_cast<int32_t>(unix_ns % 1'000'000'000));
+}
+
+// What RunRow and RunUpdate have in common.
+template <typename Source>
+gymgui::trainer::RunRecord ToRecordAt(const Source& source,
+                                      int64_t updated_at_ns) {
+  gymgui::trainer::RunRecord record;
+  record.set_run_id(source.run_id);
+  record.set_status(source.status);
+  record.set_digest(source.digest);
+  SetTime(source.created_at_ns, record.mutable_created_at());
+  SetTime(updated_at_ns, record.mutable_updated_at());
+  if (source.failure_reason.has_value()) {
+    record.set_failure_reason(*source.failure_reason);
+  }
+  for (const int32_t slot : source.gpu_slots) record.add_gpu_slots(slot);
+  if (!source.gpu_slots.empty()) record.set_gpu_slot(source.gpu_slots.front());
+  return record;
+}
+
+}  // namespace
+
+void NoteBeat(LiveRun* run) {
+  run->last_beat_ns = MonotonicNanos();
+  run->row.last_beat_at_ns = static_cast<int64_t>(UnixMillis()) * 1'000'000;
+  run->unreachable = false;
+}
+
+void CountRate(LiveRun* run, int64_t now_ns) {
+  const uint64_t steps = run->last[Stream::kSteps];
+  if (run->counted_ns != 0) {
+    run->steps_per_second =
+        static_cast<double>(steps - run->counted_steps) * 1e9 /
+        static_cast<double>(std::max<int64_t>(now_ns - run->counted_ns, 1));
+  }
+  run->counted_steps = steps;
+  run->counted_ns = now_ns;
+}
+
+void AnswerCancel(LiveRun* run, const absl::Status& status) {
+  for (auto& waiter : std::exchange(run->cancel_waiters, {})) waiter(status);
+}
+
+absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
+  if (session_token.empty()) return absl::OkStatus();
+  for (const auto& [worker_id, token] : run.session_tokens) {
+    if (token == session_token) return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(
+      "expected in session-token what RegisterWorker gave out, found another "
+      "token; call RegisterWorker (again, when the daemon was restarted)");
+}
+
+RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
+                     const std::optional<std::string>& end_reason) {
+  if (end_reason.has_value()) {
+    return {gymgui::trainer::RUN_STATUS_TERM, end_reason};
+  }
+  const WorkerExit exit = FromProto(ended);
+  if (exit.how == WorkerExit::How::kExited && exit.number == 0) {
+    return {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
+  }
+  std::string reason = absl::StrCat("the worker ", exit.Describe());
+  if (!ended.last_stderr().empty()) {
+    absl::StrAppend(&reason, "; the last it wrote to stderr:\n",
+                    ended.last_stderr());
+  }
+  return {gymgui::trainer::RUN_STATUS_FAULT, std::move(reason)};
+}
+
+gymgui::trainer::RunRecord ToRecord(const RunRow& row) {
+  gymgui::trainer::RunRecord record = ToRecordAt(row, row.updated_at_ns);
+  record.set_seq_id(row.update_seq);
+  if (row.last_beat_at_ns != 0) {
+    SetTime(row.last_beat_at_ns, record.mutable_last_heartbeat());
+  }
+  return record;
+}
+
+gymgui::trainer::RunRecord ToRecord(const RunUpdate& update) {
+  gymgui::trainer::RunRecord record = ToRecordAt(update, update.at_ns);
+  record.set_seq_id(update.seq_id);
+  return record;
+}
+
+v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
+  v1::RunDescription description;
+  *description.mutable_record() = ToRecord(run.row);
+  description.set_run_name(run.row.run_name);
+  description.set_config_json(run.row.config_json);
+  description.set_folder(folder);
+  description.set_waiting_for(run.waiting_for);
+  description.set_unreachable(run.unreachable);
+  description.set_proxy_starts(run.row.proxy_starts);
+  if (IsFinal(run.row.status)) return description;
+  description.set_steps_per_second(run.steps_per_second);
+  description.set_worker_pid(run.row.worker.pid());
+  if (run.config.max_steps.has_value()) {
+    description.set_max_steps(*run.config.max_steps);
+  }
+  return description;
+}
+
+}  // namespace tandem::slow_lane

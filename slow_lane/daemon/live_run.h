@@ -1,0 +1,102 @@
+// LiveRun: what the supervisor holds of a run.
+//
+// Data flow: RunRow (the table) plus what dies with the daemon -> RunRecord,
+// RunDescription (the wire).
+//
+//   gymgui::trainer::RunRecord record = ToRecord(run);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
+#define TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "schema/protos/trainer.pb.h"
+#include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/run_config.h"
+#include "slow_lane/runs/run_state.h"
+#include "slow_lane/store/run_table.h"
+#include "slow_lane/store/stream.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+
+// A proxy's call. Both end it; from any thread.
+class ProxyLink {
+ public:
+  virtual ~ProxyLink() = default;
+  // The run's end is durable: the proxy may leave.
+  virtual void Recorded() = 0;
+  // Not this run's proxy, or no more.
+  virtual void Refuse(const std::string& reason) = 0;
+};
+
+// One thread's.
+struct LiveRun {
+  RunRow row;
+  uint64_t order = 0;  // of submission
+  RunConfig config;    // of a run that has not ended
+
+  // The proxy. `process` is readable once it has ended; invalid: none is known.
+  bool dispatched = false;  // its folder is complete, a proxy may be started
+  UniqueFd process;
+  std::optional<ProcessIdentity> proxy;  // the newest that is known
+  std::shared_ptr<ProxyLink> link;
+  absl::Duration backoff = absl::ZeroDuration();
+  int64_t next_start_ns = 0;
+
+  std::map<std::string, std::string> session_tokens;  // by worker_id
+  int64_t last_beat_ns = 0;  // by the monotonic clock
+  bool unreachable = false;
+  std::string waiting_for;  // why it is not started yet, for people
+
+  // Being ended by us: why, and who waits.
+  std::optional<std::string> end_reason;
+  bool ending = false;  // `ender` is at work
+  std::thread ender;
+  std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
+
+  // Rows, and how fast they came in the last seconds.
+  Numbers last;
+  uint64_t counted_steps = 0;
+  int64_t counted_ns = 0;
+  double steps_per_second = 0;
+};
+
+// It was heard of: now is its last beat.
+void NoteBeat(LiveRun* run);
+// Steps a second since the last call; once a second.
+void CountRate(LiveRun* run, int64_t now_ns);
+// Answers all who wait for the run to be cancelled.
+void AnswerCancel(LiveRun* run, const absl::Status& status);
+// kUnauthenticated: a token that is none of the run's workers'. Empty: none was
+// shown, and it passes, as MOSAIC's workers show none.
+absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
+
+struct RunOutcome {
+  RunState state = gymgui::trainer::RUN_STATUS_FAULT;
+  std::optional<std::string> reason;
+};
+// What becomes of a run whose worker ended so; `end_reason` where that was our
+// doing.
+RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
+                     const std::optional<std::string>& end_reason);
+
+// seq_id is that of the run's last change of state.
+gymgui::trainer::RunRecord ToRecord(const RunRow& row);
+gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
+// All but what the table knows.
+v1::RunDescription Describe(const LiveRun& run, const std::string& folder);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_

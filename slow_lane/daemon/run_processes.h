@@ -1,0 +1,56 @@
+// A run's processes as the daemon starts and ends them.
+//
+// Data flow: LiveRun -> LaunchPlan -> the run's folder -> SpawnProxy -> the
+// proxy launches the worker by it; later EndRunProcesses.
+//
+//   folder.WriteLaunchPlan(MakeLaunchPlan(run, folder, start_dir, address));
+//   absl::StatusOr<ProcessIdentity> proxy = SpawnProxy(...);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
+#define TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "slow_lane/daemon/live_run.h"
+#include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/run_folder.h"
+
+namespace tandem::slow_lane {
+
+// 128 random bits in hexadecimal: of runs and of sessions.
+std::string MakeToken();
+
+// The daemon's environment, the configuration's on top, and
+//   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
+//   TANDEM_DAEMON                   `address`, where clients reach the daemon
+//   TRAINER_WORKER_CONFIG_PATH      config.json, as MOSAIC's workers look for it
+//   CUDA_VISIBLE_DEVICES            the run's GPU slots, empty for none
+//   PYTHONUNBUFFERED=1              a killed worker's last lines are not lost;
+//                                   unless the configuration says otherwise
+LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
+                          const std::string& start_dir,
+                          const std::string& address);
+
+// Starts this very program as the run's proxy, in a session of its own; its
+// output goes to the folder's proxy.log.
+absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
+                                           const std::string& run_id,
+                                           absl::Duration heartbeat,
+                                           absl::Duration kill_grace);
+
+// Ends all processes of the run but its proxy; one that was not launched yet
+// never will be. Blocks. Empty, or what is left and why.
+std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
+                            const std::optional<ProcessIdentity>& proxy,
+                            double grace_secs, double limit_secs);
+
+// Since the process started, suspended times included; changes of the clock
+// don't matter.
+double SecondsSinceStart(const ProcessIdentity& process);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_

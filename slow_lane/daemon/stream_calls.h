@@ -1,0 +1,190 @@
+// Calls that rows are streamed to: the hub's sinks as gRPC's reactors.
+//
+// Data flow: WatchHub -> a block -> its messages one after the other -> the
+// wire -> WatchHub::Sent.
+// Ownership: a call deletes itself once gRPC is done with it, which is after
+// the hub has ended it.
+//
+//   return new StepStream(context, {.run_id = ..., .since = ...}, hub, runs);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
+#define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "schema/protos/slow_lane.pb.h"
+#include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/daemon/live_run.h"
+#include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/daemon/watch_hub.h"
+
+namespace tandem::slow_lane {
+
+// What names a client to its ControlStream: the metadata key watcher-id where
+// it sent one, else its connection.
+std::string ControlKey(const grpc::CallbackServerContext& context);
+
+// How a stream of `Message`s goes out: each message of a block in turn. Calls
+// come from the hub's thread and from gRPC's.
+template <typename Message>
+class BlockWriter : public grpc::ServerWriteReactor<Message> {
+ protected:
+  // `block` owns the `messages`, which are at least one.
+  void Write(std::shared_ptr<const void> block,
+             std::vector<const Message*> messages) {
+    block_ = std::move(block);
+    messages_ = std::move(messages);
+    next_ = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = true;
+    }
+    WriteNext();
+  }
+
+  // Ends the call, once nothing is being written.
+  void FinishWith(const absl::Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (writing_) {
+        end_ = status;
+        return;
+      }
+    }
+    this->Finish(ToGrpc(status));
+  }
+
+  // All of the block is written.
+  virtual void BlockWritten() = 0;
+  // The client is gone.
+  virtual void Gone() = 0;
+
+ private:
+  void OnWriteDone(bool ok) final {
+    if (ok && next_ < messages_.size()) {
+      const std::unique_lock lock(mutex_);
+      if (!end_.has_value()) return WriteNext();
+    }
+    std::optional<absl::Status> end;
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = false;
+      end = end_;
+    }
+    // Ended meanwhile: the hub does not know this call any more.
+    if (end.has_value()) return this->Finish(ToGrpc(*end));
+    ok ? BlockWritten() : Gone();
+  }
+  void OnCancel() final { Gone(); }
+  void OnDone() final { delete this; }
+
+  void WriteNext() {
+    const Message* const message = messages_[next_++];
+    grpc::WriteOptions options;
+    // All but the last may wait for those behind them: fewer system calls.
+    if (next_ < messages_.size()) options.set_buffer_hint();
+    this->StartWrite(message, options);
+  }
+
+  // Of the block at hand: touched by whoever has the turn to write.
+  std::shared_ptr<const void> block_;
+  std::vector<const Message*> messages_;
+  size_t next_ = 0;
+
+  std::mutex mutex_;  // guards what follows
+  bool writing_ = false;
+  std::optional<absl::Status> end_;
+};
+
+// StreamRunSteps, StreamRunEpisodes, StreamEvents: `Message` is RunStep,
+// RunEpisode or EventBatch.
+template <typename Message>
+class EventStream final : public BlockWriter<Message>, public EventSink {
+ public:
+  EventStream(WatchHub::Watch watch, WatchHub* hub, RunSupervisor* runs)
+      : hub_(hub), id_(hub->NewId()) {
+    const std::string run_id = watch.run_id;
+    runs->Find(run_id, [this, hub, id = id_, gone = gone_,
+                        watch = std::move(watch)](
+                           absl::StatusOr<bool> ended) mutable {
+      if (!ended.ok()) return this->FinishWith(ended.status());
+      hub->Add(id, std::move(watch), *ended, this);
+      // From here on the hub may end the call, and with it this object.
+      // SYNC(stream.gone): seq_cst; either this sees that the client is gone,
+      // or Gone's Remove is posted behind the Add.
+      if (gone->load(std::memory_order_seq_cst)) hub->Remove(id);
+    });
+  }
+
+  void Send(std::shared_ptr<const v1::EventBatch> block) override {
+    std::vector<const Message*> messages;
+    if constexpr (std::is_same_v<Message, gymgui::trainer::RunStep>) {
+      for (const auto& step : block->steps()) messages.push_back(&step);
+    } else if constexpr (std::is_same_v<Message, gymgui::trainer::RunEpisode>) {
+      for (const auto& episode : block->episodes()) {
+        messages.push_back(&episode);
+      }
+    } else {
+      messages.push_back(block.get());
+    }
+    this->Write(std::move(block), std::move(messages));
+  }
+
+  void End(const absl::Status& status) override { this->FinishWith(status); }
+
+ private:
+  void BlockWritten() override { hub_->Sent(id_); }
+  void Gone() override {
+    // SYNC(stream.gone): seq_cst, before the Remove.
+    gone_->store(true, std::memory_order_seq_cst);
+    hub_->Remove(id_);
+  }
+
+  WatchHub* const hub_;
+  const WatchHub::Id id_;
+  const std::shared_ptr<std::atomic<bool>> gone_ =
+      std::make_shared<std::atomic<bool>>(false);
+};
+
+// WatchRuns: what each run is now, or each change since a number; then changes
+// as they come.
+class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
+                           public UpdateSink {
+ public:
+  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub,
+               RunSupervisor* runs);
+
+  void Send(std::vector<RunUpdate> updates) override;
+  void End(const absl::Status& status) override { FinishWith(status); }
+
+ private:
+  // Sends what passes the filter; true if that is anything.
+  bool WriteRecords(std::vector<gymgui::trainer::RunRecord> records);
+  void BlockWritten() override;
+  void Gone() override;
+
+  const std::vector<RunState> states_;
+  WatchHub* const hub_;
+  const WatchHub::Id id_;
+  const std::shared_ptr<std::atomic<bool>> gone_ =
+      std::make_shared<std::atomic<bool>>(false);
+  // Whether the hub knows the call, and from where on: until then what runs
+  // there are is being sent. Touched by whoever has the turn.
+  bool added_ = false;
+  uint64_t since_ = 0;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_

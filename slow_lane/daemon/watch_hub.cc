@@ -1,0 +1,306 @@
+#include "slow_lane/daemon/watch_hub.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr uint64_t kUnwanted = std::numeric_limits<uint64_t>::max();
+constexpr size_t kRowsOfBlock = 1'000;
+constexpr size_t kUpdatesOfBlock = 256;
+
+uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
+  switch (stream) {
+    case Stream::kSteps:
+      return block.steps().rbegin()->seq_id();
+    case Stream::kEpisodes:
+      return block.episodes().rbegin()->seq_id();
+    case Stream::kLifecycle:
+      return block.lifecycle().rbegin()->seq_id();
+    case Stream::kMalformed:
+      return block.malformed().rbegin()->seq_id();
+  }
+  return 0;
+}
+
+}  // namespace
+
+WatchHub::WatchHub(std::unique_ptr<EventReader> reader)
+    : reader_(std::move(reader)), loop_("watchers") {}
+
+void WatchHub::Committed(const std::string& run_id, const Numbers& last) {
+  loop_.Post([this, run_id, last] {
+    const auto run = runs_.find(run_id);
+    if (run == runs_.end()) return;
+    for (const Stream stream : kAllStreams) {
+      run->second.last[stream] =
+          std::max(run->second.last[stream], last[stream]);
+    }
+    AdvanceRun(run_id);
+  });
+}
+
+void WatchHub::RunEnded(const std::string& run_id) {
+  loop_.Post([this, run_id] {
+    const auto run = runs_.find(run_id);
+    if (run == runs_.end()) return;
+    run->second.ended = true;
+    AdvanceRun(run_id);
+  });
+}
+
+void WatchHub::Updated(uint64_t update_seq) {
+  loop_.Post([this, update_seq] {
+    std::vector<Id> behind;
+    for (const auto& [id, watcher] : updates_) {
+      if (watcher.since < update_seq) behind.push_back(id);
+    }
+    for (const Id id : behind) AdvanceUpdates(id);
+  });
+}
+
+void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
+  loop_.Post([this, id, watch = std::move(watch), run_ended, sink]() mutable {
+    const std::string run_id = watch.run_id;
+    Run& run = runs_[run_id];
+    ++run.watchers;
+    ++watchers_;
+    run.ended |= run_ended;
+    events_[id] = {.watch = std::move(watch), .sink = sink};
+    // Rows that were committed before the run was watched. What is committed
+    // meanwhile is posted behind this.
+    const absl::StatusOr<RunProgress> progress = reader_->Progress(run_id);
+    if (!progress.ok()) return End(id, progress.status());
+    for (const Stream stream : kAllStreams) {
+      run.last[stream] = std::max(run.last[stream], progress->last[stream]);
+    }
+    Watcher& watcher = events_.at(id);
+    if (!watcher.watch.follow) watcher.until = run.last;
+    Advance(id);
+  });
+}
+
+void WatchHub::AddUpdates(Id id, uint64_t since, UpdateSink* sink) {
+  loop_.Post([this, id, since, sink] {
+    ++watchers_;
+    updates_[id] = {.since = since, .sink = sink};
+    AdvanceUpdates(id);
+  });
+}
+
+void WatchHub::Sent(Id id) {
+  loop_.Post([this, id] {
+    if (const auto found = events_.find(id); found != events_.end()) {
+      found->second.sending = false;
+      Advance(id);
+    } else if (const auto update = updates_.find(id);
+               update != updates_.end()) {
+      update->second.sending = false;
+      AdvanceUpdates(id);
+    }
+  });
+}
+
+void WatchHub::Remove(Id id) {
+  loop_.Post([this, id] { End(id, absl::CancelledError("the call ended")); });
+}
+
+void WatchHub::Grant(const std::string& key, const std::string& run_id,
+                     uint32_t credits, ControlSink* sink) {
+  loop_.Post([this, key, run_id, credits, sink] {
+    Control& control = FindControl(key, run_id, sink);
+    control.credits = static_cast<uint32_t>(
+        std::min<uint64_t>(uint64_t{control.credits} + credits,
+                           std::numeric_limits<uint32_t>::max()));
+    if (control.starved && control.credits > kStarvedCredits) {
+      control.starved = false;
+      gymgui::trainer::ControlEvent resumed;
+      resumed.set_run_id(run_id);
+      resumed.set_resume(true);
+      control.sink->Tell(resumed);
+    }
+    AdvanceRun(run_id);
+  });
+}
+
+void WatchHub::LimitRate(const std::string& key, const std::string& run_id,
+                         uint32_t hz, ControlSink* sink) {
+  loop_.Post([this, key, run_id, hz, sink] {
+    Control& control = FindControl(key, run_id, sink);
+    control.max_rate_hz = hz;
+    control.allowance = 0;
+    control.counted_ns = MonotonicNanos();
+    AdvanceRun(run_id);
+  });
+}
+
+void WatchHub::RemoveControl(ControlSink* sink, EventLoop::Task gone) {
+  loop_.Post([this, sink, gone = std::move(gone)]() mutable {
+    std::vector<std::string> freed;
+    for (auto it = controls_.begin(); it != controls_.end();) {
+      if (it->second.sink == sink) {
+        freed.push_back(it->first.second);
+        it = controls_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    for (const std::string& run_id : freed) AdvanceRun(run_id);
+    gone();
+  });
+}
+
+void WatchHub::Read(absl::AnyInvocable<void(EventReader&)> task) {
+  loop_.Post([this, task = std::move(task)]() mutable { task(*reader_); });
+}
+
+void WatchHub::Stop() {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  loop_.Post([&] {
+    const absl::Status stopped = absl::UnavailableError(
+        "the daemon is stopping; nothing is lost: ask the next one with "
+        "since_seq");
+    while (!events_.empty()) End(events_.begin()->first, stopped);
+    while (!updates_.empty()) End(updates_.begin()->first, stopped);
+    const std::lock_guard lock(mutex);
+    done = true;
+    ended.notify_one();
+  });
+  {
+    std::unique_lock lock(mutex);
+    ended.wait(lock, [&] { return done; });
+  }
+  loop_.Stop();
+}
+
+void WatchHub::AdvanceRun(const std::string& run_id) {
+  std::vector<Id> watchers;
+  for (const auto& [id, watcher] : events_) {
+    if (watcher.watch.run_id == run_id) watchers.push_back(id);
+  }
+  for (const Id id : watchers) Advance(id);
+}
+
+void WatchHub::Advance(Id id) {
+  const auto found = events_.find(id);
+  if (found == events_.end() || found->second.sending) return;
+  Watcher& watcher = found->second;
+  Watch& watch = watcher.watch;
+  const Run& run = runs_.at(watch.run_id);
+  const Numbers last = watcher.until.value_or(run.last);
+  auto block = std::make_shared<v1::EventBatch>();
+  bool behind = false;
+  for (const Stream stream : kAllStreams) {
+    if (watch.since[stream] == kUnwanted) continue;
+    if (watch.since[stream] >= last[stream]) continue;
+    behind = true;
+    EventReader::Limits limits;
+    limits.max_rows = std::min<uint64_t>(kRowsOfBlock,
+                                         last[stream] - watch.since[stream]);
+    if (stream == Stream::kSteps) {
+      limits.max_rows =
+          std::min<uint64_t>(limits.max_rows, StepsAllowed(id, &watcher));
+      if (limits.max_rows == 0) continue;
+    }
+    const absl::StatusOr<size_t> rows = reader_->Read(
+        watch.run_id, stream, watch.since[stream], limits, block.get());
+    if (!rows.ok()) return End(id, rows.status());
+    if (*rows == 0) continue;
+    watch.since[stream] = LastNumber(*block, stream);
+    if (stream == Stream::kSteps) CountSteps(watcher, *rows);
+    watcher.sending = true;
+  }
+  if (watcher.sending) return watcher.sink->Send(std::move(block));
+  if (!behind && (run.ended || !watch.follow)) End(id, absl::OkStatus());
+}
+
+void WatchHub::AdvanceUpdates(Id id) {
+  const auto found = updates_.find(id);
+  if (found == updates_.end() || found->second.sending) return;
+  absl::StatusOr<std::vector<RunUpdate>> updates =
+      ReadUpdates(reader_->database(), found->second.since, kUpdatesOfBlock);
+  if (!updates.ok()) return End(id, updates.status());
+  if (updates->empty()) return;
+  found->second.since = updates->back().seq_id;
+  found->second.sending = true;
+  found->second.sink->Send(*std::move(updates));
+}
+
+void WatchHub::End(Id id, const absl::Status& status) {
+  if (const auto found = events_.find(id); found != events_.end()) {
+    EventSink* const sink = found->second.sink;
+    const auto run = runs_.find(found->second.watch.run_id);
+    if (--run->second.watchers == 0) runs_.erase(run);
+    events_.erase(found);
+    --watchers_;
+    sink->End(status);
+  } else if (const auto update = updates_.find(id); update != updates_.end()) {
+    UpdateSink* const sink = update->second.sink;
+    updates_.erase(update);
+    --watchers_;
+    sink->End(status);
+  }
+}
+
+uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
+  const auto found =
+      controls_.find({watcher->watch.control_key, watcher->watch.run_id});
+  if (found == controls_.end()) return kUnwanted;
+  Control& control = found->second;
+  uint64_t allowed = control.credits;
+  if (!control.starved && control.credits <= kStarvedCredits) {
+    control.starved = true;
+    gymgui::trainer::ControlEvent starved;
+    starved.set_run_id(watcher->watch.run_id);
+    starved.set_pause(true);
+    control.sink->Tell(starved);
+  }
+  if (!control.starved) allowed -= kStarvedCredits;  // then says so first
+  if (control.max_rate_hz != 0) {
+    const int64_t now_ns = MonotonicNanos();
+    // At most what a tenth of a second allows, or one, is sent at once.
+    const double most = std::max(1.0, control.max_rate_hz / 10.0);
+    control.allowance = std::min(
+        most, control.allowance + static_cast<double>(
+                                      now_ns - control.counted_ns) *
+                                      1e-9 * control.max_rate_hz);
+    control.counted_ns = now_ns;
+    allowed = std::min(allowed, static_cast<uint64_t>(control.allowance));
+    if (allowed == 0 && control.credits > 0 && !watcher->timer) {
+      watcher->timer = true;
+      loop_.After(absl::Seconds(1.0 / control.max_rate_hz), [this, id] {
+        const auto still = events_.find(id);
+        if (still == events_.end()) return;
+        still->second.timer = false;
+        Advance(id);
+      });
+    }
+  }
+  return allowed;
+}
+
+void WatchHub::CountSteps(const Watcher& watcher, uint64_t steps) {
+  const auto found =
+      controls_.find({watcher.watch.control_key, watcher.watch.run_id});
+  if (found == controls_.end()) return;
+  found->second.credits -= static_cast<uint32_t>(steps);
+  found->second.allowance -= static_cast<double>(steps);
+}
+
+WatchHub::Control& WatchHub::FindControl(const std::string& key,
+                                         const std::string& run_id,
+                                         ControlSink* sink) {
+  Control& control = controls_[{key, run_id}];
+  control.sink = sink;
+  return control;
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,135 @@
+#include "slow_lane/proxy/line_tail.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tandem::slow_lane {
+
+absl::StatusOr<LineTail> LineTail::Open(const std::string& path,
+                                        uint64_t offset) {
+  // Without O_NONBLOCK, to open a pipe would wait for its writer.
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  }
+  struct stat found = {};
+  if (fstat(file.get(), &found) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot fstat ", path));
+  }
+  if (!S_ISREG(found.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a regular file, found another kind: ", path));
+  }
+  return LineTail(std::move(file), path, offset);
+}
+
+LineTail::LineTail(UniqueFd file, std::string name, uint64_t offset)
+    : file_(std::move(file)), name_(std::move(name)), line_offset_(offset) {}
+
+absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
+  while (true) {
+    if (scanned_ < end_) {
+      const auto* newline = static_cast<const char*>(
+          std::memchr(buffer_.get() + scanned_, '\n', end_ - scanned_));
+      if (newline != nullptr) {
+        return Take(TailLine::Kind::kComplete,
+                    static_cast<size_t>(newline - buffer_.get()),
+                    /*newline_bytes=*/1);
+      }
+      scanned_ = end_;
+    }
+    if (end_ - begin_ > kMaxLineBytes ||
+        (dropped_ > 0 && end_ - begin_ > kHeadBytes)) {
+      dropped_ += end_ - begin_ - kHeadBytes;
+      scanned_ = end_ = begin_ + kHeadBytes;
+    }
+    const absl::StatusOr<Read> read = ReadMore();
+    if (!read.ok()) return read.status();
+    if (*read == Read::kSome) continue;
+    if (finished_ && begin_ < end_) {
+      return Take(TailLine::Kind::kIncomplete, end_, /*newline_bytes=*/0);
+    }
+    return std::nullopt;
+  }
+}
+
+TailLine LineTail::Take(TailLine::Kind kind, size_t end, size_t newline_bytes) {
+  TailLine line;
+  line.kind = kind;
+  line.offset = line_offset_;
+  line.length = dropped_ + (end - begin_);
+  line.next_offset = line.offset + line.length + newline_bytes;
+  size_t shown = end - begin_;
+  if (line.length > kMaxLineBytes) {
+    line.kind = TailLine::Kind::kOversized;
+    shown = kHeadBytes;
+  }
+  line.text = absl::string_view(buffer_.get() + begin_, shown);
+  line_offset_ = line.next_offset;
+  dropped_ = 0;
+  scanned_ = begin_ = end + newline_bytes;
+  return line;
+}
+
+absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
+  MakeRoom();
+  const uint64_t offset = line_offset_ + dropped_ + (end_ - begin_);
+  ssize_t count = 0;
+  do {
+    count = pread(file_.get(), buffer_.get() + end_, kChunkBytes,
+                  static_cast<off_t>(offset));
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
+  }
+  if (count > 0) {
+    end_ += static_cast<size_t>(count);
+    return Read::kSome;
+  }
+  struct stat found = {};
+  if (fstat(file_.get(), &found) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot fstat ", name_));
+  }
+  if (static_cast<uint64_t>(found.st_size) < offset) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "expected a file that only grows, of at least ", offset,
+        " bytes, found ", found.st_size,
+        ": somebody cut or replaced it, and lines are lost. Next: look who "
+        "writes to ",
+        name_));
+  }
+  return Read::kEnd;
+}
+
+void LineTail::MakeRoom() {
+  constexpr size_t kUsual = 2 * kChunkBytes;
+  const size_t kept = end_ - begin_;
+  const bool shrinks = capacity_ > kUsual && kept <= kChunkBytes;
+  if (!shrinks && end_ + kChunkBytes <= capacity_) return;
+  if (shrinks || kept + kChunkBytes > capacity_) {
+    // Twice what there is, so that a long line is copied few times; it ends
+    // before kMaxLineBytes and a chunk are full.
+    const size_t capacity =
+        std::max(kUsual, std::min(2 * kept, kMaxLineBytes) + kChunkBytes);
+    std::unique_ptr<char[]> larger(new char[capacity + kPaddingBytes]);
+    if (kept > 0) std::memcpy(larger.get(), buffer_.get() + begin_, kept);
+    buffer_ = std::move(larger);
+    capacity_ = capacity;
+  } else {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, kept);
+  }
+  scanned_ -= begin_;
+  begin_ = 0;
+  end_ = kept;
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,118 @@
+// LineTail: the lines of a file that somebody else is still writing.
+//
+// Data flow: a regular file, from an offset on -> pread in chunks -> whole
+// lines, each with its offset and length.
+// Ownership: the reader's, one thread. It keeps nothing but an offset, so that
+// whoever remembers `next_offset` can go on with another LineTail later.
+//
+//   absl::StatusOr<LineTail> tail = LineTail::Open("stdout.jsonl", offset);
+//   while (true) {
+//     absl::StatusOr<std::optional<TailLine>> line = tail->Next();
+//     if (!line.ok()) return line.status();
+//     if (!line->has_value()) break;  // ask again later
+//     Use((*line)->text);             // valid until the next Next()
+//   }
+//
+// The writer only appends. A file that got shorter is noticed once it ends
+// before what was read; one that was cut and has grown beyond that again is
+// not.
+
+#ifndef TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
+#define TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+
+// A line of a file, ended by '\n', which is no part of it; a '\r' before that
+// is.
+struct TailLine {
+  enum class Kind {
+    kComplete,
+    kOversized,   // longer than LineTail::kMaxLineBytes, its newline or not
+    kIncomplete,  // the file's rest, after Finish
+  };
+
+  Kind kind = Kind::kComplete;
+  // Of an oversized line only the first LineTail::kHeadBytes.
+  // LineTail::kPaddingBytes behind it may be read too; what they hold is of no
+  // meaning.
+  absl::string_view text;
+  uint64_t offset = 0;       // of its first byte in the file
+  uint64_t length = 0;       // bytes, without the newline
+  uint64_t next_offset = 0;  // of the first byte behind it and its newline
+};
+
+class LineTail {
+ public:
+  static constexpr size_t kMaxLineBytes = size_t{16} << 20;
+  static constexpr size_t kChunkBytes = size_t{256} << 10;
+  static constexpr size_t kHeadBytes = 1024;
+  static constexpr size_t kPaddingBytes = 64;
+
+  // Fails if the file cannot be opened for reading or is not a regular one.
+  static absl::StatusOr<LineTail> Open(const std::string& path,
+                                       uint64_t offset);
+  // `name` is for error messages.
+  LineTail(UniqueFd file, std::string name, uint64_t offset);
+
+  // The next line. Outcomes:
+  //
+  //   a line         valid until the next call
+  //   nullopt        the file has no more whole line yet: call again later
+  //   FAILED_PRECONDITION  the file ends before what was read already
+  //   another error  of the system, with its text
+  //
+  // After an error nothing was skipped: the next call tries the same again.
+  // Makes at most one pread for each kChunkBytes, and a fstat at the end of
+  // the file. Holds 2 * kChunkBytes; while a line needs it more, at most
+  // kMaxLineBytes and a chunk. Reads an oversized line to its end, and so
+  // takes as long as that, unless the file ends sooner.
+  absl::StatusOr<std::optional<TailLine>> Next();
+
+  // The writer is gone: from now on the end of the file ends the last line.
+  // Should the file grow all the same, more lines follow.
+  void Finish() { finished_ = true; }
+
+  // Of the first byte that belongs to no line handed out so far.
+  uint64_t next_offset() const { return line_offset_; }
+
+ private:
+  enum class Read { kSome, kEnd };
+
+  // Reads more, behind what is there.
+  absl::StatusOr<Read> ReadMore();
+  // For a chunk behind what is there.
+  void MakeRoom();
+  // Hands out what is before `end`, an index into the buffer.
+  TailLine Take(TailLine::Kind kind, size_t end, size_t newline_bytes);
+
+  UniqueFd file_;
+  std::string name_;
+  bool finished_ = false;
+
+  // The buffer holds the file's bytes from line_offset_ on (of an oversized
+  // line: its head, then what was read last): [begin_, end_), of which those
+  // before scanned_ hold no newline.
+  std::unique_ptr<char[]> buffer_;
+  size_t capacity_ = 0;
+  size_t begin_ = 0;
+  size_t scanned_ = 0;
+  size_t end_ = 0;
+  uint64_t line_offset_ = 0;
+  // Bytes of an oversized line that were read and dropped.
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_

@@ -1,0 +1,41 @@
+#include "slow_lane/proxy/printable_head.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tandem::slow_lane {
+namespace {
+
+TEST(PrintableHead, KeepsUtf8) {
+  const std::string text = "a \"b\" \\ \u00e9 \u20ac \U0001F600";
+  EXPECT_EQ(PrintableHead(text, 100), text);
+  EXPECT_EQ(PrintableHead("", 100), "");
+}
+
+TEST(PrintableHead, SpellsControlCharacters) {
+  EXPECT_EQ(PrintableHead(absl::string_view("a\0\t\r\x7F\x1B[", 7), 100),
+            "a\\x00\\x09\\x0d\\x7f\\x1b[");
+  EXPECT_EQ(PrintableHead("\u0085", 100), "\\xc2\\x85");
+}
+
+TEST(PrintableHead, SpellsWhatIsNoUtf8) {
+  EXPECT_EQ(PrintableHead("\xFF\x80", 100), "\\xff\\x80");
+  // Cut short, longer than needed, a surrogate, beyond Unicode.
+  EXPECT_EQ(PrintableHead("\xE2\x82", 100), "\\xe2\\x82");
+  EXPECT_EQ(PrintableHead("\xC1\xBF", 100), "\\xc1\\xbf");
+  EXPECT_EQ(PrintableHead("\xE0\x9F\xBF", 100), "\\xe0\\x9f\\xbf");
+  EXPECT_EQ(PrintableHead("\xED\xA0\x80", 100), "\\xed\\xa0\\x80");
+  EXPECT_EQ(PrintableHead("\xF4\x90\x80\x80", 100), "\\xf4\\x90\\x80\\x80");
+}
+
+TEST(PrintableHead, CutsBetweenCharacters) {
+  EXPECT_EQ(PrintableHead("abc", 2), "ab");
+  EXPECT_EQ(PrintableHead("a\u20ac", 3), "a");
+  EXPECT_EQ(PrintableHead("a\u20ac", 4), "a\u20ac");
+  EXPECT_EQ(PrintableHead("ab\xFF", 5), "ab");
+  EXPECT_EQ(PrintableHead("ab", 0), "");
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane

@@ -1,0 +1,255 @@
+#include "slow_lane/store/database.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// Marks a status as the storage's fault.
+constexpr absl::string_view kStorageFailure = "tandem.slow_lane.storage";
+
+struct Meaning {
+  absl::StatusCode code;
+  bool storage;
+  absl::string_view next;  // what to do
+};
+
+bool IsFull(int code, int system_error) {
+  return code == SQLITE_FULL ||
+         (code == SQLITE_IOERR &&
+          (system_error == ENOSPC || system_error == EDQUOT ||
+           system_error == EFBIG));
+}
+
+Meaning MeaningOf(int code, int system_error) {
+  using absl::StatusCode;
+  if (IsFull(code, system_error)) {
+    return {StatusCode::kResourceExhausted, true,
+            "the disk is full: make room on it"};
+  }
+  switch (code) {
+    case SQLITE_NOMEM:
+      return {StatusCode::kResourceExhausted, true,
+              "memory is full: end other programs, or raise this one's limit"};
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return {StatusCode::kPermissionDenied, true,
+              "expected a file and a folder that this user may write: change "
+              "their mode or owner, or mount the disk for writing"};
+    case SQLITE_CANTOPEN:
+      return {StatusCode::kPermissionDenied, true,
+              "the file cannot be opened: see that its folder exists and that "
+              "this user may write both"};
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return {StatusCode::kUnavailable, true,
+              "another program holds the database's lock: end its transaction, "
+              "such as an open sqlite3 shell's"};
+    case SQLITE_IOERR:
+      return {StatusCode::kUnavailable, true,
+              "the disk failed: see the system's log (dmesg)"};
+    case SQLITE_CORRUPT:
+      return {StatusCode::kDataLoss, true,
+              "the file is damaged: move it away, and save what is left of it "
+              "by sqlite3's .recover"};
+    case SQLITE_NOTADB:
+      return {StatusCode::kDataLoss, true,
+              "expected an SQLite database, found something else: move the "
+              "file away, or name another one"};
+    case SQLITE_CONSTRAINT:
+      return {StatusCode::kInvalidArgument, false, "nothing of it was kept"};
+    case SQLITE_TOOBIG:
+      return {StatusCode::kInvalidArgument, false,
+              "a row may have a billion bytes: send less"};
+    default:
+      return {StatusCode::kInternal, false, "please report this"};
+  }
+}
+
+}  // namespace
+
+bool IsStorageFailure(const absl::Status& status) {
+  return status.GetPayload(kStorageFailure).has_value();
+}
+
+absl::Status SqliteError(sqlite3* connection, absl::string_view doing) {
+  const int extended = sqlite3_extended_errcode(connection);
+  const int system_error = sqlite3_system_errno(connection);
+  Meaning meaning = MeaningOf(extended & 0xFF, system_error);
+  if (extended == SQLITE_CONSTRAINT_UNIQUE ||
+      extended == SQLITE_CONSTRAINT_PRIMARYKEY ||
+      extended == SQLITE_CONSTRAINT_ROWID) {
+    meaning.code = absl::StatusCode::kAlreadyExists;
+  }
+  const char* path = sqlite3_db_filename(connection, "main");
+  const bool of_system =
+      (extended & 0xFF) == SQLITE_IOERR || (extended & 0xFF) == SQLITE_CANTOPEN;
+  absl::Status status(
+      meaning.code,
+      absl::StrCat(
+          doing, ": ", sqlite3_errmsg(connection), " (sqlite ", extended,
+          of_system && system_error != 0
+              ? absl::StrCat(", ", std::strerror(system_error))
+              : std::string(),
+          "); ", meaning.next, path == nullptr || *path == '\0' ? "" : ": ",
+          path == nullptr ? "" : path));
+  if (meaning.storage) status.SetPayload(kStorageFailure, absl::Cord());
+  return status;
+}
+
+absl::string_view Statement::Text(int column) const {
+  // In this order, says sqlite's manual.
+  const unsigned char* text = sqlite3_column_text(statement_, column);
+  const int bytes = sqlite3_column_bytes(statement_, column);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(bytes)};
+}
+
+absl::Status Statement::Failed() {
+  constexpr size_t kShown = 60;
+  absl::string_view sql = sqlite3_sql(statement_);
+  absl::Status status = SqliteError(
+      sqlite3_db_handle(statement_),
+      sql.size() > kShown ? absl::StrCat(sql.substr(0, kShown), "...")
+                          : std::string(sql));
+  sqlite3_reset(statement_);
+  return status;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  const int result = sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (result != SQLITE_DONE) return Failed();
+  sqlite3_reset(statement_);
+  return false;
+}
+
+absl::Status Statement::Finish() {
+  int result;
+  do {
+    result = sqlite3_step(statement_);
+  } while (result == SQLITE_ROW);
+  if (result != SQLITE_DONE) return Failed();
+  sqlite3_reset(statement_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(
+    const std::string& path, const Options& options) {
+  sqlite3* connection = nullptr;
+  const int result = sqlite3_open_v2(
+      path.c_str(), &connection,
+      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+          (options.read_only ? SQLITE_OPEN_READONLY
+                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE),
+      nullptr);
+  if (connection == nullptr) {
+    return absl::ResourceExhaustedError("open: no memory for a connection");
+  }
+  std::unique_ptr<Database> database(new Database(connection, path));
+  if (result != SQLITE_OK) {
+    // sqlite names no file that it could not open.
+    return SqliteError(connection, absl::StrCat("open ", Quoted(path)));
+  }
+  sqlite3_busy_timeout(connection, options.busy_timeout_ms);
+  // A new file's only: one that has pages keeps theirs.
+  const std::string page_size =
+      absl::StrCat("PRAGMA page_size = ", options.page_bytes);
+  // Nothing secret is removed, so that it need not be overwritten.
+  for (const std::string& sql :
+       {page_size, std::string("PRAGMA secure_delete = OFF")}) {
+    if (absl::Status status = database->Execute(sql); !status.ok()) {
+      return status;
+    }
+  }
+  // The first look into the file.
+  if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
+      !seen.ok()) {
+    return seen.status();
+  }
+  if (!options.read_only && sqlite3_db_readonly(connection, "main") != 0) {
+    absl::Status status = absl::PermissionDeniedError(absl::StrCat(
+        "open: expected a file that this user may write, found one that is "
+        "read-only: change its mode or owner, or name another one: ",
+        Quoted(path)));
+    status.SetPayload(kStorageFailure, absl::Cord());
+    return status;
+  }
+  return database;
+}
+
+Database::~Database() {
+  cached_.clear();
+  // Waits for no statement: those that are left keep the connection open.
+  sqlite3_close_v2(connection_);
+}
+
+absl::Status Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, nullptr) !=
+      SQLITE_OK) {
+    return SqliteError(connection_, sql.substr(0, sql.find('\n')));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()),
+                         SQLITE_PREPARE_PERSISTENT, &statement,
+                         nullptr) != SQLITE_OK) {
+    return SqliteError(connection_, absl::StrCat("prepare ", sql));
+  }
+  return Statement(statement);
+}
+
+absl::StatusOr<Statement*> Database::Cached(absl::string_view sql) {
+  auto found = cached_.find(sql);
+  if (found == cached_.end()) {
+    absl::StatusOr<Statement> statement = Prepare(sql);
+    if (!statement.ok()) return statement.status();
+    found = cached_
+                .emplace(std::string(sql),
+                         std::make_unique<Statement>(*std::move(statement)))
+                .first;
+  }
+  return found->second.get();
+}
+
+absl::StatusOr<int64_t> Database::ReadInt(absl::string_view sql) {
+  absl::StatusOr<Statement*> statement = Cached(sql);
+  if (!statement.ok()) return statement.status();
+  absl::StatusOr<bool> row = (*statement)->Step();
+  if (!row.ok()) return row.status();
+  if (!*row) {
+    return absl::InternalError(absl::StrCat(sql, ": expected a row"));
+  }
+  const int64_t value = (*statement)->Int(0);
+  (*statement)->Reset();
+  return value;
+}
+
+absl::Status Database::Begin() { return Execute("BEGIN IMMEDIATE"); }
+
+absl::Status Database::Commit() {
+  absl::Status status = Execute("COMMIT");
+  if (!status.ok()) Rollback();
+  return status;
+}
+
+void Database::Rollback() {
+  // Nothing to do if it fails: then there was no transaction.
+  if (InTransaction()) Execute("ROLLBACK").IgnoreError();
+}
+
+bool Database::InTransaction() const {
+  return sqlite3_get_autocommit(connection_) == 0;
+}
+
+}  // namespace tandem::slow_lane

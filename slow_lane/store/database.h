@@ -1,0 +1,211 @@
+// Database: a connection to a SQLite file, and Statement: prepared SQL.
+//
+// Data flow: SQL and C++ values -> sqlite3 -> rows, or an absl::Status that
+// carries sqlite's own words and says what to do.
+// Ownership: a Database closes its connection, a Statement ends with it at the
+// latest: statements are destroyed first. Both belong to one thread at a time.
+//
+//   auto database = Database::Open(path, {});
+//   absl::StatusOr<Statement> insert =
+//       (*database)->Prepare("INSERT INTO t VALUES (?, ?)");
+//   absl::Status status = insert->Run(7, "seven");
+//   Statement& all = **(*database)->Cached("SELECT a, b FROM t WHERE a > ?");
+//   all.Bind(1, 3);
+//   for (;;) {
+//     absl::StatusOr<bool> row = all.Step();
+//     if (!row.ok()) return row.status();
+//     if (!*row) break;
+//     Use(all.Int(0), all.Text(1));
+//   }
+
+#ifndef TANDEM_SLOW_LANE_STORE_DATABASE_H_
+#define TANDEM_SLOW_LANE_STORE_DATABASE_H_
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem::slow_lane {
+
+// The file, its disk or another program stood in the way, rather than what was
+// asked: the same again may succeed. False for OK.
+bool IsStorageFailure(const absl::Status& status);
+
+// What sqlite can compare: its numbers are signed.
+constexpr int64_t NearestInt64(uint64_t number) {
+  constexpr auto kMax = std::numeric_limits<int64_t>::max();
+  return number > static_cast<uint64_t>(kMax) ? kMax
+                                              : static_cast<int64_t>(number);
+}
+
+// sqlite's result as a status. `doing` starts its text, such as "insert a
+// step"; the file's path ends it. Codes:
+//   kResourceExhausted   the disk is full, or memory is
+//   kPermissionDenied    the file or its folder cannot be written or read
+//   kUnavailable         an I/O error, or somebody else holds the lock
+//   kDataLoss            the file is damaged, or no database
+//   kAlreadyExists       a key that is there already
+//   kInvalidArgument     another constraint, or a value that is too large
+//   kInternal            a mistake in the SQL
+// The first four are storage failures.
+absl::Status SqliteError(sqlite3* connection, absl::string_view doing);
+
+// Move-only. Values are bound, then rows are stepped through. Text that is
+// bound is not copied: it has to live until the statement is done or reset.
+class Statement {
+ public:
+  Statement() = default;  // none: only to be assigned to
+  Statement(Statement&& other) noexcept
+      : statement_(std::exchange(other.statement_, nullptr)) {}
+  Statement& operator=(Statement&& other) noexcept {
+    std::swap(statement_, other.statement_);
+    return *this;
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+
+  // Parameters count from 1. A parameter that is not bound is NULL; what was
+  // bound stays so until it is bound anew. No call fails but for Text of 2 GB,
+  // which Step reports.
+  template <typename T>
+  requires std::integral<T> || std::is_enum_v<T>
+  void Bind(int parameter, T value) {
+    // sqlite has signed numbers only: those above 2^63 - 1 come back as they
+    // were, but are shown as negative.
+    sqlite3_bind_int64(statement_, parameter, static_cast<int64_t>(value));
+  }
+  // sqlite has no NaN: it becomes NULL, which Real gives back as NaN.
+  void Bind(int parameter, double value) {
+    sqlite3_bind_double(statement_, parameter, value);
+  }
+  void Bind(int parameter, absl::string_view value) {
+    sqlite3_bind_text64(statement_, parameter,
+                        value.data() == nullptr ? "" : value.data(),
+                        value.size(), SQLITE_STATIC, SQLITE_UTF8);
+  }
+  void Bind(int parameter, std::nullptr_t) {
+    sqlite3_bind_null(statement_, parameter);
+  }
+  // NULL in place of an empty text.
+  void BindTextOrNull(int parameter, absl::string_view value) {
+    if (value.empty()) {
+      Bind(parameter, nullptr);
+    } else {
+      Bind(parameter, value);
+    }
+  }
+
+  // To the next row: true, or false once there is none, or a status as of
+  // SqliteError. After false or an error the statement is reset.
+  absl::StatusOr<bool> Step();
+
+  // Binds all, steps to the end, resets. Rows are passed over.
+  template <typename... Values>
+  absl::Status Run(const Values&... values) {
+    int parameter = 0;
+    (Bind(++parameter, values), ...);
+    return Finish();
+  }
+
+  // Ends a statement before its last row; a read snapshot lasts until then.
+  void Reset() { sqlite3_reset(statement_); }
+
+  // The current row's columns, from 0. Text is valid until the next Step or
+  // Reset; that of NULL is empty.
+  int64_t Int(int column) const {
+    return sqlite3_column_int64(statement_, column);
+  }
+  double Real(int column) const {
+    return IsNull(column) ? std::nan("")
+                          : sqlite3_column_double(statement_, column);
+  }
+  absl::string_view Text(int column) const;
+  bool IsNull(int column) const {
+    return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+  }
+
+  int columns() const { return sqlite3_column_count(statement_); }
+  absl::string_view ColumnName(int column) const {
+    return sqlite3_column_name(statement_, column);
+  }
+
+ private:
+  friend class Database;
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+  absl::Status Finish();
+  absl::Status Failed();
+
+  sqlite3_stmt* statement_ = nullptr;  // null: none
+};
+
+// One connection. All calls may block for the disk.
+class Database {
+ public:
+  struct Options {
+    bool read_only = false;
+    // How long a call waits for another connection's lock before it fails.
+    int busy_timeout_ms = 1'000;
+    // Of a file that is made now; a power of two, 512 to 65536.
+    int page_bytes = 16'384;
+  };
+
+  // Opens the file, or makes it unless read_only. Errors: as SqliteError; a
+  // file that is no database is refused here already.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
+                                                        const Options& options);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+
+  // Runs any number of statements; rows are passed over.
+  absl::Status Execute(const std::string& sql);
+
+  // One statement, for its owner to keep and to destroy before the database.
+  absl::StatusOr<Statement> Prepare(absl::string_view sql);
+
+  // The same, prepared at its first use and kept until the database closes.
+  // Whoever gets it is its only user until it is reset. Parameters may still be
+  // bound from the last use. For a handful of texts, not for ones made up.
+  absl::StatusOr<Statement*> Cached(absl::string_view sql);
+
+  // The first column of the only row of a query, such as a PRAGMA's.
+  absl::StatusOr<int64_t> ReadInt(absl::string_view sql);
+
+  // Takes the write lock at once, so that no later statement of the
+  // transaction fails for the want of it.
+  absl::Status Begin();
+  // On an error the transaction is rolled back.
+  absl::Status Commit();
+  // No error: there may be no transaction any more, as sqlite itself rolls back
+  // when it must.
+  void Rollback();
+  bool InTransaction() const;
+
+  sqlite3* connection() const { return connection_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Database(sqlite3* connection, std::string path)
+      : connection_(connection), path_(std::move(path)) {}
+
+  sqlite3* connection_;
+  std::string path_;
+  // Node-like values: pointers that were handed out stay valid.
+  absl::flat_hash_map<std::string, std::unique_ptr<Statement>> cached_;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_STORE_DATABASE_H_

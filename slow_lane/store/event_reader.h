@@ -1,0 +1,78 @@
+// EventReader: a run's durable events, from the tables.
+//
+// Data flow: run, stream, number -> a short read of its own snapshot -> an
+// EventBatch.
+// Ownership: one thread's at a time; any number of readers beside the store. It
+// holds no snapshot between two calls, so that the write-ahead log can be
+// emptied.
+//
+//   auto reader = EventReader::Open("data/tandem.db");
+//   v1::EventBatch batch;
+//   absl::StatusOr<size_t> rows =
+//       (*reader)->Read("run", Stream::kSteps, since, {}, &batch);
+//   if (*rows > 0) since = batch.steps().rbegin()->seq_id();
+
+#ifndef TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
+#define TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "slow_lane/store/database.h"
+#include "slow_lane/store/stream.h"
+
+namespace tandem::slow_lane {
+
+// How far a run is, as of one snapshot.
+struct RunProgress {
+  Numbers last;           // rows of each stream: numbers have no gaps
+  v1::Position position;  // what its proxy has read; zero without one
+  std::optional<double> last_return;     // total_reward of the newest episode
+  std::optional<int64_t> last_event_ns;  // the newest timestamp since 1970 of
+                                         // each stream's last row
+};
+
+class EventReader {
+ public:
+  struct Limits {
+    size_t max_rows = 1'000;
+    // Of the text in the rows: the row that exceeds it is the last one.
+    size_t max_bytes = size_t{1} << 20;
+  };
+
+  // Errors: as Database::Open.
+  static absl::StatusOr<std::unique_ptr<EventReader>> Open(
+      const std::string& path);
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+
+  // Adds rows with seq_id > since to `batch`, in order and without a gap, and
+  // says how many: 0 when there are none. Steps, and episodes, get their
+  // run_id; seq_id is the table's number. The batch's own run_id, worker_id and
+  // positions stay as they are. Errors: kNotFound for a run that there isn't;
+  // storage failures, with part of the rows added.
+  absl::StatusOr<size_t> Read(const std::string& run_id, Stream stream,
+                              uint64_t since, const Limits& limits,
+                              v1::EventBatch* batch);
+
+  // Errors as Read's.
+  absl::StatusOr<RunProgress> Progress(const std::string& run_id);
+
+  // For run_table.h's reads.
+  Database& database() { return *database_; }
+
+ private:
+  explicit EventReader(std::unique_ptr<Database> database);
+
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_STORE_EVENT_READER_H_

@@ -1,0 +1,352 @@
+#include "slow_lane/store/event_store.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "slow_lane/store/run_table.h"
+#include "slow_lane/store/schema_versions.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// Of runs that were deleted, in one transaction: some milliseconds.
+constexpr size_t kLeftoversAtOnce = 2'000;
+// However busy the store is, leftovers get every so many'th transaction.
+constexpr int kTransactionsPerLeftovers = 16;
+// What the queue itself needs for an item.
+constexpr size_t kItemBytes = 512;
+
+absl::Status Closed() {
+  return absl::CancelledError(
+      "expected an open store, found it closed: the daemon is ending; send "
+      "the same again once it is back");
+}
+
+// The journal: readers and the writer do not wait for each other.
+absl::Status UseWriteAheadLog(Database& database) {
+  absl::StatusOr<Statement> mode =
+      database.Prepare("PRAGMA journal_mode = WAL");
+  if (!mode.ok()) return mode.status();
+  absl::StatusOr<bool> row = mode->Step();
+  if (!row.ok()) return row.status();
+  if (!*row || mode->Text(0) != "wal") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "expected a file system that can map files for sqlite's write-ahead "
+        "log, found journal mode '",
+        *row ? mode->Text(0) : "",
+        "'; put the data folder on a local disk: ", database.path()));
+  }
+  return absl::OkStatus();
+}
+
+// After a commit: how long the log is now.
+int TakeLogLength(void* pages, sqlite3* /*connection*/, const char* /*name*/,
+                  int length) {
+  *static_cast<int64_t*>(pages) = length;
+  return SQLITE_OK;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
+    const std::string& path, const Options& options) {
+  absl::StatusOr<std::unique_ptr<Database>> database =
+      Database::Open(path, {.page_bytes = options.page_bytes});
+  if (!database.ok()) return database.status();
+  absl::Status status = BringUpToDate(**database, AllMigrations());
+  if (!status.ok()) return status;
+  if (status = UseWriteAheadLog(**database); !status.ok()) return status;
+  // Pages of a transaction stay in memory until its commit; the log shrinks
+  // again after it had to outgrow its limit.
+  status = (*database)->Execute(absl::StrCat(
+      "PRAGMA synchronous = ", options.full_sync ? "FULL" : "NORMAL",
+      "; PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0; "
+      "PRAGMA journal_size_limit = ",
+      4 * options.checkpoint_bytes));
+  if (!status.ok()) return status;
+  absl::StatusOr<int64_t> page_bytes = (*database)->ReadInt("PRAGMA page_size");
+  if (!page_bytes.ok()) return page_bytes.status();
+  absl::StatusOr<std::unique_ptr<BatchWriter>> writer =
+      BatchWriter::Make(database->get());
+  if (!writer.ok()) return writer.status();
+  std::unique_ptr<EventStore> store(
+      new EventStore(*std::move(database), *std::move(writer), options));
+  store->pages_per_checkpoint_ =
+      static_cast<int64_t>(options.checkpoint_bytes) / *page_bytes;
+  store->thread_ = std::thread([raw = store.get()] { raw->Run(); });
+  return store;
+}
+
+EventStore::EventStore(std::unique_ptr<Database> database,
+                       std::unique_ptr<BatchWriter> writer,
+                       const Options& options)
+    : options_(options),
+      database_(std::move(database)),
+      writer_(std::move(writer)) {
+  sqlite3_wal_hook(database_->connection(), &TakeLogLength, &log_pages_);
+}
+
+EventStore::~EventStore() { Close(); }
+
+void EventStore::SetListener(Listener listener) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+void EventStore::Append(std::shared_ptr<const v1::EventBatch> batch,
+                        AppendDone done) {
+  Item item;
+  item.bytes = kItemBytes + batch->ByteSizeLong();
+  item.batch = std::move(batch);
+  item.append_done = std::move(done);
+  Enqueue(std::move(item));
+}
+
+void EventStore::Post(Change change, Done done) {
+  Item item;
+  item.bytes = kItemBytes;
+  item.change = std::move(change);
+  item.done = std::move(done);
+  Enqueue(std::move(item));
+}
+
+void EventStore::DeleteRun(const std::string& run_id, Done done) {
+  Post(
+      [this, run_id](Database& database) {
+        writer_->Forget();
+        leftovers_ = true;
+        return DetachRun(database, run_id);
+      },
+      std::move(done));
+}
+
+void EventStore::Enqueue(Item item) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!closing_) {
+      queued_bytes_ += item.bytes;
+      queue_.push_back(std::move(item));
+      wake_.notify_one();
+      return;
+    }
+  }
+  item.result = Closed();
+  Answer(item);
+}
+
+bool EventStore::HasRoom() const {
+  return queued_bytes() < options_.max_queued_bytes;
+}
+
+size_t EventStore::queued_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return queued_bytes_;
+}
+
+void EventStore::WhenRoom(absl::AnyInvocable<void()> call) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!closing_ && queued_bytes_ >= options_.max_queued_bytes) {
+      when_room_.push_back(std::move(call));
+      return;
+    }
+  }
+  call();
+}
+
+absl::Status EventStore::state() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closing_ ? Closed() : state_;
+}
+
+bool EventStore::IsClosing() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closing_;
+}
+
+void EventStore::Close() {
+  const std::lock_guard<std::mutex> joining(close_mutex_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    wake_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void EventStore::Run() {
+  int transactions = 0;
+  while (true) {
+    std::vector<Item> items = TakeItems();
+    if (items.empty() && !leftovers_) break;
+    if (leftovers_ &&
+        (items.empty() || ++transactions % kTransactionsPerLeftovers == 0)) {
+      items.push_back(RemoveLeftovers());
+    }
+    CommitPatiently(&items);
+    Checkpoint();
+  }
+  CallWhoWaitsForRoom();
+  // In this order; the last connection to close empties the log.
+  writer_ = nullptr;
+  database_ = nullptr;
+}
+
+std::vector<EventStore::Item> EventStore::TakeItems() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (closing_) leftovers_ = false;  // for the next start
+  if (!leftovers_) {
+    wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+  }
+  std::vector<Item> items;
+  size_t bytes = 0;
+  while (!queue_.empty() && bytes < options_.max_transaction_bytes) {
+    bytes += queue_.front().bytes;
+    items.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return items;
+}
+
+EventStore::Item EventStore::RemoveLeftovers() {
+  Item item;
+  item.change = [this](Database& database) {
+    absl::StatusOr<size_t> removed =
+        RemoveLeftoverRows(database, kLeftoversAtOnce);
+    leftovers_ = removed.ok() && *removed > 0;
+    return removed.status();
+  };
+  item.done = [](const absl::Status&) {};
+  return item;
+}
+
+void EventStore::CommitPatiently(std::vector<Item>* items) {
+  while (true) {
+    const bool last_try = IsClosing();
+    // What could not be committed must not be overtaken by what came later: it
+    // would be taken for a repeat when it is sent again.
+    absl::Status status = given_up_.ok() ? CommitAll(items) : given_up_;
+    std::unique_lock<std::mutex> lock(mutex_);
+    state_ = status;
+    if (status.ok()) break;
+    if (last_try) {
+      given_up_ = status;
+      for (Item& item : *items) item.result = status;
+      break;
+    }
+    wake_.wait_for(lock, std::chrono::duration<double>(options_.retry_secs),
+                   [this] { return closing_; });
+  }
+  TellListener(*items);
+  size_t bytes = 0;
+  for (Item& item : *items) {
+    bytes += item.bytes;
+    Answer(item);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queued_bytes_ -= bytes;
+  }
+  CallWhoWaitsForRoom();
+}
+
+absl::Status EventStore::CommitAll(std::vector<Item>* items) {
+  absl::Status status = database_->Begin();
+  if (status.ok()) status = NoticeOthers();
+  for (Item& item : *items) {
+    if (status.ok()) status = ApplyOne(&item);
+  }
+  if (status.ok()) status = database_->Commit();
+  if (!status.ok()) {
+    database_->Rollback();
+    writer_->Forget();
+  }
+  return status;
+}
+
+absl::Status EventStore::NoticeOthers() {
+  absl::StatusOr<int64_t> version = database_->ReadInt("PRAGMA data_version");
+  if (!version.ok()) return version.status();
+  if (*version != data_version_) writer_->Forget();
+  data_version_ = *version;
+  return absl::OkStatus();
+}
+
+absl::Status EventStore::ApplyOne(Item* item) {
+  absl::Status status = RunCached("SAVEPOINT item");
+  if (!status.ok()) return status;
+  if (item->batch != nullptr) {
+    item->result = writer_->Write(*item->batch);
+    status = item->result.status();
+  } else {
+    status = item->change(*database_);
+    item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
+  }
+  if (IsStorageFailure(status)) return status;
+  if (!status.ok()) {
+    status = RunCached("ROLLBACK TO item");
+    if (!status.ok()) return status;
+  }
+  return RunCached("RELEASE item");
+}
+
+absl::Status EventStore::RunCached(absl::string_view sql) {
+  absl::StatusOr<Statement*> statement = database_->Cached(sql);
+  if (!statement.ok()) return statement.status();
+  return (*statement)->Run();
+}
+
+void EventStore::TellListener(const std::vector<Item>& items) {
+  if (listener_ == nullptr) return;
+  absl::flat_hash_map<absl::string_view, const Item*> newest;
+  for (const Item& item : items) {
+    if (item.batch == nullptr || !item.result.ok() ||
+        item.result->added == Numbers{}) {
+      continue;
+    }
+    newest[item.batch->run_id()] = &item;
+  }
+  for (const auto& [run_id, item] : newest) {
+    listener_(item->batch->run_id(), item->result->last);
+  }
+}
+
+void EventStore::Answer(Item& item) {
+  if (item.append_done != nullptr) item.append_done(item.result);
+  if (item.done != nullptr) item.done(item.result.status());
+}
+
+void EventStore::CallWhoWaitsForRoom() {
+  std::vector<absl::AnyInvocable<void()>> calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!closing_ && queued_bytes_ >= options_.max_queued_bytes) return;
+    calls.swap(when_room_);
+  }
+  for (absl::AnyInvocable<void()>& call : calls) call();
+}
+
+void EventStore::Checkpoint() {
+  // The log began anew.
+  if (log_pages_ < checkpointed_at_) checkpointed_at_ = 0;
+  if (log_pages_ - checkpointed_at_ < pages_per_checkpoint_) return;
+  checkpointed_at_ = log_pages_;
+  // Errors: the log has everything. It is tried again when it has grown.
+  if (log_pages_ < 4 * pages_per_checkpoint_) {
+    sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
+                              SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+    return;
+  }
+  // Readers came and went, and there was never a moment without one. This
+  // waits for those that are there; new ones read from the table's file.
+  constexpr int kPatienceMs = 100;
+  sqlite3_busy_timeout(database_->connection(), kPatienceMs);
+  sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
+                            SQLITE_CHECKPOINT_RESTART, nullptr, nullptr);
+  sqlite3_busy_timeout(database_->connection(),
+                       Database::Options{}.busy_timeout_ms);
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,190 @@
+// EventStore: what makes events and states of runs durable, exactly once.
+//
+// Data flow: any thread -> Append or Post -> a queue -> the store's one thread:
+// all that is queued in one transaction (group commit) -> SQLite, fsync -> the
+// listener, then each item's `done`.
+// Ownership: the daemon's. Batches are shared and not changed. Callbacks run on
+// the store's thread: they must not block, throw, or call Close.
+//
+//   auto store = EventStore::Open("data/tandem.db", {});
+//   (*store)->Post([row](Database& database) { return InsertRun(database, row);
+//   }, [](const absl::Status& status) { ... });
+//   (*store)->Append(batch, [](const absl::StatusOr<Appended>& appended) {
+//     if (appended.ok()) Acknowledge();  // it is on the disk
+//   });
+//   (*store)->Close();
+//
+// State        entered                      Append, Post       state()
+// ok           by Open, or once a commit    committed          OK
+//              succeeds again
+// degraded     the disk is full or broken,  wait; tried again  what is wrong
+//              the file read-only or        each second, in
+//              locked for over a second     their order
+// closed       by Close                     answered at once   kCancelled
+//                                           with kCancelled
+
+#ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
+#define TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "slow_lane/store/batch_writer.h"
+#include "slow_lane/store/database.h"
+#include "slow_lane/store/stream.h"
+
+namespace tandem::slow_lane {
+
+class EventStore {
+ public:
+  struct Options {
+    // Each commit reaches the disk before it is acknowledged. Without, a power
+    // cut may take the last commits, though never a part of one.
+    bool full_sync = true;
+    // What HasRoom goes by. Batches count as their bytes on the wire.
+    size_t max_queued_bytes = size_t{64} << 20;
+    // Of events in one transaction: what bounds its time and memory.
+    size_t max_transaction_bytes = size_t{8} << 20;
+    // The write-ahead log is copied into the table's file when it has grown to
+    // this. Above four times this, that waits for readers to let go of it.
+    size_t checkpoint_bytes = size_t{32} << 20;
+    // Degraded: until the next try.
+    double retry_secs = 1;
+    int page_bytes = 16'384;
+  };
+
+  using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
+  using Change = absl::AnyInvocable<absl::Status(Database&)>;
+  // A run has rows up to these numbers, all durable.
+  using Listener =
+      absl::AnyInvocable<void(const std::string& run_id, const Numbers& last)>;
+
+  // Opens or makes the file, brings its schema up to date and starts the
+  // thread. Errors: as Database::Open and BringUpToDate.
+  static absl::StatusOr<std::unique_ptr<EventStore>> Open(
+      const std::string& path, const Options& options);
+  EventStore(const EventStore&) = delete;
+  EventStore& operator=(const EventStore&) = delete;
+  ~EventStore();  // Close
+
+  // Called after each commit for each run that got rows, before their `done`.
+  // At most once, before the first Append.
+  void SetListener(Listener listener);
+
+  // Adds a batch's events to their run. Thread-safe; doesn't wait. Batches of
+  // one thread keep their order. `done` gets, once they are durable, what was
+  // added; or
+  //   kNotFound            there is no such run
+  //   kFailedPrecondition  the batch doesn't begin where the last one ended
+  //   kInvalidArgument     the batch contradicts itself
+  //   kCancelled           the store was closed before; or what it failed of,
+  //                        if it was degraded
+  // An error leaves nothing of the batch, and all of the others.
+  void Append(std::shared_ptr<const v1::EventBatch> batch, AppendDone done);
+
+  // Any other change, such as InsertRun (run_table.h), in order with the
+  // batches. It must not begin or end a transaction, nor touch events. If it
+  // returns an error, what it changed is undone, and `done` gets that error;
+  // OK means durable. After a storage failure it runs again, from the start: it
+  // must not consume what it captured. Thread-safe; doesn't wait.
+  void Post(Change change, Done done);
+
+  // Removes a run and its events: at once for everybody who asks, the rows
+  // little by little when there is nothing else to do, also across restarts.
+  // `done`: kNotFound, or OK once nobody can find it any more. Thread-safe;
+  // doesn't wait.
+  void DeleteRun(const std::string& run_id, Done done);
+
+  // Fewer than max_queued_bytes wait to be durable. Who appends on behalf of
+  // others asks before it takes more from them. Thread-safe.
+  bool HasRoom() const;
+  size_t queued_bytes() const;
+  // Calls `call` once there is room: now, or later on the store's thread; when
+  // the store closes in any case. Thread-safe.
+  void WhenRoom(absl::AnyInvocable<void()> call);
+
+  // OK, or what keeps the store from committing, in words for people.
+  // Thread-safe.
+  absl::Status state() const;
+
+  // Commits what is queued, or answers it with the error that prevents it, and
+  // ends the thread. Idempotent; thread-safe; waits.
+  void Close();
+
+ private:
+  // What waits for its commit: a batch, or a change.
+  struct Item {
+    std::shared_ptr<const v1::EventBatch> batch;
+    Change change;  // of a null batch
+    AppendDone append_done;
+    Done done;
+    size_t bytes = 0;
+    absl::StatusOr<Appended> result = Appended{};
+  };
+
+  EventStore(std::unique_ptr<Database> database,
+             std::unique_ptr<BatchWriter> writer, const Options& options);
+  void Enqueue(Item item);
+  static void Answer(Item& item);
+  bool IsClosing() const;
+
+  // All below: the store's thread.
+  void Run();
+  // In their order; none: closing, or only leftovers to remove.
+  std::vector<Item> TakeItems();
+  Item RemoveLeftovers();
+  // Until they are durable, or closed; then answers them.
+  void CommitPatiently(std::vector<Item>* items);
+  // One transaction of all `items`. OK: each has its result, durable if that is
+  // OK. Else nothing happened.
+  absl::Status CommitAll(std::vector<Item>* items);
+  // Somebody else may have written into the file: another store, a shell.
+  absl::Status NoticeOthers();
+  // Storage failures only; else the item has its result.
+  absl::Status ApplyOne(Item* item);
+  absl::Status RunCached(absl::string_view sql);
+  void TellListener(const std::vector<Item>& items);
+  void CallWhoWaitsForRoom();
+  void Checkpoint();
+
+  const Options options_;
+  // The store's thread's alone.
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<BatchWriter> writer_;  // destroyed before its database
+  int64_t data_version_ = 0;
+  int64_t log_pages_ = 0;  // of the write-ahead log, after the last commit
+  int64_t checkpointed_at_ = 0;  // log_pages_, then
+  int64_t pages_per_checkpoint_ = 0;
+  bool leftovers_ = true;  // there may be rows of deleted runs
+  absl::Status given_up_;  // closing, and the last try failed of this
+  Listener listener_;      // set before
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // Guarded by mutex_.
+  std::deque<Item> queue_;
+  size_t queued_bytes_ = 0;  // of the queue, and of what is being committed
+  std::vector<absl::AnyInvocable<void()>> when_room_;
+  absl::Status state_;
+  bool closing_ = false;
+
+  std::mutex close_mutex_;  // held by who joins
+  std::thread thread_;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_

@@ -1,0 +1,213 @@
+#include "slow_lane/store/schema_versions.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// Tables of events have their rows in the order of their key, so that a run's
+// next rows lie together and are appended together
+// (docs/decisions/0022-one-writer-one-table-order.md). Columns are the fields
+// of the messages; what is empty there is NULL here. NaN is NULL as well.
+constexpr char kVersion1[] = R"sql(
+CREATE TABLE runs (
+  run INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL UNIQUE,
+  run_name TEXT NOT NULL,
+  config_json TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  token TEXT NOT NULL,
+  status INTEGER NOT NULL,
+  failure_reason TEXT,
+  gpu_slots TEXT NOT NULL,
+  created_at_ns INTEGER NOT NULL,
+  updated_at_ns INTEGER NOT NULL,
+  update_seq INTEGER NOT NULL,
+  cancel_requested INTEGER NOT NULL,
+  proxy_starts INTEGER NOT NULL,
+  worker_pid INTEGER NOT NULL,
+  worker_start_time INTEGER NOT NULL,
+  worker_boot_id TEXT NOT NULL,
+  last_beat_at_ns INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE run_updates (
+  seq_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run INTEGER NOT NULL,
+  status INTEGER NOT NULL,
+  failure_reason TEXT,
+  gpu_slots TEXT NOT NULL,
+  at_ns INTEGER NOT NULL
+) STRICT;
+CREATE INDEX run_updates_by_run ON run_updates (run);
+
+CREATE TABLE detached_runs (
+  run INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE positions (
+  run INTEGER PRIMARY KEY,
+  byte_offset INTEGER NOT NULL,
+  steps INTEGER NOT NULL,
+  episodes INTEGER NOT NULL,
+  lifecycle INTEGER NOT NULL,
+  malformed INTEGER NOT NULL,
+  text_lines INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE sources (
+  run INTEGER NOT NULL,
+  worker_id TEXT NOT NULL,
+  steps INTEGER NOT NULL,
+  episodes INTEGER NOT NULL,
+  lifecycle INTEGER NOT NULL,
+  malformed INTEGER NOT NULL,
+  PRIMARY KEY (run, worker_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE step_rows (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  worker_id TEXT,
+  episode_index INTEGER NOT NULL,
+  step_index INTEGER NOT NULL,
+  action_json TEXT,
+  observation_json TEXT,
+  reward REAL,
+  terminated INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  timestamp_ns INTEGER,
+  policy_label TEXT,
+  backend TEXT,
+  agent_id TEXT,
+  render_hint_json TEXT,
+  frame_ref TEXT,
+  payload_version INTEGER NOT NULL,
+  render_payload_json TEXT,
+  episode_seed INTEGER NOT NULL,
+  PRIMARY KEY (run, seq_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE episode_rows (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  worker_id TEXT,
+  episode_index INTEGER NOT NULL,
+  total_reward REAL,
+  steps INTEGER NOT NULL,
+  terminated INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  metadata_json TEXT,
+  timestamp_ns INTEGER,
+  agent_id TEXT,
+  PRIMARY KEY (run, seq_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lifecycle_rows (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  worker_id TEXT,
+  event TEXT,
+  payload_json TEXT,
+  timestamp_ns INTEGER,
+  PRIMARY KEY (run, seq_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE malformed_rows (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  worker_id TEXT,
+  byte_offset INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  reason TEXT,
+  head TEXT,
+  PRIMARY KEY (run, seq_id)
+) STRICT, WITHOUT ROWID;
+
+-- CROSS JOIN: first the run, then its rows by their key.
+CREATE VIEW steps AS SELECT runs.run_id, seq_id, source_number, worker_id,
+  episode_index, step_index, action_json, observation_json, reward, terminated,
+  truncated, timestamp_ns, policy_label, backend, agent_id, render_hint_json,
+  frame_ref, payload_version, render_payload_json, episode_seed
+  FROM runs CROSS JOIN step_rows ON step_rows.run = runs.run;
+
+CREATE VIEW episodes AS SELECT runs.run_id, seq_id, source_number, worker_id,
+  episode_index, total_reward, steps, terminated, truncated, metadata_json,
+  timestamp_ns, agent_id
+  FROM runs CROSS JOIN episode_rows ON episode_rows.run = runs.run;
+
+CREATE VIEW lifecycle AS SELECT runs.run_id, seq_id, source_number, worker_id,
+  event, payload_json, timestamp_ns
+  FROM runs CROSS JOIN lifecycle_rows ON lifecycle_rows.run = runs.run;
+
+CREATE VIEW malformed AS SELECT runs.run_id, seq_id, source_number, worker_id,
+  byte_offset, bytes, reason, head
+  FROM runs CROSS JOIN malformed_rows ON malformed_rows.run = runs.run;
+)sql";
+
+constexpr Migration kMigrations[] = {kVersion1};
+
+// Refuses a file that some other program made.
+absl::Status CheckOwner(Database& database) {
+  absl::StatusOr<int64_t> id = database.ReadInt("PRAGMA application_id");
+  if (!id.ok()) return id.status();
+  if (*id == kApplicationId) return absl::OkStatus();
+  absl::StatusOr<int64_t> tables =
+      database.ReadInt("SELECT count(*) FROM sqlite_schema");
+  if (!tables.ok()) return tables.status();
+  if (*id == 0 && *tables == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "expected a database of Tandem's (application_id ", kApplicationId,
+      ") or an empty one, found one with application_id ", *id, " and ",
+      *tables, " tables, indices and views; name another file: ",
+      Quoted(database.path())));
+}
+
+absl::Status MigrateTo(Database& database, size_t version, Migration sql) {
+  if (absl::Status status = database.Execute(sql); !status.ok()) return status;
+  return database.Execute(
+      absl::StrCat("PRAGMA user_version = ", version,
+                   "; PRAGMA application_id = ", kApplicationId));
+}
+
+}  // namespace
+
+absl::Span<const Migration> AllMigrations() { return kMigrations; }
+
+absl::Status BringUpToDate(Database& database,
+                           absl::Span<const Migration> migrations) {
+  while (true) {
+    // Another store may do the same: each step looks again, under the lock.
+    if (absl::Status status = database.Begin(); !status.ok()) return status;
+    absl::Status status = CheckOwner(database);
+    absl::StatusOr<int64_t> version = database.ReadInt("PRAGMA user_version");
+    if (status.ok()) status = version.status();
+    const auto newest = static_cast<int64_t>(migrations.size());
+    if (status.ok() && (*version > newest || *version < 0)) {
+      status = absl::FailedPreconditionError(absl::StrCat(
+          "expected a database of schema version ", newest,
+          " or older, found version ", *version,
+          "; use the Tandem that wrote it, or a newer one, or another data "
+          "folder: ",
+          Quoted(database.path())));
+    }
+    if (status.ok() && *version < newest) {
+      status = MigrateTo(database, static_cast<size_t>(*version) + 1,
+                         migrations[static_cast<size_t>(*version)]);
+      if (status.ok()) status = database.Commit();
+      if (status.ok()) continue;
+    }
+    database.Rollback();
+    return status;
+  }
+}
+
+}  // namespace tandem::slow_lane
