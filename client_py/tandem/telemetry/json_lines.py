@@ -22,7 +22,7 @@ _Fields = Mapping[str, object]
 
 
 def line_of(fields: _Fields) -> bytes:
-    """Writes an event as a line.
+    r"""Writes an event as a line.
 
     Arrays become nested lists, and anything that NumPy can make an array of likewise. JSON has neither NaN nor
     infinities: in arrays, lists and mappings they become null. Half characters become question marks.
@@ -37,7 +37,7 @@ def line_of(fields: _Fields) -> bytes:
       InvalidArgument: A value that JSON cannot hold, or too many of them.
 
     >>> line_of({"reward": np.float64(0.5), "observation": np.array([1.0, np.nan])})
-    b'{"reward":0.5,"observation":[1.0,null]}\\n'
+    b'{"reward":0.5,"observation":[1.0,null]}\n'
     """
     try:
         text = _encode(fields)

@@ -129,7 +129,7 @@ class Step:
     @staticmethod
     def from_message(message: Any) -> "Step":
         """Copies a RunStep."""
-        return Step(*_step_values(message), _time(message, "timestamp"))
+        return Step(*(*_step_values(message), _time(message, "timestamp")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Episode:
     @staticmethod
     def from_message(message: Any) -> "Episode":
         """Copies a RunEpisode."""
-        return Episode(*_episode_values(message), _time(message, "timestamp"))
+        return Episode(*(*_episode_values(message), _time(message, "timestamp")))
 
 
 def fill_message(message: Any, record: Step | Episode) -> None:
