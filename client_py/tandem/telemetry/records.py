@@ -38,7 +38,7 @@ class Run:
       created_at: When it was submitted.
       updated_at: When its status changed.
       last_heartbeat: When its worker was last known to live; None: not yet.
-      failure_reason: Why it has ended badly; None: it has not.
+      failure_reason: Why it has ended badly, or before its time; None: it has not.
       gpu_slots: Which GPUs it has.
       seq_id: Number of this change, among those of all runs.
     """
