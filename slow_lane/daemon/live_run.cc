@@ -117,4 +117,20 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   return description;
 }
 
+void AddProgress(const RunProgress& progress, v1::RunDescription* run) {
+  run->set_steps(progress.last[Stream::kSteps]);
+  run->set_episodes(progress.last[Stream::kEpisodes]);
+  run->set_lifecycle(progress.last[Stream::kLifecycle]);
+  run->set_malformed(progress.last[Stream::kMalformed]);
+  run->set_text_lines(progress.position.text_lines());
+  run->set_steps_printed(progress.position.steps());
+  run->set_bytes_read(progress.position.offset());
+  if (progress.last_return.has_value()) {
+    run->set_last_return(*progress.last_return);
+  }
+  if (progress.last_event_ns.has_value()) {
+    SetTime(*progress.last_event_ns, run->mutable_last_event());
+  }
+}
+
 }  // namespace tandem::slow_lane

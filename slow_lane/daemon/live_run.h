@@ -24,6 +24,7 @@
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_state.h"
+#include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/stream.h"
 #include "transport/base/unique_fd.h"
@@ -96,6 +97,8 @@ gymgui::trainer::RunRecord ToRecord(const RunRow& row);
 gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
 // All but what the table knows.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);
+// What the table knows.
+void AddProgress(const RunProgress& progress, v1::RunDescription* run);
 
 }  // namespace tandem::slow_lane
 

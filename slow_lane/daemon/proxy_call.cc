@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "slow_lane/store/run_table.h"
 
 namespace tandem::slow_lane {
 
@@ -23,9 +22,10 @@ class ProxyCall::Adapter final : public ProxyCall::Reactor {
   const std::shared_ptr<ProxyCall> call_;
 };
 
-ProxyCall::Reactor* ProxyCall::Start(RunSupervisor* runs, EventStore* store) {
+ProxyCall::Reactor* ProxyCall::Start(RunSupervisor* runs, EventStore* store,
+                                     WatchHub* hub) {
   const auto call =
-      std::shared_ptr<ProxyCall>(new ProxyCall(runs, store));
+      std::shared_ptr<ProxyCall>(new ProxyCall(runs, store, hub));
   const std::lock_guard lock(call->mutex_);
   call->reactor_ = new Adapter(call);
   call->reactor_->StartRead(&call->message_);
@@ -86,21 +86,27 @@ void ProxyCall::Hello(const v1::Hello& hello) {
                                              const absl::Status& linked) {
     if (!linked.ok()) return self->Refuse(std::string(linked.message()));
     // Behind whatever an earlier link of the run has appended.
-    auto position = std::make_shared<v1::Position>();
     self->store_->Post(
-        [position, run_id = self->run_id_](Database& database) {
-          absl::StatusOr<v1::Position> read = ReadPosition(database, run_id);
-          if (read.ok()) *position = *std::move(read);
-          return read.status();
-        },
-        [self, position](const absl::Status& read) {
-          if (!read.ok()) return self->Refuse(std::string(read.message()));
-          const std::lock_guard lock(self->mutex_);
-          self->welcome_ = *position;
-          self->WriteNext();
-          self->ReadOn();
+        [](Database&) { return absl::OkStatus(); },
+        [self](const absl::Status& committed) {
+          if (!committed.ok()) {
+            return self->Refuse(std::string(committed.message()));
+          }
+          self->hub_->Read(
+              [self](EventReader& reader) { self->Welcome(reader); });
         });
   });
+}
+
+void ProxyCall::Welcome(EventReader& reader) {
+  const absl::StatusOr<RunProgress> progress = reader.Progress(run_id_);
+  if (!progress.ok()) {
+    return Refuse(std::string(progress.status().message()));
+  }
+  const std::lock_guard lock(mutex_);
+  welcome_ = progress->position;
+  WriteNext();
+  ReadOn();
 }
 
 void ProxyCall::Append(v1::EventBatch* batch) {

@@ -6,7 +6,7 @@
 // Ownership: shared by gRPC's reactor, the supervisor (as ProxyLink) and the
 // store's callbacks. What comes after gRPC is done with the call is ignored.
 //
-//   return ProxyCall::Start(runs, store);  // the reactor to give to gRPC
+//   return ProxyCall::Start(runs, store, hub);  // the reactor to give to gRPC
 //
 // A proxy may have kWindow batches on their way. While the store has no room it
 // has one: so memory is bounded by the number of proxies.
@@ -21,9 +21,9 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/store/event_store.h"
 
 namespace tandem::slow_lane {
@@ -35,7 +35,7 @@ class ProxyCall final : public ProxyLink,
 
   static constexpr int kWindow = 8;
 
-  static Reactor* Start(RunSupervisor* runs, EventStore* store);
+  static Reactor* Start(RunSupervisor* runs, EventStore* store, WatchHub* hub);
 
   void Recorded() override;
   void Refuse(const std::string& reason) override;
@@ -43,17 +43,18 @@ class ProxyCall final : public ProxyLink,
  private:
   class Adapter;
 
-  ProxyCall(RunSupervisor* runs, EventStore* store)
-      : runs_(runs), store_(store) {}
+  ProxyCall(RunSupervisor* runs, EventStore* store, WatchHub* hub)
+      : runs_(runs), store_(store), hub_(hub) {}
 
   // gRPC's.
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnDone();
 
+  void Welcome(EventReader& reader);  // on the hub's thread
+
   // All with mutex_ held.
   void Hello(const v1::Hello& hello);
-  void Welcome(const absl::StatusOr<v1::Position>& position);
   void Append(v1::EventBatch* batch);
   void ReadOn();
   void WriteNext();
@@ -61,6 +62,7 @@ class ProxyCall final : public ProxyLink,
 
   RunSupervisor* const runs_;
   EventStore* const store_;
+  WatchHub* const hub_;
 
   std::mutex mutex_;  // guards all that follows
   Reactor* reactor_ = nullptr;  // until gRPC is done with it

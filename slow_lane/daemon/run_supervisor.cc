@@ -89,9 +89,28 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
   supervisor->loop_.Post([self = supervisor.get(), rows] {
     self->loop_.Watch(self->children_.get(), [self] { self->ReapChildren(); });
     self->TakeUp(std::move(*rows));
-    self->Tick();
   });
   return supervisor;
+}
+
+void RunSupervisor::Begin(const std::string& address) {
+  loop_.Post([this, address] {
+    address_ = address;
+    for (auto& [run_id, run] : runs_) {
+      if (run.row.cancel_requested) StartEnding(&run, "cancelled");
+    }
+    Tick();
+  });
+}
+
+void RunSupervisor::AnswerAll() {
+  loop_.Post([this] {
+    for (auto& [run_id, run] : runs_) {
+      AnswerCancel(&run, absl::UnavailableError(
+                             "the daemon is stopping; the run is being ended, "
+                             "and the next daemon goes on with that"));
+    }
+  });
 }
 
 size_t RunSupervisor::Stop() {
@@ -458,10 +477,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     run.last_beat_ns = now_ns;
     run.dispatched = run.row.proxy_starts > 0;
     gpus_.Mark(run.row.gpu_slots);
-    if (run.dispatched) StartProxy(&run);
-    if (run.row.cancel_requested) StartEnding(&run, "cancelled");
   }
-  Dispatch();
 }
 
 void RunSupervisor::Dispatch() {
@@ -502,7 +518,7 @@ absl::Status RunSupervisor::Prepare(LiveRun* run) {
     return written;
   }
   return folder.WriteLaunchPlan(
-      MakeLaunchPlan(*run, folder, options_.start_dir, options_.address));
+      MakeLaunchPlan(*run, folder, options_.start_dir, address_));
 }
 
 void RunSupervisor::StartProxy(LiveRun* run) {

@@ -7,6 +7,7 @@
 // durable: they must not block.
 //
 //   auto supervisor = RunSupervisor::Start(options, store, hub);
+//   (*supervisor)->Begin("127.0.0.1:50055");
 //   (*supervisor)->Submit("", *config, [](absl::StatusOr<Submitted> s) {...});
 //
 // What happens                        state            done about it
@@ -55,7 +56,6 @@ class RunSupervisor {
   struct Options {
     std::string data_dir;  // the working directory of daemon and proxies
     std::string start_dir;  // that of workers that name none
-    std::string address;    // what workers find in TANDEM_DAEMON
     absl::Duration heartbeat = absl::Seconds(60);
     absl::Duration timeout = absl::Seconds(300);
     absl::Duration kill_grace = absl::Seconds(5);
@@ -71,10 +71,15 @@ class RunSupervisor {
     std::string digest;
   };
 
-  // Takes up what an earlier daemon left. `store` and `hub` outlive it.
+  // Knows what runs an earlier daemon left, and does nothing about them before
+  // Begin: calls may come. `store` and `hub` outlive it.
   static absl::StatusOr<std::unique_ptr<RunSupervisor>> Start(
       const Options& options, EventStore* store, WatchHub* hub);
   ~RunSupervisor();
+
+  // Starts what waits, and proxies that are missing. `address`: where clients
+  // reach the daemon, for TANDEM_DAEMON.
+  void Begin(const std::string& address);
 
   // What clients ask for. Unknown runs are kNotFound.
 
@@ -123,6 +128,9 @@ class RunSupervisor {
   // Rows of a run are durable up to `last`; the store's listener.
   void Committed(const std::string& run_id, const Numbers& last);
 
+  // Answers who waits for a run to be cancelled: the next daemon goes on with
+  // that.
+  void AnswerAll();
   // Ends the thread. Runs go on under their proxies. How many do.
   size_t Stop();
 
@@ -162,6 +170,7 @@ class RunSupervisor {
   GpuSlots gpus_;
   std::map<std::string, LiveRun> runs_;
   uint64_t last_order_ = 0;
+  std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD
   EventLoop loop_;
 };

@@ -1,9 +1,7 @@
 #include "slow_lane/daemon/watch_hub.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
@@ -27,6 +25,12 @@ uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
       return block.malformed().rbegin()->seq_id();
   }
   return 0;
+}
+
+absl::Status Stopping() {
+  return absl::UnavailableError(
+      "the daemon is stopping; nothing is lost: ask the next one with "
+      "since_seq");
 }
 
 }  // namespace
@@ -67,12 +71,15 @@ void WatchHub::Updated(uint64_t update_seq) {
 
 void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
   loop_.Post([this, id, watch = std::move(watch), run_ended, sink]() mutable {
+    if (ended_) return sink->End(Stopping());
     const std::string run_id = watch.run_id;
     Run& run = runs_[run_id];
     ++run.watchers;
     ++watchers_;
     run.ended |= run_ended;
-    events_[id] = {.watch = std::move(watch), .sink = sink};
+    Watcher& watcher = events_[id];
+    watcher.watch = std::move(watch);
+    watcher.sink = sink;
     // Rows that were committed before the run was watched. What is committed
     // meanwhile is posted behind this.
     const absl::StatusOr<RunProgress> progress = reader_->Progress(run_id);
@@ -80,7 +87,6 @@ void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
     for (const Stream stream : kAllStreams) {
       run.last[stream] = std::max(run.last[stream], progress->last[stream]);
     }
-    Watcher& watcher = events_.at(id);
     if (!watcher.watch.follow) watcher.until = run.last;
     Advance(id);
   });
@@ -88,6 +94,7 @@ void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
 
 void WatchHub::AddUpdates(Id id, uint64_t since, UpdateSink* sink) {
   loop_.Post([this, id, since, sink] {
+    if (ended_) return sink->End(Stopping());
     ++watchers_;
     updates_[id] = {.since = since, .sink = sink};
     AdvanceUpdates(id);
@@ -160,25 +167,12 @@ void WatchHub::Read(absl::AnyInvocable<void(EventReader&)> task) {
   loop_.Post([this, task = std::move(task)]() mutable { task(*reader_); });
 }
 
-void WatchHub::Stop() {
-  std::mutex mutex;
-  std::condition_variable ended;
-  bool done = false;
-  loop_.Post([&] {
-    const absl::Status stopped = absl::UnavailableError(
-        "the daemon is stopping; nothing is lost: ask the next one with "
-        "since_seq");
-    while (!events_.empty()) End(events_.begin()->first, stopped);
-    while (!updates_.empty()) End(updates_.begin()->first, stopped);
-    const std::lock_guard lock(mutex);
-    done = true;
-    ended.notify_one();
+void WatchHub::EndAll() {
+  loop_.Post([this] {
+    ended_ = true;
+    while (!events_.empty()) End(events_.begin()->first, Stopping());
+    while (!updates_.empty()) End(updates_.begin()->first, Stopping());
   });
-  {
-    std::unique_lock lock(mutex);
-    ended.wait(lock, [&] { return done; });
-  }
-  loop_.Stop();
 }
 
 void WatchHub::AdvanceRun(const std::string& run_id) {

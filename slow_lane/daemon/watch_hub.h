@@ -119,8 +119,10 @@ class WatchHub {
 
   uint32_t watchers() const { return watchers_; }
 
-  // Ends every watch with UNAVAILABLE, and the thread.
-  void Stop();
+  // Ends every watch, also those that come later, with UNAVAILABLE.
+  void EndAll();
+  // Ends the thread. No call is under way any more.
+  void Stop() { loop_.Stop(); }
 
  private:
   struct Run {
@@ -166,6 +168,7 @@ class WatchHub {
   std::atomic<Id> last_id_ = 0;
   // For people, and depends on nothing: relaxed.
   std::atomic<uint32_t> watchers_ = 0;
+  bool ended_ = false;
   std::map<std::string, Run> runs_;  // those that are watched
   std::map<Id, Watcher> events_;
   std::map<Id, UpdateWatcher> updates_;

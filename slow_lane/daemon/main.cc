@@ -1,0 +1,88 @@
+// tandem-daemon: runs training jobs and keeps every event that they print.
+// `tandem-daemon proxy` is what it starts itself for each run.
+#include <cstdint>
+#include <cstring>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "slow_lane/daemon/daemon.h"
+#include "slow_lane/proxy/run_proxy.h"
+
+ABSL_FLAG(std::string, data_dir, "tandem-data",
+          "folder of the table, tandem.db, and of the runs' files; made if it "
+          "isn't there; one daemon each");
+ABSL_FLAG(std::string, listen, "127.0.0.1:50055",
+          "HOST:PORT for clients; port 0 takes a free one; \"none\": sockets "
+          "only. Whoever reaches it may run programs as this user");
+ABSL_FLAG(std::string, socket, "",
+          "path of one more Unix socket, beside daemon.sock in --data_dir");
+ABSL_FLAG(absl::Duration, heartbeat, absl::Seconds(60),
+          "how often a run's proxy says that the worker lives");
+ABSL_FLAG(absl::Duration, timeout, absl::Seconds(300),
+          "without a heartbeat for so long, a run is shown as unreachable");
+ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
+          "from SIGTERM to SIGKILL, when a run is cancelled");
+ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
+          "GPUs to share out; default: the NVIDIA GPUs of this machine");
+ABSL_FLAG(std::optional<uint64_t>, keep_runs, std::nullopt,
+          "how many ended runs to keep, the newest; older ones are removed "
+          "with all their events; default: all");
+ABSL_FLAG(bool, full_sync, true,
+          "false: faster; a power cut may then take the last events");
+ABSL_FLAG(std::string, run_id, "", "of `proxy` only: whose");
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr char kUsage[] =
+    "Runs training jobs and keeps every event that they print.\n\n"
+    "  tandem-daemon --data_dir ~/runs\n"
+    "  tandemctl submit -- python train.py    # in another terminal\n\n"
+    "Serves until Ctrl-C or SIGTERM; runs go on, and the next daemon of the "
+    "folder takes them up. Exit codes: 0 stopped, 1 failed, 2 wrong command "
+    "line.";
+
+int Report(const absl::Status& status) {
+  if (status.ok()) return 0;
+  std::cerr << "tandem-daemon: " << status.message() << "\n";
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(kUsage);
+  const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  if (words.size() == 2 && std::strcmp(words[1], "proxy") == 0) {
+    return Report(RunProxy({.run_id = absl::GetFlag(FLAGS_run_id),
+                            .heartbeat = absl::GetFlag(FLAGS_heartbeat),
+                            .kill_grace = absl::GetFlag(FLAGS_kill_grace)}));
+  }
+  if (words.size() > 1) {
+    std::cerr << "tandem-daemon: expected flags only, found "
+              << absl::StrJoin(words.begin() + 1, words.end(), " ")
+              << "; see --help\n";
+    return 2;
+  }
+  return Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
+                           .listen = absl::GetFlag(FLAGS_listen),
+                           .socket = absl::GetFlag(FLAGS_socket),
+                           .heartbeat = absl::GetFlag(FLAGS_heartbeat),
+                           .timeout = absl::GetFlag(FLAGS_timeout),
+                           .kill_grace = absl::GetFlag(FLAGS_kill_grace),
+                           .gpu_slots = absl::GetFlag(FLAGS_gpu_slots),
+                           .keep_runs = absl::GetFlag(FLAGS_keep_runs),
+                           .full_sync = absl::GetFlag(FLAGS_full_sync)}));
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane
+
+int main(int argc, char** argv) {
+  return tandem::slow_lane::Main(argc, argv);
+}

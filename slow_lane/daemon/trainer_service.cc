@@ -1,0 +1,238 @@
+#include "slow_lane/daemon/trainer_service.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "slow_lane/daemon/control_call.h"
+#include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/daemon/proxy_call.h"
+#include "slow_lane/daemon/publish_call.h"
+#include "slow_lane/daemon/stream_calls.h"
+#include "slow_lane/runs/run_config.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using gymgui::trainer::RegisterWorkerResponse;
+using gymgui::trainer::RunEpisode;
+using gymgui::trainer::RunRecord;
+using gymgui::trainer::RunStep;
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+std::string SessionToken(const CallbackServerContext& context) {
+  const auto found = context.client_metadata().find("session-token");
+  return found == context.client_metadata().end()
+             ? ""
+             : std::string(found->second.data(), found->second.size());
+}
+
+// Answers a call that has nothing to say but how it went.
+auto FinishCall(ServerUnaryReactor* call) {
+  return [call](const absl::Status& status) { call->Finish(ToGrpc(status)); };
+}
+
+Numbers NoStream() {
+  Numbers since;
+  for (const Stream stream : kAllStreams) {
+    since[stream] = std::numeric_limits<uint64_t>::max();
+  }
+  return since;
+}
+
+}  // namespace
+
+ServerUnaryReactor* TrainerService::SubmitRun(
+    CallbackServerContext* context,
+    const gymgui::trainer::SubmitRunRequest* request,
+    gymgui::trainer::SubmitRunResponse* response) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  absl::StatusOr<RunConfig> config = ParseRunConfig(request->config_json());
+  if (!config.ok()) {
+    call->Finish(ToGrpc(config.status()));
+    return call;
+  }
+  runs_->Submit(request->run_id(), *std::move(config),
+                [call, response](
+                    const absl::StatusOr<RunSupervisor::Submitted>& run) {
+                  if (run.ok()) {
+                    response->set_run_id(run->run_id);
+                    response->set_digest(run->digest);
+                  }
+                  call->Finish(ToGrpc(run.status()));
+                });
+  return call;
+}
+
+ServerUnaryReactor* TrainerService::CancelRun(
+    CallbackServerContext* context,
+    const gymgui::trainer::CancelRunRequest* request,
+    gymgui::trainer::CancelRunResponse* /*response*/) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  runs_->Cancel(request->run_id(), FinishCall(call));
+  return call;
+}
+
+ServerUnaryReactor* TrainerService::ListRuns(
+    CallbackServerContext* context,
+    const gymgui::trainer::ListRunsRequest* request,
+    gymgui::trainer::ListRunsResponse* response) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  std::vector<RunState> states;
+  for (const int state : request->status_filter()) {
+    states.push_back(static_cast<RunState>(state));
+  }
+  runs_->List(std::move(states),
+              [call, response](absl::StatusOr<std::vector<RunRecord>> records) {
+                if (records.ok()) {
+                  for (RunRecord& record : *records) {
+                    *response->add_runs() = std::move(record);
+                  }
+                }
+                call->Finish(ToGrpc(records.status()));
+              });
+  return call;
+}
+
+grpc::ServerWriteReactor<RunRecord>* TrainerService::WatchRuns(
+    CallbackServerContext* /*context*/,
+    const gymgui::trainer::WatchRunsRequest* request) {
+  return new UpdateStream(*request, hub_, runs_);
+}
+
+ServerUnaryReactor* TrainerService::RegisterWorker(
+    CallbackServerContext* context,
+    const gymgui::trainer::RegisterWorkerRequest* request,
+    RegisterWorkerResponse* response) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  runs_->Register(*request, [call, response](
+                                absl::StatusOr<RegisterWorkerResponse> answer) {
+    if (answer.ok()) *response = *std::move(answer);
+    call->Finish(ToGrpc(answer.status()));
+  });
+  return call;
+}
+
+ServerUnaryReactor* TrainerService::Heartbeat(
+    CallbackServerContext* context,
+    const gymgui::trainer::HeartbeatRequest* request,
+    gymgui::trainer::HeartbeatResponse* /*response*/) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  runs_->Beat(request->run_id(), SessionToken(*context), FinishCall(call));
+  return call;
+}
+
+grpc::ServerReadReactor<RunStep>* TrainerService::PublishRunSteps(
+    CallbackServerContext* context,
+    gymgui::trainer::PublishTelemetryResponse* response) {
+  return new PublishCall<RunStep>(SessionToken(*context), response, runs_,
+                                  store_);
+}
+
+grpc::ServerReadReactor<RunEpisode>* TrainerService::PublishRunEpisodes(
+    CallbackServerContext* context,
+    gymgui::trainer::PublishTelemetryResponse* response) {
+  return new PublishCall<RunEpisode>(SessionToken(*context), response, runs_,
+                                     store_);
+}
+
+grpc::ServerWriteReactor<RunStep>* TrainerService::StreamRunSteps(
+    CallbackServerContext* context,
+    const gymgui::trainer::StreamStepsRequest* request) {
+  Numbers since = NoStream();
+  since[Stream::kSteps] = request->since_seq();
+  return new EventStream<RunStep>({.run_id = request->run_id(),
+                                   .since = since,
+                                   .follow = true,
+                                   .control_key = ControlKey(*context)},
+                                  hub_, runs_);
+}
+
+grpc::ServerWriteReactor<RunEpisode>* TrainerService::StreamRunEpisodes(
+    CallbackServerContext* context,
+    const gymgui::trainer::StreamEpisodesRequest* request) {
+  Numbers since = NoStream();
+  since[Stream::kEpisodes] = request->since_seq();
+  return new EventStream<RunEpisode>({.run_id = request->run_id(),
+                                      .since = since,
+                                      .follow = true,
+                                      .control_key = ControlKey(*context)},
+                                     hub_, runs_);
+}
+
+grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
+                        gymgui::trainer::ControlEvent>*
+TrainerService::ControlStream(CallbackServerContext* context) {
+  return new ControlCall(ControlKey(*context), hub_, runs_);
+}
+
+ServerUnaryReactor* TrainerService::GetHealth(
+    CallbackServerContext* context,
+    const gymgui::trainer::HealthCheckRequest* /*request*/,
+    gymgui::trainer::HealthCheckResponse* response) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  *response = health_;
+  response->set_healthy(store_->state().ok());
+  call->Finish(grpc::Status::OK);
+  return call;
+}
+
+grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* SlowLaneService::Link(
+    CallbackServerContext* /*context*/) {
+  return ProxyCall::Start(runs_, store_, hub_);
+}
+
+grpc::ServerWriteReactor<v1::EventBatch>* SlowLaneService::StreamEvents(
+    CallbackServerContext* context, const v1::StreamEventsRequest* request) {
+  Numbers since;
+  since[Stream::kSteps] = request->since_step();
+  since[Stream::kEpisodes] = request->since_episode();
+  since[Stream::kLifecycle] = request->since_lifecycle();
+  since[Stream::kMalformed] = request->since_malformed();
+  return new EventStream<v1::EventBatch>({.run_id = request->run_id(),
+                                          .since = since,
+                                          .follow = request->follow(),
+                                          .control_key = ControlKey(*context)},
+                                         hub_, runs_);
+}
+
+ServerUnaryReactor* SlowLaneService::DescribeRuns(
+    CallbackServerContext* context, const v1::DescribeRunsRequest* request,
+    v1::DescribeRunsResponse* response) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  const absl::Status state = store_->state();
+  response->set_daemon_state(state.ok() ? "ok" : std::string(state.message()));
+  response->set_queued_bytes(store_->queued_bytes());
+  response->set_watchers(hub_->watchers());
+  runs_->Describe(
+      {request->run_ids().begin(), request->run_ids().end()},
+      [this, call, response](absl::StatusOr<std::vector<v1::RunDescription>>
+                                 runs) mutable {
+        if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
+        // What the table knows is read by whoever has a connection to it.
+        hub_->Read([call, response, runs = *std::move(runs)](
+                       EventReader& reader) mutable {
+          for (v1::RunDescription& run : runs) {
+            const absl::StatusOr<RunProgress> progress =
+                reader.Progress(run.record().run_id());
+            if (!progress.ok()) continue;  // deleted meanwhile
+            AddProgress(*progress, &run);
+            *response->add_runs() = std::move(run);
+          }
+          call->Finish(grpc::Status::OK);
+        });
+      });
+  return call;
+}
+
+ServerUnaryReactor* SlowLaneService::DeleteRun(
+    CallbackServerContext* context, const v1::DeleteRunRequest* request,
+    v1::DeleteRunResponse* /*response*/) {
+  ServerUnaryReactor* const call = context->DefaultReactor();
+  runs_->Delete(request->run_id(), FinishCall(call));
+  return call;
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,101 @@
+#include "slow_lane/proxy/daemon_link.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr int kMaxMessageBytes = 64 << 20;
+constexpr std::chrono::seconds kConnectLimit(1);
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // A daemon that is stopped or hangs answers no ping: the call breaks.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  return arguments;
+}
+
+}  // namespace
+
+DaemonLink::DaemonLink(const std::string& target)
+    : channel_(grpc::CreateCustomChannel(
+          target, grpc::InsecureChannelCredentials(), Arguments())),
+      stub_(v1::SlowLane::NewStub(channel_)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+DaemonLink::~DaemonLink() { Disconnect(); }
+
+bool DaemonLink::Connect(const v1::Hello& hello) {
+  Disconnect();
+  if (!channel_->WaitForConnected(std::chrono::system_clock::now() +
+                                  kConnectLimit)) {
+    return false;
+  }
+  context_ = std::make_unique<grpc::ClientContext>();
+  stream_ = stub_->Link(context_.get());
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = false;
+    answers_.clear();
+  }
+  reader_ = std::thread([this, stream = stream_.get()] { ReadAnswers(stream); });
+  v1::FromProxy message;
+  *message.mutable_hello() = hello;
+  return Send(message);
+}
+
+bool DaemonLink::connected() const {
+  const std::lock_guard lock(mutex_);
+  return !broken_;
+}
+
+bool DaemonLink::Send(const v1::FromProxy& message) {
+  return connected() && stream_->Write(message);
+}
+
+std::vector<v1::ToProxy> DaemonLink::Take() {
+  eventfd_t count;
+  eventfd_read(wake_.get(), &count);
+  const std::lock_guard lock(mutex_);
+  return std::exchange(answers_, {});
+}
+
+void DaemonLink::Disconnect() {
+  if (stream_ == nullptr) return;
+  context_->TryCancel();
+  reader_.join();
+  stream_->Finish();
+  stream_.reset();
+  context_.reset();
+}
+
+void DaemonLink::ReadAnswers(Stream* stream) {
+  v1::ToProxy answer;
+  while (stream->Read(&answer)) {
+    {
+      const std::lock_guard lock(mutex_);
+      answers_.push_back(std::move(answer));
+    }
+    eventfd_write(wake_.get(), 1);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = true;
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,363 @@
+#include "slow_lane/proxy/run_proxy.h"
+
+#include <fcntl.h>
+#include <google/protobuf/arena.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "slow_lane/proxy/daemon_link.h"
+#include "slow_lane/proxy/event_collector.h"
+#include "slow_lane/proxy/printable_head.h"
+#include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/run_config.h"
+#include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/worker_launch.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr char kDaemon[] = "unix:daemon.sock";
+// Batches that may be unacknowledged: enough to keep the daemon's commits full.
+constexpr size_t kWindow = 8;
+// How often the worker's output is looked at: while it grows, and at rest.
+constexpr int kShortestPollMs = 20;
+constexpr int kLongestPollMs = 160;
+constexpr int kReconnectMs = 200;
+// A worker that has ended, and nobody to tell: the next daemon asks again.
+constexpr double kLonelySecs = 10;
+// The daemon, if it became the worker's parent, says how that ended.
+constexpr double kExitRecordSecs = 2;
+constexpr double kKillSecs = 20;
+constexpr size_t kStderrBytes = 2000;
+
+void Log(absl::string_view line) { std::cerr << line << std::endl; }
+
+// One run's; one thread.
+class Proxy {
+ public:
+  Proxy(const ProxyOptions& options, RunFolder folder, LaunchPlan plan,
+        RunConfig config)
+      : options_(options),
+        folder_(std::move(folder)),
+        plan_(std::move(plan)),
+        config_(std::move(config)),
+        link_(kDaemon) {}
+
+  absl::Status Run();
+
+ private:
+  void SayHello();
+  void TakeAnswers();
+  absl::Status StartWorker();
+  void TellStart();
+  // Collects and sends what is there, as far as the window allows. True: there
+  // was something.
+  bool Deliver();
+  absl::Status OpenCollector();
+  void TellBeatOrEnd();
+  // The worker is dead: ends what is left of its processes, finds out how it
+  // ended unless `known`, and writes it down.
+  void WorkerHasEnded(std::optional<WorkerExit> known);
+  WorkerExit FindOutHowItEnded() const;
+  std::string LastOfStderr() const;
+  void Wait(bool grew);
+
+  const ProxyOptions options_;
+  const RunFolder folder_;
+  const LaunchPlan plan_;
+  const RunConfig config_;
+  DaemonLink link_;
+
+  // Of the link at hand.
+  std::optional<v1::Position> welcome_;
+  bool told_start_ = false;
+  bool told_end_ = false;
+  std::optional<EventCollector> collector_;
+  std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
+  bool delivered_all_ = false;  // of what a worker that has ended printed
+  int64_t next_beat_ns_ = 0;
+
+  std::optional<ProcessIdentity> dispatched_;
+  std::optional<RunningWorker> worker_;  // until it has ended
+  std::optional<WorkerExit> exit_;
+  std::string tail_problem_;
+  Deadline lonely_ = Deadline::Infinite();
+  bool recorded_ = false;
+  std::optional<std::string> refused_;
+  int poll_ms_ = kShortestPollMs;
+};
+
+absl::Status Proxy::Run() {
+  // A worker that lives is watched even without a daemon.
+  absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder_, plan_.token);
+  if (!found.ok()) return found.status();
+  if (found->state != AdoptedWorker::State::kNeverStarted) {
+    dispatched_ = found->worker.identity;
+  }
+  if (found->state == AdoptedWorker::State::kRunning) {
+    worker_ = std::move(found->worker);
+  } else if (found->state == AdoptedWorker::State::kEnded) {
+    WorkerHasEnded(found->exit);
+  }
+  while (!recorded_) {
+    if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
+    if (!link_.connected()) SayHello();
+    TakeAnswers();
+    if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
+      if (absl::Status s = StartWorker(); !s.ok()) return s;
+    }
+    TellStart();
+    const bool grew = Deliver();
+    TellBeatOrEnd();
+    if (exit_.has_value() && !link_.connected() &&
+        lonely_.PassedAt(MonotonicNanos())) {
+      Log("the worker has ended and there is no daemon: the next one goes on");
+      return absl::OkStatus();
+    }
+    Wait(grew);
+  }
+  return absl::OkStatus();
+}
+
+void Proxy::SayHello() {
+  welcome_.reset();
+  collector_.reset();
+  unacknowledged_.clear();
+  told_start_ = told_end_ = delivered_all_ = false;
+  v1::Hello hello;
+  hello.set_run_id(options_.run_id);
+  hello.set_token(plan_.token);
+  if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+      self.ok()) {
+    *hello.mutable_proxy() = ToProto(*self);
+  }
+  link_.Connect(hello);
+}
+
+void Proxy::TakeAnswers() {
+  for (const v1::ToProxy& answer : link_.Take()) {
+    switch (answer.message_case()) {
+      case v1::ToProxy::kWelcome:
+        welcome_ = answer.welcome();
+        break;
+      case v1::ToProxy::kDurable:
+        while (!unacknowledged_.empty() &&
+               unacknowledged_.front() <= answer.durable().offset()) {
+          unacknowledged_.pop_front();
+        }
+        break;
+      case v1::ToProxy::kRecorded:
+        recorded_ = true;
+        break;
+      case v1::ToProxy::kRefused:
+        refused_ = answer.refused();
+        break;
+      case v1::ToProxy::MESSAGE_NOT_SET:
+        break;  // a newer daemon's
+    }
+  }
+}
+
+absl::Status Proxy::StartWorker() {
+  absl::StatusOr<RunningWorker> launched = LaunchWorker(folder_, plan_);
+  if (launched.ok()) {
+    dispatched_ = launched->identity;
+    worker_ = *std::move(launched);
+    return absl::OkStatus();
+  }
+  if (absl::IsFailedPrecondition(launched.status())) {
+    exit_ = WorkerExit{.how = WorkerExit::How::kNotStarted,
+                       .reason = std::string(launched.status().message())};
+    return absl::OkStatus();
+  }
+  // Dispatched by an earlier proxy a moment ago, or nothing was: the daemon
+  // starts another proxy, which looks again.
+  return launched.status();
+}
+
+void Proxy::TellStart() {
+  if (!welcome_.has_value() || told_start_ || !dispatched_.has_value()) return;
+  v1::FromProxy message;
+  *message.mutable_worker_started() = ToProto(*dispatched_);
+  told_start_ = link_.Send(message);
+}
+
+absl::Status Proxy::OpenCollector() {
+  const std::string path = folder_.stdout_path();
+  // There is none of a worker that never ran.
+  const UniqueFd made(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!made.valid()) return MakeSystemError("open", path, errno);
+  absl::StatusOr<EventCollector> collector =
+      EventCollector::Open(path, *welcome_, config_.step_stride);
+  if (!collector.ok()) return collector.status();
+  collector_.emplace(*std::move(collector));
+  return absl::OkStatus();
+}
+
+bool Proxy::Deliver() {
+  if (!welcome_.has_value() || !link_.connected()) return false;
+  if (!tail_problem_.empty()) {
+    delivered_all_ = exit_.has_value();
+    return false;
+  }
+  absl::Status problem;
+  if (!collector_.has_value()) problem = OpenCollector();
+  if (problem.ok() && exit_.has_value()) collector_->Finish();
+  bool grew = false;
+  while (problem.ok() && unacknowledged_.size() < kWindow) {
+    google::protobuf::Arena arena;
+    auto* const message =
+        google::protobuf::Arena::CreateMessage<v1::FromProxy>(&arena);
+    v1::EventBatch* const batch = message->mutable_batch();
+    const absl::StatusOr<bool> found = collector_->Collect(batch);
+    if (!found.ok()) {
+      problem = found.status();
+    } else if (!*found) {
+      delivered_all_ = exit_.has_value();
+      break;
+    } else {
+      batch->set_run_id(options_.run_id);
+      batch->set_worker_id(config_.worker_id.value_or(""));
+      if (!link_.Send(*message)) break;
+      unacknowledged_.push_back(batch->end().offset());
+      grew = true;
+    }
+  }
+  if (!problem.ok()) {
+    tail_problem_ = absl::StrCat("its output cannot be read on: ",
+                                 problem.message());
+    Log(tail_problem_);
+  }
+  return grew;
+}
+
+void Proxy::TellBeatOrEnd() {
+  if (!welcome_.has_value() || !link_.connected()) return;
+  v1::FromProxy message;
+  if (!exit_.has_value()) {
+    const int64_t now_ns = MonotonicNanos();
+    if (now_ns < next_beat_ns_) return;
+    next_beat_ns_ = now_ns + absl::ToInt64Nanoseconds(options_.heartbeat);
+    message.set_beat(true);
+    link_.Send(message);
+  } else if (delivered_all_ && unacknowledged_.empty() && !told_end_) {
+    v1::WorkerEnded* const ended = message.mutable_worker_ended();
+    *ended = ToProto(*exit_);
+    if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
+    ended->set_last_stderr(LastOfStderr());
+    told_end_ = link_.Send(message);
+  }
+}
+
+void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
+  const WorkerExit exit =
+      known.has_value() ? *std::move(known) : FindOutHowItEnded();
+  TreeQuery left = {.token = plan_.token, .excluded = {getpid()}};
+  if (dispatched_.has_value()) left.roots.push_back(*dispatched_);
+  if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+      self.ok()) {
+    left.roots.push_back(*self);
+  }
+  const double grace_secs = absl::ToDoubleSeconds(options_.kill_grace);
+  const absl::StatusOr<TreeEnd> end =
+      EndTree(left, grace_secs, Deadline::After(grace_secs + kKillSecs));
+  if (!end.ok()) {
+    Log(end.status().message());
+  } else if (end->ended > 0 || !end->left.empty()) {
+    Log(absl::StrCat("left behind by the worker: ", end->Describe()));
+  }
+  // Should it fail, as on a full disk, the daemon is told all the same.
+  if (const absl::Status s = folder_.WriteExit(exit); !s.ok()) {
+    Log(s.message());
+  }
+  if (worker_.has_value()) Reap(*worker_);
+  worker_.reset();
+  exit_ = exit;
+  lonely_ = Deadline::After(kLonelySecs);
+}
+
+WorkerExit Proxy::FindOutHowItEnded() const {
+  if (worker_.has_value()) {
+    const std::optional<WorkerExit> seen = EndOf(*worker_);
+    if (seen.has_value() && seen->how != WorkerExit::How::kUnknown) {
+      return *seen;
+    }
+  }
+  // It was not our child: the daemon is its parent, if it lived all the time.
+  const Deadline deadline = Deadline::After(kExitRecordSecs);
+  do {
+    const absl::StatusOr<std::optional<WorkerExit>> written =
+        folder_.ReadExit();
+    if (written.ok() && written->has_value()) return **written;
+    poll(nullptr, 0, kShortestPollMs);
+  } while (!deadline.PassedAt(MonotonicNanos()));
+  return {.how = WorkerExit::How::kUnknown,
+          .reason = "it ended while neither proxy nor daemon was alive"};
+}
+
+std::string Proxy::LastOfStderr() const {
+  std::ifstream file(folder_.stderr_path(), std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return "";
+  const auto wanted = static_cast<std::streamoff>(kStderrBytes);
+  file.seekg(std::max<std::streamoff>(0, size - wanted));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string printable;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!line.empty()) {
+      absl::StrAppend(&printable, PrintableHead(line, kStderrBytes), "\n");
+    }
+  }
+  return printable;
+}
+
+void Proxy::Wait(bool grew) {
+  if (recorded_ || refused_.has_value()) return;
+  poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
+  pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
+                  {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
+                   .events = POLLIN,
+                   .revents = 0}};
+  poll(fds, std::size(fds), link_.connected() ? poll_ms_ : kReconnectMs);
+  if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
+  if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
+}
+
+}  // namespace
+
+absl::Status RunProxy(const ProxyOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const RunFolder folder = RunFolder::At(".", options.run_id);
+  const absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);
+  if (!lock.ok()) return lock.status();
+  if (absl::Status s = BecomeSubreaper(); !s.ok()) return s;
+  absl::StatusOr<LaunchPlan> plan = folder.ReadLaunchPlan();
+  if (!plan.ok()) return plan.status();
+  std::ifstream file(folder.config_path());
+  const std::string json{std::istreambuf_iterator<char>(file), {}};
+  absl::StatusOr<RunConfig> config = ParseRunConfig(json);
+  if (!config.ok()) return config.status();
+  return Proxy(options, folder, *std::move(plan), *std::move(config)).Run();
+}
+
+}  // namespace tandem::slow_lane

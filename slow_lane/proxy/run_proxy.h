@@ -1,0 +1,35 @@
+// RunProxy: the process beside a run's worker.
+//
+// Data flow: the run's folder -> the worker, launched once or found again; its
+// stdout.jsonl -> events -> the daemon, acknowledged when durable; its end ->
+// `exit` and the daemon.
+// It keeps nothing: what it has not delivered is in the file, and how far it
+// has come is in the daemon's table. So it may be killed at any time, and so
+// may the daemon: the worker never notices.
+//
+//   return RunProxy({.run_id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"});  // in data_dir
+
+#ifndef TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
+#define TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tandem::slow_lane {
+
+struct ProxyOptions {
+  std::string run_id;
+  absl::Duration heartbeat = absl::Seconds(60);
+  absl::Duration kill_grace = absl::Seconds(5);
+};
+
+// In the daemon's data folder. Returns when the run's end is recorded; or the
+// worker has ended and there is no daemon (the next one starts another proxy);
+// or with the reason why this process is not the run's proxy.
+absl::Status RunProxy(const ProxyOptions& options);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
