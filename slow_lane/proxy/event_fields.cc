@@ -146,7 +146,7 @@ bool EventFields::Parse(absl::string_view line, simdjson::dom::parser* parser,
           .get(object);
   if (error == simdjson::MEMALLOC) throw std::bad_alloc();  // as operator new
   if (error != simdjson::SUCCESS) {
-    *reason = DescribeJsonFault(line, error, parser->max_depth());
+    *reason = DescribeJsonFault(line, error, parser->max_depth() - 1);
     return false;
   }
   uint64_t seen = 0;

@@ -71,8 +71,8 @@ struct FieldValue {
 class EventFields {
  public:
   // False: not a JSON object within the limits that event_line.h names (the
-  // depth is the parser's), or with a known field twice; `reason` says why.
-  // `line` has simdjson's padding behind it.
+  // depth is the parser's, less one), or with a known field twice; `reason`
+  // says why. `line` has simdjson's padding behind it.
   bool Parse(absl::string_view line, simdjson::dom::parser* parser,
              std::string* reason);
 

@@ -425,8 +425,11 @@ bool AddIf(Messages* messages, const Read& read) {
 
 struct EventLineParser::Tables {
   Tables() {
+    // simdjson refuses what is as deep as its limit, and counts no empty object
+    // or array.
     for (simdjson::dom::parser* parser : {&line_parser, &nested_parser}) {
-      if (parser->allocate(kUsualLineBytes, kMaxDepth) != simdjson::SUCCESS) {
+      if (parser->allocate(kUsualLineBytes, kMaxDepth + 1) !=
+          simdjson::SUCCESS) {
         throw std::bad_alloc();
       }
     }

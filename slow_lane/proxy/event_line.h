@@ -21,7 +21,7 @@
 //   '{'                         anything else                        kMalformed
 //
 // The schemas describe every field. Beyond what a schema can say, a line's JSON
-//   * is UTF-8, nested at most kMaxDepth deep,
+//   * is UTF-8, nested at most kMaxDepth deep (what is empty does not count),
 //   * has no known field twice in one object (other readers take either),
 //   * has integers within -2^63 .. 2^64 - 1, other numbers within a double,
 //   * has no NaN and no Infinity, which Python's json prints by default: JSON

@@ -308,7 +308,7 @@ TEST(EventLine, SaysWhereALineIsNoJson) {
 
 TEST(EventLine, TakesNestingUpToItsLimit) {
   const auto nested = [](size_t levels) {
-    return Step(absl::StrCat("\"a\":", std::string(levels, '['),
+    return Step(absl::StrCat("\"a\":", std::string(levels, '['), "1",
                              std::string(levels, ']')));
   };
   EXPECT_EQ(ParseLine(nested(EventLineParser::kMaxDepth - 1)).kind,

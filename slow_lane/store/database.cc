@@ -1,11 +1,12 @@
 #include "slow_lane/store/database.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -19,20 +20,12 @@ struct Meaning {
   absl::string_view next;  // what to do
 };
 
-bool IsFull(int code, int system_error) {
-  return code == SQLITE_FULL ||
-         (code == SQLITE_IOERR &&
-          (system_error == ENOSPC || system_error == EDQUOT ||
-           system_error == EFBIG));
-}
-
-Meaning MeaningOf(int code, int system_error) {
+Meaning MeaningOf(int code) {
   using absl::StatusCode;
-  if (IsFull(code, system_error)) {
-    return {StatusCode::kResourceExhausted, true,
-            "the disk is full: make room on it"};
-  }
   switch (code) {
+    case SQLITE_FULL:
+      return {StatusCode::kResourceExhausted, true,
+              "the disk is full: make room on it"};
     case SQLITE_NOMEM:
       return {StatusCode::kResourceExhausted, true,
               "memory is full: end other programs, or raise this one's limit"};
@@ -54,7 +47,8 @@ Meaning MeaningOf(int code, int system_error) {
               "such as an open sqlite3 shell's"};
     case SQLITE_IOERR:
       return {StatusCode::kUnavailable, true,
-              "the disk failed: see the system's log (dmesg)"};
+              "the disk failed (see dmesg), or a quota or limit is reached "
+              "(see quota, ulimit -f)"};
     case SQLITE_CORRUPT:
       return {StatusCode::kDataLoss, true,
               "the file is damaged: move it away, and save what is left of it "
@@ -73,6 +67,34 @@ Meaning MeaningOf(int code, int system_error) {
   }
 }
 
+// Why a file could not be opened, as the system says rather than sqlite, which
+// tried several ways.
+absl::Status CannotOpen(const std::string& path,
+                        const Database::Options& options, absl::Status found) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  const int file_mode = options.read_only ? R_OK : R_OK | W_OK;
+  const int folder_mode = options.read_only ? X_OK : W_OK | X_OK;
+  std::string why;
+  if (access(folder.c_str(), folder_mode) != 0) {
+    why = absl::StrCat("the folder: ", std::strerror(errno));
+  } else if (access(path.c_str(), file_mode) != 0) {
+    why = absl::StrCat("the file: ", std::strerror(errno));
+  } else {
+    return found;
+  }
+  absl::Status status = absl::PermissionDeniedError(absl::StrCat(
+      "expected a file and a folder that this user may ",
+      options.read_only ? "read" : "write", ", found of ", why,
+      "; make the folder, change its mode or owner, mount the disk for "
+      "writing, or name another one: ",
+      path));
+  status.SetPayload(kStorageFailure, absl::Cord());
+  return status;
+}
+
 }  // namespace
 
 bool IsStorageFailure(const absl::Status& status) {
@@ -81,25 +103,18 @@ bool IsStorageFailure(const absl::Status& status) {
 
 absl::Status SqliteError(sqlite3* connection, absl::string_view doing) {
   const int extended = sqlite3_extended_errcode(connection);
-  const int system_error = sqlite3_system_errno(connection);
-  Meaning meaning = MeaningOf(extended & 0xFF, system_error);
+  Meaning meaning = MeaningOf(extended & 0xFF);
   if (extended == SQLITE_CONSTRAINT_UNIQUE ||
       extended == SQLITE_CONSTRAINT_PRIMARYKEY ||
       extended == SQLITE_CONSTRAINT_ROWID) {
     meaning.code = absl::StatusCode::kAlreadyExists;
   }
   const char* path = sqlite3_db_filename(connection, "main");
-  const bool of_system =
-      (extended & 0xFF) == SQLITE_IOERR || (extended & 0xFF) == SQLITE_CANTOPEN;
-  absl::Status status(
-      meaning.code,
-      absl::StrCat(
-          doing, ": ", sqlite3_errmsg(connection), " (sqlite ", extended,
-          of_system && system_error != 0
-              ? absl::StrCat(", ", std::strerror(system_error))
-              : std::string(),
-          "); ", meaning.next, path == nullptr || *path == '\0' ? "" : ": ",
-          path == nullptr ? "" : path));
+  absl::Status status(meaning.code,
+                      absl::StrCat(doing, ": ", sqlite3_errmsg(connection),
+                                   " (sqlite ", extended, "); ", meaning.next,
+                                   path == nullptr || *path == '\0' ? "" : ": ",
+                                   path == nullptr ? "" : path));
   if (meaning.storage) status.SetPayload(kStorageFailure, absl::Cord());
   return status;
 }
@@ -155,8 +170,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
   }
   std::unique_ptr<Database> database(new Database(connection, path));
   if (result != SQLITE_OK) {
-    // sqlite names no file that it could not open.
-    return SqliteError(connection, absl::StrCat("open ", Quoted(path)));
+    return CannotOpen(path, options, SqliteError(connection, "open"));
   }
   sqlite3_busy_timeout(connection, options.busy_timeout_ms);
   // A new file's only: one that has pages keeps theirs.
@@ -172,15 +186,16 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
   // The first look into the file.
   if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
       !seen.ok()) {
-    return seen.status();
+    return absl::IsPermissionDenied(seen.status())
+               ? CannotOpen(path, options, seen.status())
+               : seen.status();
   }
   if (!options.read_only && sqlite3_db_readonly(connection, "main") != 0) {
-    absl::Status status = absl::PermissionDeniedError(absl::StrCat(
-        "open: expected a file that this user may write, found one that is "
-        "read-only: change its mode or owner, or name another one: ",
-        Quoted(path)));
-    status.SetPayload(kStorageFailure, absl::Cord());
-    return status;
+    return CannotOpen(path, options,
+                      absl::PermissionDeniedError(absl::StrCat(
+                          "expected a file that can be written, found one that "
+                          "is read-only: ",
+                          path)));
   }
   return database;
 }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -167,8 +166,8 @@ absl::Status CheckOwner(Database& database) {
   return absl::FailedPreconditionError(absl::StrCat(
       "expected a database of Tandem's (application_id ", kApplicationId,
       ") or an empty one, found one with application_id ", *id, " and ",
-      *tables, " tables, indices and views; name another file: ",
-      Quoted(database.path())));
+      *tables,
+      " tables, indices and views; name another file: ", database.path()));
 }
 
 absl::Status MigrateTo(Database& database, size_t version, Migration sql) {
@@ -197,7 +196,7 @@ absl::Status BringUpToDate(Database& database,
           " or older, found version ", *version,
           "; use the Tandem that wrote it, or a newer one, or another data "
           "folder: ",
-          Quoted(database.path())));
+          database.path()));
     }
     if (status.ok() && *version < newest) {
       status = MigrateTo(database, static_cast<size_t>(*version) + 1,

@@ -34,7 +34,7 @@ namespace tandem::slow_lane {
 class TestFolder {
  public:
   TestFolder() {
-    path_ = absl::StrCat(testing::TempDir(), "/store.XXXXXX");
+    path_ = absl::StrCat(testing::TempDir(), "store.XXXXXX");  // ends with /
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }
   TestFolder(const TestFolder&) = delete;

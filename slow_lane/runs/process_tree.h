@@ -1,0 +1,87 @@
+// A run's processes: all of them, however they hide, found and ended.
+//
+// Data flow: TreeQuery -> scans of /proc -> processes -> signals by pidfd.
+// What belongs to a run: each process that has its token in its environment,
+// each given root; and, again and again, each child of one that belongs, and
+// each process of a session or process group that one that belongs leads.
+// A process leaves only by doing all of it: own session, no token, and a dead
+// parent. Then it is a child of the nearest subreaper, which as a root finds
+// it: the run's proxy is one.
+//
+//   TreeQuery query{.token = plan.token, .roots = {proxy, worker},
+//                   .excluded = {proxy.pid}};
+//   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0, Deadline::After(30));
+//   if (!end->left.empty()) report(end->Describe());
+//
+// Let a dead root be a zombie until its tree has ended (worker_launch.h): only
+// then it is known whose its session is.
+
+#ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
+#define TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "slow_lane/runs/process_identity.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+
+// The variable that marks a run's processes.
+inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
+
+// The token in a process's environment; nothing if there is none, or if that
+// cannot be read: it is another user's, or gone. One file read.
+std::optional<std::string> RunTokenOf(pid_t pid);
+
+struct TreeQuery {
+  std::string token;  // empty: nobody belongs by a token
+  // Belong while they exist; others with their numbers do not.
+  std::vector<ProcessIdentity> roots;
+  // Left alone, and so are the caller and process 1 at any rate. The children
+  // of an excluded process belong if it is a root.
+  std::vector<pid_t> excluded;
+};
+
+struct TreeMember {
+  ProcessIdentity identity;
+  pid_t parent = 0;
+  pid_t group = 0;
+  pid_t session = 0;
+  std::string name;  // the program's, 15 bytes at most
+};
+
+// Those that are alive now. kUnavailable: /proc cannot be read. One scan: some
+// file reads for each process of the machine.
+absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query);
+
+struct TreeEnd {
+  size_t ended = 0;                   // processes that were found and are gone
+  std::vector<TreeMember> left;       // alive at the deadline
+  std::vector<std::string> problems;  // signals that could not be sent
+
+  // One line for people: how many are gone, and which are left and why.
+  std::string Describe() const;
+};
+
+// Ends all of it: SIGTERM and SIGCONT to each, `grace_secs` to leave by
+// themselves, then SIGKILL, until two scans in a row find nothing. Blocks until
+// then or until the deadline, which cuts the grace short, too: SIGKILL is sent
+// at least once. kUnavailable: /proc cannot be read. A process in an
+// uninterruptible wait, or of another user, is left over.
+absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
+                                Deadline deadline);
+
+// Sends to each once, until a scan finds no process that it has not been sent
+// to: SIGSTOP and SIGCONT for pause and resume. Returns to how many.
+// kPermissionDenied: at least one is another user's; all others have it.
+absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_

@@ -1,0 +1,63 @@
+// RunConfig: what a run is, from the config_json that a client submits.
+//
+// Data flow: JSON (MOSAIC's TrainRunConfig) -> ParseRunConfig -> RunConfig ->
+// the launch of its worker. The canonical text (sorted keys, defaults filled
+// in) is what is stored, and what the digest is of.
+//
+//   absl::StatusOr<RunConfig> config = ParseRunConfig(request.config_json());
+//   if (!config.ok()) return config.status();
+//   config->gpus_requested;  // 0 to 8
+//   config->digest;          // of config->canonical_json
+//
+// Keys of metadata that mean something here; whatever else is in it is kept.
+//
+//   metadata.tandem.working_directory  folder that the worker starts in, an
+//                                      absolute path; default: the run's own
+//   metadata.tandem.step_stride        1 or more: of the printed steps only
+//                                      each step_stride-th is kept, beginning
+//                                      with the first; default 1
+//   metadata.worker.worker_id          the name that its events carry
+
+#ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
+#define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem::slow_lane {
+
+struct RunConfig {
+  std::string run_name;     // 1 to 120 characters
+  std::string entry_point;  // a program, by path or by the worker's PATH
+  std::vector<std::string> arguments;              // without the program
+  std::map<std::string, std::string> environment;  // on top of the daemon's
+  uint64_t cpus = 1;
+  uint64_t memory_mb = 256;
+  uint32_t gpus_requested = 0;
+  bool gpus_mandatory = false;
+  std::optional<std::string> output_prefix;
+  bool persist_logs = true;
+  bool keep_checkpoints = true;
+  std::optional<uint64_t> max_duration_secs;
+  std::optional<uint64_t> max_steps;
+  std::optional<std::string> working_directory;
+  uint64_t step_stride = 1;
+  std::optional<std::string> worker_id;
+
+  std::string canonical_json;  // parses to the same config, byte for byte
+  std::string digest;          // its SHA-256, 64 hexadecimal digits
+};
+
+// kInvalidArgument with every problem found (20 at most are written out): JSON
+// path, what was expected, what was found. Allocates; no system call.
+absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view json);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_

@@ -1,0 +1,260 @@
+#include "slow_lane/runs/run_folder.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "slow_lane/runs/durable_file.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using nlohmann::json;
+
+// The first words of an exit file, by WorkerExit::How.
+constexpr absl::string_view kHowWords[] = {"exited", "signalled", "unknown",
+                                           "not_started"};
+
+// JSON's strings are UTF-8; the system's are any bytes.
+json FromBytes(const std::string& bytes) {
+  try {
+    // Throws where it is no UTF-8.
+    (void)json(bytes).dump();
+    return bytes;
+  } catch (const json::exception&) {
+    return {{"base64", absl::Base64Escape(bytes)}};
+  }
+}
+
+std::string ToBytes(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string bytes;
+  if (!absl::Base64Unescape(value.at("base64").get<std::string>(), &bytes)) {
+    throw std::invalid_argument("base64 expected");
+  }
+  return bytes;
+}
+
+json FromList(const std::vector<std::string>& list) {
+  json array = json::array();
+  for (const std::string& each : list) array.push_back(FromBytes(each));
+  return array;
+}
+
+std::vector<std::string> ToList(const json& array) {
+  std::vector<std::string> list;
+  for (const json& each : array) list.push_back(ToBytes(each));
+  return list;
+}
+
+absl::Status NoRecord(const std::string& path, absl::string_view expected,
+                      absl::string_view found) {
+  return absl::DataLossError(
+      absl::StrCat(path, ": expected ", expected, ", found ", Quoted(found)));
+}
+
+struct flock WholeFile(short type) {
+  struct flock range = {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0) return absl::OkStatus();
+  if (errno != EEXIST) return MakeSystemError("mkdir", path, errno);
+  return absl::AlreadyExistsError(
+      absl::StrCat("run folder: expected none yet, found ", path));
+}
+
+}  // namespace
+
+std::string WorkerExit::Describe() const {
+  switch (how) {
+    case How::kExited:
+      return absl::StrCat("exited with code ", number);
+    case How::kSignalled: {
+      const char* const name = sigdescr_np(number);
+      return absl::StrCat("ended by signal ", number, " (",
+                          name != nullptr ? name : "no name", ")");
+    }
+    case How::kUnknown:
+      return absl::StrCat("ended, nobody knows how: ", reason);
+    case How::kNotStarted:
+      return absl::StrCat("not started: ", reason);
+  }
+  return "";
+}
+
+v1::WorkerEnded ToProto(const WorkerExit& exit) {
+  v1::WorkerEnded proto;
+  switch (exit.how) {
+    case WorkerExit::How::kExited:
+      proto.set_exit_code(exit.number);
+      break;
+    case WorkerExit::How::kSignalled:
+      proto.set_signal(exit.number);
+      break;
+    case WorkerExit::How::kUnknown:
+      proto.set_unknown(exit.reason);
+      break;
+    case WorkerExit::How::kNotStarted:
+      proto.set_not_started(exit.reason);
+      break;
+  }
+  return proto;
+}
+
+RunFolder RunFolder::At(absl::string_view data_dir, absl::string_view run_id) {
+  return RunFolder(absl::StrCat(data_dir, "/runs/", run_id));
+}
+
+std::string RunFolder::File(absl::string_view name) const {
+  return absl::StrCat(path_, "/", name);
+}
+
+absl::Status RunFolder::Create() const {
+  const std::string runs = std::filesystem::path(path_).parent_path().string();
+  const absl::Status outer = MakeFolder(runs);
+  if (!outer.ok() && !absl::IsAlreadyExists(outer)) return outer;
+  if (absl::Status status = MakeFolder(path_); !status.ok()) return status;
+  if (outer.ok()) {
+    const std::string data = std::filesystem::path(runs).parent_path().string();
+    if (absl::Status status = SyncFolder(data); !status.ok()) return status;
+  }
+  return SyncFolder(runs);
+}
+
+absl::Status RunFolder::Remove() const {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+  if (error) return MakeSystemError("remove_all", path_, error.value());
+  return absl::OkStatus();
+}
+
+absl::Status RunFolder::WriteConfig(absl::string_view canonical_json) const {
+  return WriteDurably(config_path(), canonical_json);
+}
+
+absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
+  const json object = {{"argv", FromList(plan.argv)},
+                       {"environment", FromList(plan.environment)},
+                       {"working_directory", FromBytes(plan.working_directory)},
+                       {"token", plan.token},
+                       {"gpu_slots", plan.gpu_slots}};
+  return WriteDurably(launch_path(), object.dump(1) + "\n");
+}
+
+absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
+  absl::StatusOr<std::optional<std::string>> text = ReadIfExists(launch_path());
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("launch plan: expected ", launch_path(),
+                     ", found none; next: submit the run again"));
+  }
+  try {
+    const json object = json::parse(**text);
+    return LaunchPlan{
+        .argv = ToList(object.at("argv")),
+        .environment = ToList(object.at("environment")),
+        .working_directory = ToBytes(object.at("working_directory")),
+        .token = object.at("token").get<std::string>(),
+        .gpu_slots = object.at("gpu_slots").get<std::vector<uint32_t>>(),
+    };
+  } catch (const std::exception& error) {
+    return NoRecord(launch_path(), "what the daemon wrote", error.what());
+  }
+}
+
+absl::StatusOr<std::optional<ProcessIdentity>> RunFolder::ReadWorker() const {
+  const auto text = ReadIfExists(worker_path());
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) return std::optional<ProcessIdentity>();
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::StripSuffix(**text, "\n"), ' ');
+  ProcessIdentity worker;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &worker.pid) ||
+      !absl::SimpleAtoi(parts[1], &worker.start_time)) {
+    return NoRecord(worker_path(), "pid, start time and boot id", **text);
+  }
+  worker.boot_id = std::string(parts[2]);
+  return std::optional<ProcessIdentity>(std::move(worker));
+}
+
+absl::Status RunFolder::WriteExit(const WorkerExit& exit) const {
+  const bool has_number = exit.how == WorkerExit::How::kExited ||
+                          exit.how == WorkerExit::How::kSignalled;
+  return WriteDurably(
+      exit_path(),
+      absl::StrCat(kHowWords[static_cast<size_t>(exit.how)], " ",
+                   has_number ? std::to_string(exit.number) : exit.reason,
+                   "\n"));
+}
+
+absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
+  const auto text = ReadIfExists(exit_path());
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) return std::optional<WorkerExit>();
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(absl::StripSuffix(**text, "\n"), absl::MaxSplits(' ', 1));
+  for (size_t i = 0; i < std::size(kHowWords); ++i) {
+    if (parts.first != kHowWords[i]) continue;
+    WorkerExit exit;
+    exit.how = static_cast<WorkerExit::How>(i);
+    if (exit.how == WorkerExit::How::kUnknown ||
+        exit.how == WorkerExit::How::kNotStarted) {
+      exit.reason = std::string(parts.second);
+    } else if (!absl::SimpleAtoi(parts.second, &exit.number)) {
+      break;
+    }
+    return std::optional<WorkerExit>(std::move(exit));
+  }
+  return NoRecord(exit_path(), "how a worker ended", **text);
+}
+
+absl::StatusOr<bool> RunFolder::HasProxy() const {
+  const UniqueFd file(open(proxy_lock_path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    if (errno == ENOENT) return false;
+    return MakeSystemError("open", proxy_lock_path(), errno);
+  }
+  struct flock range = WholeFile(F_WRLCK);
+  if (fcntl(file.get(), F_OFD_GETLK, &range) != 0) {
+    return MakeSystemError("fcntl(F_OFD_GETLK)", proxy_lock_path(), errno);
+  }
+  return range.l_type != F_UNLCK;
+}
+
+absl::StatusOr<ProxyLock> ProxyLock::Acquire(const RunFolder& folder) {
+  const std::string path = folder.proxy_lock_path();
+  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.valid()) return MakeSystemError("open", path, errno);
+  struct flock range = WholeFile(F_WRLCK);
+  if (fcntl(file.get(), F_OFD_SETLK, &range) == 0) {
+    return ProxyLock(std::move(file));
+  }
+  if (errno != EAGAIN && errno != EACCES) {
+    return MakeSystemError("fcntl(F_OFD_SETLK)", path, errno);
+  }
+  return absl::AlreadyExistsError(absl::StrCat(
+      "proxy lock: expected it free, found that another proxy of this run "
+      "holds ",
+      path));
+}
+
+}  // namespace tandem::slow_lane

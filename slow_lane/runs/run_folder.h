@@ -1,0 +1,134 @@
+// RunFolder: the files of one run.
+//
+// Data flow: the daemon makes it and writes config.json and launch.json; the
+// proxy locks proxy.lock, launches, tails stdout.jsonl and writes exit; the
+// worker's process leaves its identity in worker before it becomes the worker.
+// Ownership: all of the daemon's user, nobody else may look in (launch.json
+// holds the environment). Records appear whole or not at all, and are on disk
+// when the writing call returns.
+//
+//   const RunFolder folder = RunFolder::At(data_dir, run_id);
+//   folder.Create();
+//   folder.WriteLaunchPlan(plan);
+//   absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);  // the proxy
+//   folder.HasProxy();                                            // the daemon
+
+#ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
+#define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "slow_lane/runs/process_identity.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+
+// How to start a run's worker: the contents of launch.json. Strings are bytes,
+// without NULs.
+struct LaunchPlan {
+  std::vector<std::string> argv;         // the program first
+  std::vector<std::string> environment;  // all of it, each "NAME=value"
+  std::string working_directory;
+  // What marks the run's processes; the launch puts it into the environment.
+  std::string token;
+  std::vector<uint32_t> gpu_slots;
+
+  friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
+};
+
+// How a worker ended: the contents of exit.
+struct WorkerExit {
+  enum class How {
+    kExited,      // `number` is its exit code
+    kSignalled,   // `number` is the signal
+    kUnknown,     // nobody saw it; `reason` says why
+    kNotStarted,  // it never ran; `reason` says why
+  };
+  How how = How::kUnknown;
+  int32_t number = 0;
+  std::string reason;
+
+  // "exited with code 3", "ended by signal 9 (Killed)", ...
+  std::string Describe() const;
+  friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
+};
+
+// Without last_stderr.
+v1::WorkerEnded ToProto(const WorkerExit& exit);
+
+// A value: paths. Calls that write make several system calls and wait for the
+// disk.
+class RunFolder {
+ public:
+  // data_dir/runs/run_id. No system call. `run_id` has passed CheckRunId.
+  static RunFolder At(absl::string_view data_dir, absl::string_view run_id);
+  // That folder, whatever its name.
+  explicit RunFolder(absl::string_view path) : path_(path) {}
+
+  const std::string& path() const { return path_; }
+  std::string config_path() const { return File("config.json"); }
+  std::string launch_path() const { return File("launch.json"); }
+  std::string stdout_path() const { return File("stdout.jsonl"); }
+  std::string stderr_path() const { return File("stderr.log"); }
+  std::string proxy_log_path() const { return File("proxy.log"); }
+  std::string proxy_lock_path() const { return File("proxy.lock"); }
+  std::string worker_path() const { return File("worker"); }
+  std::string exit_path() const { return File("exit"); }
+
+  // Makes it, and the folder that it lies in, for the user alone (0700).
+  // kAlreadyExists: it is there.
+  absl::Status Create() const;
+
+  // Removes it with all that is in it; OK if there is none. No link is
+  // followed.
+  absl::Status Remove() const;
+
+  absl::Status WriteConfig(absl::string_view canonical_json) const;
+
+  absl::Status WriteLaunchPlan(const LaunchPlan& plan) const;
+  // kNotFound: there is none. kDataLoss: not as WriteLaunchPlan wrote it.
+  absl::StatusOr<LaunchPlan> ReadLaunchPlan() const;
+
+  // Who was dispatched; nothing: nobody ever. Written by LaunchWorker.
+  // kDataLoss: the file is there, but names no process.
+  absl::StatusOr<std::optional<ProcessIdentity>> ReadWorker() const;
+
+  // Replaces an earlier one.
+  absl::Status WriteExit(const WorkerExit& exit) const;
+  // Nothing: no end was written down. kDataLoss: not as WriteExit wrote it.
+  absl::StatusOr<std::optional<WorkerExit>> ReadExit() const;
+
+  // Whether a process holds the run's ProxyLock. One open and one system call;
+  // takes no lock. False where there is no folder.
+  absl::StatusOr<bool> HasProxy() const;
+
+ private:
+  std::string File(absl::string_view name) const;
+
+  std::string path_;
+};
+
+// That this process is the run's proxy: the kernel's word, which goes with the
+// process, however it goes. Move-only. A forked child shares it until it
+// closes its descriptors or calls exec.
+class ProxyLock {
+ public:
+  // kAlreadyExists: another process (or object) has it. Does not block.
+  static absl::StatusOr<ProxyLock> Acquire(const RunFolder& folder);
+
+ private:
+  explicit ProxyLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;  // holds an open-file-description lock
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_

@@ -1,0 +1,61 @@
+#include "slow_lane/runs/run_id.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/clock.h"
+#include "transport/base/quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr size_t kLongestRunId = 128;
+// Crockford's base 32: no I, L, O and U.
+constexpr char kDigits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+constexpr size_t kUlidLength = 26;
+
+// The lowest `digits` * 5 bits, most significant first.
+void AppendDigits(unsigned __int128 bits, size_t digits, std::string* text) {
+  for (size_t i = digits; i > 0; --i) {
+    text->push_back(kDigits[static_cast<size_t>(bits >> (5 * (i - 1))) & 31]);
+  }
+}
+
+}  // namespace
+
+std::string MakeRunId() {
+  std::array<uint8_t, 10> random = {};
+  // So few bytes come whole, and at once: the system has long booted.
+  (void)!getrandom(random.data(), random.size(), 0);
+  return FormatUlid(UnixMillis(), random);
+}
+
+std::string FormatUlid(uint64_t unix_millis,
+                       const std::array<uint8_t, 10>& random) {
+  unsigned __int128 bits = unix_millis & ((uint64_t{1} << 48) - 1);
+  for (const uint8_t byte : random) bits = bits << 8 | byte;
+  std::string text;
+  AppendDigits(bits, kUlidLength, &text);
+  return text;
+}
+
+absl::Status CheckRunId(absl::string_view run_id) {
+  const auto may_be_in_it = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+           c == '.' || c == '-';
+  };
+  if (!run_id.empty() && run_id.size() <= kLongestRunId && run_id[0] != '.' &&
+      run_id[0] != '-' && std::ranges::all_of(run_id, may_be_in_it)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "run_id: expected 1 to ", kLongestRunId,
+      " of A-Z, a-z, 0-9, '_', '.', '-', the first neither '.' nor '-', found ",
+      Quoted(run_id), "; next: leave it empty, and the daemon makes one"));
+}
+
+}  // namespace tandem::slow_lane

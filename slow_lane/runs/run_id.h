@@ -1,0 +1,36 @@
+// Run ids: a ULID where the client gave none, and which ones it may give.
+//
+// Data flow: clock and random bytes -> MakeRunId -> a run's key in the table,
+// and the name of its folder. Ids sort as the clock ran when they were made.
+//
+//   if (absl::Status s = CheckRunId(request.run_id()); !s.ok()) return s;
+//   const std::string run_id = MakeRunId();  // "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+#ifndef TANDEM_SLOW_LANE_RUNS_RUN_ID_H_
+#define TANDEM_SLOW_LANE_RUNS_RUN_ID_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem::slow_lane {
+
+// A new ULID. Reads the clock and 80 random bits of the kernel.
+std::string MakeRunId();
+
+// The ULID of a time and of random bits: 48 bits of `unix_millis`, most
+// significant first, then 80 of `random`, five bits a character. Times beyond
+// 48 bits lose their high bits.
+std::string FormatUlid(uint64_t unix_millis,
+                       const std::array<uint8_t, 10>& random);
+
+// kInvalidArgument unless `run_id` may name a folder: 1 to 128 of A-Z, a-z,
+// 0-9, '_', '.' and '-', the first being neither '.' nor '-'.
+absl::Status CheckRunId(absl::string_view run_id);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_RUN_ID_H_

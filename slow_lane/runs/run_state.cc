@@ -1,0 +1,72 @@
+#include "slow_lane/runs/run_state.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using gymgui::trainer::RUN_STATUS_EXEC;
+using gymgui::trainer::RUN_STATUS_FAULT;
+using gymgui::trainer::RUN_STATUS_HSHK;
+using gymgui::trainer::RUN_STATUS_INIT;
+using gymgui::trainer::RUN_STATUS_PAUSE;
+using gymgui::trainer::RUN_STATUS_RDY;
+using gymgui::trainer::RUN_STATUS_TERM;
+
+constexpr uint32_t Set(RunState state) { return 1u << state; }
+constexpr uint32_t kEnds = Set(RUN_STATUS_TERM) | Set(RUN_STATUS_FAULT);
+
+struct Row {
+  absl::string_view name;
+  uint32_t next = 0;  // a bit for each state that may follow
+};
+
+// By the state's number on the wire.
+constexpr std::array<Row, 8> kTable = {{
+    {"UNSPECIFIED", 0},
+    {"INITIALIZED", Set(RUN_STATUS_HSHK) | kEnds},
+    {"HANDSHAKE", Set(RUN_STATUS_RDY) | kEnds},
+    {"READY", Set(RUN_STATUS_EXEC) | kEnds},
+    {"EXECUTING", Set(RUN_STATUS_PAUSE) | kEnds},
+    {"PAUSED", Set(RUN_STATUS_EXEC) | kEnds},
+    {"FAULTED", 0},
+    {"TERMINATED", 0},
+}};
+static_assert(RUN_STATUS_INIT == 1 && RUN_STATUS_HSHK == 2 &&
+              RUN_STATUS_RDY == 3 && RUN_STATUS_EXEC == 4 &&
+              RUN_STATUS_PAUSE == 5 && RUN_STATUS_FAULT == 6 &&
+              RUN_STATUS_TERM == 7);
+
+const Row& RowOf(RunState state) {
+  const auto number = static_cast<size_t>(state);
+  return kTable[number < kTable.size() ? number : 0];
+}
+
+}  // namespace
+
+absl::Status CheckTransition(RunState from, RunState to) {
+  const Row& row = RowOf(from);
+  const bool is_state = static_cast<size_t>(to) < kTable.size();
+  if (is_state && (row.next & Set(to)) != 0) return absl::OkStatus();
+  std::string expected;
+  for (size_t i = 0; i < kTable.size(); ++i) {
+    if ((row.next >> i & 1) == 0) continue;
+    absl::StrAppend(&expected, expected.empty() ? "" : " or ", kTable[i].name);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("run state: after ", row.name, " expected ",
+                   expected.empty() ? "nothing, it is final," : expected,
+                   " found ", NameOf(to)));
+}
+
+bool IsFinal(RunState state) {
+  return state == RUN_STATUS_TERM || state == RUN_STATUS_FAULT;
+}
+
+absl::string_view NameOf(RunState state) { return RowOf(state).name; }
+
+}  // namespace tandem::slow_lane

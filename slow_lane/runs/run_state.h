@@ -1,0 +1,42 @@
+// The states of a run, and which may follow which.
+//
+// Data flow: an event in a run's life -> CheckTransition -> the table of runs.
+// The states are those of the wire: gymgui.trainer.RunStatus.
+//
+//   state   means                                may become
+//   INIT    submitted                            HSHK, TERM, FAULT
+//   HSHK    its proxy is linked                  RDY, TERM, FAULT
+//   RDY     its worker's process exists          EXEC, TERM, FAULT
+//   EXEC    the worker has published an event    PAUSE, TERM, FAULT
+//   PAUSE   its processes are stopped            EXEC, TERM, FAULT
+//   TERM    ended, by itself or cancelled        -
+//   FAULT   ended by a failure                   -
+//
+//   if (absl::Status s = CheckTransition(run.state, RUN_STATUS_PAUSE); !s.ok())
+//     return s;
+
+#ifndef TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
+#define TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "schema/protos/trainer.pb.h"
+
+namespace tandem::slow_lane {
+
+using RunState = gymgui::trainer::RunStatus;
+
+// kFailedPrecondition unless the table has it; a state does not follow itself.
+// UNSPECIFIED and numbers that are no state go nowhere and are never reached.
+absl::Status CheckTransition(RunState from, RunState to);
+
+// TERM and FAULT: nothing follows.
+bool IsFinal(RunState state);
+
+// As tandemctl and messages name it: INITIALIZED, HANDSHAKE, READY, EXECUTING,
+// PAUSED, FAULTED, TERMINATED; UNSPECIFIED for all else.
+absl::string_view NameOf(RunState state);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_

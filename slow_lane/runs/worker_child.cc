@@ -1,0 +1,212 @@
+#include "slow_lane/runs/worker_child.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "slow_lane/runs/process_identity.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr int kReportFd = 3;
+// Of a child that did not become the worker; nobody but its parent sees it.
+constexpr int kLeaves = 125;
+
+// A text of limited length; what does not fit is cut off.
+class ShortText {
+ public:
+  void Add(absl::string_view text) {
+    for (const char c : text) {
+      if (size_ < text_.size() - 1) text_[size_++] = c;
+    }
+    text_[size_] = '\0';
+  }
+  void Add(uint64_t number) {
+    std::array<char, 20> digits;
+    size_t first = digits.size();
+    do {
+      digits[--first] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number > 0);
+    Add(absl::string_view(digits.data() + first, digits.size() - first));
+  }
+  absl::string_view view() const { return {text_.data(), size_}; }
+  const char* c_str() const { return text_.data(); }
+
+ private:
+  std::array<char, 8192> text_ = {};
+  size_t size_ = 0;
+};
+
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// A file of another name with that text, on disk. False: errno says why.
+bool WriteBeside(const char* path, absl::string_view text, ShortText* beside) {
+  beside->Add(path);
+  beside->Add(".of-");
+  beside->Add(static_cast<uint64_t>(getpid()));
+  const int fd =
+      open(beside->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  const bool written = WriteAll(fd, text) && fsync(fd) == 0;
+  const int error = errno;
+  close(fd);
+  if (!written) unlink(beside->c_str());
+  errno = error;
+  return written;
+}
+
+bool SyncFolderOf(const char* folder) {
+  const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool synced = fsync(fd) == 0;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return synced;
+}
+
+// This process's start, as /proc has it.
+std::optional<uint64_t> OwnStartTime() {
+  const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::array<char, 4096> text;
+  const ssize_t got = read(fd, text.data(), text.size());
+  close(fd);
+  if (got <= 0) return std::nullopt;
+  const std::optional<ProcessStat> stat =
+      ParseProcessStat({text.data(), static_cast<size_t>(got)});
+  if (!stat.has_value()) return std::nullopt;
+  return stat->start_time;
+}
+
+[[noreturn]] void Leave(WorkerChild::Outcome outcome, absl::string_view text) {
+  ShortText report;
+  const char first = static_cast<char>(outcome);
+  report.Add(absl::string_view(&first, 1));
+  report.Add(text);
+  WriteAll(kReportFd, report.view());
+  _exit(kLeaves);
+}
+
+[[noreturn]] void NotDispatched(absl::string_view step) {
+  ShortText text;
+  text.Add("worker: expected to be dispatched, found at ");
+  text.Add(step);
+  text.Add(": ");
+  text.Add(strerrordesc_np(errno));
+  text.Add("; next: it is tried again");
+  Leave(WorkerChild::Outcome::kNotDispatched, text.view());
+}
+
+// Only what the parent opened, from 0 to 3.
+void KeepOnlyOwnDescriptors(const WorkerChild& child) {
+  if (dup2(child.input, STDIN_FILENO) < 0 ||
+      dup2(child.output, STDOUT_FILENO) < 0 ||
+      dup2(child.errors, STDERR_FILENO) < 0 ||
+      dup2(child.report, kReportFd) < 0) {
+    _exit(kLeaves);  // never on descriptors that are open
+  }
+  fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
+  if (close_range(kReportFd + 1, ~0u, 0) != 0) NotDispatched("close_range");
+}
+
+void ResetSignalHandlers() {
+  struct sigaction by_default = {};
+  by_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    sigaction(signal, &by_default, nullptr);  // not SIGKILL and SIGSTOP
+  }
+}
+
+// The one place that decides who is the worker: link(2) makes the record or
+// finds one.
+void MakeRecord(const WorkerChild& child) {
+  const std::optional<uint64_t> start_time = OwnStartTime();
+  if (!start_time.has_value()) NotDispatched("/proc/self/stat");
+  ShortText record;
+  record.Add(static_cast<uint64_t>(getpid()));
+  record.Add(" ");
+  record.Add(*start_time);
+  record.Add(" ");
+  record.Add(child.boot_id);
+  record.Add("\n");
+  ShortText beside;
+  if (!WriteBeside(child.worker_path, record.view(), &beside)) {
+    NotDispatched("writing its record");
+  }
+  const bool linked = link(beside.c_str(), child.worker_path) == 0;
+  const int error = errno;
+  unlink(beside.c_str());
+  errno = error;
+  if (linked) return;
+  if (errno == EEXIST) Leave(WorkerChild::Outcome::kDispatchedBefore, "");
+  NotDispatched("linking its record");
+}
+
+// The record is made: nobody tries again, and `exit` has to say why.
+[[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
+                              int error) {
+  ShortText reason;
+  reason.Add(beginning);
+  const char* const description = strerrordesc_np(error);
+  reason.Add(description != nullptr ? description : "an unknown error");
+  ShortText record;
+  record.Add("not_started ");
+  record.Add(reason.view());
+  record.Add("\n");
+  ShortText beside;
+  if (WriteBeside(child.exit_path, record.view(), &beside)) {
+    rename(beside.c_str(), child.exit_path);
+    SyncFolderOf(child.folder);
+  }
+  Leave(WorkerChild::Outcome::kNotExecuted, reason.view());
+}
+
+// The errno that says most: that of the last candidate that was there.
+int TryPrograms(const WorkerChild& child) {
+  int error = ENOENT;
+  for (char* const* program = child.programs; *program != nullptr; ++program) {
+    execve(*program, child.argv, child.envp);
+    if (errno != ENOENT && errno != ENOTDIR) error = errno;
+    // As execvp: one that may not be executed hides no other.
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
+  }
+  return error;
+}
+
+}  // namespace
+
+void WorkerChild::Become() const {
+  // A session of its own: no terminal, and no signals meant for us.
+  setsid();
+  KeepOnlyOwnDescriptors(*this);
+  ResetSignalHandlers();
+  MakeRecord(*this);
+  if (!SyncFolderOf(folder)) NotExecuted(*this, "its record: ", errno);
+  if (chdir(working_directory) != 0) NotExecuted(*this, no_folder, errno);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  NotExecuted(*this, no_program, TryPrograms(*this));
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,322 @@
+#include "slow_lane/runs/worker_launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/worker_child.h"
+#include "transport/base/blocked_signals.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// Opens for the child, above the numbers that it fills.
+absl::StatusOr<UniqueFd> OpenForChild(const std::string& path, int flags) {
+  const UniqueFd file(open(path.c_str(), flags | O_CLOEXEC, 0600));
+  if (!file.valid()) return MakeSystemError("open", path, errno);
+  UniqueFd high(fcntl(file.get(), F_DUPFD_CLOEXEC, WorkerChild::kFirstFreeFd));
+  if (!high.valid()) return MakeSystemError("fcntl", path, errno);
+  return high;
+}
+
+std::string EntryOf(const std::vector<std::string>& environment,
+                    absl::string_view name) {
+  const std::string beginning = absl::StrCat(name, "=");
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(beginning)) return entry.substr(beginning.size());
+  }
+  return "";
+}
+
+// What execvp would try, one after the other; an empty folder is the current.
+std::vector<std::string> Candidates(
+    const std::string& program, const std::vector<std::string>& environment) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::string path = EntryOf(environment, "PATH");
+  if (path.empty()) path = "/usr/local/bin:/usr/bin:/bin";
+  std::vector<std::string> candidates;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    candidates.push_back(
+        absl::StrCat(folder, folder.empty() ? "./" : "/", program));
+    begin = end + 1;
+  }
+  return candidates;
+}
+
+std::vector<std::string> EnvironmentOf(const LaunchPlan& plan) {
+  std::vector<std::string> environment = {
+      absl::StrCat(kRunTokenVariable, "=", plan.token)};
+  const std::string ours = absl::StrCat(kRunTokenVariable, "=");
+  for (const std::string& entry : plan.environment) {
+    // A daemon that is itself some run's has that one's token.
+    if (!entry.starts_with(ours)) environment.push_back(entry);
+  }
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& each : strings) pointers.push_back(each.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(piece.data(), static_cast<size_t>(got));
+  }
+}
+
+absl::Status DispatchedBefore(const RunFolder& folder) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("worker: expected none dispatched, found ",
+                   folder.worker_path(), "; next: adopt it"));
+}
+
+absl::Status CheckPlan(const LaunchPlan& plan) {
+  if (plan.argv.empty() || plan.argv[0].empty()) {
+    return absl::InvalidArgumentError(
+        "launch plan: expected a program in argv, found none");
+  }
+  if (plan.token.empty()) {
+    return absl::InvalidArgumentError(
+        "launch plan: expected a token, found none");
+  }
+  return absl::OkStatus();
+}
+
+// What a child that did not become the worker has to say.
+absl::Status StatusOf(const std::string& report, const RunFolder& folder) {
+  const auto outcome = static_cast<WorkerChild::Outcome>(report[0]);
+  const std::string text = report.substr(1);
+  switch (outcome) {
+    case WorkerChild::Outcome::kDispatchedBefore:
+      return DispatchedBefore(folder);
+    case WorkerChild::Outcome::kNotExecuted:
+      return absl::FailedPreconditionError(text);
+    case WorkerChild::Outcome::kNotDispatched:
+      break;
+  }
+  return absl::UnavailableError(text);
+}
+
+WorkerExit FromWaitStatus(int status) {
+  if (WIFSIGNALED(status)) {
+    return {WorkerExit::How::kSignalled, WTERMSIG(status), ""};
+  }
+  return {WorkerExit::How::kExited, WEXITSTATUS(status), ""};
+}
+
+// The kernel's own record of how a pidfd's process ended, once its parent has
+// taken it away. Since 6.15; the headers of Debian 12 lack it.
+std::optional<WorkerExit> ExitFromKernel(int pidfd) {
+  struct {
+    uint64_t mask = 1u << 3;  // PIDFD_INFO_EXIT
+    uint64_t cgroup = 0;
+    std::array<uint32_t, 11> ids = {};
+    int32_t wait_status = 0;
+  } info;
+  static_assert(sizeof(info) == 64);  // PIDFD_INFO_SIZE_VER0
+  const auto request = _IOC(_IOC_READ | _IOC_WRITE, 0xFF, 11, sizeof(info));
+  if (ioctl(pidfd, request, &info) != 0 || (info.mask & 1u << 3) == 0) {
+    return std::nullopt;
+  }
+  return FromWaitStatus(info.wait_status);
+}
+
+}  // namespace
+
+absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
+                                           const LaunchPlan& plan) {
+  if (absl::Status status = CheckPlan(plan); !status.ok()) return status;
+  const auto before = folder.ReadWorker();
+  if (!before.ok()) return before.status();
+  if (before->has_value()) return DispatchedBefore(folder);
+
+  // Everything that the child needs: between fork and exec it must not
+  // allocate.
+  std::error_code error;
+  // The child looks from another working directory.
+  const RunFolder absolute(
+      std::filesystem::absolute(folder.path(), error).string());
+  if (error) return MakeSystemError("getcwd", folder.path(), error.value());
+  const auto input = OpenForChild("/dev/null", O_RDONLY);
+  const auto output =
+      OpenForChild(absolute.stdout_path(), O_WRONLY | O_CREAT | O_APPEND);
+  const auto errors =
+      OpenForChild(absolute.stderr_path(), O_WRONLY | O_CREAT | O_APPEND);
+  for (const auto* file : {&input, &output, &errors}) {
+    if (!file->ok()) return file->status();
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return MakeSystemError("pipe2", "", errno);
+  const UniqueFd report_end(ends[0]);
+  UniqueFd low_report(ends[1]);
+  UniqueFd child_report(
+      fcntl(ends[1], F_DUPFD_CLOEXEC, WorkerChild::kFirstFreeFd));
+  low_report.reset();
+  if (!child_report.valid()) return MakeSystemError("fcntl", "pipe", errno);
+
+  std::vector<std::string> arguments = plan.argv;
+  std::vector<std::string> environment = EnvironmentOf(plan);
+  std::vector<std::string> candidates = Candidates(plan.argv[0], environment);
+  const std::vector<char*> argv = Pointers(arguments);
+  const std::vector<char*> envp = Pointers(environment);
+  const std::vector<char*> programs = Pointers(candidates);
+  const std::string no_folder = absl::StrCat(
+      "working directory: expected a folder that may be entered, "
+      "found ",
+      Quoted(plan.working_directory), ": ");
+  const std::string no_program =
+      absl::StrCat("entry_point: expected a program that can be executed",
+                   candidates.size() > 1 ? " in a folder of PATH" : "",
+                   ", found ", Quoted(plan.argv[0]), ": ");
+  const std::string worker_path = absolute.worker_path();
+  const std::string exit_path = absolute.exit_path();
+  const WorkerChild child = {
+      .input = (*input).get(),
+      .output = (*output).get(),
+      .errors = (*errors).get(),
+      .report = child_report.get(),
+      .folder = absolute.path().c_str(),
+      .worker_path = worker_path.c_str(),
+      .exit_path = exit_path.c_str(),
+      .boot_id = BootId().c_str(),
+      .working_directory = plan.working_directory.empty()
+                               ? absolute.path().c_str()
+                               : plan.working_directory.c_str(),
+      .no_folder = no_folder.c_str(),
+      .no_program = no_program.c_str(),
+      .programs = programs.data(),
+      .argv = argv.data(),
+      .envp = envp.data(),
+  };
+
+  pid_t pid = -1;
+  {
+    // No handler of ours may run in the child.
+    const BlockedSignals blocked;
+    pid = fork();
+    if (pid == 0) child.Become();
+  }
+  if (pid < 0) return MakeSystemError("fork", plan.argv[0], errno);
+  child_report.reset();
+  absl::StatusOr<ProcessIdentity> identity = IdentityOf(pid);
+  const std::string report = ReadAll(report_end.get());
+  if (!report.empty()) {
+    waitpid(pid, nullptr, 0);
+    return StatusOf(report, folder);
+  }
+  if (!identity.ok()) return identity.status();
+  absl::StatusOr<UniqueFd> pidfd = OpenProcess(*identity);
+  if (!pidfd.ok()) return pidfd.status();
+  // Killed before it could do or say anything?
+  const auto recorded = folder.ReadWorker();
+  if (!recorded.ok()) return recorded.status();
+  if (!recorded->has_value()) {
+    waitpid(pid, nullptr, 0);
+    return absl::UnavailableError(absl::StrCat(
+        "worker: expected process ", pid,
+        " to become it, found that it ended before; next: launch it again"));
+  }
+  return RunningWorker{.identity = *std::move(identity),
+                       .pidfd = *std::move(pidfd)};
+}
+
+absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
+                                          absl::string_view token) {
+  AdoptedWorker adopted;
+  // First: whoever writes it is done with the worker.
+  absl::StatusOr<std::optional<WorkerExit>> exit = folder.ReadExit();
+  if (!exit.ok()) return exit.status();
+  adopted.exit = *std::move(exit);
+  const auto recorded = folder.ReadWorker();
+  if (!recorded.ok()) return recorded.status();
+  if (recorded->has_value()) adopted.worker.identity = **recorded;
+  if (adopted.exit.has_value()) {
+    adopted.state = AdoptedWorker::State::kEnded;
+    return adopted;
+  }
+  if (!recorded->has_value()) return adopted;
+
+  adopted.state = AdoptedWorker::State::kEnded;
+  absl::StatusOr<UniqueFd> pidfd = OpenProcess(**recorded);
+  if (absl::IsNotFound(pidfd.status())) return adopted;
+  if (!pidfd.ok()) return pidfd.status();
+  // It may have none: not yet executed, or it has overwritten it.
+  const std::optional<std::string> found = RunTokenOf((*recorded)->pid);
+  if (found.has_value() && *found != token) return adopted;
+  adopted.state = AdoptedWorker::State::kRunning;
+  adopted.worker.pidfd = *std::move(pidfd);
+  return adopted;
+}
+
+std::optional<WorkerExit> EndOf(const RunningWorker& worker) {
+  pollfd polled = {.fd = worker.pidfd.get(), .events = POLLIN, .revents = 0};
+  if (poll(&polled, 1, 0) <= 0) return std::nullopt;
+  siginfo_t info = {};
+  if (waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info,
+             WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid != 0) {
+    return WorkerExit{info.si_code == CLD_EXITED ? WorkerExit::How::kExited
+                                                 : WorkerExit::How::kSignalled,
+                      info.si_status, ""};
+  }
+  // Its parent takes it away at once, or never.
+  constexpr int kParentsTimeMs = 100;
+  polled.events = 0;
+  poll(&polled, 1, kParentsTimeMs);
+  if (auto exit = ExitFromKernel(worker.pidfd.get())) return exit;
+  return WorkerExit{
+      WorkerExit::How::kUnknown, 0,
+      "it was another process's child, and its parent did not take it away, or "
+      "the kernel does not keep how it ended (Linux 6.15 does)"};
+}
+
+void Reap(const RunningWorker& worker) {
+  siginfo_t info = {};
+  waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info,
+         WEXITED | WNOHANG);
+}
+
+absl::Status BecomeSubreaper() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return absl::OkStatus();
+  return MakeSystemError("prctl(PR_SET_CHILD_SUBREAPER)", "this process",
+                         errno);
+}
+
+void ReapOrphans(pid_t worker) {
+  for (;;) {
+    siginfo_t info = {};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0 || info.si_pid == worker) {
+      return;
+    }
+    waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
+  }
+}
+
+}  // namespace tandem::slow_lane
