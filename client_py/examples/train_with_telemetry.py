@@ -3,7 +3,7 @@
 Run by hand, the events are on standard output, and a line for people is on standard error. Submitted to Tandem's
 daemon, the same program's events are in its database and reach whoever watches:
 
-    tandemctl submit --name balance python client_py/examples/train_with_telemetry.py
+    tandemctl submit -- python client_py/examples/train_with_telemetry.py
 
 The method is the cross-entropy method: each environment runs one episode of a linear policy drawn at random, and the
 next ones are drawn from around the best of them.
