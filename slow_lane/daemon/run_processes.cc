@@ -72,7 +72,7 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   plan.argv.insert(plan.argv.end(), run.config.arguments.begin(),
                    run.config.arguments.end());
   std::map<std::string, std::string> environment = OwnEnvironment();
-  environment["PYTHONUNBUFFERED"] = "1";
+  environment["PYTHONUNBUFFERED"] = std::string("1");
   for (const auto& [name, value] : run.config.environment) {
     environment[name] = value;
   }
@@ -130,22 +130,26 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
                             double grace_secs, double limit_secs) {
-  const absl::Status prevented = PreventLaunch(folder);
+  const absl::Status prevented = PreventLaunch(folder, "cancelled before it was started");
   if (!prevented.ok() && !absl::IsAlreadyExists(prevented)) {
     return std::string(prevented.message());
   }
-  TreeQuery query = {.token = token};
+  TreeQuery query;
+  query.token = token;
   if (proxy.has_value()) {
     query.roots.push_back(*proxy);
     query.excluded.push_back(proxy->pid);
   }
   const absl::StatusOr<std::optional<ProcessIdentity>> worker =
       folder.ReadWorker();
-  if (worker.ok() && worker->has_value()) query.roots.push_back(**worker);
+  if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {
+    query.roots.push_back(**worker);
+  }
   const absl::StatusOr<TreeEnd> end =
       EndTree(query, grace_secs, Deadline::After(limit_secs));
   if (!end.ok()) return std::string(end.status().message());
-  return end->left.empty() ? "" : end->Describe();
+  if (end->left.empty()) return {};
+  return end->Describe();
 }
 
 double SecondsSinceStart(const ProcessIdentity& process) {

@@ -223,9 +223,11 @@ void RunSupervisor::Signal(const std::string& run_id, RunState from,
           "expected the run to be ", NameOf(from), ", found it ",
           NameOf(run->row.status), run->ending ? ", being ended" : "")));
     }
-    const absl::StatusOr<size_t> signalled = SignalTree(
-        {.token = run->row.token, .roots = {FromProto(run->row.worker)}},
-        signal);
+    const absl::StatusOr<size_t> signalled =
+        SignalTree({.token = run->row.token,
+                    .roots = {FromProto(run->row.worker)},
+                    .excluded = {}},
+                   signal);
     if (!signalled.ok()) return done(signalled.status());
     MoveTo(run, to, std::nullopt);
     done(absl::OkStatus());
@@ -595,7 +597,8 @@ void RunSupervisor::ReapChildren() {
       const WorkerExit end = {.how = child.si_code == CLD_EXITED
                                          ? WorkerExit::How::kExited
                                          : WorkerExit::How::kSignalled,
-                              .number = child.si_status};
+                              .number = child.si_status,
+                              .reason = ""};
       RunFolder::At(options_.data_dir, run_id).WriteExit(end).IgnoreError();
     }
     waitid(P_PID, static_cast<id_t>(child.si_pid), &child, WEXITED);

@@ -30,7 +30,8 @@ UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub,
       since_(request.since_seq()) {
   if (since_ != 0) {
     added_ = true;
-    return hub->AddUpdates(id_, since_, this);
+    hub->AddUpdates(id_, since_, this);
+    return;
   }
   runs->List({}, [this](absl::StatusOr<std::vector<RunRecord>> records) {
     if (!records.ok()) return FinishWith(records.status());

@@ -185,6 +185,7 @@ absl::Status Proxy::StartWorker() {
   }
   if (absl::IsFailedPrecondition(launched.status())) {
     exit_ = WorkerExit{.how = WorkerExit::How::kNotStarted,
+                       .number = 0,
                        .reason = std::string(launched.status().message())};
     return absl::OkStatus();
   }
@@ -271,7 +272,9 @@ void Proxy::TellBeatOrEnd() {
 void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
   const WorkerExit exit =
       known.has_value() ? *std::move(known) : FindOutHowItEnded();
-  TreeQuery left = {.token = plan_.token, .excluded = {getpid()}};
+  TreeQuery left;
+  left.token = plan_.token;
+  left.excluded = {getpid()};
   if (dispatched_.has_value()) left.roots.push_back(*dispatched_);
   if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
       self.ok()) {
@@ -311,6 +314,7 @@ WorkerExit Proxy::FindOutHowItEnded() const {
     poll(nullptr, 0, kShortestPollMs);
   } while (!deadline.PassedAt(MonotonicNanos()));
   return {.how = WorkerExit::How::kUnknown,
+          .number = 0,
           .reason = "it ended while neither proxy nor daemon was alive"};
 }
 

@@ -119,6 +119,23 @@ v1::WorkerEnded ToProto(const WorkerExit& exit) {
   return proto;
 }
 
+WorkerExit FromProto(const v1::WorkerEnded& ended) {
+  using How = WorkerExit::How;
+  switch (ended.how_case()) {
+    case v1::WorkerEnded::kExitCode:
+      return {How::kExited, ended.exit_code(), ""};
+    case v1::WorkerEnded::kSignal:
+      return {How::kSignalled, ended.signal(), ""};
+    case v1::WorkerEnded::kUnknown:
+      return {How::kUnknown, 0, ended.unknown()};
+    case v1::WorkerEnded::kNotStarted:
+      return {How::kNotStarted, 0, ended.not_started()};
+    case v1::WorkerEnded::HOW_NOT_SET:
+      break;
+  }
+  return {How::kUnknown, 0, "its proxy did not say"};
+}
+
 RunFolder RunFolder::At(absl::string_view data_dir, absl::string_view run_id) {
   return RunFolder(absl::StrCat(data_dir, "/runs/", run_id));
 }

@@ -63,6 +63,7 @@ struct WorkerExit {
 
 // Without last_stderr.
 v1::WorkerEnded ToProto(const WorkerExit& exit);
+WorkerExit FromProto(const v1::WorkerEnded& ended);
 
 // A value: paths. Calls that write make several system calls and wait for the
 // disk.

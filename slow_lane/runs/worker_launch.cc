@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/worker_child.h"
 #include "transport/base/blocked_signals.h"
@@ -246,6 +247,22 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                        .pidfd = *std::move(pidfd)};
 }
 
+absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
+  // The record that a launching child would make, of a process that is none.
+  const std::string beside =
+      absl::StrCat(folder.worker_path(), ".prevented-", getpid());
+  if (absl::Status s = WriteDurably(beside, "0 0 -\n"); !s.ok()) return s;
+  const int failed =
+      link(beside.c_str(), folder.worker_path().c_str()) == 0 ? 0 : errno;
+  unlink(beside.c_str());
+  if (failed == EEXIST) return DispatchedBefore(folder);
+  if (failed != 0) {
+    return MakeSystemError("link", folder.worker_path(), failed);
+  }
+  return folder.WriteExit(
+      {WorkerExit::How::kNotStarted, 0, std::string(reason)});
+}
+
 absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
                                           absl::string_view token) {
   AdoptedWorker adopted;
@@ -263,6 +280,7 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   if (!recorded->has_value()) return adopted;
 
   adopted.state = AdoptedWorker::State::kEnded;
+  if ((*recorded)->pid == 0) return adopted;  // PreventLaunch was killed
   absl::StatusOr<UniqueFd> pidfd = OpenProcess(**recorded);
   if (absl::IsNotFound(pidfd.status())) return adopted;
   if (!pidfd.ok()) return pidfd.status();

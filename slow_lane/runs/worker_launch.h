@@ -49,6 +49,10 @@ struct RunningWorker {
 absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                                            const LaunchPlan& plan);
 
+// From now on nobody launches a worker in this folder; its `exit` says
+// `reason`. kAlreadyExists: one was dispatched before, and may live.
+absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason);
+
 struct AdoptedWorker {
   enum class State {
     kNeverStarted,  // no record: it may be launched
