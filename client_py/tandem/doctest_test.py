@@ -8,6 +8,7 @@ import pytest
 from tandem import arguments, client, engine_process, environments, task_options, vector
 from tandem.fastlane import tiling, worker_environment, writer
 from tandem.services import contract
+from tandem.telemetry import events, json_lines, record_episodes, trainer_client
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
@@ -17,8 +18,12 @@ _MODULES = [
     contract,
     engine_process,
     environments,
+    events,
+    json_lines,
+    record_episodes,
     task_options,
     tiling,
+    trainer_client,
     vector,
     worker_environment,
     writer,

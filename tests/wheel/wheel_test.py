@@ -70,6 +70,24 @@ def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
 
 
+def test_speaks_to_the_daemon_with_what_the_extra_brings(environment: CleanEnvironment) -> None:
+    """And prints events without it."""
+    program = """
+import tandem.telemetry as telemetry
+telemetry.EventWriter(timestamps=False).lifecycle("printed")
+try:
+    telemetry.TrainerClient("unix:no-daemon.sock").runs()
+except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
+    print(type(error).__name__)
+"""
+    printed = '{"event":"printed"}\n'
+    assert environment.run("python", "-c", program) == f"{printed}ModuleNotFoundError\n"
+    (info,) = environment.site_packages.glob("tandem_shm-*.dist-info")
+    required = map(Requirement, importlib.metadata.PathDistribution(info).requires or [])
+    _link(environment, [each.name for each in required if each.marker and each.marker.evaluate({"extra": "telemetry"})])
+    assert environment.run("python", "-c", program) == f"{printed}DaemonUnreachable\n"
+
+
 def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
     """Neither files nor the command."""
     _pip(environment, "uninstall", "--yes", "tandem-shm")

@@ -1,0 +1,49 @@
+"""Tandem's slow lane from Python: events printed from any training loop, and a client of the daemon that keeps them.
+
+`EventWriter` prints events, a line of JSON each; `RecordEpisodes` does so for any Gymnasium vector environment. A
+program that prints them runs by hand as well as under the daemon. `TrainerClient` submits runs to the daemon and
+watches them; it alone needs the packages grpcio and protobuf.
+"""
+
+from tandem.telemetry.control import Control, ControlEvent
+from tandem.telemetry.daemon_errors import (
+    BadSessionToken,
+    DaemonError,
+    DaemonFull,
+    DaemonTimeout,
+    DaemonUnreachable,
+    RunExists,
+    UnknownRun,
+    WrongState,
+)
+from tandem.telemetry.events import EventWriter
+from tandem.telemetry.record_episodes import RecordEpisodes
+from tandem.telemetry.records import Episode, Run, RunStatus, Step
+from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
+from tandem.telemetry.worker_session import Published, WorkerSession
+
+__all__ = [
+    "BadSessionToken",
+    "Control",
+    "ControlEvent",
+    "DaemonError",
+    "DaemonFull",
+    "DaemonTimeout",
+    "DaemonUnreachable",
+    "Episode",
+    "EventWriter",
+    "Health",
+    "Published",
+    "RecordEpisodes",
+    "Run",
+    "RunExists",
+    "RunStatus",
+    "Step",
+    "Submitted",
+    "Subscription",
+    "TrainerClient",
+    "UnknownRun",
+    "WorkerSession",
+    "WrongState",
+]

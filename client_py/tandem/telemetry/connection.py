@@ -1,0 +1,176 @@
+"""A connection to the daemon: makes calls, and errors of what gRPC raises."""
+
+import os
+import threading
+import time
+from typing import Any
+
+from tandem.errors import ClientClosed, InvalidArgument
+from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
+from tandem.telemetry.wire import Method, load
+
+TARGET_VARIABLE = "TANDEM_DAEMON"
+DEFAULT_TARGET = "127.0.0.1:50055"
+
+_MAX_MESSAGE_BYTES = 64 << 20
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 30_000),
+    # A daemon that comes back is found at once.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A connection of its own: the daemon counts credits by connection.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class Connection:
+    """A channel to the daemon. Safe to use from any thread."""
+
+    def __init__(self, target: str | None) -> None:
+        """Connects when something is called.
+
+        Args:
+          target: As gRPC takes it; None: TANDEM_DAEMON's, or else 127.0.0.1:50055.
+
+        Raises:
+          InvalidArgument: No string, or an empty one.
+          ModuleNotFoundError: There is no grpc or protobuf.
+        """
+        if target is None:
+            target = os.environ.get(TARGET_VARIABLE) or DEFAULT_TARGET
+        if not isinstance(target, str) or not target:
+            raise InvalidArgument(f"target: expected HOST:PORT or unix:PATH, found {target!r}")
+        self.target = target
+        self._wire = load()
+        self.grpc = self._wire.grpc
+        self._channel = self.grpc.insecure_channel(target, options=_OPTIONS)
+        self.closed = False
+
+    def method(self, name: str) -> Method:
+        """Looks up one of the service's methods.
+
+        Args:
+          name: Such as "SubmitRun".
+
+        Returns:
+          The method.
+        """
+        return self._wire.methods[name]
+
+    def request(self, name: str, **fields: Any) -> Any:
+        """Makes a request.
+
+        Args:
+          name: Of the method.
+          fields: Of the message.
+
+        Returns:
+          The message.
+
+        Raises:
+          InvalidArgument: A value that its field cannot have.
+        """
+        try:
+            return self.method(name).request(**fields)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(f"{name}: {error}; nothing was sent") from error
+
+    def start(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Starts a call that streams; what it raises later is for `error_of`.
+
+        Args:
+          name: Of the method.
+          arguments: The request, or an iterator of requests.
+          options: Such as metadata.
+
+        Returns:
+          grpc's call.
+
+        Raises:
+          ClientClosed: The client was closed.
+        """
+        self._check_open()
+        try:
+            return self.method(name).on(self._channel)(*arguments, **options)
+        except ValueError:  # closed at this moment
+            self._check_open()
+            raise
+
+    def call(self, name: str, argument: Any, *, timeout: float | None, metadata: Any = None) -> Any:
+        """Makes a call with one response.
+
+        Args:
+          name: Of the method.
+          argument: The request, or an iterator of requests.
+          timeout: Seconds; None: no limit.
+          metadata: Pairs of strings.
+
+        Returns:
+          The response.
+
+        Raises:
+          TandemError: As `ERROR_TABLE` says.
+        """
+        try:
+            return self.start(name, argument, timeout=timeout, metadata=metadata)
+        except self.grpc.RpcError as error:
+            raise self.error_of(name, error) from error
+
+    def error_of(self, name: str, error: Any) -> Exception:
+        """Says what a failed call means.
+
+        Args:
+          name: Of the method.
+          error: grpc's.
+
+        Returns:
+          The exception to raise.
+        """
+        if self.closed:
+            return ClientClosed(f"{name}: the client was closed during the call")
+        code = error.code().name
+        kind = ERROR_TABLE.get(code, DaemonError)
+        after = ""
+        if kind is DaemonUnreachable:
+            after = f". Start a daemon there, or set {TARGET_VARIABLE} to where one listens"
+        return kind(f"{name} at {self.target}: {error.details() or code}{after}")
+
+    def wait_until_connected(self, name: str, timeout: float, closing: threading.Event) -> None:
+        """Waits for the daemon.
+
+        Args:
+          name: Of the method that is to be called.
+          timeout: Seconds.
+          closing: Ends the wait when it is set.
+
+        Raises:
+          DaemonUnreachable: It was not there in time.
+        """
+        self._check_open()
+        end = time.monotonic() + timeout
+        ready = self.grpc.channel_ready_future(self._channel)
+        try:
+            while not closing.is_set() and not self.closed:
+                try:
+                    ready.result(timeout=max(0.0, min(0.2, end - time.monotonic())))
+                    return
+                except self.grpc.FutureTimeoutError:
+                    if time.monotonic() >= end:
+                        raise DaemonUnreachable(
+                            f"{name}: expected a daemon at {self.target} within {timeout:g} s, found none. "
+                            f"Start one there, or set {TARGET_VARIABLE} to where one listens"
+                        ) from None
+        finally:
+            ready.cancel()
+
+    def close(self) -> None:
+        """Ends every call. Safe twice."""
+        self.closed = True
+        self._channel.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClientClosed("expected an open TrainerClient, found it closed; make another")

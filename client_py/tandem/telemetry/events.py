@@ -1,0 +1,251 @@
+"""`EventWriter`: prints a run's events, a line of JSON each."""
+
+import math
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+
+from tandem.arguments import flag, integer, shown
+from tandem.errors import InvalidArgument
+from tandem.telemetry.json_lines import line_of
+from tandem.telemetry.line_output import LineOutput
+
+# By which the daemon tells a worker which run it is.
+RUN_ID_VARIABLE = "TANDEM_RUN_ID"
+
+_LARGEST = 2**64 - 1
+_LONGEST_ERROR = 4000  # characters of an exception in an event
+
+
+class EventWriter:
+    """Prints events, for Tandem's daemon or anyone who reads lines of JSON.
+
+    Run by the daemon, a program's events are in its database when they are durable there, and reach whoever watches;
+    run by hand, they are lines on the terminal. Each is one line by one write, and stays a line of its own whatever
+    else the program prints. Safe to use from any thread.
+
+    Actions, observations and the like may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
+    NumPy makes an array of. Where they hold NaN or an infinity, which JSON has not, null is printed. Rewards must be
+    finite.
+
+    >>> import io
+    >>> out = io.StringIO()
+    >>> events = EventWriter(out, run_id="try", timestamps=False)
+    >>> events.step(episode=0, step_index=42, action=1, observation=np.float32([0.5, -1]), reward=1.0)
+    >>> events.episode(episode=0, total_reward=195.0, steps=195, terminated=True)
+    >>> print(out.getvalue(), end="")
+    {"event_type":"step","run_id":"try","episode":0,"step_index":42,"action":1,"observation":[0.5,-1.0],"reward":1.0,\
+"terminated":false,"truncated":false}
+    {"event_type":"episode","run_id":"try","episode":0,"total_reward":195.0,"steps":195,"terminated":true,\
+"truncated":false}
+    """
+
+    def __init__(
+        self,
+        stream: IO[Any] | None = None,
+        *,
+        run_id: str | None = None,
+        worker_id: str | None = None,
+        timestamps: bool = True,
+    ) -> None:
+        """Prints nothing yet.
+
+        Args:
+          stream: Where to: an open file. None: standard output as it is now, which is also set to be written line by
+            line, so that what the program prints stays whole lines, too.
+          run_id: Which run it is. None: what the environment variable TANDEM_RUN_ID says; without one, events have no
+            run_id.
+          worker_id: Which of the run's workers this is; None: events have none, and the daemon names it.
+          timestamps: Whether events say when they were made (`ts_unix_ns`).
+
+        Raises:
+          InvalidArgument: A stream that cannot be written to, or a name that is not a string.
+        """
+        self._output = LineOutput(stream)
+        self._common: dict[str, object] = {}
+        if run_id is None:
+            run_id = os.environ.get(RUN_ID_VARIABLE) or None
+        if run_id is not None:
+            self._common["run_id"] = _text("run_id", run_id)
+        if worker_id is not None:
+            self._common["worker_id"] = _text("worker_id", worker_id)
+        self._timestamps = flag("timestamps", timestamps)
+
+    def step(
+        self,
+        *,
+        episode: SupportsIndex,
+        step_index: SupportsIndex,
+        reward: SupportsFloat,
+        action: object = None,
+        observation: object = None,
+        terminated: bool = False,
+        truncated: bool = False,
+        agent_id: str | None = None,
+        episode_seed: SupportsIndex | None = None,
+        policy_label: str | None = None,
+        backend: str | None = None,
+        frame_ref: str | None = None,
+        render_payload: object = None,
+    ) -> None:
+        """Prints that an environment was stepped. What is None is left out.
+
+        Args:
+          episode: Number of the episode in this run, from 0.
+          step_index: Number of the step in its episode, from 0.
+          reward: Finite.
+          action: What was done.
+          observation: What was seen afterwards.
+          terminated: Whether the episode ended with this step.
+          truncated: Whether it was cut off with this step.
+          agent_id: Whose step, among several agents.
+          episode_seed: What the episode was reset with.
+          policy_label: Which policy acted.
+          backend: What simulated.
+          frame_ref: Where a picture of it is.
+          render_payload: What a viewer draws it from.
+
+        Raises:
+          InvalidArgument: A value that cannot be; nothing was printed.
+          SystemCallFailed: It could not be written.
+        """
+        fields = self._begin("event_type", "step")
+        fields["episode"] = integer("episode", episode, 0, _LARGEST)
+        fields["step_index"] = integer("step_index", step_index, 0, _LARGEST)
+        _add(fields, action=action, observation=observation)
+        fields["reward"] = _finite("reward", reward)
+        fields["terminated"] = flag("terminated", terminated)
+        fields["truncated"] = flag("truncated", truncated)
+        if episode_seed is not None:
+            fields["episode_seed"] = integer("episode_seed", episode_seed, 0, _LARGEST)
+        _add_texts(fields, agent_id=agent_id, policy_label=policy_label, backend=backend, frame_ref=frame_ref)
+        _add(fields, render_payload=render_payload)
+        self._output.write(line_of(fields))
+
+    def episode(
+        self,
+        *,
+        episode: SupportsIndex,
+        total_reward: SupportsFloat,
+        steps: SupportsIndex,
+        terminated: bool = False,
+        truncated: bool = False,
+        agent_id: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Prints that an episode has ended. What is None is left out.
+
+        Args:
+          episode: Number of the episode in this run, from 0.
+          total_reward: Sum of its rewards, finite.
+          steps: How many it had.
+          terminated: Whether it reached its end.
+          truncated: Whether it was cut off.
+          agent_id: Whose, among several agents.
+          metadata: Whatever else is worth keeping with it.
+
+        Raises:
+          InvalidArgument: A value that cannot be; nothing was printed.
+          SystemCallFailed: It could not be written.
+        """
+        fields = self._begin("event_type", "episode")
+        fields["episode"] = integer("episode", episode, 0, _LARGEST)
+        fields["total_reward"] = _finite("total_reward", total_reward)
+        fields["steps"] = integer("steps", steps, 0, _LARGEST)
+        fields["terminated"] = flag("terminated", terminated)
+        fields["truncated"] = flag("truncated", truncated)
+        _add_texts(fields, agent_id=agent_id)
+        _add(fields, metadata=_mapping("metadata", metadata))
+        self._output.write(line_of(fields))
+
+    def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
+        """Prints what happened to the run as a whole.
+
+        Args:
+          event: Such as "run_started", "run_completed", "run_failed", or a name of your own, such as "checkpoint".
+          payload: What is worth knowing of it.
+
+        Raises:
+          InvalidArgument: A value that cannot be; nothing was printed.
+          SystemCallFailed: It could not be written.
+        """
+        fields = self._begin("event", _text("event", event))
+        _add(fields, payload=_mapping("payload", payload))
+        self._output.write(line_of(fields))
+
+    @contextmanager
+    def run(self, **payload: object) -> Iterator["EventWriter"]:
+        """Prints how what is inside begins and ends: run_started, then run_completed, or run_failed with the error.
+
+        `sys.exit()`, or with 0, is a good end. The exception goes on its way.
+
+        Args:
+          payload: What is worth knowing of the run, printed with run_started.
+
+        Yields:
+          This writer.
+
+        Raises:
+          InvalidArgument: A payload that cannot be; nothing was printed.
+          SystemCallFailed: An event could not be written.
+
+        >>> with EventWriter(run_id="try", timestamps=False).run(env_id="CartPole-v1", algo="ppo") as events:
+        ...     events.lifecycle("checkpoint", {"path": "policy.npz"})
+        {"event":"run_started","run_id":"try","payload":{"env_id":"CartPole-v1","algo":"ppo"}}
+        {"event":"checkpoint","run_id":"try","payload":{"path":"policy.npz"}}
+        {"event":"run_completed","run_id":"try"}
+        """
+        self.lifecycle("run_started", payload)
+        try:
+            yield self
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                self.lifecycle("run_completed")
+            else:
+                said = "".join(traceback.format_exception_only(error)).strip()
+                self.lifecycle("run_failed", {"error": said[:_LONGEST_ERROR], "error_type": type(error).__name__})
+            raise
+        self.lifecycle("run_completed")
+
+    def _begin(self, kind: str, name: str) -> dict[str, object]:
+        fields = {kind: name, **self._common}
+        if self._timestamps:
+            fields["ts_unix_ns"] = time.time_ns()
+        return fields
+
+
+def _add(fields: dict[str, object], **values: object) -> None:
+    fields.update((name, value) for name, value in values.items() if value is not None)
+
+
+def _add_texts(fields: dict[str, object], **values: str | None) -> None:
+    fields.update((name, _text(name, value)) for name, value in values.items() if value is not None)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(f"{name}: expected a string that is not empty, found {shown(value)}; nothing was printed")
+    return value
+
+
+def _mapping(name: str, value: object) -> Mapping[str, object] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidArgument(f"{name}: expected a mapping, found {shown(value)}; nothing was printed")
+    return value or None
+
+
+def _finite(name: str, value: SupportsFloat) -> float:
+    number = math.nan
+    if not isinstance(value, str | bytes | bytearray) and np.ndim(value) == 0:  # type: ignore[arg-type]
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{name}: expected a finite number, found {shown(value)}; nothing was printed")
+    return number

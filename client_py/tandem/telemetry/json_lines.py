@@ -1,0 +1,107 @@
+"""One line of JSON for an event, whatever NumPy values are in it."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tandem.arguments import shown
+from tandem.errors import InvalidArgument
+
+# The daemon takes no longer line (docs/slow_lane.md).
+MAX_LINE_BYTES = 16 << 20
+
+# As it says, too. Only as many digits as this may be more.
+_LEAST_INTEGER, _LAST_INTEGER = -(2**63), 2**64 - 1
+_LONG_NUMBER = re.compile(r"\d{20}|-\d{19}")
+
+_Fields = Mapping[str, object]
+
+
+def line_of(fields: _Fields) -> bytes:
+    r"""Writes an event as a line.
+
+    Arrays become nested lists, and anything that NumPy can make an array of likewise. JSON has neither NaN nor
+    infinities: in arrays, lists and mappings they become null. Half characters become question marks.
+
+    Args:
+      fields: Name -> value.
+
+    Returns:
+      A JSON object with a newline at its end.
+
+    Raises:
+      InvalidArgument: A value that JSON cannot hold, or too many of them.
+
+    >>> line_of({"reward": np.float64(0.5), "observation": np.array([1.0, np.nan])})
+    b'{"reward":0.5,"observation":[1.0,null]}\n'
+    """
+    try:
+        text = _encode(fields)
+        if _LONG_NUMBER.search(text):
+            text = _encode_each(fields)
+    except (TypeError, ValueError, RecursionError):
+        text = _encode_each(fields)
+    line = text.encode("utf-8", "replace") + b"\n"
+    if len(line) > MAX_LINE_BYTES:
+        sizes = {name: len(_encode_each({name: value})) for name, value in fields.items()}
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise InvalidArgument(
+            f"expected an event of at most {MAX_LINE_BYTES} bytes as JSON, found {len(line)}, {sizes[largest]} of them "
+            f"in {largest}; nothing was printed. Leave it out, or make it smaller"
+        )
+    return line
+
+
+def _encode_each(fields: _Fields) -> str:
+    """Encodes a field at a time, to replace what is not finite, or to name the field that cannot be."""
+    finite = {}
+    for name, value in fields.items():
+        try:
+            finite[name] = _finite(value)
+            _encode(finite[name])
+        except RecursionError:
+            raise InvalidArgument(f"{name}: expected no circles in it, found one; nothing was printed") from None
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(
+                f"{name}: expected what JSON can hold, or NumPy values, found {shown(value)} ({error}); "
+                "nothing was printed"
+            ) from error
+    return _encode(finite)
+
+
+def _finite(value: object) -> object:
+    """Copies a value, with None for what is not finite, and lists for tuples and arrays."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and not _LEAST_INTEGER <= value <= _LAST_INTEGER:
+        raise ValueError("integers are in -2^63 .. 2^64 - 1")
+    if isinstance(value, Mapping):
+        return {key.item() if isinstance(key, np.generic) else key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    return _finite(_plain(value))
+
+
+def _plain(value: Any) -> object:
+    """Makes lists and numbers of what only NumPy knows; json calls this."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not isinstance(value, np.ndarray | np.generic):
+        if not hasattr(value, "__array__"):  # which PyTorch's and JAX's have
+            raise TypeError(f"no JSON for the type {type(value).__name__}")
+        value = np.asarray(value)
+    if value.dtype.kind == "f":
+        value = value.astype(np.float64, copy=False)  # long doubles, too
+    elif value.dtype.kind not in "biuUO":
+        raise TypeError(f"no JSON for NumPy's {value.dtype}")
+    plain: object = value.tolist()
+    return plain
+
+
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_plain).encode

@@ -1,0 +1,160 @@
+"""`RecordEpisodes`: a Gymnasium wrapper that prints an event at the end of each episode."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import iterate
+from numpy.typing import NDArray
+
+from tandem.errors import InvalidArgument
+from tandem.telemetry.events import EventWriter
+
+if TYPE_CHECKING:
+    _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _Wrapper = VectorWrapper  # which takes no parameters before Gymnasium 1.4
+
+
+class RecordEpisodes(_Wrapper):
+    """Counts the episodes of all environments, and prints an event when one has ended.
+
+    Works with any `gymnasium.vector.VectorEnv`, whatever its autoreset mode, and changes nothing of what it gives.
+    Episodes are numbered from 0 in the order in which they begin; those that begin together, in the order of their
+    environments. One that a reset cuts short has no event. An episode event's metadata says which environment it was
+    in: {"env": 3}.
+
+    Attributes:
+      episode_count: How many episodes have ended.
+
+    >>> import tandem
+    >>> from tandem.telemetry import EventWriter, RecordEpisodes
+    >>> events = EventWriter(timestamps=False)
+    >>> envs = RecordEpisodes(tandem.make_vec("CartPole-v1", num_envs=2), events)
+    >>> obs, infos = envs.reset(seed=0)
+    >>> for _ in range(10):
+    ...     _ = envs.step(np.zeros(2, np.int64))
+    {"event_type":"episode","episode":1,"total_reward":10.0,"steps":10,"terminated":true,"truncated":false,\
+"metadata":{"env":1}}
+    >>> envs.close()
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], events: EventWriter | None = None, *, steps: bool = False
+    ) -> None:
+        """Wraps environments; call `reset` before the first `step`, as ever.
+
+        Args:
+          env: The environments.
+          events: What prints; None: a new `EventWriter()`.
+          steps: Whether each step is an event, too. An event's observation is what was seen after its action; that of
+            an episode's last step is the episode's own, in every mode.
+
+        Raises:
+          TypeError: No `gymnasium.vector.VectorEnv`.
+          InvalidArgument: One whose metadata does not tell how it resets.
+        """
+        super().__init__(env)
+        mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        if not isinstance(mode, AutoresetMode):
+            raise InvalidArgument(f"env.metadata['autoreset_mode']: expected an AutoresetMode, found {mode!r}")
+        self._resets_in_step = mode is AutoresetMode.SAME_STEP
+        self._resets_by_itself = mode is not AutoresetMode.DISABLED
+        self._events = EventWriter() if events is None else events
+        self._print_steps = steps
+        self._returns = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, np.int64)
+        self._episodes = np.arange(self.num_envs)  # number of each environment's
+        self._begun = self.num_envs
+        self._over = np.zeros(self.num_envs, np.bool_)  # whose episode has ended and was not followed by another
+        self.episode_count = 0
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the environments.
+
+        Args:
+          seed: As the environments take it.
+          options: As the environments take them; "reset_mask", bool[num_envs], says who is reset.
+
+        Returns:
+          What the environments return.
+        """
+        mask = (options or {}).get("reset_mask")  # now: whoever uses it takes it out
+        chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask, np.bool_)
+        result = super().reset(seed=seed, options=options)
+        self._begin(chosen & (self._over | (self._lengths > 0)))
+        return result
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the environments, and prints an event for each whose episode has ended.
+
+        Args:
+          actions: As the environments take them.
+
+        Returns:
+          What the environments return.
+
+        Raises:
+          InvalidArgument: A reward that is not finite. The environments were stepped.
+          SystemCallFailed: An event could not be written. The environments were stepped.
+        """
+        result = super().step(actions)
+        observations, rewards, terminations, truncations, infos = result
+        stepped = ~self._over
+        if self._resets_by_itself:
+            self._begin(self._over)  # in this step, which is not the next episode's
+        self._returns[stepped] += np.asarray(rewards)[stepped]
+        self._lengths[stepped] += 1
+        ended = stepped & (np.asarray(terminations) | np.asarray(truncations))
+        if self._print_steps:
+            self._print_each(stepped, ended, actions, observations, rewards, terminations, truncations, infos)
+        self._over |= ended
+        for index in np.flatnonzero(ended):
+            self._events.episode(
+                episode=self._episodes[index],
+                total_reward=self._returns[index],
+                steps=self._lengths[index],
+                terminated=bool(terminations[index]),
+                truncated=bool(truncations[index]),
+                metadata={"env": int(index)},
+            )
+            self.episode_count += 1
+        if self._resets_in_step:
+            self._begin(ended)
+        return result
+
+    def _begin(self, chosen: NDArray[np.bool_]) -> None:
+        """Begins the next episode of the chosen environments."""
+        count = int(np.count_nonzero(chosen))
+        if not count:
+            return
+        self._episodes[chosen] = np.arange(self._begun, self._begun + count)
+        self._begun += count
+        self._returns[chosen] = 0
+        self._lengths[chosen] = 0
+        self._over = self._over & ~chosen
+
+    def _print_each(
+        self,
+        stepped: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        actions: Any,
+        observations: Any,
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        infos: dict[str, Any],
+    ) -> None:
+        seen = list(iterate(self.observation_space, observations))
+        done = list(iterate(self.action_space, actions))
+        for index in np.flatnonzero(stepped):
+            last = self._resets_in_step and ended[index]
+            self._events.step(
+                episode=self._episodes[index],
+                step_index=self._lengths[index] - 1,
+                reward=rewards[index],
+                action=done[index],
+                observation=infos["final_obs"][index] if last else seen[index],
+                terminated=bool(terminations[index]),
+                truncated=bool(truncations[index]),
+            )

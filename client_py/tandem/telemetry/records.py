@@ -1,0 +1,202 @@
+"""What the daemon tells of runs, as plain values. Fields are named as in its messages (schema/protos/trainer.proto)."""
+
+import enum
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any
+
+
+class RunStatus(enum.IntEnum):
+    """What a run is doing."""
+
+    UNSPECIFIED = 0
+    INIT = 1  # accepted, and nothing more
+    HSHK = 2  # its proxy is there
+    RDY = 3  # its worker is there
+    EXEC = 4  # its worker has printed an event
+    PAUSE = 5
+    FAULT = 6  # has ended badly; `Run.failure_reason` says how
+    TERM = 7  # has ended well, or was cancelled
+
+    @property
+    def final(self) -> bool:
+        """Whether a run with this status has ended."""
+        return self in (RunStatus.FAULT, RunStatus.TERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run at a change of its status.
+
+    Attributes:
+      run_id: Its name.
+      status: Since `updated_at`.
+      digest: SHA-256 of its configuration, in hexadecimal.
+      created_at: When it was submitted.
+      updated_at: When its status changed.
+      last_heartbeat: When its worker was last known to live; None: not yet.
+      failure_reason: Why it has ended badly, or before its time; None: it has not.
+      gpu_slots: Which GPUs it has.
+      seq_id: Number of this change, among those of all runs.
+    """
+
+    run_id: str
+    status: RunStatus
+    digest: str
+    created_at: datetime | None
+    updated_at: datetime | None
+    last_heartbeat: datetime | None
+    failure_reason: str | None
+    gpu_slots: tuple[int, ...]
+    seq_id: int
+
+    @staticmethod
+    def from_message(message: Any) -> "Run":
+        """Copies a RunRecord."""
+        return Run(
+            message.run_id,
+            RunStatus(message.status),
+            message.digest,
+            _time(message, "created_at"),
+            _time(message, "updated_at"),
+            _time(message, "last_heartbeat"),
+            message.failure_reason if message.HasField("failure_reason") else None,
+            tuple(message.gpu_slots),
+            message.seq_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a run. Only what its worker said is there; the rest is empty.
+
+    Attributes:
+      run_id: Whose.
+      episode_index: Number of the episode.
+      step_index: Number of the step in its episode.
+      action_json: What was done, as JSON.
+      observation_json: What was seen afterwards, as JSON.
+      reward: For it.
+      terminated: Whether the episode ended with this step.
+      truncated: Whether it was cut off with this step.
+      policy_label: Which policy acted.
+      backend: What simulated.
+      seq_id: From the daemon: its number among the run's steps in the table, from 1. To the daemon: the worker's own
+        number of it; 0: none yet.
+      agent_id: Whose step, among several agents.
+      render_hint_json: How to draw it, as JSON.
+      frame_ref: Where a picture of it is.
+      payload_version: Of the worker's own making.
+      render_payload_json: What a viewer draws it from, as JSON.
+      episode_seed: What the episode was reset with.
+      worker_id: Which of the run's workers said it.
+      timestamp: When it was made, in UTC.
+    """
+
+    run_id: str = ""
+    episode_index: int = 0
+    step_index: int = 0
+    action_json: str = ""
+    observation_json: str = ""
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    policy_label: str = ""
+    backend: str = ""
+    seq_id: int = 0
+    agent_id: str = ""
+    render_hint_json: str = ""
+    frame_ref: str = ""
+    payload_version: int = 0
+    render_payload_json: str = ""
+    episode_seed: int = 0
+    worker_id: str = ""
+    timestamp: datetime | None = None
+
+    @property
+    def action(self) -> Any:
+        """What was done; None: the worker did not say."""
+        return json.loads(self.action_json) if self.action_json else None
+
+    @property
+    def observation(self) -> Any:
+        """What was seen afterwards; None: the worker did not say."""
+        return json.loads(self.observation_json) if self.observation_json else None
+
+    @staticmethod
+    def from_message(message: Any) -> "Step":
+        """Copies a RunStep."""
+        return Step(*(*_step_values(message), _time(message, "timestamp")))
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """An episode of a run that has ended. Only what its worker said is there; the rest is empty.
+
+    Attributes:
+      run_id: Whose.
+      episode_index: Its number.
+      total_reward: Sum of its rewards.
+      steps: How many it had.
+      terminated: Whether it reached its end.
+      truncated: Whether it was cut off.
+      metadata_json: Whatever else the worker said of it, as JSON.
+      seq_id: As a step's.
+      agent_id: Whose, among several agents.
+      worker_id: Which of the run's workers said it.
+      timestamp: When it ended, in UTC.
+    """
+
+    run_id: str = ""
+    episode_index: int = 0
+    total_reward: float = 0.0
+    steps: int = 0
+    terminated: bool = False
+    truncated: bool = False
+    metadata_json: str = ""
+    seq_id: int = 0
+    agent_id: str = ""
+    worker_id: str = ""
+    timestamp: datetime | None = None
+
+    @property
+    def metadata(self) -> Any:
+        """Whatever else the worker said of it; None: nothing."""
+        return json.loads(self.metadata_json) if self.metadata_json else None
+
+    @staticmethod
+    def from_message(message: Any) -> "Episode":
+        """Copies a RunEpisode."""
+        return Episode(*(*_episode_values(message), _time(message, "timestamp")))
+
+
+def fill_message(message: Any, record: Step | Episode) -> None:
+    """Copies a record into the message of its kind.
+
+    Args:
+      message: An empty RunStep or RunEpisode.
+      record: A Step or an Episode.
+
+    Raises:
+      TypeError: A field of another type than the record's.
+      ValueError: A number beyond the field's.
+    """
+    for name in _plain_fields(type(record)):
+        setattr(message, name, getattr(record, name))
+    if record.timestamp is not None:
+        message.timestamp.FromDatetime(record.timestamp)
+
+
+def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
+    return [field.name for field in fields(kind) if field.name != "timestamp"]
+
+
+def _time(message: Any, name: str) -> datetime | None:
+    return getattr(message, name).ToDatetime(tzinfo=UTC) if message.HasField(name) else None
+
+
+_step_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Step))
+_episode_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Episode))

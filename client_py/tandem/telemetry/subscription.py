@@ -1,0 +1,150 @@
+"""`Subscription`: what the daemon streams, across broken connections."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from tandem.errors import BrokenPeer
+from tandem.telemetry.connection import Connection
+from tandem.telemetry.daemon_errors import DaemonUnreachable
+
+
+class Numbered(Protocol):
+    """Has a number in its stream."""
+
+    @property
+    def seq_id(self) -> int:
+        """From 1."""
+
+
+Record = TypeVar("Record", bound=Numbered)
+
+
+class Subscription(Generic[Record]):
+    """Iterates over what the daemon has and will have, each once, in order.
+
+    When the connection breaks, or the daemon is started again, it asks for what comes after the last number that it
+    saw, so that nothing is missing and nothing comes twice. It ends by itself when the run has ended and all was sent.
+    One thread iterates; any may close it. Left unfinished, it is closed with its client.
+
+    Attributes:
+      last_seq: The last number seen; a later subscription can go on from there.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        method: str,
+        convert: Callable[[Any], Record],
+        since_seq: int,
+        *,
+        timeout: float,
+        reconnect_secs: float,
+        **fields: Any,
+    ) -> None:
+        """Asks nothing before the first `next`.
+
+        Args:
+          connection: To the daemon.
+          method: That streams.
+          convert: Makes a record of a message.
+          since_seq: Records with greater numbers are wanted.
+          timeout: Seconds until the first connection.
+          reconnect_secs: How long to try when one broke, since then or since the last record.
+          fields: What else to ask for.
+
+        Raises:
+          InvalidArgument: Fields that cannot be.
+        """
+        connection.request(method, since_seq=since_seq, **fields)
+        self.last_seq = since_seq
+        self._connection = connection
+        self._method = method
+        self._convert = convert
+        self._fields = fields
+        self._timeout = timeout
+        self._reconnect_secs = reconnect_secs
+        self._closing = threading.Event()
+        self._call: Any = None
+        self._connected = False
+        self._broken_since: float | None = None
+        self._pause = 0.0
+
+    def __iter__(self) -> Iterator[Record]:
+        """Is its own iterator."""
+        return self
+
+    def __next__(self) -> Record:
+        """Waits for the next record.
+
+        Returns:
+          It.
+
+        Raises:
+          StopIteration: There will be no more, or it was closed.
+          UnknownRun: The daemon has no such run.
+          DaemonUnreachable: No daemon for too long.
+          BrokenPeer: The daemon sent a number that was seen already.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        while not self._closing.is_set():
+            try:
+                message = next(self._opened())
+            except StopIteration:
+                self.close()
+            except self._connection.grpc.RpcError as error:
+                if not self._closing.is_set():
+                    self._broke(error)
+            else:
+                record = self._convert(message)
+                if record.seq_id <= self.last_seq:
+                    self.close()
+                    raise BrokenPeer(
+                        f"{self._method}: expected a number above {self.last_seq}, found {record.seq_id}; "
+                        "the daemon and this client do not fit together"
+                    )
+                self.last_seq = record.seq_id
+                self._broken_since, self._pause = None, 0.0
+                return record
+        raise StopIteration
+
+    def close(self) -> None:
+        """Ends it; a `next` in another thread ends, too. Safe twice."""
+        self._closing.set()
+        call = self._call
+        if call is not None:
+            call.cancel()
+
+    def __enter__(self) -> Self:
+        """Is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+    def _opened(self) -> Any:
+        if self._call is None:
+            wait = self._reconnect_secs if self._connected else self._timeout
+            self._connection.wait_until_connected(self._method, wait, self._closing)
+            self._connected = True
+            request = self._connection.request(self._method, since_seq=self.last_seq, **self._fields)
+            self._call = self._connection.start(self._method, request)
+            if self._closing.is_set():  # while it was made
+                self._call.cancel()
+        return self._call
+
+    def _broke(self, error: Any) -> None:
+        """Gets ready to ask again, or raises what cannot be mended so."""
+        meant = self._connection.error_of(self._method, error)
+        now = time.monotonic()
+        self._broken_since = self._broken_since or now
+        if not isinstance(meant, DaemonUnreachable) or now - self._broken_since > self._reconnect_secs:
+            raise meant from error
+        self._call = None
+        self._closing.wait(self._pause)
+        self._pause = min(1.0, self._pause * 2 + 0.05)

@@ -1,0 +1,289 @@
+"""`TrainerClient`: submits runs to the daemon and watches them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from tandem.arguments import seconds
+from tandem.errors import InvalidArgument
+from tandem.telemetry.connection import Connection
+from tandem.telemetry.control import Control
+from tandem.telemetry.records import Episode, Run, RunStatus, Step
+from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.worker_session import WorkerSession
+
+_PROTO_VERSION = "1"
+_SCHEMA_ID = "tandem.telemetry"
+_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A run that the daemon has accepted.
+
+    Attributes:
+      run_id: Its name.
+      digest: SHA-256 of its configuration, in hexadecimal.
+    """
+
+    run_id: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """A daemon that answers.
+
+    Attributes:
+      pid: Its process.
+      started_at: When it started.
+      listen_address: Where it listens.
+      healthy: Whether it keeps what it is sent; not so while its disk is full.
+    """
+
+    pid: int
+    started_at: datetime
+    listen_address: str
+    healthy: bool
+
+
+class TrainerClient:
+    """Speaks to Tandem's daemon, or to any server of gymgui.trainer.TrainerService. Safe to use from any thread.
+
+    Needs the packages grpcio and protobuf: `pip install 'tandem-shm[telemetry]'`.
+
+    >>> client = TrainerClient("unix:no-daemon.sock", timeout=0.1)
+    >>> client.runs()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    DaemonUnreachable: ListRuns at unix:no-daemon.sock: ...
+    >>> client.close()
+    """
+
+    def __init__(self, target: str | None = None, *, timeout: float = 10.0, reconnect_secs: float = 60.0) -> None:
+        """Connects when it is first used.
+
+        Args:
+          target: HOST:PORT or unix:PATH; None: what the environment variable TANDEM_DAEMON says, or else
+            127.0.0.1:50055.
+          timeout: Seconds that a call may take, unless it is told otherwise.
+          reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
+
+        Raises:
+          InvalidArgument: A target or time that cannot be.
+          ModuleNotFoundError: grpcio or protobuf is missing.
+        """
+        self._timeout = seconds("timeout", timeout)
+        self._reconnect_secs = seconds("reconnect_secs", reconnect_secs)
+        self._connection = Connection(target)
+
+    @property
+    def target(self) -> str:
+        """Where the daemon is."""
+        return self._connection.target
+
+    def submit(self, config: Mapping[str, Any] | str, *, run_id: str = "") -> Submitted:
+        """Asks for a run.
+
+        Args:
+          config: MOSAIC's TrainRunConfig, as a mapping or as JSON (docs/slow_lane.md).
+          run_id: Its name; empty: the daemon makes one. The same name with the same configuration is the same run,
+            which is not started twice.
+
+        Returns:
+          What the run is called.
+
+        Raises:
+          InvalidArgument: The configuration cannot be; the message names the place in it.
+          RunExists: There is a run of that name with another configuration.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        if not isinstance(config, str):
+            try:
+                config = json.dumps(dict(config), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise InvalidArgument(f"config: expected what JSON can hold: {error}; nothing was sent") from error
+        response = self._call("SubmitRun", run_id=run_id, config_json=config)
+        return Submitted(response.run_id, response.digest)
+
+    def cancel(self, run_id: str, *, timeout: float = 60.0) -> None:
+        """Ends a run with all its processes; when this returns, none is left.
+
+        Args:
+          run_id: The run; nothing happens to one that has ended.
+          timeout: Seconds. Processes that do not leave when asked are killed after five.
+
+        Raises:
+          UnknownRun: There is none of that name.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
+
+    def runs(self, *statuses: RunStatus) -> list[Run]:
+        """Lists runs.
+
+        Args:
+          statuses: Those that are wanted; none: all.
+
+        Returns:
+          Each as it is now.
+
+        Raises:
+          TandemError: As `ERROR_TABLE` says.
+        """
+        response = self._call("ListRuns", status_filter=statuses)
+        return [Run.from_message(run) for run in response.runs]
+
+    def health(self) -> Health:
+        """Asks the daemon how it is.
+
+        Returns:
+          What it says.
+
+        Raises:
+          TandemError: As `ERROR_TABLE` says.
+        """
+        response = self._call("GetHealth")
+        started_at = response.started_at.ToDatetime(tzinfo=UTC)
+        return Health(response.pid, started_at, response.listen_address, response.healthy)
+
+    def watch(self, *statuses: RunStatus, since_seq: int = 0) -> Subscription[Run]:
+        """Follows the changes of all runs' status, without end.
+
+        Args:
+          statuses: Those that are wanted; none: all.
+          since_seq: Changes with greater numbers are wanted; 0: all that the daemon has.
+
+        Returns:
+          What iterates over them.
+
+        Raises:
+          InvalidArgument: A number that cannot be.
+        """
+        return self._subscribe("WatchRuns", Run.from_message, since_seq, status_filter=statuses)
+
+    def steps(self, run_id: str, *, since_seq: int = 0) -> Subscription[Step]:
+        """Follows a run's steps, from those in the table to those that are yet to come, until it ends.
+
+        Args:
+          run_id: The run.
+          since_seq: Steps with greater numbers are wanted; 0: all.
+
+        Returns:
+          What iterates over them.
+
+        Raises:
+          InvalidArgument: A number that cannot be.
+        """
+        return self._subscribe("StreamRunSteps", Step.from_message, since_seq, run_id=run_id)
+
+    def episodes(self, run_id: str, *, since_seq: int = 0) -> Subscription[Episode]:
+        """Follows a run's episodes, from those in the table to those that are yet to come, until it ends.
+
+        Args:
+          run_id: The run.
+          since_seq: Episodes with greater numbers are wanted; 0: all.
+
+        Returns:
+          What iterates over them.
+
+        Raises:
+          InvalidArgument: A number that cannot be.
+        """
+        return self._subscribe("StreamRunEpisodes", Episode.from_message, since_seq, run_id=run_id)
+
+    def control(self) -> Control:
+        """Opens a ControlStream: credits and rates for this client's subscriptions, pause and resume for runs.
+
+        Returns:
+          What speaks through it.
+
+        Raises:
+          ClientClosed: The client was closed.
+        """
+        return Control(self._connection)
+
+    def register(
+        self,
+        run_id: str,
+        worker_id: str,
+        *,
+        worker_kind: str = "",
+        supports_pause: bool = False,
+        supports_checkpoint: bool = False,
+    ) -> WorkerSession:
+        """Registers a worker that publishes its events itself. A program that prints them needs no such thing.
+
+        Args:
+          run_id: The run that it works for.
+          worker_id: Its name, of its own in the run.
+          worker_kind: What it is.
+          supports_pause: Whether it can be paused.
+          supports_checkpoint: Whether it can write checkpoints.
+
+        Returns:
+          What publishes.
+
+        Raises:
+          UnknownRun: There is none of that name.
+          WrongState: It has ended.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        response = self._call(
+            "RegisterWorker",
+            run_id=run_id,
+            worker_id=worker_id,
+            worker_kind=worker_kind,
+            proto_version=_PROTO_VERSION,
+            schema_id=_SCHEMA_ID,
+            schema_version=_SCHEMA_VERSION,
+            supports_pause=supports_pause,
+            supports_checkpoint=supports_checkpoint,
+        )
+        return WorkerSession(
+            self._connection, run_id, worker_id, response.accepted_version, response.session_token, self._timeout
+        )
+
+    def heartbeat(self, run_id: str) -> None:
+        """Says that a run's worker lives.
+
+        Args:
+          run_id: The run.
+
+        Raises:
+          UnknownRun: There is none of that name.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        self._call("Heartbeat", run_id=run_id)
+
+    def close(self) -> None:
+        """Ends every call and subscription. Safe twice."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+    def _call(self, name: str, *, timeout: float | None = None, **fields: Any) -> Any:
+        request = self._connection.request(name, **fields)
+        return self._connection.call(name, request, timeout=self._timeout if timeout is None else timeout)
+
+    def _subscribe(self, name: str, convert: Any, since_seq: int, **fields: Any) -> Subscription[Any]:
+        return Subscription(
+            self._connection,
+            name,
+            convert,
+            since_seq,
+            timeout=self._timeout,
+            reconnect_secs=self._reconnect_secs,
+            **fields,
+        )

@@ -1,0 +1,100 @@
+"""The daemon's messages and methods, made from the compiled protos when they are first needed.
+
+The descriptors lie in a pool of their own, so that a program can have other code that was generated for the same
+service, such as MOSAIC's, in protobuf's common pool. Nothing here imports grpc or protobuf before `load` is called.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# All of schema/protos/trainer.proto and what it imports: a FileDescriptorSet.
+_DESCRIPTORS = Path(__file__).with_name("trainer.binpb")
+_SERVICE = "gymgui.trainer.TrainerService"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the service.
+
+    Attributes:
+      path: Its name in HTTP/2.
+      request: Class of its requests.
+      response: Class of its responses.
+      kind: Name of the function of a channel that makes a callable of it, such as "unary_stream".
+    """
+
+    path: str
+    request: Callable[..., Any]
+    response: Any
+    kind: str
+
+    def on(self, channel: Any) -> Any:
+        """Makes it callable.
+
+        Args:
+          channel: A grpc.Channel.
+
+        Returns:
+          grpc's callable of its kind.
+        """
+        return getattr(channel, self.kind)(
+            self.path, request_serializer=_serialize, response_deserializer=self.response.FromString
+        )
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What a client needs of the wire.
+
+    Attributes:
+      grpc: The module.
+      methods: Name -> method.
+    """
+
+    grpc: ModuleType
+    methods: dict[str, Method]
+
+
+@functools.cache
+def load() -> Wire:
+    """Imports grpc and protobuf, and makes the messages.
+
+    Returns:
+      The wire.
+
+    Raises:
+      ModuleNotFoundError: One of them is not there.
+    """
+    try:
+        import grpc
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"TrainerClient: expected the packages grpcio and protobuf, found no module {error.name}; "
+            "pip install grpcio protobuf",
+            name=error.name,
+        ) from error
+
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
+        pool.Add(file)
+    kinds = {False: "unary", True: "stream"}
+    methods = {
+        method.name: Method(
+            f"/{_SERVICE}/{method.name}",
+            message_factory.GetMessageClass(method.input_type),
+            message_factory.GetMessageClass(method.output_type),
+            f"{kinds[method.client_streaming]}_{kinds[method.server_streaming]}",
+        )
+        for method in pool.FindServiceByName(_SERVICE).methods
+    }
+    return Wire(grpc, methods)
+
+
+def _serialize(message: Any) -> bytes:
+    serialized: bytes = message.SerializeToString()
+    return serialized

@@ -1,0 +1,355 @@
+"""`TrainerClient` against the real daemon, also when that is killed and comes back; and what misuse gets."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+import tandem
+from tandem.telemetry import (
+    BadSessionToken,
+    DaemonError,
+    DaemonTimeout,
+    DaemonUnreachable,
+    Episode,
+    Published,
+    RunExists,
+    RunStatus,
+    Step,
+    TrainerClient,
+    UnknownRun,
+    WrongState,
+)
+from tandem.telemetry.daemon_errors import ERROR_TABLE
+from tandem.testing.daemons import Daemon, Gate, is_alive, run_config, running_daemon
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """For tests that leave it as it is."""
+    with running_daemon(tmp_path_factory.mktemp("data")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def client(shared_daemon: Daemon) -> Iterator[TrainerClient]:
+    """Of the shared daemon."""
+    with TrainerClient(shared_daemon.address) as client:
+        yield client
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """For the test's workers."""
+    return Gate(tmp_path / "gate")
+
+
+def _until(client: TrainerClient, run_id: str, *statuses: RunStatus) -> list[RunStatus]:
+    seen = []
+    with client.watch() as changes:
+        for run in changes:
+            if run.run_id == run_id:
+                seen.append(run.status)
+                if run.status in statuses:
+                    return seen
+    raise AssertionError("the watch ended")
+
+
+def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
+    """Submitted as a mapping, watched, read as plain values."""
+    config = gate.program(
+        "step(0, action=[1], observation={'at': 0.5}, ts_unix_ns=1_700_000_000_500_000_000)\n"
+        "episode(0, metadata={'env': 3})\n"
+        "wait_for('end')"
+    )
+    submitted = client.submit(config)
+    assert len(submitted.run_id) == 26 and len(submitted.digest) == 64
+    with client.steps(submitted.run_id) as steps:
+        step = next(steps)
+        assert step == dataclasses.replace(step, run_id=submitted.run_id, step_index=0, seq_id=1, reward=0.0)
+        assert (step.action, step.observation) == ([1], {"at": 0.5})
+        assert step.timestamp == datetime.fromtimestamp(1_700_000_000.5, UTC)
+        _until(client, submitted.run_id, RunStatus.EXEC)
+        gate.open("end")
+        assert list(steps) == [] and steps.last_seq == 1
+    (episode,) = client.episodes(submitted.run_id)
+    assert (episode.total_reward, episode.steps, episode.metadata, episode.seq_id) == (1.5, 3, {"env": 3}, 1)
+    assert _until(client, submitted.run_id, RunStatus.TERM)[-1].final
+    (run,) = [run for run in client.runs(RunStatus.TERM) if run.run_id == submitted.run_id]
+    assert run.digest == submitted.digest and run.failure_reason is None and run.gpu_slots == ()
+    assert run.created_at is not None and run.updated_at is not None
+    assert run.created_at <= run.updated_at <= datetime.now(UTC)
+
+
+def test_json_is_a_configuration_too(client: TrainerClient) -> None:
+    """And so is a name of one's own; the same again is the same run."""
+    config = run_config("true")
+    first = client.submit(json.dumps(config), run_id="by-name")
+    assert first.run_id == "by-name" and client.submit(config, run_id="by-name") == first
+    with pytest.raises(RunExists, match="SubmitRun at .*by-name"):
+        client.submit(config | {"run_name": "other"}, run_id="by-name")
+
+
+def test_cancelled_run_has_no_process_left(client: TrainerClient, gate: Gate) -> None:
+    """When `cancel` returns."""
+    run_id = client.submit(gate.program("step(0, observation=os.getpid())\nwait_for('ever')")).run_id
+    with client.steps(run_id) as steps:
+        pid = next(steps).observation
+    assert is_alive(pid)
+    client.cancel(run_id)
+    assert not is_alive(pid)
+    assert [run.status for run in client.runs() if run.run_id == run_id] == [RunStatus.TERM]
+
+
+def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_daemon: Daemon) -> None:
+    """Numbered by the session, so that what is sent again is kept once."""
+    run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
+    _until(client, run_id, RunStatus.EXEC)
+    session = client.register(run_id, "own", worker_kind="test")
+    session.heartbeat()
+    steps = [Step(step_index=index, reward=index / 2, observation_json="[1]") for index in range(50)]
+    assert session.publish_steps(steps[:30]) == Published(accepted=30, dropped=0)
+    assert session.publish_steps(iter(steps[30:])) == Published(accepted=20, dropped=0)
+    assert session.publish_steps([dataclasses.replace(steps[7], seq_id=8)]) == Published(accepted=0, dropped=1)
+    when = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
+    assert session.publish_episodes([Episode(total_reward=2.5, timestamp=when)]) == Published(1, 0)
+    for wrong, fact in [(7, "expected a Step, found int"), (Step(reward="x"), "reward"), (Step(seq_id=-1), "-1")]:  # type: ignore[arg-type]
+        with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: .*{fact}"):
+            session.publish_steps([wrong])  # type: ignore[list-item]
+
+    def failing() -> Iterator[Step]:
+        yield Step()
+        raise RuntimeError("of the caller's own")
+
+    with pytest.raises(RuntimeError, match="of the caller's own"):
+        session.publish_steps(failing())
+    session.token = "guessed"
+    with pytest.raises(BadSessionToken):
+        session.publish_steps(steps)
+    with pytest.raises(BadSessionToken):
+        session.heartbeat()
+    gate.open("end")
+    published = [step for step in client.steps(run_id) if step.worker_id == "own"]
+    assert [step.reward for step in published[:50]] == [step.reward for step in steps]
+    (episode,) = client.episodes(run_id)
+    assert (episode.worker_id, episode.timestamp) == ("own", when)
+    _until(client, run_id, RunStatus.TERM)
+    with pytest.raises(WrongState):
+        client.register(run_id, "late")
+
+
+def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate) -> None:
+    """STARVED and RESUMED are heard; then the stream is closed."""
+    program = "step(0)\nwait_for('go')\nfor index in range(1, 500): step(index)\nwait_for('end')"
+    run_id = client.submit(gate.program(program)).run_id
+    _until(client, run_id, RunStatus.EXEC)
+    with client.control() as control:
+        heard = iter(control)
+        control.grant(run_id, 1)
+        client.runs()
+        seen: list[int] = []
+        steps = client.steps(run_id)
+        reader = threading.Thread(target=lambda: seen.extend(step.seq_id for step in steps))
+        reader.start()
+        gate.open("go")
+        event = next(heard)
+        assert (event.run_id, event.kind, event.value) == (run_id, "pause", 1)
+        control.grant(run_id, 1000)
+        assert next(heard).kind == "resume"
+        control.pause(run_id)
+        _until(client, run_id, RunStatus.PAUSE)
+        control.limit(run_id, 0)
+        control.resume(run_id)
+        _until(client, run_id, RunStatus.EXEC)
+        gate.open("end")
+        reader.join()
+        assert seen == list(range(1, 501))
+        with pytest.raises(tandem.InvalidArgument, match="ControlStream"):
+            control.grant(run_id, -1)
+        control.close()
+        assert list(heard) == []
+    control.close()
+    with client.control() as control:
+        control.pause("nobody")
+        with pytest.raises(UnknownRun, match="nobody"):
+            next(iter(control))
+
+
+def test_health_is_of_the_daemon(client: TrainerClient, shared_daemon: Daemon) -> None:
+    """Its process and address."""
+    health = client.health()
+    assert health.pid == shared_daemon.pid and health.healthy and shared_daemon.address in health.listen_address
+    assert health.started_at <= datetime.now(UTC)
+
+
+_COUNTING = "for index in range(3000):\n    step(index)\n    index == 1000 and wait_for('more')\nwait_for('end')"
+
+
+def test_subscription_goes_on_when_the_daemon_comes_back(tmp_path: Path, gate: Gate) -> None:
+    """Killed while it streams, twice: every step once, in order; every change of state; then they end."""
+    with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
+        run_id = client.submit(gate.program(_COUNTING)).run_id
+        steps, episodes, changes = client.steps(run_id), client.episodes(run_id), client.watch()
+        seen = [next(steps).seq_id for _ in range(500)]
+        statuses = [next(changes).status]
+        daemon.kill()
+        daemon.start()
+        seen += [next(steps).seq_id for _ in range(500)]
+        daemon.kill()
+        gate.open("more")
+        reader = threading.Thread(target=lambda: seen.extend(step.seq_id for step in steps))
+        reader.start()
+        ended: list[Episode] = []
+        other = threading.Thread(target=lambda: ended.extend(episodes))
+        other.start()
+        daemon.start()
+        gate.open("end")
+        for thread in (reader, other):
+            thread.join()
+        assert seen == list(range(1, 3001)) and ended == []
+        while not statuses[-1].final:
+            statuses.append(next(changes).status)
+        assert statuses[-1] is RunStatus.TERM and statuses == sorted(set(statuses))
+        changes.close()
+
+
+def test_subscription_gives_up_when_no_daemon_comes_back(tmp_path: Path, gate: Gate) -> None:
+    """After as long as it was told to try."""
+    with running_daemon(tmp_path / "data") as daemon:
+        with TrainerClient(daemon.address, reconnect_secs=0.3) as client:
+            run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
+            steps = client.steps(run_id)
+            next(steps)
+            daemon.kill()
+            with pytest.raises(DaemonUnreachable, match=r"within 0\.3 s"):
+                next(steps)
+        daemon.start()
+
+
+def test_subscription_can_be_closed_from_another_thread(client: TrainerClient, gate: Gate) -> None:
+    """Its iteration ends; a client that is closed ends it, too, with an error."""
+    run_id = client.submit(gate.program("step(0)\nwait_for('ever')")).run_id
+    steps = client.steps(run_id)
+    next(steps)
+    rest: list[Step] = []
+    reader = threading.Thread(target=lambda: rest.extend(steps))
+    reader.start()
+    steps.close()
+    steps.close()
+    reader.join()
+    assert rest == [] and list(steps) == []
+    other = TrainerClient(client.target)
+    pending = other.steps(run_id)
+    next(pending)
+    other.close()
+    other.close()
+    with pytest.raises(tandem.ClientClosed):
+        next(pending)
+    with pytest.raises(tandem.ClientClosed):
+        other.runs()
+    client.cancel(run_id)
+
+
+def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
+    """For every call that names one."""
+    calls: list[Callable[[], object]] = [
+        lambda: client.cancel("nobody"),
+        lambda: client.heartbeat("nobody"),
+        lambda: client.register("nobody", "w"),
+        lambda: next(client.steps("nobody")),
+        lambda: next(client.episodes("nobody", since_seq=7)),
+    ]
+    for call in calls:
+        with pytest.raises(UnknownRun, match="nobody") as caught:
+            call()
+        assert isinstance(caught.value, LookupError)
+
+
+def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
+    """Here, or by the daemon, which names the place."""
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: client.submit({"x": object()}), "config: "),
+        (lambda: client.submit({"x": float("nan")}), "config: "),
+        (lambda: client.submit("{"), "SubmitRun at "),
+        (lambda: client.submit(run_config("true") | {"entry_point": 7}), "entry_point"),
+        (lambda: client.steps("x", since_seq=-1), "StreamRunSteps: "),
+        (lambda: client.steps(7), "StreamRunSteps: "),  # type: ignore[arg-type]
+        (lambda: client.runs("TERM"), "ListRuns: "),  # type: ignore[arg-type]
+        (lambda: client.cancel("x", timeout=-1), "timeout"),
+        (lambda: TrainerClient(""), "target"),
+        (lambda: TrainerClient(7), "target"),  # type: ignore[arg-type]
+        (lambda: TrainerClient(timeout=-1), "timeout"),
+    ]
+    for call, fact in refused:
+        with pytest.raises(tandem.InvalidArgument, match=fact):
+            call()
+
+
+def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By calls and subscriptions; it is a ConnectionError, too."""
+    target = f"unix:{tmp_path}/no.sock"
+    monkeypatch.setenv("TANDEM_DAEMON", target)
+    with TrainerClient(timeout=0.3) as client:
+        assert client.target == target
+        for call in (client.runs, client.health, lambda: next(client.steps("x"))):
+            with pytest.raises(DaemonUnreachable, match="TANDEM_DAEMON") as caught:
+                call()
+            assert isinstance(caught.value, ConnectionError)
+    monkeypatch.delenv("TANDEM_DAEMON")
+    with TrainerClient() as client:
+        assert client.target == "127.0.0.1:50055"
+
+
+def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient) -> None:
+    """Of the builtin kind, too."""
+    with TrainerClient(client.target, timeout=1e-6) as hasty, pytest.raises(DaemonTimeout) as caught:
+        hasty.runs()
+    assert isinstance(caught.value, TimeoutError)
+
+
+@pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK])
+def test_every_status_has_its_class(code: Any) -> None:
+    """One of Tandem's errors, whatever the daemon answers."""
+    assert issubclass(ERROR_TABLE[code.name], tandem.TandemError)
+
+
+def test_table_has_no_other_status() -> None:
+    """Nor does it miss a class of the module."""
+    codes = {code.name for code in grpc.StatusCode} - {"OK"}
+    assert ERROR_TABLE.keys() == codes
+    classes = {each for each in vars(tandem.telemetry).values() if isinstance(each, type)}
+    errors = {each for each in classes if issubclass(each, DaemonError)}
+    assert errors <= set(ERROR_TABLE.values())
+
+
+@pytest.mark.parametrize("missing", ["grpc", "google.protobuf"])
+def test_missing_package_is_named(missing: str) -> None:
+    """With the command that installs it; all else works without."""
+    program = f"""
+import sys
+sys.modules[{missing!r}] = None
+import tandem.telemetry
+tandem.telemetry.EventWriter().lifecycle("a")
+try:
+    tandem.telemetry.TrainerClient()
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "pip install grpcio protobuf" in said.stdout, said.stderr
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,42 @@
+"""The page's SQL answers what it says, on a table that a daemon has filled, while the daemon runs and afterwards.
+
+Its Python is run by tools/queries_test, which has pandas and DuckDB.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tandem.testing.daemons import running_daemon
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.queries.recipes import CHECKS, Recipe, read_recipes, run_sql
+from tests.queries.two_runs import make_table
+from tools.testing import pytest_main
+
+_RECIPES = read_recipes(Path("docs/telemetry_queries.md"))
+_SQL = [recipe for recipe in _RECIPES if recipe.language == "sql"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with two runs."""
+    made = tmp_path_factory.mktemp("data")
+    make_table(made)
+    return made
+
+
+@pytest.mark.parametrize("recipe", _SQL, ids=lambda recipe: recipe.heading)
+def test_sql_finds_what_its_heading_says(recipe: Recipe, folder: Path) -> None:
+    """With a daemon at work, and with none."""
+    with running_daemon(folder):
+        CHECKS[recipe.heading](run_sql(recipe.code, folder), folder)
+    CHECKS[recipe.heading](run_sql(recipe.code, folder), folder)
+
+
+def test_every_block_is_checked() -> None:
+    """And no check is left over."""
+    assert [recipe.heading for recipe in _RECIPES] == list(CHECKS)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,38 @@
+"""Lets a daemon train twice, by the example that prints events, so that there is a table to ask.
+
+two_runs.py FOLDER     # an empty one, the daemon's data directory
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import run_config, running_daemon
+from tests.queries.recipes import RUNS
+
+_SCRIPT = Path("client_py/examples/train_with_telemetry.py")
+
+
+def make_table(folder: Path) -> None:
+    """Trains.
+
+    Args:
+      folder: Where tandem.db goes.
+
+    Raises:
+      AssertionError: A run has failed.
+    """
+    path = os.pathsep.join(filter(None, sys.path))
+    with running_daemon(folder) as daemon, TrainerClient(daemon.address) as client:
+        for seed, run_id in enumerate(RUNS):
+            arguments = (str(_SCRIPT.absolute()), "--steps", "--iterations=4", f"--seed={seed}")
+            client.submit(run_config(sys.executable, *arguments, PYTHONPATH=path), run_id=run_id)
+            for _ in client.steps(run_id):
+                pass  # until it has ended
+        for run in client.runs():
+            assert run.failure_reason is None, run.failure_reason
+
+
+if __name__ == "__main__":
+    make_table(Path(sys.argv[1]))
