@@ -28,7 +28,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetMaxSendMessageSize(64 << 20);
   // A daemon that comes back is found at once.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   // A machine that has died is noticed by a stream, too.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
