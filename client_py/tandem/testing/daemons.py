@@ -1,6 +1,7 @@
 """What tests of the slow lane share: a daemon of one's own, and runs for it."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -46,11 +47,14 @@ class Daemon:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line.startswith("listening on "), f"{line!r}, exit code {self._process.wait()}"
-        self.address = self._listen = line.split()[2].rstrip(",;")
-        self.pid = self._process.pid
+        found = re.search(r"listening on (127\.0\.0\.1:\d+)", line)
+        if not found:
+            self.kill()
+            raise AssertionError(f"expected a line that says where the daemon listens, found {line!r}")
+        self.address = self._listen = found[1]
 
     def kill(self) -> None:
         """Kills it at once; its runs go on."""
