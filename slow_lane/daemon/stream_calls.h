@@ -90,11 +90,9 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   void OnDone() final { delete this; }
 
   void WriteNext() {
-    const Message* const message = messages_[next_++];
-    grpc::WriteOptions options;
-    // All but the last may wait for those behind them: fewer system calls.
-    if (next_ < messages_.size()) options.set_buffer_hint();
-    this->StartWrite(message, options);
+    // No buffer hint: such a write may complete only with the next one, which
+    // here waits for it.
+    this->StartWrite(messages_[next_++]);
   }
 
   // Of the block at hand: touched by whoever has the turn to write.

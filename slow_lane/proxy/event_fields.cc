@@ -47,13 +47,51 @@ constexpr std::array<absl::string_view, kFields> kNames = {
     "worker_id",
 };
 
+// A table of kNames by a hash that no two of them share. (A search of factors
+// found these; a new name may need others, as the assertion will tell.)
+constexpr size_t kSlots = 64;
+
+constexpr size_t SlotOf(absl::string_view name) {
+  const auto first = static_cast<uint8_t>(name.front());
+  const auto last = static_cast<uint8_t>(name.back());
+  return (43 * name.size() + 7u * first + last) % kSlots;
+}
+
+constexpr std::array<uint8_t, kSlots> MakeFieldOfSlot() {
+  std::array<uint8_t, kSlots> fields = {};
+  for (size_t i = 0; i < kFields; ++i) {
+    fields[SlotOf(kNames[i])] = static_cast<uint8_t>(i);
+  }
+  return fields;
+}
+
+constexpr std::array<uint8_t, kSlots> kFieldOfSlot = MakeFieldOfSlot();
+
+constexpr bool EachNameHasItsSlot() {
+  for (size_t i = 0; i < kFields; ++i) {
+    if (kFieldOfSlot[SlotOf(kNames[i])] != i) return false;
+  }
+  return true;
+}
+static_assert(EachNameHasItsSlot());
+
 // Field::kCount for a name that no schema has.
 Field FieldOf(absl::string_view name) {
-  for (size_t i = 0; i < kFields; ++i) {
-    if (kNames[i] == name) return static_cast<Field>(i);
-  }
-  return Field::kCount;
+  if (name.empty()) return Field::kCount;
+  const size_t field = kFieldOfSlot[SlotOf(name)];
+  return name == kNames[field] ? static_cast<Field>(field) : Field::kCount;
 }
+
+// What a byte outside of strings does to the depth; 2: begins a string.
+constexpr std::array<int8_t, 256> MakeNesting() {
+  std::array<int8_t, 256> nesting = {};
+  nesting['{'] = nesting['['] = 1;
+  nesting['}'] = nesting[']'] = -1;
+  nesting['"'] = 2;
+  return nesting;
+}
+
+constexpr std::array<int8_t, 256> kNesting = MakeNesting();
 
 // Walks the text of a JSON object that simdjson has found valid, field by
 // field, beside the iterator over its DOM, which does not tell where in the
@@ -109,22 +147,12 @@ class TextCursor {
   void SkipNested() {
     int depth = 0;
     do {
-      switch (*at_) {
-        case '"':
-          SkipString();
-          continue;
-        case '{':
-        case '[':
-          ++depth;
-          break;
-        case '}':
-        case ']':
-          --depth;
-          break;
-        default:
-          break;
+      while (kNesting[static_cast<uint8_t>(*at_)] == 0) ++at_;
+      if (*at_ == '"') {
+        SkipString();
+      } else {
+        depth += kNesting[static_cast<uint8_t>(*at_++)];
       }
-      ++at_;
     } while (depth > 0);
   }
 

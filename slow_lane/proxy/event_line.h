@@ -38,20 +38,16 @@
 
 #include "absl/strings/string_view.h"
 #include "schema/protos/slow_lane.pb.h"
+#include "slow_lane/proxy/line_kind.h"
 
 namespace tandem::slow_lane {
-
-enum class LineKind { kStep, kEpisode, kLifecycle, kText, kMalformed };
-
-// "step", "episode", "lifecycle", "text", "malformed".
-absl::string_view LineKindName(LineKind kind);
 
 // Whether a line that begins so is meant as an event.
 bool IsMeantAsEvent(absl::string_view line);
 
 class EventLineParser {
  public:
-  static constexpr int kSchemaVersion = 1;
+  static constexpr int kSchemaVersion = kEventSchemaVersion;
   static constexpr size_t kMaxDepth = 64;
   // Bytes behind a line that must be readable, whatever they hold.
   static constexpr size_t kPaddingBytes = 64;
@@ -63,8 +59,9 @@ class EventLineParser {
 
   // Adds the event to `batch`, without run_id and seq_id; for kText and
   // kMalformed leaves it as it was. `line` has no newline, and kPaddingBytes
-  // readable bytes behind it. Makes no system call. A line of over 1 MiB takes
-  // up to 13 times its size in memory, given back afterwards.
+  // readable bytes behind it. Makes no system call. A line takes up to 14 times
+  // its size in memory, and up to twice that if it holds JSON in a string;
+  // given back afterwards if it is over 1 MiB.
   LineKind Parse(absl::string_view line, v1::EventBatch* batch);
 
   // Of the last line, if it was malformed: names the field, what was expected,

@@ -72,7 +72,7 @@ std::string DescribeJsonFault(absl::string_view line,
     if (absl::StartsWith(line.substr(begin), number)) {
       return absl::StrCat("JSON: expected a value at byte ", begin, ", found ",
                           number, ", which JSON lacks: print it as text, \"",
-                          number, "\", or null");
+                          number, "\"");
     }
   }
   return absl::StrCat("JSON: cannot be read from byte ", at, " on, found ",

@@ -31,8 +31,12 @@ absl::StatusOr<LineTail> LineTail::Open(const std::string& path,
   return LineTail(std::move(file), path, offset);
 }
 
-LineTail::LineTail(UniqueFd file, std::string name, uint64_t offset)
-    : file_(std::move(file)), name_(std::move(name)), line_offset_(offset) {}
+LineTail::LineTail(UniqueFd file, std::string name, uint64_t offset,
+                   Limits limits)
+    : file_(std::move(file)),
+      name_(std::move(name)),
+      limits_(limits),
+      line_offset_(offset) {}
 
 absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
   while (true) {
@@ -46,7 +50,7 @@ absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
       }
       scanned_ = end_;
     }
-    if (end_ - begin_ > kMaxLineBytes ||
+    if (end_ - begin_ > limits_.max_line_bytes ||
         (dropped_ > 0 && end_ - begin_ > kHeadBytes)) {
       dropped_ += end_ - begin_ - kHeadBytes;
       scanned_ = end_ = begin_ + kHeadBytes;
@@ -68,7 +72,7 @@ TailLine LineTail::Take(TailLine::Kind kind, size_t end, size_t newline_bytes) {
   line.length = dropped_ + (end - begin_);
   line.next_offset = line.offset + line.length + newline_bytes;
   size_t shown = end - begin_;
-  if (line.length > kMaxLineBytes) {
+  if (line.length > limits_.max_line_bytes) {
     line.kind = TailLine::Kind::kOversized;
     shown = kHeadBytes;
   }
@@ -84,7 +88,7 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
   const uint64_t offset = line_offset_ + dropped_ + (end_ - begin_);
   ssize_t count = 0;
   do {
-    count = pread(file_.get(), buffer_.get() + end_, kChunkBytes,
+    count = pread(file_.get(), buffer_.get() + end_, limits_.chunk_bytes,
                   static_cast<off_t>(offset));
   } while (count < 0 && errno == EINTR);
   if (count < 0) {
@@ -111,15 +115,16 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
 }
 
 void LineTail::MakeRoom() {
-  constexpr size_t kUsual = 2 * kChunkBytes;
+  const size_t chunk = limits_.chunk_bytes;
+  const size_t usual = 2 * chunk;
   const size_t kept = end_ - begin_;
-  const bool shrinks = capacity_ > kUsual && kept <= kChunkBytes;
-  if (!shrinks && end_ + kChunkBytes <= capacity_) return;
-  if (shrinks || kept + kChunkBytes > capacity_) {
+  const bool shrinks = capacity_ > usual && kept <= chunk;
+  if (!shrinks && end_ + chunk <= capacity_) return;
+  if (shrinks || kept + chunk > capacity_) {
     // Twice what there is, so that a long line is copied few times; it ends
     // before kMaxLineBytes and a chunk are full.
     const size_t capacity =
-        std::max(kUsual, std::min(2 * kept, kMaxLineBytes) + kChunkBytes);
+        std::max(usual, std::min(2 * kept, limits_.max_line_bytes) + chunk);
     std::unique_ptr<char[]> larger(new char[capacity + kPaddingBytes]);
     if (kept > 0) std::memcpy(larger.get(), buffer_.get() + begin_, kept);
     buffer_ = std::move(larger);

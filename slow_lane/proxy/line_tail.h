@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,11 +60,19 @@ class LineTail {
   static constexpr size_t kHeadBytes = 1024;
   static constexpr size_t kPaddingBytes = 64;
 
+  struct Limits {
+    size_t max_line_bytes = kMaxLineBytes;  // at least kHeadBytes
+    size_t chunk_bytes = kChunkBytes;       // at least 1
+  };
+
   // Fails if the file cannot be opened for reading or is not a regular one.
   static absl::StatusOr<LineTail> Open(const std::string& path,
                                        uint64_t offset);
-  // `name` is for error messages.
-  LineTail(UniqueFd file, std::string name, uint64_t offset);
+  // `name` is for error messages; other limits than the usual ones are for
+  // tests.
+  LineTail(UniqueFd file, std::string name, uint64_t offset)
+      : LineTail(std::move(file), std::move(name), offset, Limits()) {}
+  LineTail(UniqueFd file, std::string name, uint64_t offset, Limits limits);
 
   // The next line. Outcomes:
   //
@@ -98,6 +107,7 @@ class LineTail {
 
   UniqueFd file_;
   std::string name_;
+  Limits limits_;
   bool finished_ = false;
 
   // The buffer holds the file's bytes from line_offset_ on (of an oversized

@@ -97,10 +97,10 @@ void Say(const char* kind) {
 time_t bombs_end = 0;
 bool IsOver() { return time(nullptr) >= bombs_end; }
 
-// Each process forks one every 10 ms.
+// Each process forks one every 20 ms.
 [[noreturn]] void Bomb(bool flees) {
   // Not the whole machine, should nobody stop it.
-  constexpr int kMostForks = 3000;
+  constexpr int kMostForks = 1000;
   void* const shared =
       mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -112,7 +112,7 @@ bool IsOver() { return time(nullptr) >= bombs_end; }
         fork() == 0) {
       if (flees) setsid();
     }
-    usleep(10'000);
+    usleep(20'000);
   }
   _exit(0);
 }

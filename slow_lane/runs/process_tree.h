@@ -19,42 +19,15 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
 #define TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
 
-#include <sys/types.h>
-
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/tree_query.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
-
-// The variable that marks a run's processes.
-inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
-
-// The token in a process's environment; nothing if there is none, or if that
-// cannot be read: it is another user's, or gone. One file read.
-std::optional<std::string> RunTokenOf(pid_t pid);
-
-struct TreeQuery {
-  std::string token;  // empty: nobody belongs by a token
-  // Belong while they exist; others with their numbers do not.
-  std::vector<ProcessIdentity> roots;
-  // Left alone, and so are the caller and process 1 at any rate. The children
-  // of an excluded process belong if it is a root.
-  std::vector<pid_t> excluded;
-};
-
-struct TreeMember {
-  ProcessIdentity identity;
-  pid_t parent = 0;
-  pid_t group = 0;
-  pid_t session = 0;
-  std::string name;  // the program's, 15 bytes at most
-};
 
 // Those that are alive now. kUnavailable: /proc cannot be read. One scan: some
 // file reads for each process of the machine.

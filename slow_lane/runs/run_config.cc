@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/run_token.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_identity.h"
 #include "transport/base/clock.h"
@@ -61,8 +62,8 @@ bool IsGone(pid_t pid) {
   return !stat.ok() || !stat->IsAlive();
 }
 
-pid_t Start(const std::vector<std::string>& argv,
-            const std::vector<std::string>& environment) {
+pid_t StartProgram(const std::vector<std::string>& argv,
+                   const std::vector<std::string>& environment) {
   const auto pointers = [](const std::vector<std::string>& strings) {
     std::vector<char*> result;
     for (const std::string& each : strings) {

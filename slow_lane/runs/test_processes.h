@@ -49,9 +49,9 @@ void WaitUntil(absl::string_view what, const std::function<bool()>& is_so);
 // Whether there is no such process, or only its zombie.
 bool IsGone(pid_t pid);
 
-// Starts a program and returns its number. Its output is the test's.
-pid_t Start(const std::vector<std::string>& argv,
-            const std::vector<std::string>& environment);
+// Starts a program and returns its number. What it prints is the test's.
+pid_t StartProgram(const std::vector<std::string>& argv,
+                   const std::vector<std::string>& environment);
 
 }  // namespace tandem::slow_lane
 

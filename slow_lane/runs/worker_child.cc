@@ -4,8 +4,10 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -22,13 +24,17 @@ constexpr int kReportFd = 3;
 // Of a child that did not become the worker; nobody but its parent sees it.
 constexpr int kLeaves = 125;
 
-// A text of limited length; what does not fit is cut off.
+// A text of limited length; what does not fit is cut off, not within a
+// character of UTF-8.
 class ShortText {
  public:
   void Add(absl::string_view text) {
-    for (const char c : text) {
-      if (size_ < text_.size() - 1) text_[size_++] = c;
+    size_t fits = std::min(text.size(), text_.size() - 1 - size_);
+    while (fits > 0 && fits < text.size() && (text[fits] & 0xC0) == 0x80) {
+      --fits;
     }
+    memcpy(text_.data() + size_, text.data(), fits);
+    size_ += fits;
     text_[size_] = '\0';
   }
   void Add(uint64_t number) {
@@ -130,10 +136,14 @@ void KeepOnlyOwnDescriptors(const WorkerChild& child) {
 }
 
 void ResetSignalHandlers() {
-  struct sigaction by_default = {};
-  by_default.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    sigaction(signal, &by_default, nullptr);  // not SIGKILL and SIGSTOP
+  // By the kernel's own call: the library's refuses two signals that it uses
+  // itself, and that we may have been started with ignored. All zeros is the
+  // default, whatever the machine's order of fields.
+  constexpr size_t kSignalSetBytes = 8;
+  const std::array<char, 64> by_default = {};
+  for (int signal = 1; signal <= 64; ++signal) {
+    syscall(SYS_rt_sigaction, signal, by_default.data(), nullptr,
+            kSignalSetBytes);  // not SIGKILL and SIGSTOP
   }
 }
 
@@ -164,11 +174,14 @@ void MakeRecord(const WorkerChild& child) {
 
 // The record is made: nobody tries again, and `exit` has to say why.
 [[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
-                              int error) {
+                              int error, const char* subject) {
   ShortText reason;
   reason.Add(beginning);
   const char* const description = strerrordesc_np(error);
   reason.Add(description != nullptr ? description : "an unknown error");
+  reason.Add(" (");
+  reason.Add(subject);
+  reason.Add(")");
   ShortText record;
   record.Add("not_started ");
   record.Add(reason.view());
@@ -201,12 +214,20 @@ void WorkerChild::Become() const {
   KeepOnlyOwnDescriptors(*this);
   ResetSignalHandlers();
   MakeRecord(*this);
-  if (!SyncFolderOf(folder)) NotExecuted(*this, "its record: ", errno);
-  if (chdir(working_directory) != 0) NotExecuted(*this, no_folder, errno);
+  if (!SyncFolderOf(folder)) {
+    NotExecuted(*this, "worker: expected its record on disk, found: ", errno,
+                folder);
+  }
+  if (chdir(working_directory) != 0) {
+    NotExecuted(*this,
+                "working_directory: expected a folder that may be entered, "
+                "found: ",
+                errno, working_directory);
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  NotExecuted(*this, no_program, TryPrograms(*this));
+  NotExecuted(*this, no_program, TryPrograms(*this), argv[0]);
 }
 
 }  // namespace tandem::slow_lane

@@ -35,8 +35,8 @@ struct WorkerChild {
   const char* exit_path;
   const char* boot_id;
   const char* working_directory;
-  // Beginnings of texts; the system's word for the error follows.
-  const char* no_folder;
+  // The beginning of a text; the system's word for the error and argv[0]
+  // follow.
   const char* no_program;
   // Each ends with a null pointer.
   char* const* programs;  // tried one after the other

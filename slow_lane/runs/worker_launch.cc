@@ -19,10 +19,10 @@
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -187,14 +187,6 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   const std::vector<char*> argv = Pointers(arguments);
   const std::vector<char*> envp = Pointers(environment);
   const std::vector<char*> programs = Pointers(candidates);
-  const std::string no_folder = absl::StrCat(
-      "working directory: expected a folder that may be entered, "
-      "found ",
-      Quoted(plan.working_directory), ": ");
-  const std::string no_program =
-      absl::StrCat("entry_point: expected a program that can be executed",
-                   candidates.size() > 1 ? " in a folder of PATH" : "",
-                   ", found ", Quoted(plan.argv[0]), ": ");
   const std::string worker_path = absolute.worker_path();
   const std::string exit_path = absolute.exit_path();
   const WorkerChild child = {
@@ -209,8 +201,10 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
       .working_directory = plan.working_directory.empty()
                                ? absolute.path().c_str()
                                : plan.working_directory.c_str(),
-      .no_folder = no_folder.c_str(),
-      .no_program = no_program.c_str(),
+      .no_program =
+          candidates.size() > 1
+              ? "entry_point: expected a program in a folder of PATH, found: "
+              : "entry_point: expected a program, found: ",
       .programs = programs.data(),
       .argv = argv.data(),
       .envp = envp.data(),

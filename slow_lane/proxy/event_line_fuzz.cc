@@ -1,0 +1,192 @@
+// Fuzz target of EventLineParser. The input is lines as they are or, if its
+// first byte is 0x80 or more, a script that makes lines of the schemas' fields
+// and values of all kinds.
+//
+// Data flow: bytes -> lines -> the parser and a naive twin -> abort if they
+// differ, or if a reason is not fit to print; AddressSanitizer guards what is
+// behind a line's padding.
+//
+//   bazel run --config=fuzz //slow_lane/proxy:event_line_fuzz -- -runs=9999
+//
+// event_line_fuzz_test runs the same function over event_line_corpus and over
+// random scripts.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "slow_lane/proxy/event_fields.h"
+#include "slow_lane/proxy/event_line.h"
+#include "slow_lane/proxy/event_line_twin.h"
+#include "slow_lane/proxy/printable_head.h"
+#include "transport/ring/fuzz_script.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr absl::string_view kBeginnings[] = {
+    R"("event_type":"step","episode":1,"step_index":2,"reward":3.5)",
+    R"("type":"EPISODE","episode_index":1,"total_reward":-1,"steps":2)",
+    R"("event":"run_started")",
+    R"("type":"step")",
+    "",
+};
+constexpr absl::string_view kValues[] = {
+    "null",
+    "true",
+    "false",
+    "0",
+    "-0",
+    "-0.0",
+    "7",
+    "-7",
+    "7.0",
+    "7.5",
+    "1e3",
+    "4294967295",
+    "4294967296",
+    "9999999999",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9999999999999999999",
+    "10000000000000000000",
+    "1.8446744073709552e19",
+    "1e308",
+    "1e309",
+    "1e-400",
+    "0.1234567890123456789",
+    "NaN",
+    "-Infinity",
+    R"("NaN")",
+    R"("-Infinity")",
+    R"("")",
+    R"("step")",
+    R"("EPISODE")",
+    R"("x\n\"\\\/\u00e9\ud83d\ude00")",
+    R"("\ud83d")",
+    R"("1700000000000000000")",
+    R"("17000000000000000000")",
+    R"("[1, 2]")",
+    R"("{\"episode_index\":3}")",
+    R"("{\"episode_index\":3,\"episode_index\":3}")",
+    R"("{\"a\":[1,{}]} ")",
+    "[]",
+    "{}",
+    "[0.02, -0.01, \"]\", {\"}\": null}]",
+    R"({"episode_index":3})",
+    R"({"episode_index":-3})",
+    R"({"episode_index":null,"episode_index":3})",
+    R"({ "a" : [ "b\\\"" , [ ] ] })",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1"
+    "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1"
+    "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    "[1,]",
+};
+
+// A line of fields of the schemas, most of them with a value that may fit.
+std::string MakeLine(Script* script) {
+  std::string line = "{";
+  absl::StrAppend(&line, kBeginnings[script->Byte() % std::size(kBeginnings)]);
+  for (int fields = script->Byte() % 8; fields > 0; --fields) {
+    if (line.size() > 1) line += ",";
+    const int index = script->Byte() % (static_cast<int>(Field::kCount) + 1);
+    const Field field = static_cast<Field>(index);
+    const absl::string_view name =
+        field == Field::kCount ? "other" : FieldName(field);
+    const absl::string_view value =
+        kValues[script->Byte() % std::size(kValues)];
+    absl::StrAppend(&line, "\"", name, "\":", value);
+  }
+  line += "}";
+  // A byte somewhere, at times.
+  const uint8_t at = script->Byte();
+  if (at % 4 == 0) line[at % line.size()] = static_cast<char>(script->Byte());
+  return line;
+}
+
+void Normalize(std::string* json) { *json = Normalized(*json); }
+
+void NormalizeAll(v1::EventBatch* batch) {
+  for (auto& step : *batch->mutable_steps()) {
+    Normalize(step.mutable_action_json());
+    Normalize(step.mutable_observation_json());
+    Normalize(step.mutable_render_hint_json());
+    Normalize(step.mutable_render_payload_json());
+  }
+  for (auto& episode : *batch->mutable_episodes()) {
+    Normalize(episode.mutable_metadata_json());
+  }
+  for (auto& event : *batch->mutable_lifecycle()) {
+    Normalize(event.mutable_payload_json());
+  }
+}
+
+// The whole of a line's life: one parser for all.
+class Comparison {
+ public:
+  void Take(const std::string& line) {
+    // In a block of its own, for AddressSanitizer, with bytes behind it that
+    // would be taken for more of the line.
+    constexpr size_t kPadding = EventLineParser::kPaddingBytes;
+    const auto block = std::make_unique<char[]>(line.size() + kPadding);
+    std::copy(line.begin(), line.end(), block.get());
+    std::fill_n(block.get() + line.size(), kPadding, '1');
+
+    v1::EventBatch found;
+    v1::EventBatch expected;
+    const LineKind kind = parser_.Parse({block.get(), line.size()}, &found);
+    const LineKind expected_kind = ParseByTwin(line, &expected);
+    if (kind != expected_kind) {
+      std::fprintf(stderr, "%s, found %s (%s): %s\n",
+                   std::string(LineKindName(expected_kind)).c_str(),
+                   std::string(LineKindName(kind)).c_str(),
+                   parser_.reason().c_str(), PrintableHead(line, 4096).c_str());
+    }
+    Require(kind == expected_kind, "another kind");
+    NormalizeAll(&found);
+    if (found.SerializeAsString() != expected.SerializeAsString()) {
+      std::fprintf(stderr, "expected %s\nfound    %s\n",
+                   expected.ShortDebugString().c_str(),
+                   found.ShortDebugString().c_str());
+      Require(false, "another message");
+    }
+    const std::string& reason = parser_.reason();
+    Require(reason.empty() == (kind != LineKind::kMalformed), "the reason");
+    Require(reason.size() <= 400, "a long reason");
+    Require(PrintableHead(reason, 4096) == reason, "an unprintable reason");
+  }
+
+ private:
+  EventLineParser parser_;
+};
+
+void RunInput(const uint8_t* data, size_t size) {
+  Comparison comparison;
+  if (size > 0 && data[0] >= 0x80) {
+    for (Script script(data + 1, size - 1); !script.AtEnd();) {
+      comparison.Take(MakeLine(&script));
+    }
+    return;
+  }
+  std::istringstream lines(std::string(data, data + size));
+  for (std::string line; std::getline(lines, line);) comparison.Take(line);
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tandem::slow_lane::RunInput(data, std::min<size_t>(size, 1 << 16));
+  return 0;
+}

@@ -1,0 +1,68 @@
+#include "slow_lane/runs/run_token.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr absl::string_view kNul("\0", 1);
+
+// An environment with a NUL before and behind each entry; empty if it cannot be
+// read, as those of other users' processes.
+std::string ReadEnvironment(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return "";
+  std::string environment(kNul);
+  std::array<char, 16384> piece;
+  for (;;) {
+    const ssize_t got = read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    environment.append(piece.data(), static_cast<size_t>(got));
+  }
+  // A process may have overwritten the end of it.
+  environment.append(kNul.data(), kNul.size());
+  return environment;
+}
+
+}  // namespace
+
+std::optional<std::string> RunTokenOf(pid_t pid) {
+  const std::string environment =
+      ReadEnvironment(absl::StrCat("/proc/", pid, "/environ"));
+  const std::string beginning = absl::StrCat(kNul, kRunTokenVariable, "=");
+  const size_t begin = environment.find(beginning);
+  if (begin == environment.npos) return std::nullopt;
+  // Up to the NUL.
+  return environment.c_str() + begin + beginning.size();
+}
+
+bool HasRunToken(const ProcessStat& stat, absl::string_view token) {
+  if (token.empty()) return false;
+  const std::string entry =
+      absl::StrCat(kNul, kRunTokenVariable, "=", token, kNul);
+  const std::string process = absl::StrCat("/proc/", stat.pid);
+  if (stat.state != 'Z') {
+    return absl::StrContains(ReadEnvironment(process + "/environ"), entry);
+  }
+  std::error_code gone;
+  for (std::filesystem::directory_iterator thread(process + "/task", gone), end;
+       !gone && thread != end; thread.increment(gone)) {
+    const std::string path = thread->path().string() + "/environ";
+    if (absl::StrContains(ReadEnvironment(path), entry)) return true;
+  }
+  return false;
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,77 @@
+#include "slow_lane/runs/run_token.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/test_processes.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// A process with that environment, which sleeps or whose first thread leaves.
+class RunToken : public testing::Test {
+ protected:
+  ~RunToken() override {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  ProcessStat Start(const std::string& mode,
+                    const std::vector<std::string>& environment) {
+    const std::string said = folder_.File("said");
+    pid_ = StartProgram({HostileWorker(), mode, said, "sleeper"}, environment);
+    WaitUntil("the process", [&] { return !ReadLines(said).empty(); });
+    const auto stat = ReadProcessStat(pid_, &text_);
+    EXPECT_TRUE(stat.ok()) << stat.status();
+    return *stat;
+  }
+
+  const TestFolder folder_;
+  pid_t pid_ = -1;
+  std::string text_;
+};
+
+TEST_F(RunToken, IsFoundWhereverItStands) {
+  const std::string large = absl::StrCat("LARGE=", std::string(100'000, 'x'));
+  const ProcessStat stat =
+      Start("sleep", {large, "A=", "TANDEM_RUN_TOKEN=abc", "LAST=1"});
+  EXPECT_TRUE(HasRunToken(stat, "abc"));
+  EXPECT_EQ(RunTokenOf(pid_), "abc");
+}
+
+TEST_F(RunToken, IsTheWholeValueOfThatVariable) {
+  const ProcessStat stat =
+      Start("sleep", {"XTANDEM_RUN_TOKEN=abc", "B=TANDEM_RUN_TOKEN=abc",
+                      "TANDEM_RUN_TOKEN=abcd", "TANDEM_RUN_TOKEN_=abc"});
+  EXPECT_FALSE(HasRunToken(stat, "abc"));
+  EXPECT_FALSE(HasRunToken(stat, "abcde"));
+  EXPECT_FALSE(HasRunToken(stat, ""));
+  EXPECT_TRUE(HasRunToken(stat, "abcd"));
+}
+
+TEST_F(RunToken, IsFoundInThreadsThatOutliveTheFirst) {
+  const ProcessStat stat = Start("headless", {"TANDEM_RUN_TOKEN=abc"});
+  ASSERT_EQ(stat.state, 'Z');
+  EXPECT_TRUE(stat.IsAlive());
+  EXPECT_TRUE(HasRunToken(stat, "abc"));
+  EXPECT_FALSE(HasRunToken(stat, "ab"));
+}
+
+TEST_F(RunToken, IsNotInAnEmptyEnvironmentOrADeadProcess) {
+  ProcessStat stat = Start("sleep", {});
+  EXPECT_FALSE(HasRunToken(stat, "abc"));
+  EXPECT_EQ(RunTokenOf(pid_), std::nullopt);
+  stat.pid = 0;
+  EXPECT_FALSE(HasRunToken(stat, "abc"));
+  EXPECT_EQ(RunTokenOf(0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane

@@ -1,0 +1,222 @@
+#include "slow_lane/runs/tree_scanner.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "slow_lane/runs/run_token.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+// The numbers that a folder of /proc has files for.
+absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& path) {
+  const Folder folder(opendir(path.c_str()), &closedir);
+  if (folder == nullptr) {
+    return absl::UnavailableError(
+        MakeSystemError("opendir", path, errno).message());
+  }
+  std::vector<pid_t> numbers;
+  while (const dirent* const entry = readdir(folder.get())) {
+    pid_t number = 0;
+    if (absl::SimpleAtoi(entry->d_name, &number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+TreeScanner::TreeScanner(const TreeQuery& query)
+    : roots_(query.roots),
+      token_(query.token),
+      excluded_(query.excluded.begin(), query.excluded.end()) {
+  excluded_.insert({0, 1, getpid()});
+}
+
+bool TreeScanner::SeeOne(pid_t pid, bool is_chased) {
+  const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &stat_text_);
+  if (!stat.ok()) return false;
+  Seen seen;
+  seen.process = {.identity = {.pid = pid,
+                               .start_time = stat->start_time,
+                               .boot_id = BootId()},
+                  .parent = stat->parent,
+                  .group = stat->group,
+                  .session = stat->session,
+                  .name = std::string(stat->name)};
+  seen.alive = stat->IsAlive();
+  seen.belongs =
+      seen.alive && !IsExcluded(pid) &&
+      ((is_chased && IsLedOrOrphaned(*stat)) || HasRunToken(*stat, token_));
+  seen_[pid] = std::move(seen);
+  return true;
+}
+
+bool TreeScanner::IsLedOrOrphaned(const ProcessStat& stat) const {
+  return led_sessions_.contains(stat.session) ||
+         led_groups_.contains(stat.group) ||
+         std::ranges::any_of(roots_, [&](const ProcessIdentity& root) {
+           const auto seen = seen_.find(root.pid);
+           return stat.parent == root.pid && seen != seen_.end() &&
+                  seen->second.process.identity == root;
+         });
+}
+
+// Of processes that fork and leave at once, one after the other, none lives
+// long enough to be listed first and looked at later. The newest is looked at
+// as soon as it has its number.
+void TreeScanner::Chase(const Act& act) {
+  constexpr int64_t kLongEnoughNs = 5'000'000;
+  const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
+  const Deadline end = Deadline::At(MonotonicNanos() + kLongEnoughNs);
+  pid_t last = 0;
+  while (!end.PassedAt(MonotonicNanos())) {
+    std::array<char, 128> text;
+    const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
+    if (size <= 0) return;
+    const absl::string_view load = absl::StripTrailingAsciiWhitespace(
+        absl::string_view(text.data(), static_cast<size_t>(size)));
+    pid_t newest = 0;
+    if (!absl::SimpleAtoi(load.substr(load.rfind(' ') + 1), &newest)) return;
+    if (newest == last) {
+      sched_yield();
+      continue;
+    }
+    last = newest;
+    // Threads have such numbers, too, but are no processes.
+    if (syscall(SYS_tgkill, newest, newest, 0) == 0 || errno == EPERM) {
+      if (SeeOne(newest, /*is_chased=*/true) && seen_[newest].belongs) {
+        act(seen_[newest].process);
+      }
+    }
+  }
+}
+
+absl::StatusOr<bool> TreeScanner::See() {
+  seen_.clear();
+  const absl::StatusOr<std::vector<pid_t>> pids = ListNumbers("/proc");
+  if (!pids.ok()) return pids.status();
+  bool all_there = true;
+  for (const pid_t pid : *pids) all_there &= SeeOne(pid, /*is_chased=*/false);
+  return all_there;
+}
+
+// From those that belong to all that belong by them.
+void TreeScanner::Follow() {
+  std::multimap<pid_t, pid_t> by_parent, by_group, by_session;
+  std::vector<pid_t> to_visit;
+  for (const auto& [pid, seen] : seen_) {
+    by_parent.emplace(seen.process.parent, pid);
+    by_group.emplace(seen.process.group, pid);
+    by_session.emplace(seen.process.session, pid);
+    if (seen.belongs) to_visit.push_back(pid);
+  }
+  const auto add = [this, &to_visit](const std::multimap<pid_t, pid_t>& by,
+                                     pid_t key) {
+    const auto [begin, end] = by.equal_range(key);
+    for (auto each = begin; each != end; ++each) {
+      Seen& seen = seen_[each->second];
+      if (seen.belongs || IsExcluded(each->second)) continue;
+      seen.belongs = true;
+      to_visit.push_back(each->second);
+    }
+  };
+  for (const ProcessIdentity& root : roots_) {
+    const auto found = seen_.find(root.pid);
+    if (found == seen_.end() || found->second.process.identity != root) {
+      continue;
+    }
+    if (IsExcluded(root.pid)) {
+      add(by_parent, root.pid);
+    } else if (!found->second.belongs) {
+      found->second.belongs = true;
+      to_visit.push_back(root.pid);
+    }
+  }
+  for (const auto& [session, start] : led_sessions_) add(by_session, session);
+  for (const auto& [group, start] : led_groups_) add(by_group, group);
+  while (!to_visit.empty()) {
+    const pid_t pid = to_visit.back();
+    to_visit.pop_back();
+    const TreeMember& process = seen_[pid].process;
+    add(by_parent, pid);
+    if (process.group == pid) {
+      led_groups_.emplace(pid, process.identity.start_time);
+      add(by_group, pid);
+    }
+    if (process.session == pid) {
+      led_sessions_.emplace(pid, process.identity.start_time);
+      add(by_session, pid);
+    }
+  }
+}
+
+// A number stays a session's or group's own for as long as anybody is in it.
+void TreeScanner::ForgetEmpty() {
+  std::set<pid_t> groups, sessions;
+  for (const auto& [pid, seen] : seen_) {
+    groups.insert(seen.process.group);
+    sessions.insert(seen.process.session);
+  }
+  const auto is_another = [this](const auto& led) {
+    const auto now = seen_.find(led.first);
+    return now != seen_.end() &&
+           now->second.process.identity.start_time != led.second;
+  };
+  std::erase_if(led_groups_, [&](const auto& led) {
+    return !groups.contains(led.first) || is_another(led);
+  });
+  std::erase_if(led_sessions_, [&](const auto& led) {
+    return !sessions.contains(led.first) || is_another(led);
+  });
+}
+
+void TreeScanner::FindLeaders() {
+  std::set<pid_t> spared;
+  for (const auto& [pid, seen] : seen_) {
+    if (IsExcluded(pid)) spared.insert(seen.process.group);
+  }
+  leaders_.clear();
+  for (const auto& [pid, seen] : seen_) {
+    if (seen.belongs && seen.process.group == pid && !spared.contains(pid)) {
+      leaders_.push_back(seen.process.identity);
+    }
+  }
+}
+
+absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
+  const absl::StatusOr<bool> all_there = See();
+  if (!all_there.ok()) return all_there.status();
+  ForgetEmpty();
+  Follow();
+  if (!*all_there) {
+    // Only now is anybody ended: whose children have no token is seen.
+    Chase(act);
+    Follow();
+  }
+  FindLeaders();
+  std::vector<TreeMember> members;
+  for (const auto& [pid, seen] : seen_) {
+    if (seen.belongs && seen.alive) members.push_back(seen.process);
+  }
+  return members;
+}
+
+}  // namespace tandem::slow_lane

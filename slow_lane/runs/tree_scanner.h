@@ -1,0 +1,79 @@
+// TreeScanner: who belongs to a run, found again and again.
+//
+// Data flow: TreeQuery -> Scan -> one pass over /proc -> who belongs by token
+// or root -> who belongs by those -> TreeMembers, and leaders of groups.
+// Ownership: private to process_tree; not thread-safe.
+//
+//   TreeScanner scanner(query);
+//   absl::StatusOr<std::vector<TreeMember>> members = scanner.Scan(act);
+
+#ifndef TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
+#define TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/tree_query.h"
+
+namespace tandem::slow_lane {
+
+// Finds the tree again and again, and remembers between scans which sessions
+// and groups it led: their leaders may be gone by the next one.
+class TreeScanner {
+ public:
+  using Act = std::function<void(const TreeMember&)>;
+
+  explicit TreeScanner(const TreeQuery& query);
+
+  // Who is alive. Afterwards Leaders are of this scan, too. `act` is called for
+  // some of them as soon as they are seen: they will be gone later.
+  absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
+
+  // Those that lead a process group with nobody excluded in it; some may be
+  // zombies.
+  const std::vector<ProcessIdentity>& Leaders() const { return leaders_; }
+
+ private:
+  struct Seen {
+    TreeMember process;
+    bool alive = false;
+    bool belongs = false;
+  };
+
+  bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
+  // Whether all that were listed were there when they were looked at.
+  absl::StatusOr<bool> See();
+  // False: no such process.
+  bool SeeOne(pid_t pid, bool is_chased);
+  void Chase(const Act& act);
+  bool IsLedOrOrphaned(const ProcessStat& stat) const;
+  void Follow();
+  void ForgetEmpty();
+  void FindLeaders();
+
+  const std::vector<ProcessIdentity> roots_;
+  const std::string token_;
+  std::set<pid_t> excluded_;
+
+  std::map<pid_t, Seen> seen_;
+  // Sessions and groups that processes of the tree led, by number, with the
+  // leader's start.
+  std::map<pid_t, uint64_t> led_sessions_;
+  std::map<pid_t, uint64_t> led_groups_;
+  std::vector<ProcessIdentity> leaders_;
+  std::string stat_text_;
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
