@@ -7,8 +7,9 @@
 // the store's thread: they must not block, throw, or call Close.
 //
 //   auto store = EventStore::Open("data/tandem.db", {});
-//   (*store)->Post([row](Database& database) { return InsertRun(database, row);
-//   }, [](const absl::Status& status) { ... });
+//   (*store)->Post(
+//       [run](Database& database) { return InsertRun(database, run.get()); },
+//       [](const absl::Status& status) { ... });
 //   (*store)->Append(batch, [](const absl::StatusOr<Appended>& appended) {
 //     if (appended.ok()) Acknowledge();  // it is on the disk
 //   });
