@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"

@@ -18,7 +18,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/durable_file.h"
-#include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
 #include "transport/base/blocked_signals.h"
