@@ -372,9 +372,11 @@ def test_credits_hold_a_watcher_back_and_lose_nothing(
         gate.open("go")
         assert controls.hear() == ("pause", True)
         assert [step.seq_id for step in elsewhere.StreamRunSteps(table.Since(run_id=run_id))] == list(range(1, 1001))
-        assert len(watcher.wait_for(201)) == 201
+        # The first step may have come before the daemon heard of the credits.
+        free = len(watcher.wait_for(201)) - 201
+        assert free in (0, 1)
         controls.say(grant_steps=9)
-        assert len(watcher.wait_for(210)) == 210
+        assert len(watcher.wait_for(210 + free)) == 210 + free
         controls.say(grant_steps=10_000)
         assert controls.hear() == ("resume", True)
         assert [step.seq_id for step in watcher.wait_for_end()] == list(range(1, 1001))
@@ -404,10 +406,12 @@ def test_run_can_be_paused_and_resumed(trainer: Any, gate: Gate) -> None:
     controls = Controls(trainer, run_id)
     controls.say(pause=True)
     _until(trainer, run_id, table.RUN_STATUS_PAUSE)
-    assert process_state(pid) == "T"
+    while process_state(pid) != "T":  # told to stop; it does when it is next given a core
+        pass
     controls.say(resume=True)
     _until(trainer, run_id, table.RUN_STATUS_EXEC)
-    assert process_state(pid) in ("R", "S", "D")
+    while process_state(pid) == "T":
+        pass
     controls.close()
     assert list(controls.call) == []
     gate.open("end")
