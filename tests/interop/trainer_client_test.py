@@ -145,6 +145,19 @@ def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> Non
     filtered.cancel()
 
 
+def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
+    """Whoever is cut off among them can go on from the last: one that began earlier may have changed later."""
+    early = _waiting(trainer, gate)
+    late = _submit(trainer, run_config("true"))
+    _until(trainer, late, table.RUN_STATUS_TERM)
+    gate.open("end")
+    _until(trainer, early, table.RUN_STATUS_TERM)
+    call = trainer.WatchRuns(table.Watch())
+    numbers = [next(call).seq_id for _ in trainer.ListRuns(table.List()).runs]
+    call.cancel()
+    assert numbers == sorted(numbers)
+
+
 def test_failed_run_says_why(trainer: Any) -> None:
     """With its exit code, and the last words on its standard error."""
     run_id = _submit(trainer, run_config(sys.executable, "-c", "import sys; sys.exit('no such algorithm')"))
@@ -354,9 +367,7 @@ for index in range(1, 1000):
 
 
 @pytest.mark.parametrize("shared", ["connection", "watcher-id"])
-def test_credits_hold_a_watcher_back_and_lose_nothing(
-    shared: str, trainer: Any, gate: Gate, daemon: Daemon
-) -> None:
+def test_credits_hold_a_watcher_back_and_lose_nothing(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
     """200 at first and those granted; STARVED at 10 left, RESUMED with more. Who has none to count is not held back."""
     run_id = _submit(trainer, gate.program(_GATED))
     _until(trainer, run_id, table.RUN_STATUS_EXEC)
