@@ -145,6 +145,19 @@ def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> Non
     filtered.cancel()
 
 
+def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
+    """Whoever is cut off among them can go on from the last: one that began earlier may have changed later."""
+    early = _waiting(trainer, gate)
+    late = _submit(trainer, run_config("true"))
+    _until(trainer, late, table.RUN_STATUS_TERM)
+    gate.open("end")
+    _until(trainer, early, table.RUN_STATUS_TERM)
+    call = trainer.WatchRuns(table.Watch())
+    numbers = [next(call).seq_id for _ in trainer.ListRuns(table.List()).runs]
+    call.cancel()
+    assert numbers == sorted(numbers)
+
+
 def test_failed_run_says_why(trainer: Any) -> None:
     """With its exit code, and the last words on its standard error."""
     run_id = _submit(trainer, run_config(sys.executable, "-c", "import sys; sys.exit('no such algorithm')"))
@@ -354,9 +367,7 @@ for index in range(1, 1000):
 
 
 @pytest.mark.parametrize("shared", ["connection", "watcher-id"])
-def test_credits_hold_a_watcher_back_and_lose_nothing(
-    shared: str, trainer: Any, gate: Gate, daemon: Daemon
-) -> None:
+def test_credits_hold_a_watcher_back_and_lose_nothing(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
     """200 at first and those granted; STARVED at 10 left, RESUMED with more. Who has none to count is not held back."""
     run_id = _submit(trainer, gate.program(_GATED))
     _until(trainer, run_id, table.RUN_STATUS_EXEC)
@@ -372,9 +383,11 @@ def test_credits_hold_a_watcher_back_and_lose_nothing(
         gate.open("go")
         assert controls.hear() == ("pause", True)
         assert [step.seq_id for step in elsewhere.StreamRunSteps(table.Since(run_id=run_id))] == list(range(1, 1001))
-        assert len(watcher.wait_for(201)) == 201
+        # The first step may have come before the daemon heard of the credits.
+        free = len(watcher.wait_for(201)) - 201
+        assert free in (0, 1)
         controls.say(grant_steps=9)
-        assert len(watcher.wait_for(210)) == 210
+        assert len(watcher.wait_for(210 + free)) == 210 + free
         controls.say(grant_steps=10_000)
         assert controls.hear() == ("resume", True)
         assert [step.seq_id for step in watcher.wait_for_end()] == list(range(1, 1001))
@@ -404,10 +417,12 @@ def test_run_can_be_paused_and_resumed(trainer: Any, gate: Gate) -> None:
     controls = Controls(trainer, run_id)
     controls.say(pause=True)
     _until(trainer, run_id, table.RUN_STATUS_PAUSE)
-    assert process_state(pid) == "T"
+    while process_state(pid) != "T":  # told to stop; it does when it is next given a core
+        pass
     controls.say(resume=True)
     _until(trainer, run_id, table.RUN_STATUS_EXEC)
-    assert process_state(pid) in ("R", "S", "D")
+    while process_state(pid) == "T":
+        pass
     controls.close()
     assert list(controls.call) == []
     gate.open("end")

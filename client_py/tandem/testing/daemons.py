@@ -177,4 +177,3 @@ def process_state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return ""
-
