@@ -82,19 +82,23 @@ void Say(const char* kind) {
   }
   const pid_t orphans_parent = fork();
   if (orphans_parent == 0) {
-    // No parent and no token, but in our session.
+    // No parent and no token, but in our session; and one without our group.
     if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan");
+    setpgid(0, 0);
+    if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan_group");
     _exit(0);
   }
+  // Once this one says so, only those that stay are left.
+  waitpid(daemons_parent, nullptr, 0);
+  waitpid(orphans_parent, nullptr, 0);
+  // Only now: the kernel hangs up a group with a stopped process in it when a
+  // parent outside of the group leaves.
   if (fork() == 0) {
     Say("stopped");
     alarm(kLongestLifeSecs);
     raise(SIGSTOP);
     for (;;) pause();
   }
-  // Once this one says so, only those that stay are left.
-  waitpid(daemons_parent, nullptr, 0);
-  waitpid(orphans_parent, nullptr, 0);
   Sleep("worker");
 }
 
