@@ -9,7 +9,6 @@ import sys
 import time
 
 import grpc
-
 import schema.protos.slow_lane_pb2 as messages
 import schema.protos.slow_lane_pb2_grpc as service
 
