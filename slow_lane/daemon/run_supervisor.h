@@ -160,6 +160,8 @@ class RunSupervisor {
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
   void TreeEnded(const std::string& run_id, const std::string& problem);
+  // A cancelled run that can never be heard of again.
+  void EndWithoutFolder(LiveRun* run);
   void CheckLimits(LiveRun* run);
   void Tick();
   void ForgetOld();

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -336,6 +338,19 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
   }
 }
 
+void RunSupervisor::EndWithoutFolder(LiveRun* run) {
+  if (!run->end_reason.has_value() || run->ending || run->link != nullptr) {
+    return;
+  }
+  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
+  std::error_code error;
+  if (std::filesystem::exists(folder.path(), error) || error) return;
+  End(run, gymgui::trainer::RUN_STATUS_TERM,
+      absl::StrCat(*run->end_reason,
+                   "; its folder is gone, and with it what was not read yet: ",
+                   folder.path()));
+}
+
 void RunSupervisor::Tick() {
   const int64_t now_ns = MonotonicNanos();
   for (auto& [run_id, run] : runs_) {
@@ -345,6 +360,7 @@ void RunSupervisor::Tick() {
     CountRate(&run, now_ns);
     CheckLimits(&run);
     if (run.dispatched) StartProxy(&run);
+    EndWithoutFolder(&run);
   }
   Dispatch();
   ForgetOld();
