@@ -62,6 +62,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
   for (RunRow& row : rows) {
     LiveRun& run = runs_[row.run_id];
     run.row = std::move(row);
+    run.record = ToRecord(run.row);
     run.order = ++last_order_;
     if (IsFinal(run.row.status)) continue;
     absl::StatusOr<RunConfig> config = ParseRunConfig(run.row.config_json);
@@ -221,8 +222,7 @@ void RunSupervisor::MoveTo(LiveRun* run, RunState state,
           return;  // closing: the next daemon finds it as it was
         loop_.Post([this, row, durable = std::move(durable)]() mutable {
           if (LiveRun* const still = Lookup(row->run_id); still != nullptr) {
-            still->row.update_seq =
-                std::max(still->row.update_seq, row->update_seq);
+            still->record = ToRecord(*row);
           }
           hub_->Updated(row->update_seq);
           durable();
@@ -311,9 +311,9 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
                           "expected nothing of the run to be alive after "
                           "SIGKILL; ",
                           problem)));
-  } else if (IsFinal(run->row.status)) {
+  } else if (IsFinal(run->record.status())) {
     AnswerCancel(run, absl::OkStatus());
-  } else {
+  } else if (!IsFinal(run->row.status)) {
     // The proxy still has to deliver what was printed last.
     loop_.After(kDrainLimit, [this, run_id] {
       if (LiveRun* const still = Lookup(run_id); still != nullptr) {
