@@ -104,6 +104,8 @@ void ProxyCall::Welcome(EventReader& reader) {
   if (!progress.ok()) {
     return Refuse(std::string(progress.status().message()));
   }
+  // An earlier daemon committed them.
+  runs_->Committed(run_id_, progress->last);
   const std::lock_guard lock(mutex_);
   welcome_ = progress->position;
   WriteNext();

@@ -396,6 +396,7 @@ void RunSupervisor::WorkerStarted(const std::string& run_id,
     } else {
       Save(run);
     }
+    NoteRows(run, run->last);
   });
 }
 
@@ -425,12 +426,7 @@ void RunSupervisor::WorkerEnded(const std::string& run_id,
 void RunSupervisor::Committed(const std::string& run_id, const Numbers& last) {
   loop_.Post([this, run_id, last] {
     LiveRun* const run = Lookup(run_id);
-    if (run == nullptr) return;
-    run->last = last;
-    if (run->row.status == gymgui::trainer::RUN_STATUS_RDY) {
-      MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC, std::nullopt);
-    }
-    CheckLimits(run);
+    if (run != nullptr) NoteRows(run, last);
   });
 }
 

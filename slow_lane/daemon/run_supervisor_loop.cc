@@ -323,6 +323,17 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
   }
 }
 
+void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
+  for (const Stream stream : kAllStreams) {
+    run->last[stream] = std::max(run->last[stream], last[stream]);
+  }
+  if (run->row.status == gymgui::trainer::RUN_STATUS_RDY &&
+      run->last != Numbers()) {
+    MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC, std::nullopt);
+  }
+  CheckLimits(run);
+}
+
 void RunSupervisor::CheckLimits(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
   if (run->config.max_steps.has_value() &&
