@@ -5,8 +5,8 @@
 
 The proxy reads the worker's output through asyncio's pipe, makes a message of each line, and sends them in one client
 stream; the daemon puts them into a queue of 4096, as the document has it, from which they go into SQLite. `batches`
-commits what is queued, synchronous=FULL, in a thread, so that the next messages are received meanwhile; `rows` commits each
-row, synchronous=NORMAL, by which a power cut may take the last.
+commits what is queued, synchronous=FULL, in a thread, so that the next messages are received meanwhile; `rows` commits
+each row, synchronous=NORMAL, by which a power cut may take the last.
 """
 
 import asyncio

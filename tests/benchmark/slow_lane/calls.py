@@ -1,4 +1,4 @@
-"""How long one call to the daemon takes, while it has nothing else to do and while it takes in what a busy run prints."""
+"""How long a call to the daemon takes, while it has nothing else to do and while it takes in what a busy run prints."""
 
 import contextlib
 import sys
@@ -64,7 +64,9 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
         beating = client.submit(config_of(["/bin/sleep", "infinity"])).run_id
         for _ in range(runs - 1):
             client.submit(config_of(["/bin/true"]))
-        wait_until(lambda: sum(run.status.final for run in client.runs()) == runs - 1, f"{runs - 1} runs that have ended")
+        wait_until(
+            lambda: sum(run.status.final for run in client.runs()) == runs - 1, f"{runs - 1} runs that have ended"
+        )
         for number in range(rounds):
             for state in WHILE:
                 with _flood(client) if state == "flooded" else contextlib.nullcontext():
@@ -93,12 +95,12 @@ def _measure(calls: Calls, row: str, address: str, client: TrainerClient, run_id
         calls.p50_ns.append(found["p50_ns"])
         calls.p99_ns.append(found["p99_ns"])
         return
-    function: Callable[[], object] = {
+    functions: dict[str, Callable[[], object]] = {
         "health": client.health,
         "heartbeat": lambda: client.heartbeat(run_id),
         "list": client.runs,
-    }[call]
-    nanos = _times(function, seconds)
+    }
+    nanos = _times(functions[call], seconds)
     calls.p50_ns.append(quantile(nanos, 0.5))
     calls.p99_ns.append(quantile(nanos, 0.99))
 

@@ -1,4 +1,4 @@
-"""How many steps a second go from a worker's output into durable rows, and what one would take in place of the daemon."""
+"""How many steps a second go from a worker's output into durable rows: by the daemon, by asyncio, by MLflow."""
 
 import contextlib
 import os

@@ -29,7 +29,7 @@ def _measure(plan: Plan) -> Found:
 
 SUITE = Suite(
     name="slow_lane",
-    about="steps from workers' output into durable rows, calls, and watchers, against asyncio + sqlite3 and MLflow's store",
+    about="steps into durable rows, calls and watchers of the daemon, against asyncio + sqlite3 and MLflow's store",
     rows={**events.ROWS, **many_workers.ROWS, **calls.ROWS, **resume.ROWS},
     baseline=frozenset({events.BASELINE}),
     measure=_measure,
