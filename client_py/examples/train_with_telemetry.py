@@ -34,7 +34,6 @@ class Search:
         self.envs = envs
         self.rng = np.random.default_rng(seed)
         space = envs.single_action_space
-        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         outputs = int(space.n) if isinstance(space, gymnasium.spaces.Discrete) else gymnasium.spaces.flatdim(space)
         self.mean = np.zeros((outputs, gymnasium.spaces.flatdim(envs.single_observation_space) + 1))
         self.deviation = np.ones_like(self.mean)
@@ -62,8 +61,11 @@ class Search:
         while running.any():
             inputs = np.concatenate([obs, np.ones((len(obs), 1))], axis=1)
             outputs = np.einsum("nij,nj->ni", policies, inputs)
-            space = self.envs.action_space
-            actions = outputs.argmax(axis=1) if self.discrete else np.clip(outputs, space.low, space.high)
+            space = self.envs.single_action_space
+            if isinstance(space, gymnasium.spaces.Box):
+                actions = np.clip(outputs, space.low, space.high)
+            else:
+                actions = outputs.argmax(axis=1)
             obs, rewards, terminations, truncations, _ = self.envs.step(actions)
             returns += rewards * running  # who has finished waits for the others, in an episode that does not count
             running &= ~(terminations | truncations)
