@@ -17,8 +17,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc.aio
-
-from schema.protos import trainer_pb2, trainer_pb2_grpc
+import schema.protos.trainer_pb2 as trainer_pb2
+import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
 _QUEUED = 4096
 _LONGEST_LINE = 16 << 20
@@ -129,4 +129,4 @@ async def _proxy(port: str, *command: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"serve": _serve, "proxy": _proxy}[sys.argv[1]](*sys.argv[2:]))
+    asyncio.run(_serve(*sys.argv[2:]) if sys.argv[1] == "serve" else _proxy(*sys.argv[2:]))

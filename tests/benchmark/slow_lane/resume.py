@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import schema.protos.slow_lane_pb2 as slow_lane_pb2
+import schema.protos.slow_lane_pb2_grpc as slow_lane_pb2_grpc
+import schema.protos.trainer_pb2 as trainer_pb2
+import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
-from schema.protos import slow_lane_pb2, slow_lane_pb2_grpc, trainer_pb2, trainer_pb2_grpc
 from tandem.telemetry import TrainerClient
 from tests.benchmark.json_program import answer_of
 from tests.benchmark.slow_lane.calls import TIMED_CLIENT
