@@ -61,7 +61,7 @@ class Search:
         while running.any():
             inputs = np.concatenate([obs, np.ones((len(obs), 1))], axis=1)
             outputs = np.einsum("nij,nj->ni", policies, inputs)
-            space = self.envs.action_space
+            space = self.envs.single_action_space
             if isinstance(space, gymnasium.spaces.Box):
                 actions = np.clip(outputs, space.low, space.high)
             else:

@@ -56,7 +56,7 @@ struct LiveRun {
   int64_t next_start_ns = 0;
 
   std::map<std::string, std::string> session_tokens;  // by worker_id
-  int64_t last_beat_ns = 0;  // by the monotonic clock
+  int64_t last_beat_ns = 0;                           // by the monotonic clock
   bool unreachable = false;
   std::string waiting_for;  // why it is not started yet, for people
 
@@ -72,6 +72,9 @@ struct LiveRun {
   int64_t counted_ns = 0;
   double steps_per_second = 0;
 };
+
+// Since 1970, for the table and for people.
+int64_t UnixNanos();
 
 // It was heard of: now is its last beat.
 void NoteBeat(LiveRun* run);

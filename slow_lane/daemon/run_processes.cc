@@ -131,7 +131,8 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
                             double grace_secs, double limit_secs) {
-  const absl::Status prevented = PreventLaunch(folder, "cancelled before it was started");
+  const absl::Status prevented =
+      PreventLaunch(folder, "cancelled before it was started");
   if (!prevented.ok() && !absl::IsAlreadyExists(prevented)) {
     return std::string(prevented.message());
   }
@@ -156,7 +157,8 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
 double SecondsSinceStart(const ProcessIdentity& process) {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9 -
          static_cast<double>(process.start_time) /
              static_cast<double>(sysconf(_SC_CLK_TCK));
 }

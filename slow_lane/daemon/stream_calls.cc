@@ -73,14 +73,13 @@ void UpdateStream::BlockWritten() {
   const WatchHub::Id id = id_;
   const auto gone = gone_;
   hub->AddUpdates(id, since_, this);
-  // As in EventStream.
-  // SYNC(stream.gone): seq_cst.
-  if (gone->load(std::memory_order_seq_cst)) hub->Remove(id);
+  // relaxed: as in EventStream.
+  if (gone->load(std::memory_order_relaxed)) hub->Remove(id);
 }
 
 void UpdateStream::Gone() {
-  // SYNC(stream.gone): seq_cst, before the Remove.
-  gone_->store(true, std::memory_order_seq_cst);
+  // relaxed: as in EventStream.
+  gone_->store(true, std::memory_order_relaxed);
   // Not known to the hub yet: whoever adds it sees that it is gone.
   hub_->Remove(id_);
 }

@@ -43,9 +43,11 @@ def _proxies(daemon: Daemon) -> list[int]:
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
-    """The events of the whole lines that a worker wrote."""
-    lines = path.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines[:-1]]
+    """The events of the whole lines that a worker wrote; the last one may lack its newline."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    if rest.endswith(b"}"):
+        lines.append(rest)
+    return [json.loads(line) for line in lines]
 
 
 def _check_table(data_dir: Path, run_id: str) -> None:

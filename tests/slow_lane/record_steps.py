@@ -1,7 +1,7 @@
 """Watches a run and writes down each step that it gets: a watcher that may be killed and started again.
 
-Each line of the file is one block of steps, written by one call: "SEQ_ID STEP_INDEX COUNT", the first step's numbers and
-how many followed on without a gap. Started again, it goes on behind the last whole line.
+Each line of the file is one block of steps, written by one call: "SEQ_ID STEP_INDEX COUNT", the first step's numbers
+and how many followed on without a gap. Started again, it goes on behind the last whole line.
 """
 
 import os

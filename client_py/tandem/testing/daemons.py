@@ -18,9 +18,11 @@ def wait_for(name):
     while not os.path.exists(os.path.join({folder!r}, name)):
         time.sleep(0.005)
 def step(index, **fields):
-    print(json.dumps({{"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2, **fields}}))
+    event = {{"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2}}
+    print(json.dumps(event | fields))
 def episode(index, **fields):
-    print(json.dumps({{"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3, **fields}}))
+    event = {{"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3}}
+    print(json.dumps(event | fields))
 """
 
 
