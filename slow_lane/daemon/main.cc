@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "slow_lane/daemon/daemon.h"
 #include "slow_lane/proxy/run_proxy.h"
+#include "slow_lane/runs/callers_folder.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made if it "
@@ -68,6 +69,9 @@ int Main(int argc, char** argv) {
               << absl::StrJoin(words.begin() + 1, words.end(), " ")
               << "; see --help\n";
     return 2;
+  }
+  if (const absl::Status entered = EnterCallersFolder(); !entered.ok()) {
+    return Report(entered);
   }
   return Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
                            .listen = absl::GetFlag(FLAGS_listen),

@@ -1,0 +1,161 @@
+#include "slow_lane/ctl/export_command.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "slow_lane/ctl/events_csv.h"
+#include "slow_lane/ctl/text_table.h"
+#include "transport/base/error.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using What = ExportCommand::What;
+
+constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kBetweenProgress = absl::Milliseconds(100);
+
+// Standard output, or a file under another name until it is whole.
+class Output {
+ public:
+  // Empty `path`: standard output.
+  static absl::StatusOr<Output> Open(const std::string& path) {
+    if (path.empty()) return Output("", stdout);
+    struct stat there;
+    if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--out: expected a new file, or one to replace, found something "
+          "else; without --out the CSV goes to standard output: ",
+          path));
+    }
+    const std::string part = absl::StrCat(path, ".part");
+    std::FILE* const file = std::fopen(part.c_str(), "we");
+    if (file == nullptr) return MakeSystemError("open", part, errno);
+    return Output(path, file);
+  }
+  Output(Output&& other) noexcept
+      : path_(other.path_), file_(std::exchange(other.file_, nullptr)) {}
+  ~Output() {
+    if (file_ == nullptr || file_ == stdout) return;
+    std::fclose(file_);
+    std::remove(Part().c_str());
+  }
+
+  absl::Status Write(absl::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) {
+      return absl::OkStatus();
+    }
+    return MakeSystemError("write", Where(), errno);
+  }
+
+  // It is whole.
+  absl::Status Close() {
+    if (std::fflush(file_) != 0) {
+      return MakeSystemError("write", Where(), errno);
+    }
+    if (file_ == stdout) return absl::OkStatus();
+    if (fsync(fileno(file_)) != 0) {
+      return MakeSystemError("fsync", Where(), errno);
+    }
+    if (std::rename(Part().c_str(), path_.c_str()) != 0) {
+      return MakeSystemError("rename", Where(), errno);
+    }
+    std::fclose(std::exchange(file_, nullptr));
+    return absl::OkStatus();
+  }
+
+ private:
+  Output(const std::string& path, std::FILE* file) : path_(path), file_(file) {}
+  std::string Part() const { return absl::StrCat(path_, ".part"); }
+  std::string Where() const {
+    return path_.empty() ? "standard output" : Part();
+  }
+
+  std::string path_;
+  std::FILE* file_;
+};
+
+// A line on standard error that is written over, where that is a terminal.
+class Progress {
+ public:
+  explicit Progress(uint64_t total)
+      : total_(total), shown_(isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (any_) std::fputs("\r\x1b[K", stderr);
+  }
+  void Show(uint64_t rows) {
+    const absl::Time now = absl::Now();
+    if (!shown_ || now - last_ < kBetweenProgress) return;
+    last_ = now;
+    any_ = true;
+    std::fprintf(stderr, "\r%s of %s events\x1b[K", CountText(rows).c_str(),
+                 CountText(total_).c_str());
+  }
+
+ private:
+  const uint64_t total_;
+  const bool shown_;
+  bool any_ = false;
+  absl::Time last_ = absl::InfinitePast();
+};
+
+// What to ask for, and how many rows that will be.
+std::pair<v1::StreamEventsRequest, uint64_t> RequestFor(
+    const ExportCommand& command, const v1::RunDescription& run) {
+  v1::StreamEventsRequest request = NoEventsOf(command.run_id);
+  switch (command.what) {
+    case What::kSteps:
+      request.set_since_step(0);
+      return {request, run.steps()};
+    case What::kEpisodes:
+      request.set_since_episode(0);
+      return {request, run.episodes()};
+    case What::kLifecycle:
+      request.set_since_lifecycle(0);
+      return {request, run.lifecycle()};
+  }
+  return {request, 0};
+}
+
+int RowsOf(const v1::EventBatch& batch) {
+  return batch.steps_size() + batch.episodes_size() + batch.lifecycle_size();
+}
+
+}  // namespace
+
+absl::Status ExportEvents(Connection* daemon, const ExportCommand& command) {
+  const auto described = daemon->DescribeRuns({command.run_id});
+  if (!described.ok()) return described.status();
+  const auto [request, total] = RequestFor(command, described->runs(0));
+  absl::StatusOr<Output> output = Output::Open(command.out);
+  if (!output.ok()) return output.status();
+  absl::Status written = output->Write(CsvHeader(command.what));
+  uint64_t rows = 0;
+  std::string csv;
+  {
+    Progress progress(total);
+    const absl::Status streamed = daemon->StreamEvents(
+        request, kPatience, [&](const v1::EventBatch& batch) {
+          csv.clear();
+          AppendCsv(batch, command.what, &csv);
+          if (written.ok()) written = output->Write(csv);
+          rows += static_cast<uint64_t>(RowsOf(batch));
+          progress.Show(rows);
+          return written.ok();
+        });
+    if (!streamed.ok()) return streamed;
+  }
+  return written.ok() ? output->Close() : written;
+}
+
+}  // namespace tandem::slow_lane

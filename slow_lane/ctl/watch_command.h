@@ -1,0 +1,25 @@
+// `tandemctl watch`.
+//
+//   BlockWatchSignals();  // first of all
+//   return RunWatch(&daemon, command);
+
+#ifndef TANDEM_SLOW_LANE_CTL_WATCH_COMMAND_H_
+#define TANDEM_SLOW_LANE_CTL_WATCH_COMMAND_H_
+
+#include "slow_lane/ctl/connection.h"
+#include "slow_lane/ctl/ctl_options.h"
+#include "slow_lane/ctl/exit_code.h"
+
+namespace tandem::slow_lane {
+
+// Before any other thread is there: RunWatch takes them when it can.
+void BlockWatchSignals();
+
+// Looks each second, until Ctrl-C, until nobody reads it, or until the one run
+// ends. A daemon that goes away is waited for; one that never was there is an
+// error.
+ExitCode RunWatch(Connection* daemon, const WatchCommand& command);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_CTL_WATCH_COMMAND_H_
