@@ -34,7 +34,6 @@ class Search:
         self.envs = envs
         self.rng = np.random.default_rng(seed)
         space = envs.single_action_space
-        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         outputs = int(space.n) if isinstance(space, gymnasium.spaces.Discrete) else gymnasium.spaces.flatdim(space)
         self.mean = np.zeros((outputs, gymnasium.spaces.flatdim(envs.single_observation_space) + 1))
         self.deviation = np.ones_like(self.mean)
@@ -62,8 +61,11 @@ class Search:
         while running.any():
             inputs = np.concatenate([obs, np.ones((len(obs), 1))], axis=1)
             outputs = np.einsum("nij,nj->ni", policies, inputs)
-            space = self.envs.action_space
-            actions = outputs.argmax(axis=1) if self.discrete else np.clip(outputs, space.low, space.high)
+            space = self.envs.single_action_space
+            if isinstance(space, gymnasium.spaces.Box):
+                actions = np.clip(outputs, space.low, space.high)
+            else:
+                actions = outputs.argmax(axis=1)
             obs, rewards, terminations, truncations, _ = self.envs.step(actions)
             returns += rewards * running  # who has finished waits for the others, in an episode that does not count
             running &= ~(terminations | truncations)
@@ -78,16 +80,18 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=10, help="how often to move towards the best")
     parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
     parser.add_argument("--steps", action="store_true", help="print each step, too, rather than episodes alone")
+    parser.add_argument(
+        "--frames", metavar="WIDTHxHEIGHT", help="draw the first four environments, of a MuJoCo task, for who looks"
+    )
     arguments = parser.parse_args()
     if min(arguments.num_envs, arguments.iterations) < 1 or arguments.seed < 0:
         parser.error("--num_envs, --iterations and --seed: expected positive numbers")
 
     with EventWriter().run(env_id=arguments.task, algo="cem", seed=arguments.seed) as events:
-        envs = RecordEpisodes(
-            tandem.make_vec(arguments.task, num_envs=arguments.num_envs), events, steps=arguments.steps
-        )
+        envs = tandem.make_vec(arguments.task, num_envs=arguments.num_envs, frames=arguments.frames)
         with contextlib.closing(envs):
-            search = Search(envs, arguments.seed)
+            events.lifecycle("engine_started", {"region": envs.client.name})  # what viewers find it by
+            search = Search(RecordEpisodes(envs, events, steps=arguments.steps), arguments.seed)
             for iteration in range(arguments.iterations):
                 returns = search.iterate()
                 events.lifecycle(

@@ -31,16 +31,16 @@ void ControlCall::Obey(const ControlEvent& event) {
       break;
     case ControlEvent::kGrantSteps:
     case ControlEvent::kMaxRateHz:
-      return runs_->Find(run_id, [this, event, done](
-                                     const absl::StatusOr<bool>& found) {
-        if (!found.ok()) return Leave(found.status());
-        if (event.has_grant_steps()) {
-          hub_->Grant(key_, event.run_id(), event.grant_steps(), this);
-        } else {
-          hub_->LimitRate(key_, event.run_id(), event.max_rate_hz(), this);
-        }
-        done(absl::OkStatus());
-      });
+      return runs_->Find(
+          run_id, [this, event, done](const absl::StatusOr<bool>& found) {
+            if (!found.ok()) return Leave(found.status());
+            if (event.has_grant_steps()) {
+              hub_->Grant(key_, event.run_id(), event.grant_steps(), this);
+            } else {
+              hub_->LimitRate(key_, event.run_id(), event.max_rate_hz(), this);
+            }
+            done(absl::OkStatus());
+          });
   }
   if (event.has_pause() && event.pause()) return runs_->Pause(run_id, done);
   if (event.has_resume() && event.resume()) return runs_->Resume(run_id, done);

@@ -89,7 +89,8 @@ int32_t CountGpus() {
   while (const dirent* entry = readdir(dev)) {
     absl::string_view name = entry->d_name;
     int32_t number = 0;
-    if (absl::ConsumePrefix(&name, "nvidia") && absl::SimpleAtoi(name, &number)) {
+    if (absl::ConsumePrefix(&name, "nvidia") &&
+        absl::SimpleAtoi(name, &number)) {
       ++gpus;
     }
   }
@@ -157,6 +158,12 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
         "' is not; is another daemon running? --listen=127.0.0.1:0 takes a "
         "free port"));
   }
+  // By name, too: without one the health service knows the server only.
+  for (const char* const service :
+       {gymgui::trainer::TrainerService::service_full_name(),
+        v1::SlowLane::service_full_name()}) {
+    server.grpc->GetHealthCheckService()->SetServingStatus(service, true);
+  }
   if (tcp) {
     server.address = absl::StrCat(
         options.listen.substr(0, options.listen.rfind(':')), ":", port);
@@ -171,7 +178,8 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   // threads.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    sigaddset(&signals, signal);
   sigset_t blocked = signals;
   sigaddset(&blocked, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -225,19 +233,22 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   health.set_pid(static_cast<uint64_t>(getpid()));
   health.mutable_started_at()->set_seconds(
       static_cast<int64_t>(UnixMillis() / 1000));
-  health.set_listen_address(resolved.listen);
   TrainerService trainer(runs->get(), &hub, store->get(), health);
   SlowLaneService slow_lane(runs->get(), &hub, store->get());
   absl::StatusOr<Server> server = Serve(resolved, {&trainer, &slow_lane});
   if (!server.ok()) return server.status();
-  const std::string socket = absl::StrCat(
-      "unix:",
-      resolved.socket.empty() ? absl::StrCat(resolved.data_dir, "/", kSocket)
-                              : resolved.socket);
-  (*runs)->Begin(server->address.empty() ? socket : server->address);
+  const std::string socket =
+      absl::StrCat("unix:", resolved.socket.empty()
+                                ? absl::StrCat(resolved.data_dir, "/", kSocket)
+                                : resolved.socket);
+  const std::string& address =
+      server->address.empty() ? socket : server->address;
+  trainer.SetListenAddress(address);
+  (*runs)->Begin(address);
   std::cout << "tandem-daemon: listening on "
-            << (server->address.empty() ? ""
-                                        : absl::StrCat(server->address, " and "))
+            << (server->address.empty()
+                    ? ""
+                    : absl::StrCat(server->address, " and "))
             << socket << ", data in " << resolved.data_dir << std::endl;
 
   int signal = 0;

@@ -31,8 +31,8 @@ class GpuSlots {
   std::optional<std::vector<int32_t>> Take(uint32_t count, bool mandatory) {
     if (mandatory && free_.size() < count) return std::nullopt;
     const auto end = std::next(
-        free_.begin(), static_cast<std::ptrdiff_t>(
-                           std::min<size_t>(count, free_.size())));
+        free_.begin(),
+        static_cast<std::ptrdiff_t>(std::min<size_t>(count, free_.size())));
     const std::vector<int32_t> taken(free_.begin(), end);
     free_.erase(free_.begin(), end);
     return taken;

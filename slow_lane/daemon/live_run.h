@@ -44,8 +44,9 @@ class ProxyLink {
 // One thread's.
 struct LiveRun {
   RunRow row;
-  uint64_t order = 0;  // of submission
-  RunConfig config;    // of a run that has not ended
+  gymgui::trainer::RunRecord record;  // of its last state that is durable
+  uint64_t order = 0;                 // of submission
+  RunConfig config;                   // of a run that has not ended
 
   // The proxy. `process` is readable once it has ended; invalid: none is known.
   bool dispatched = false;  // its folder is complete, a proxy may be started
@@ -56,7 +57,7 @@ struct LiveRun {
   int64_t next_start_ns = 0;
 
   std::map<std::string, std::string> session_tokens;  // by worker_id
-  int64_t last_beat_ns = 0;  // by the monotonic clock
+  int64_t last_beat_ns = 0;                           // by the monotonic clock
   bool unreachable = false;
   std::string waiting_for;  // why it is not started yet, for people
 
@@ -72,6 +73,9 @@ struct LiveRun {
   int64_t counted_ns = 0;
   double steps_per_second = 0;
 };
+
+// Since 1970, for the table and for people.
+int64_t UnixNanos();
 
 // It was heard of: now is its last beat.
 void NoteBeat(LiveRun* run);
@@ -94,6 +98,8 @@ RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
 
 // seq_id is that of the run's last change of state.
 gymgui::trainer::RunRecord ToRecord(const RunRow& row);
+// What clients are told: a state that is durable, by its own number.
+gymgui::trainer::RunRecord ToRecord(const LiveRun& run);
 gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
 // All but what the table knows.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);

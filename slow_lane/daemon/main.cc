@@ -87,6 +87,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tandem::slow_lane
 
-int main(int argc, char** argv) {
-  return tandem::slow_lane::Main(argc, argv);
-}
+int main(int argc, char** argv) { return tandem::slow_lane::Main(argc, argv); }

@@ -24,8 +24,7 @@ class ProxyCall::Adapter final : public ProxyCall::Reactor {
 
 ProxyCall::Reactor* ProxyCall::Start(RunSupervisor* runs, EventStore* store,
                                      WatchHub* hub) {
-  const auto call =
-      std::shared_ptr<ProxyCall>(new ProxyCall(runs, store, hub));
+  const auto call = std::shared_ptr<ProxyCall>(new ProxyCall(runs, store, hub));
   const std::lock_guard lock(call->mutex_);
   call->reactor_ = new Adapter(call);
   call->reactor_->StartRead(&call->message_);
@@ -54,6 +53,11 @@ void ProxyCall::OnRead(bool ok) {
     return FinishIfOver();
   }
   if (closing_) return FinishIfOver();
+  if (run_id_.empty() && !message_.has_hello()) {
+    refused_ = "expected hello first, found another message";
+    closing_ = true;
+    return WriteNext();
+  }
   switch (message_.message_case()) {
     case v1::FromProxy::kHello:
       return Hello(message_.hello());  // reads on when it is welcome
@@ -82,20 +86,22 @@ void ProxyCall::Hello(const v1::Hello& hello) {
     return WriteNext();
   }
   run_id_ = hello.run_id();
-  runs_->Link(hello, shared_from_this(), [self = shared_from_this()](
-                                             const absl::Status& linked) {
-    if (!linked.ok()) return self->Refuse(std::string(linked.message()));
-    // Behind whatever an earlier link of the run has appended.
-    self->store_->Post(
-        [](Database&) { return absl::OkStatus(); },
-        [self](const absl::Status& committed) {
-          if (!committed.ok()) {
-            return self->Refuse(std::string(committed.message()));
-          }
-          self->hub_->Read(
-              [self](EventReader& reader) { self->Welcome(reader); });
-        });
-  });
+  runs_->Link(hello, shared_from_this(),
+              [self = shared_from_this()](const absl::Status& linked) {
+                if (!linked.ok())
+                  return self->Refuse(std::string(linked.message()));
+                // Behind whatever an earlier link of the run has appended.
+                self->store_->Post(
+                    [](Database&) { return absl::OkStatus(); },
+                    [self](const absl::Status& committed) {
+                      if (!committed.ok()) {
+                        return self->Refuse(std::string(committed.message()));
+                      }
+                      self->hub_->Read([self](EventReader& reader) {
+                        self->Welcome(reader);
+                      });
+                    });
+              });
 }
 
 void ProxyCall::Welcome(EventReader& reader) {
@@ -103,6 +109,8 @@ void ProxyCall::Welcome(EventReader& reader) {
   if (!progress.ok()) {
     return Refuse(std::string(progress.status().message()));
   }
+  // An earlier daemon committed them.
+  runs_->Committed(run_id_, progress->last);
   const std::lock_guard lock(mutex_);
   welcome_ = progress->position;
   WriteNext();
@@ -136,8 +144,7 @@ void ProxyCall::Append(v1::EventBatch* batch) {
 
 void ProxyCall::ReadOn() {
   if (reactor_ == nullptr || reading_ || closing_ || run_id_.empty()) return;
-  if (on_their_way_ > 0 &&
-      (on_their_way_ >= kWindow || !store_->HasRoom())) {
+  if (on_their_way_ > 0 && (on_their_way_ >= kWindow || !store_->HasRoom())) {
     return;  // the store's answer reads on
   }
   reading_ = true;

@@ -64,14 +64,14 @@ class ProxyCall final : public ProxyLink,
   EventStore* const store_;
   WatchHub* const hub_;
 
-  std::mutex mutex_;  // guards all that follows
+  std::mutex mutex_;            // guards all that follows
   Reactor* reactor_ = nullptr;  // until gRPC is done with it
   v1::FromProxy message_;       // being read
   v1::ToProxy answer_;          // being written
   std::string run_id_;
   bool reading_ = true;
   bool writing_ = false;
-  bool closing_ = false;   // no more reads; what is to be said is still written
+  bool closing_ = false;  // no more reads; what is to be said is still written
   bool finished_ = false;
   int on_their_way_ = 0;
   // What is to be said, in this order.

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -131,10 +133,9 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
                             double grace_secs, double limit_secs) {
-  const absl::Status prevented = PreventLaunch(folder, "cancelled before it was started");
-  if (!prevented.ok() && !absl::IsAlreadyExists(prevented)) {
-    return std::string(prevented.message());
-  }
+  // It may fail, as on a full disk: what lives is ended all the same.
+  const absl::Status prevented =
+      PreventLaunch(folder, "cancelled before it was started");
   TreeQuery query;
   query.token = token;
   if (proxy.has_value()) {
@@ -149,14 +150,22 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
   const absl::StatusOr<TreeEnd> end =
       EndTree(query, grace_secs, Deadline::After(limit_secs));
   if (!end.ok()) return std::string(end.status().message());
-  if (end->left.empty()) return {};
-  return end->Describe();
+  if (!end->left.empty()) return end->Describe();
+  // One was launched before, or without its folder none ever will be.
+  std::error_code error;
+  if (prevented.ok() || absl::IsAlreadyExists(prevented) ||
+      (worker.ok() && worker->has_value()) ||
+      !std::filesystem::exists(folder.path(), error)) {
+    return {};
+  }
+  return absl::StrCat("a worker may still be launched: ", prevented.message());
 }
 
 double SecondsSinceStart(const ProcessIdentity& process) {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9 -
          static_cast<double>(process.start_time) /
              static_cast<double>(sysconf(_SC_CLK_TCK));
 }

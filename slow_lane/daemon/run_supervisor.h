@@ -54,7 +54,7 @@ namespace tandem::slow_lane {
 class RunSupervisor {
  public:
   struct Options {
-    std::string data_dir;  // the working directory of daemon and proxies
+    std::string data_dir;   // the working directory of daemon and proxies
     std::string start_dir;  // that of workers that name none
     absl::Duration heartbeat = absl::Seconds(60);
     absl::Duration timeout = absl::Seconds(300);
@@ -125,7 +125,8 @@ class RunSupervisor {
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
-  // Rows of a run are durable up to `last`; the store's listener.
+  // Rows of a run are durable up to `last`: the store's listener, and who has
+  // looked.
   void Committed(const std::string& run_id, const Numbers& last);
 
   // Answers who waits for a run to be cancelled: the next daemon goes on with
@@ -137,7 +138,7 @@ class RunSupervisor {
  private:
   RunSupervisor(const Options& options, EventStore* store, WatchHub* hub);
 
-  // All of these run on the loop's thread.
+  // All of these run on the loop's thread (run_supervisor_loop.cc).
   LiveRun* Lookup(const std::string& run_id);
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
   void TakeUp(std::vector<RunRow> rows);
@@ -150,14 +151,23 @@ class RunSupervisor {
   void ProxyGone(const std::string& run_id);
   void ReapChildren();
   // In memory now, in the table soon; then `durable`.
-  void MoveTo(LiveRun* run, RunState state, std::optional<std::string> reason,
-              absl::AnyInvocable<void()> durable = [] {});
+  void MoveTo(
+      LiveRun* run, RunState state, std::optional<std::string> reason,
+      absl::AnyInvocable<void()> durable = [] {});
   void Save(LiveRun* run);
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // Nobody saw how the worker ended: it is done if it said so, as its last word.
+  // Nobody saw how the worker ended: it is done if it said so, as its last
+  // word.
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
   void TreeEnded(const std::string& run_id, const std::string& problem);
+  // Nothing of the run is alive. Its last events may not be read yet, or the
+  // disk be full: whoever waits is answered all the same after a while.
+  void AnswerCancelInTime(const std::string& run_id);
+  // A cancelled run that can never be heard of again.
+  void EndWithoutFolder(LiveRun* run);
+  // The run has rows up to `last`, or more: what follows from that.
+  void NoteRows(LiveRun* run, const Numbers& last);
   void CheckLimits(LiveRun* run);
   void Tick();
   void ForgetOld();

@@ -15,16 +15,14 @@ std::string ControlKey(const grpc::CallbackServerContext& context) {
              : std::string(named->second.data(), named->second.size());
 }
 
-UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub,
-                           RunSupervisor* runs)
-    : states_(
-          [&] {
-            std::vector<RunState> states;
-            for (const int state : request.status_filter()) {
-              states.push_back(static_cast<RunState>(state));
-            }
-            return states;
-          }()),
+UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub)
+    : states_([&] {
+        std::vector<RunState> states;
+        for (const int state : request.status_filter()) {
+          states.push_back(static_cast<RunState>(state));
+        }
+        return states;
+      }()),
       hub_(hub),
       id_(hub->NewId()),
       since_(request.since_seq()) {
@@ -33,12 +31,22 @@ UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub,
     hub->AddUpdates(id_, since_, this);
     return;
   }
-  runs->List({}, [this](absl::StatusOr<std::vector<RunRecord>> records) {
-    if (!records.ok()) return FinishWith(records.status());
-    for (const RunRecord& record : *records) {
-      since_ = std::max(since_, record.seq_id());
-    }
-    if (!WriteRecords(*std::move(records))) BlockWritten();
+  // As the table has them, not the supervisor, who is ahead of it: a state and
+  // its number belong together.
+  hub->Read([this](EventReader& reader) {
+    const absl::StatusOr<std::vector<RunRow>> rows =
+        LoadRuns(reader.database());
+    if (!rows.ok()) return FinishWith(rows.status());
+    std::vector<RunRecord> records;
+    for (const RunRow& row : *rows) records.push_back(ToRecord(row));
+    // In the order of their numbers: whoever is cut off in the midst of them
+    // goes on from the last that it saw.
+    std::sort(records.begin(), records.end(),
+              [](const RunRecord& one, const RunRecord& other) {
+                return one.seq_id() < other.seq_id();
+              });
+    if (!records.empty()) since_ = records.back().seq_id();
+    if (!WriteRecords(std::move(records))) BlockWritten();
   });
 }
 
@@ -70,14 +78,13 @@ void UpdateStream::BlockWritten() {
   const WatchHub::Id id = id_;
   const auto gone = gone_;
   hub->AddUpdates(id, since_, this);
-  // As in EventStream.
-  // SYNC(stream.gone): seq_cst.
-  if (gone->load(std::memory_order_seq_cst)) hub->Remove(id);
+  // relaxed: as in EventStream.
+  if (gone->load(std::memory_order_relaxed)) hub->Remove(id);
 }
 
 void UpdateStream::Gone() {
-  // SYNC(stream.gone): seq_cst, before the Remove.
-  gone_->store(true, std::memory_order_seq_cst);
+  // relaxed: as in EventStream.
+  gone_->store(true, std::memory_order_relaxed);
   // Not known to the hub yet: whoever adds it sees that it is gone.
   hub_->Remove(id_);
 }

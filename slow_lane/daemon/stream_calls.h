@@ -113,16 +113,17 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
   EventStream(WatchHub::Watch watch, WatchHub* hub, RunSupervisor* runs)
       : hub_(hub), id_(hub->NewId()) {
     const std::string run_id = watch.run_id;
-    runs->Find(run_id, [this, hub, id = id_, gone = gone_,
-                        watch = std::move(watch)](
-                           absl::StatusOr<bool> ended) mutable {
-      if (!ended.ok()) return this->FinishWith(ended.status());
-      hub->Add(id, std::move(watch), *ended, this);
-      // From here on the hub may end the call, and with it this object.
-      // SYNC(stream.gone): seq_cst; either this sees that the client is gone,
-      // or Gone's Remove is posted behind the Add.
-      if (gone->load(std::memory_order_seq_cst)) hub->Remove(id);
-    });
+    runs->Find(run_id,
+               [this, hub, id = id_, gone = gone_,
+                watch = std::move(watch)](absl::StatusOr<bool> ended) mutable {
+                 if (!ended.ok()) return this->FinishWith(ended.status());
+                 hub->Add(id, std::move(watch), *ended, this);
+                 // From here on the hub may end the call, and with it this
+                 // object. relaxed: Gone's Remove is posted behind the Add, or
+                 // else before it, and then the hub's own lock shows what was
+                 // stored before that.
+                 if (gone->load(std::memory_order_relaxed)) hub->Remove(id);
+               });
   }
 
   void Send(std::shared_ptr<const v1::EventBatch> block) override {
@@ -144,8 +145,8 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
  private:
   void BlockWritten() override { hub_->Sent(id_); }
   void Gone() override {
-    // SYNC(stream.gone): seq_cst, before the Remove.
-    gone_->store(true, std::memory_order_seq_cst);
+    // relaxed: as where it is loaded.
+    gone_->store(true, std::memory_order_relaxed);
     hub_->Remove(id_);
   }
 
@@ -160,8 +161,7 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
 class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
                            public UpdateSink {
  public:
-  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub,
-               RunSupervisor* runs);
+  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub);
 
   void Send(std::vector<RunUpdate> updates) override;
   void End(const absl::Status& status) override { FinishWith(status); }

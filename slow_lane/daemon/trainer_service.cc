@@ -1,6 +1,7 @@
 #include "slow_lane/daemon/trainer_service.h"
 
 #include <limits>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,12 @@
 namespace tandem::slow_lane {
 namespace {
 
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
 using gymgui::trainer::RegisterWorkerResponse;
 using gymgui::trainer::RunEpisode;
 using gymgui::trainer::RunRecord;
 using gymgui::trainer::RunStep;
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
 
 std::string SessionToken(const CallbackServerContext& context) {
   const auto found = context.client_metadata().find("session-token");
@@ -54,15 +55,15 @@ ServerUnaryReactor* TrainerService::SubmitRun(
     call->Finish(ToGrpc(config.status()));
     return call;
   }
-  runs_->Submit(request->run_id(), *std::move(config),
-                [call, response](
-                    const absl::StatusOr<RunSupervisor::Submitted>& run) {
-                  if (run.ok()) {
-                    response->set_run_id(run->run_id);
-                    response->set_digest(run->digest);
-                  }
-                  call->Finish(ToGrpc(run.status()));
-                });
+  runs_->Submit(
+      request->run_id(), *std::move(config),
+      [call, response](const absl::StatusOr<RunSupervisor::Submitted>& run) {
+        if (run.ok()) {
+          response->set_run_id(run->run_id);
+          response->set_digest(run->digest);
+        }
+        call->Finish(ToGrpc(run.status()));
+      });
   return call;
 }
 
@@ -99,7 +100,7 @@ ServerUnaryReactor* TrainerService::ListRuns(
 grpc::ServerWriteReactor<RunRecord>* TrainerService::WatchRuns(
     CallbackServerContext* /*context*/,
     const gymgui::trainer::WatchRunsRequest* request) {
-  return new UpdateStream(*request, hub_, runs_);
+  return new UpdateStream(*request, hub_);
 }
 
 ServerUnaryReactor* TrainerService::RegisterWorker(
@@ -173,7 +174,10 @@ ServerUnaryReactor* TrainerService::GetHealth(
     const gymgui::trainer::HealthCheckRequest* /*request*/,
     gymgui::trainer::HealthCheckResponse* response) {
   ServerUnaryReactor* const call = context->DefaultReactor();
-  *response = health_;
+  {
+    const std::lock_guard lock(mutex_);
+    *response = health_;
+  }
   response->set_healthy(store_->state().ok());
   call->Finish(grpc::Status::OK);
   return call;
@@ -208,12 +212,12 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
   response->set_watchers(hub_->watchers());
   runs_->Describe(
       {request->run_ids().begin(), request->run_ids().end()},
-      [this, call, response](absl::StatusOr<std::vector<v1::RunDescription>>
-                                 runs) mutable {
+      [this, call,
+       response](absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
         if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
         // What the table knows is read by whoever has a connection to it.
-        hub_->Read([call, response, runs = *std::move(runs)](
-                       EventReader& reader) mutable {
+        hub_->Read([call, response,
+                    runs = *std::move(runs)](EventReader& reader) mutable {
           for (v1::RunDescription& run : runs) {
             const absl::StatusOr<RunProgress> progress =
                 reader.Progress(run.record().run_id());

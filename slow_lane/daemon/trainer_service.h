@@ -13,6 +13,9 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <mutex>
+#include <string>
+
 // Of gRPC's own: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
@@ -29,10 +32,16 @@ class TrainerService final
     : public gymgui::trainer::TrainerService::CallbackService {
  public:
   // `health`: what GetHealth says, but for `healthy`, which is the store's
-  // state.
+  // state, and where the daemon listens.
   TrainerService(RunSupervisor* runs, WatchHub* hub, EventStore* store,
                  const gymgui::trainer::HealthCheckResponse& health)
       : runs_(runs), hub_(hub), store_(store), health_(health) {}
+
+  // Known only once the server, and so this service, is at work.
+  void SetListenAddress(const std::string& address) {
+    const std::lock_guard lock(mutex_);
+    health_.set_listen_address(address);
+  }
 
   grpc::ServerUnaryReactor* SubmitRun(
       grpc::CallbackServerContext* context,
@@ -81,7 +90,8 @@ class TrainerService final
   RunSupervisor* const runs_;
   WatchHub* const hub_;
   EventStore* const store_;
-  const gymgui::trainer::HealthCheckResponse health_;
+  std::mutex mutex_;  // guards health_
+  gymgui::trainer::HealthCheckResponse health_;
 };
 
 class SlowLaneService final : public v1::SlowLane::CallbackService {

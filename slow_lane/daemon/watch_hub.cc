@@ -197,8 +197,8 @@ void WatchHub::Advance(Id id) {
     if (watch.since[stream] >= last[stream]) continue;
     behind = true;
     EventReader::Limits limits;
-    limits.max_rows = std::min<uint64_t>(kRowsOfBlock,
-                                         last[stream] - watch.since[stream]);
+    limits.max_rows =
+        std::min<uint64_t>(kRowsOfBlock, last[stream] - watch.since[stream]);
     if (stream == Stream::kSteps) {
       limits.max_rows =
           std::min<uint64_t>(limits.max_rows, StepsAllowed(id, &watcher));
@@ -262,10 +262,10 @@ uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
     const int64_t now_ns = MonotonicNanos();
     // At most what a tenth of a second allows, or one, is sent at once.
     const double most = std::max(1.0, control.max_rate_hz / 10.0);
-    control.allowance = std::min(
-        most, control.allowance + static_cast<double>(
-                                      now_ns - control.counted_ns) *
-                                      1e-9 * control.max_rate_hz);
+    control.allowance =
+        std::min(most, control.allowance +
+                           static_cast<double>(now_ns - control.counted_ns) *
+                               1e-9 * control.max_rate_hz);
     control.counted_ns = now_ns;
     allowed = std::min(allowed, static_cast<uint64_t>(control.allowance));
     if (allowed == 0 && control.credits > 0 && !watcher->timer) {

@@ -14,9 +14,9 @@
 //   hub.Remove(id);                          // it was cancelled: sink.End
 //
 // Credits, for calls that have a ControlStream beside them (same key, same
-// run): 200 steps at first, each step sent takes one, grant adds. At 10 left the
-// control stream gets STARVED (pause: true), at the next grant that lifts it
-// above 10 RESUMED (resume: true). Without one, HTTP/2's flow control alone
+// run): 200 steps at first, each step sent takes one, grant adds. At 10 left
+// the control stream gets STARVED (pause: true), at the next grant that lifts
+// it above 10 RESUMED (resume: true). Without one, HTTP/2's flow control alone
 // holds a watcher back.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
@@ -83,8 +83,8 @@ class WatchHub {
   using Id = uint64_t;
   struct Watch {
     std::string run_id;
-    Numbers since;        // of each stream; streams not wanted have the highest
-    bool follow = true;   // false: end at what is durable now
+    Numbers since;       // of each stream; streams not wanted have the highest
+    bool follow = true;  // false: end at what is durable now
     std::string control_key;  // of the connection, or that the client chose
   };
 

@@ -51,7 +51,8 @@ bool DaemonLink::Connect(const v1::Hello& hello) {
     broken_ = false;
     answers_.clear();
   }
-  reader_ = std::thread([this, stream = stream_.get()] { ReadAnswers(stream); });
+  reader_ =
+      std::thread([this, stream = stream_.get()] { ReadAnswers(stream); });
   v1::FromProxy message;
   *message.mutable_hello() = hello;
   return Send(message);

@@ -244,8 +244,8 @@ bool Proxy::Deliver() {
     }
   }
   if (!problem.ok()) {
-    tail_problem_ = absl::StrCat("its output cannot be read on: ",
-                                 problem.message());
+    tail_problem_ =
+        absl::StrCat("its output cannot be read on: ", problem.message());
     Log(tail_problem_);
   }
   return grew;

@@ -68,7 +68,8 @@ void Say(const char* kind) {
     signal(SIGHUP, SIG_IGN);
     Sleep("deaf");
   }
-  if (fork() == 0) {
+  const pid_t daemons_parent = fork();
+  if (daemons_parent == 0) {
     // As daemons do it: no parent, no session of ours, but our token.
     setsid();
     if (fork() == 0) Sleep("daemon");
@@ -79,11 +80,19 @@ void Say(const char* kind) {
     setsid();
     SleepWithoutEnvironment(self, "no_token_own_session");
   }
-  if (fork() == 0) {
-    // No parent and no token, but in our session.
+  const pid_t orphans_parent = fork();
+  if (orphans_parent == 0) {
+    // No parent and no token, but in our session; and one without our group.
     if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan");
+    setpgid(0, 0);
+    if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan_group");
     _exit(0);
   }
+  // Once this one says so, only those that stay are left.
+  waitpid(daemons_parent, nullptr, 0);
+  waitpid(orphans_parent, nullptr, 0);
+  // Only now: the kernel hangs up a group with a stopped process in it when a
+  // parent outside of the group leaves.
   if (fork() == 0) {
     Say("stopped");
     alarm(kLongestLifeSecs);

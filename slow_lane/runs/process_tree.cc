@@ -48,6 +48,7 @@ class Ender {
   // Whether the latest Look found nobody; whether it found somebody new.
   bool found_none() const { return members_.empty(); }
   bool found_new() const { return found_new_; }
+  bool is_sure() const { return scanner_.is_sure(); }
   // Whether all that are waited for have ended.
   bool all_ended() const { return waiting_.empty(); }
   TreeEnd TakeResult();
@@ -183,16 +184,33 @@ int64_t Until(Deadline deadline, int64_t most) {
   return std::min(most, deadline.at_ns() - now_ns);
 }
 
-// A look may miss a process whose parent forks and ends meanwhile.
-constexpr int kEmptyLooks = 2;
+// When enough looks in a row have found nobody. One may miss a process whose
+// parent forks and ends meanwhile.
+class Emptiness {
+ public:
+  // Of the latest look.
+  void Count(const Ender& ender) {
+    if (!ender.found_none()) {
+      points_ = 0;
+    } else {
+      points_ += ender.is_sure() ? 3 : 1;
+    }
+  }
+  bool IsAny() const { return points_ > 0; }
+  bool IsSure() const { return points_ >= 6; }
+
+ private:
+  int points_ = 0;
+};
+
 constexpr int64_t kLongestPauseNs = 100'000'000;
 
 // Returns whether nobody is left.
 absl::StatusOr<bool> AskToEnd(Ender& ender, Deadline deadline) {
-  for (int empty_looks = 0;;) {
+  for (Emptiness emptiness;;) {
     if (absl::Status status = ender.LookAndAsk(); !status.ok()) return status;
-    empty_looks = ender.found_none() ? empty_looks + 1 : 0;
-    if (empty_looks == kEmptyLooks) return true;
+    emptiness.Count(ender);
+    if (emptiness.IsSure()) return true;
     // Where none can be waited for, such as for want of descriptors.
     if (ender.all_ended() && !ender.found_none()) {
       ender.WaitForAnEnd(Until(deadline, kLongestPauseNs));
@@ -210,11 +228,11 @@ absl::Status KillAll(Ender& ender, Deadline deadline) {
   constexpr int64_t kFirstPauseNs = 1'000'000;
   int64_t pause_ns = kFirstPauseNs;
   bool is_last = false;
-  for (int empty_looks = 0;;) {
+  for (Emptiness emptiness;;) {
     if (absl::Status status = ender.LookAndKill(); !status.ok()) return status;
-    empty_looks = ender.found_none() ? empty_looks + 1 : 0;
-    if (empty_looks == kEmptyLooks || is_last) return absl::OkStatus();
-    if (empty_looks > 0) continue;
+    emptiness.Count(ender);
+    if (emptiness.IsSure() || is_last) return absl::OkStatus();
+    if (emptiness.IsAny()) continue;
     // Those that fork leave no time; those that will not go have time.
     pause_ns = ender.found_new() ? kFirstPauseNs
                                  : std::min(pause_ns * 2, kLongestPauseNs);

@@ -43,7 +43,7 @@ struct TreeEnd {
 };
 
 // Ends all of it: SIGTERM and SIGCONT to each, `grace_secs` to leave by
-// themselves, then SIGKILL, until two scans in a row find nothing. Blocks until
+// themselves, then SIGKILL, until scans in a row find nothing. Blocks until
 // then or until the deadline, which cuts the grace short, too: SIGKILL is sent
 // at least once. kUnavailable: /proc cannot be read. A process in an
 // uninterruptible wait, or of another user, is left over.

@@ -113,7 +113,7 @@ class ProcessTree : public testing::Test {
   UniqueFd tree_;
 };
 
-constexpr size_t kTreeSize = 10;
+constexpr size_t kTreeSize = 11;
 
 std::set<pid_t> PidsOf(const std::vector<TreeMember>& members) {
   std::set<pid_t> pids;
@@ -139,7 +139,7 @@ TEST_F(ProcessTree, FindsByTokenAndWhomThoseLead) {
   const auto found = FindTree(ByToken());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->size(), kTreeSize);
-  EXPECT_TRUE(PidsOf(*found).contains(kinds["no_token_orphan"]));
+  EXPECT_TRUE(PidsOf(*found).contains(kinds["no_token_orphan_group"]));
 }
 
 TEST_F(ProcessTree, EndsEveryKindOfDescendant) {

@@ -99,13 +99,18 @@ void TreeScanner::Chase(const Act& act) {
       sched_yield();
       continue;
     }
-    last = newest;
-    // Threads have such numbers, too, but are no processes.
-    if (syscall(SYS_tgkill, newest, newest, 0) == 0 || errno == EPERM) {
-      if (SeeOne(newest, /*is_chased=*/true) && seen_[newest].belongs) {
-        act(seen_[newest].process);
+    // Others have numbers, too, meanwhile; and so have threads, which are no
+    // processes.
+    constexpr pid_t kMostNewer = 16;
+    const pid_t first =
+        last < newest ? std::max(last, newest - kMostNewer) + 1 : newest;
+    for (pid_t pid = newest; pid >= first; --pid) {
+      if (syscall(SYS_tgkill, pid, pid, 0) != 0 && errno != EPERM) continue;
+      if (SeeOne(pid, /*is_chased=*/true) && seen_[pid].belongs) {
+        act(seen_[pid].process);
       }
     }
+    last = newest;
   }
 }
 
@@ -113,9 +118,19 @@ absl::StatusOr<bool> TreeScanner::See() {
   seen_.clear();
   const absl::StatusOr<std::vector<pid_t>> pids = ListNumbers("/proc");
   if (!pids.ok()) return pids.status();
-  bool all_there = true;
-  for (const pid_t pid : *pids) all_there &= SeeOne(pid, /*is_chased=*/false);
-  return all_there;
+  bool all_lived = true;
+  std::set<Zombie> zombies;
+  for (const pid_t pid : *pids) {
+    if (!SeeOne(pid, /*is_chased=*/false)) {
+      all_lived = false;
+    } else if (const Seen& seen = seen_[pid]; !seen.alive) {
+      const Zombie zombie(pid, seen.process.identity.start_time);
+      all_lived &= zombies_.contains(zombie);
+      zombies.insert(zombie);
+    }
+  }
+  zombies_ = std::move(zombies);
+  return all_lived;
 }
 
 // From those that belong to all that belong by them.
@@ -202,11 +217,12 @@ void TreeScanner::FindLeaders() {
 }
 
 absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
-  const absl::StatusOr<bool> all_there = See();
-  if (!all_there.ok()) return all_there.status();
+  const absl::StatusOr<bool> all_lived = See();
+  if (!all_lived.ok()) return all_lived.status();
+  is_sure_ = *all_lived;
   ForgetEmpty();
   Follow();
-  if (!*all_there) {
+  if (!is_sure_) {
     // Only now is anybody ended: whose children have no token is seen.
     Chase(act);
     Follow();

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,6 +40,10 @@ class TreeScanner {
   // some of them as soon as they are seen: they will be gone later.
   absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
 
+  // Whether all that the latest scan had listed still lived when it looked at
+  // them: else some were gone too soon to know whose they were.
+  bool is_sure() const { return is_sure_; }
+
   // Those that lead a process group with nobody excluded in it; some may be
   // zombies.
   const std::vector<ProcessIdentity>& Leaders() const { return leaders_; }
@@ -50,8 +55,11 @@ class TreeScanner {
     bool belongs = false;
   };
 
+  using Zombie = std::pair<pid_t, uint64_t>;  // and its start time
+
   bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
-  // Whether all that were listed were there when they were looked at.
+  // Whether all that were listed still lived when they were looked at, but for
+  // zombies of earlier scans.
   absl::StatusOr<bool> See();
   // False: no such process.
   bool SeeOne(pid_t pid, bool is_chased);
@@ -71,6 +79,8 @@ class TreeScanner {
   std::map<pid_t, uint64_t> led_sessions_;
   std::map<pid_t, uint64_t> led_groups_;
   std::vector<ProcessIdentity> leaders_;
+  std::set<Zombie> zombies_;  // of the latest scan
+  bool is_sure_ = false;
   std::string stat_text_;
 };
 

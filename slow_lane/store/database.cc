@@ -1,5 +1,6 @@
 #include "slow_lane/store/database.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -70,7 +71,8 @@ Meaning MeaningOf(int code) {
 // Why a file could not be opened, as the system says rather than sqlite, which
 // tried several ways.
 absl::Status CannotOpen(const std::string& path,
-                        const Database::Options& options, absl::Status found) {
+                        const Database::Options& options,
+                        const absl::Status& found) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
                              : slash == 0               ? "/"
@@ -82,8 +84,11 @@ absl::Status CannotOpen(const std::string& path,
     why = absl::StrCat("the folder: ", std::strerror(errno));
   } else if (access(path.c_str(), file_mode) != 0) {
     why = absl::StrCat("the file: ", std::strerror(errno));
+  } else if (struct stat about;
+             stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
+    why = "the file: it is a folder";
   } else {
-    return found;
+    why = absl::StrCat("the file: ", found.message());
   }
   absl::Status status = absl::PermissionDeniedError(absl::StrCat(
       "expected a file and a folder that this user may ",

@@ -158,7 +158,7 @@ class Database {
     // How long a call waits for another connection's lock before it fails.
     int busy_timeout_ms = 1'000;
     // Of a file that is made now; a power of two, 512 to 65536.
-    int page_bytes = 16'384;
+    int page_bytes = 8'192;
   };
 
   // Opens the file, or makes it unless read_only. Errors: as SqliteError; a

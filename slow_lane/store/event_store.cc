@@ -253,17 +253,22 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
 }
 
 absl::Status EventStore::CommitAll(std::vector<Item>* items) {
-  absl::Status status = database_->Begin();
-  if (status.ok()) status = NoticeOthers();
-  for (Item& item : *items) {
-    if (status.ok()) status = ApplyOne(&item);
-  }
-  if (status.ok()) status = database_->Commit();
-  if (!status.ok()) {
+  while (true) {
+    bool refused = false;
+    absl::Status status = database_->Begin();
+    if (status.ok()) status = NoticeOthers();
+    for (Item& item : *items) {
+      if (!status.ok()) break;
+      if (item.refused) continue;
+      status = ApplyOne(&item);
+      refused = item.refused;
+    }
+    if (status.ok()) status = database_->Commit();
+    if (status.ok()) return status;
     database_->Rollback();
     writer_->Forget();
+    if (!refused) return status;
   }
-  return status;
 }
 
 absl::Status EventStore::NoticeOthers() {
@@ -275,21 +280,29 @@ absl::Status EventStore::NoticeOthers() {
 }
 
 absl::Status EventStore::ApplyOne(Item* item) {
-  absl::Status status = RunCached("SAVEPOINT item");
+  if (item->change != nullptr) return ApplyChange(item);
+  const int64_t before = sqlite3_total_changes64(database_->connection());
+  item->result = writer_->Write(*item->batch);
+  absl::Status status = item->result.status();
+  if (status.ok() || IsStorageFailure(status)) return status;
+  if (sqlite3_total_changes64(database_->connection()) == before) return {};
+  // A part of it was written: very rare, for each event fits. A savepoint for
+  // each batch would copy each page that it touches.
+  item->refused = true;
+  return status;
+}
+
+absl::Status EventStore::ApplyChange(Item* item) {
+  absl::Status status = RunCached("SAVEPOINT change");
   if (!status.ok()) return status;
-  if (item->batch != nullptr) {
-    item->result = writer_->Write(*item->batch);
-    status = item->result.status();
-  } else {
-    status = item->change(*database_);
-    item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
-  }
+  status = item->change(*database_);
   if (IsStorageFailure(status)) return status;
+  item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
   if (!status.ok()) {
-    status = RunCached("ROLLBACK TO item");
+    status = RunCached("ROLLBACK TO change");
     if (!status.ok()) return status;
   }
-  return RunCached("RELEASE item");
+  return RunCached("RELEASE change");
 }
 
 absl::Status EventStore::RunCached(absl::string_view sql) {

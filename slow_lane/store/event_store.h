@@ -7,8 +7,9 @@
 // the store's thread: they must not block, throw, or call Close.
 //
 //   auto store = EventStore::Open("data/tandem.db", {});
-//   (*store)->Post([row](Database& database) { return InsertRun(database, row);
-//   }, [](const absl::Status& status) { ... });
+//   (*store)->Post(
+//       [run](Database& database) { return InsertRun(database, run.get()); },
+//       [](const absl::Status& status) { ... });
 //   (*store)->Append(batch, [](const absl::StatusOr<Appended>& appended) {
 //     if (appended.ok()) Acknowledge();  // it is on the disk
 //   });
@@ -62,7 +63,7 @@ class EventStore {
     size_t checkpoint_bytes = size_t{32} << 20;
     // Degraded: until the next try.
     double retry_secs = 1;
-    int page_bytes = 16'384;
+    int page_bytes = 8'192;
   };
 
   using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
@@ -133,6 +134,9 @@ class EventStore {
     Done done;
     size_t bytes = 0;
     absl::StatusOr<Appended> result = Appended{};
+    // Its result is an error of its own that took the transaction with it: the
+    // others are tried again without it.
+    bool refused = false;
   };
 
   EventStore(std::unique_ptr<Database> database,
@@ -153,8 +157,10 @@ class EventStore {
   absl::Status CommitAll(std::vector<Item>* items);
   // Somebody else may have written into the file: another store, a shell.
   absl::Status NoticeOthers();
-  // Storage failures only; else the item has its result.
+  // Within the transaction. OK: the item has its result, an error of its own
+  // being one. Else the transaction has to be rolled back.
   absl::Status ApplyOne(Item* item);
+  absl::Status ApplyChange(Item* item);
   absl::Status RunCached(absl::string_view sql);
   void TellListener(const std::vector<Item>& items);
   void CallWhoWaitsForRoom();

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -30,6 +31,17 @@ double ThreadSecs() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) +
          static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// What this process has written, the log and the tables' file together.
+double WrittenBytes() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  double bytes = 0;
+  while (io >> name >> bytes) {
+    if (name == "wchar:") return bytes;
+  }
+  return 0;
 }
 
 std::string RunId(uint64_t run) { return absl::StrCat("run", run); }
@@ -109,6 +121,7 @@ void AppendSteps(benchmark::State& state) {
                         static_cast<int>(state.range(3)));
   uint64_t next = 1;
   double store_secs = 0;
+  const double written = WrittenBytes();
   uint64_t rows = 0;
   for ([[maybe_unused]] const auto _ : state) {
     state.PauseTiming();
@@ -132,15 +145,17 @@ void AppendSteps(benchmark::State& state) {
                          (1 << 20);
   store = nullptr;
   state.counters["wal_mib"] = log_mib;
+  state.counters["written_bytes"] =
+      (WrittenBytes() - written) / static_cast<double>(rows);
   state.counters["row_bytes"] = static_cast<double>(std::filesystem::file_size(
                                     folder.File("tandem.db"))) /
                                 static_cast<double>(rows);
 }
 BENCHMARK(AppendSteps)
     ->ArgNames({"runs", "batch", "page", "checkpoint_mib"})
-    ->Args({1, kBatchRows, 16'384, 32})
-    ->Args({100, kBatchRows, 16'384, 32})
-    ->Args({100, 20, 16'384, 32})
+    ->Args({1, kBatchRows, 8'192, 32})
+    ->Args({100, kBatchRows, 8'192, 32})
+    ->Args({100, 20, 8'192, 32})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(4)
     ->UseRealTime();
@@ -178,8 +193,8 @@ void ReadSteps(benchmark::State& state) {
 }
 BENCHMARK(ReadSteps)
     ->ArgNames({"runs", "page"})
-    ->Args({1, 16'384})
-    ->Args({100, 16'384})
+    ->Args({1, 8'192})
+    ->Args({100, 8'192})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 

@@ -268,6 +268,33 @@ TEST_F(EventStoreTest, AFailingItemHarmsNoOther) {
   EXPECT_TRUE(store_->state().ok());
 }
 
+TEST_F(EventStoreTest, ABatchThatFailsHalfWayLeavesNothingAndHarmsNoOther) {
+  ASSERT_TRUE(AddRun(*store_, "a").ok());
+  ASSERT_TRUE(PostAndWait(*store_, [](Database& database) {
+                return database.Execute(
+                    "CREATE TRIGGER picky BEFORE INSERT ON step_rows WHEN "
+                    "new.reward = 13 BEGIN SELECT RAISE(ABORT, 'no'); END");
+              }).ok());
+  v1::EventBatch bad = Between(Steps("a", 3, 9), 2, 9);
+  bad.mutable_steps(4)->set_reward(13);
+  std::vector<bool> ok;
+  std::promise<void> last;
+  Held held(*store_);
+  for (const v1::EventBatch& batch :
+       {Between(Steps("a", 1, 2), 0, 2), bad, Between(Steps("a", 3, 4), 2, 4),
+        bad, Between(Steps("a", 5, 6), 4, 6)}) {
+    store_->Append(std::make_shared<const v1::EventBatch>(batch),
+                   [&](const absl::StatusOr<Appended>& appended) {
+                     ok.push_back(appended.ok());
+                     if (ok.size() == 5) last.set_value();
+                   });
+  }
+  held.Release();
+  last.get_future().wait();
+  EXPECT_THAT(ok, ElementsAre(true, false, true, false, true));
+  EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
 TEST_F(EventStoreTest, TheListenerHearsOfDurableRowsBeforeWhoeverSentThem) {
   std::vector<std::string> told;
   store_->SetListener([&](const std::string& run_id, const Numbers& last) {

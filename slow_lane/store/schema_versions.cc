@@ -131,25 +131,26 @@ CREATE TABLE malformed_rows (
   PRIMARY KEY (run, seq_id)
 ) STRICT, WITHOUT ROWID;
 
--- CROSS JOIN: first the run, then its rows by their key.
+-- CROSS JOIN: first the run, then its rows by their key. DuckDB reads the views,
+-- too, and takes no ON behind it.
 CREATE VIEW steps AS SELECT runs.run_id, seq_id, source_number, worker_id,
   episode_index, step_index, action_json, observation_json, reward, terminated,
   truncated, timestamp_ns, policy_label, backend, agent_id, render_hint_json,
   frame_ref, payload_version, render_payload_json, episode_seed
-  FROM runs CROSS JOIN step_rows ON step_rows.run = runs.run;
+  FROM runs CROSS JOIN step_rows WHERE step_rows.run = runs.run;
 
 CREATE VIEW episodes AS SELECT runs.run_id, seq_id, source_number, worker_id,
   episode_index, total_reward, steps, terminated, truncated, metadata_json,
   timestamp_ns, agent_id
-  FROM runs CROSS JOIN episode_rows ON episode_rows.run = runs.run;
+  FROM runs CROSS JOIN episode_rows WHERE episode_rows.run = runs.run;
 
 CREATE VIEW lifecycle AS SELECT runs.run_id, seq_id, source_number, worker_id,
   event, payload_json, timestamp_ns
-  FROM runs CROSS JOIN lifecycle_rows ON lifecycle_rows.run = runs.run;
+  FROM runs CROSS JOIN lifecycle_rows WHERE lifecycle_rows.run = runs.run;
 
 CREATE VIEW malformed AS SELECT runs.run_id, seq_id, source_number, worker_id,
   byte_offset, bytes, reason, head
-  FROM runs CROSS JOIN malformed_rows ON malformed_rows.run = runs.run;
+  FROM runs CROSS JOIN malformed_rows WHERE malformed_rows.run = runs.run;
 )sql";
 
 constexpr Migration kMigrations[] = {kVersion1};

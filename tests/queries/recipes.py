@@ -42,7 +42,9 @@ def read_recipes(page: Path) -> list[Recipe]:
     Returns:
       Its blocks in SQL and in Python, in their order.
     """
-    found = re.findall(r"^### ([^\n]+)$|^```(sql|python)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"^### ([^\n]+)$|^```(sql|python)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
     recipes, heading = [], ""
     for title, language, code in found:
         if title:

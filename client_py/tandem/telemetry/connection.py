@@ -1,8 +1,6 @@
 """A connection to the daemon: makes calls, and errors of what gRPC raises."""
 
 import os
-import threading
-import time
 from typing import Any
 
 from tandem.errors import ClientClosed, InvalidArgument
@@ -138,33 +136,47 @@ class Connection:
             after = f". Start a daemon there, or set {TARGET_VARIABLE} to where one listens"
         return kind(f"{name} at {self.target}: {error.details() or code}{after}")
 
-    def wait_until_connected(self, name: str, timeout: float, closing: threading.Event) -> None:
-        """Waits for the daemon.
+    def greet(self, timeout: float) -> Any:
+        """Asks for the daemon's health, as soon as there is a daemon.
 
         Args:
-          name: Of the method that is to be called.
-          timeout: Seconds.
-          closing: Ends the wait when it is set.
+          timeout: Seconds that this may take.
+
+        Returns:
+          grpc's future of the answer; for `check_greeting`.
 
         Raises:
-          DaemonUnreachable: It was not there in time.
+          ClientClosed: The client was closed.
         """
         self._check_open()
-        end = time.monotonic() + timeout
-        ready = self.grpc.channel_ready_future(self._channel)
+        method = self.method("GetHealth").on(self._channel)
         try:
-            while not closing.is_set() and not self.closed:
-                try:
-                    ready.result(timeout=max(0.0, min(0.2, end - time.monotonic())))
-                    return
-                except self.grpc.FutureTimeoutError:
-                    if time.monotonic() >= end:
-                        raise DaemonUnreachable(
-                            f"{name}: expected a daemon at {self.target} within {timeout:g} s, found none. "
-                            f"Start one there, or set {TARGET_VARIABLE} to where one listens"
-                        ) from None
-        finally:
-            ready.cancel()
+            return method.future(self.request("GetHealth"), timeout=timeout, wait_for_ready=True)
+        except ValueError:  # closed at this moment
+            self._check_open()
+            raise
+
+    def check_greeting(self, greeting: Any, timeout: float) -> None:
+        """Waits for what `greet` asked.
+
+        Args:
+          greeting: What it returned.
+          timeout: What it was given.
+
+        Raises:
+          DaemonUnreachable: There was no daemon in time.
+          ClientClosed: The client was closed.
+        """
+        try:
+            error = greeting.exception()
+        except self.grpc.FutureCancelledError:
+            return  # whoever cancelled it knows
+        if error is not None and error.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
+            self._check_open()
+            raise DaemonUnreachable(
+                f"expected a daemon at {self.target} within {timeout:g} s, found none. "
+                f"Start one there, or set {TARGET_VARIABLE} to where one listens"
+            )
 
     def close(self) -> None:
         """Ends every call. Safe twice."""

@@ -68,6 +68,7 @@ class Subscription(Generic[Record]):
         self._reconnect_secs = reconnect_secs
         self._closing = threading.Event()
         self._call: Any = None
+        self._open = False  # whether that is the stream, rather than a greeting
         self._connected = False
         self._broken_since: float | None = None
         self._pause = 0.0
@@ -128,15 +129,20 @@ class Subscription(Generic[Record]):
         self.close()
 
     def _opened(self) -> Any:
-        if self._call is None:
+        if not self._open:
             wait = self._reconnect_secs if self._connected else self._timeout
-            self._connection.wait_until_connected(self._method, wait, self._closing)
+            self._begin(self._connection.greet(wait))
+            self._connection.check_greeting(self._call, wait)
             self._connected = True
             request = self._connection.request(self._method, since_seq=self.last_seq, **self._fields)
-            self._call = self._connection.start(self._method, request)
-            if self._closing.is_set():  # while it was made
-                self._call.cancel()
+            self._begin(self._connection.start(self._method, request))
+            self._open = True
         return self._call
+
+    def _begin(self, call: Any) -> None:
+        self._call = call
+        if self._closing.is_set():  # while it was made
+            call.cancel()
 
     def _broke(self, error: Any) -> None:
         """Gets ready to ask again, or raises what cannot be mended so."""
@@ -145,6 +151,6 @@ class Subscription(Generic[Record]):
         self._broken_since = self._broken_since or now
         if not isinstance(meant, DaemonUnreachable) or now - self._broken_since > self._reconnect_secs:
             raise meant from error
-        self._call = None
+        self._open = False
         self._closing.wait(self._pause)
         self._pause = min(1.0, self._pause * 2 + 0.05)

@@ -1,6 +1,7 @@
 """What tests of the slow lane share: a daemon of one's own, and runs for it."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,11 @@ def wait_for(name):
     while not os.path.exists(os.path.join({folder!r}, name)):
         time.sleep(0.005)
 def step(index, **fields):
-    print(json.dumps({{"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2, **fields}}))
+    event = {{"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2}}
+    print(json.dumps(event | fields))
 def episode(index, **fields):
-    print(json.dumps({{"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3, **fields}}))
+    event = {{"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3}}
+    print(json.dumps(event | fields))
 """
 
 
@@ -46,11 +49,14 @@ class Daemon:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line.startswith("listening on "), f"{line!r}, exit code {self._process.wait()}"
-        self.address = self._listen = line.split()[2].rstrip(",;")
-        self.pid = self._process.pid
+        found = re.search(r"listening on (127\.0\.0\.1:\d+)", line)
+        if not found:
+            self.kill()
+            raise AssertionError(f"expected a line that says where the daemon listens, found {line!r}")
+        self.address = self._listen = found[1]
 
     def kill(self) -> None:
         """Kills it at once; its runs go on."""
@@ -173,4 +179,3 @@ def process_state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return ""
-

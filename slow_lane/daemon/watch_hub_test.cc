@@ -1,0 +1,277 @@
+#include "slow_lane/daemon/watch_hub.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "schema/protos/trainer.pb.h"
+#include "slow_lane/store/event_store.h"
+#include "slow_lane/store/run_table.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using gymgui::trainer::ControlEvent;
+
+// A watcher in the test's hands: it gets a block, and answers when told.
+class TestSink final : public EventSink {
+ public:
+  void Send(std::shared_ptr<const v1::EventBatch> block) override {
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back(std::move(block));
+    changed_.notify_all();
+  }
+  void End(const absl::Status& status) override {
+    const std::lock_guard lock(mutex_);
+    end_ = status;
+    changed_.notify_all();
+  }
+
+  // Blocks; the test's time limit is the watchdog.
+  std::shared_ptr<const v1::EventBatch> Next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !blocks_.empty(); });
+    auto block = std::move(blocks_.front());
+    blocks_.pop_front();
+    return block;
+  }
+  absl::Status WaitForEnd() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return end_.has_value(); });
+    return *end_;
+  }
+  bool HasBlock() {
+    const std::lock_guard lock(mutex_);
+    return !blocks_.empty();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const v1::EventBatch>> blocks_;
+  std::optional<absl::Status> end_;
+};
+
+class TestControl final : public ControlSink {
+ public:
+  void Tell(const ControlEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event.has_pause() ? "starved" : "resumed");
+  }
+  std::vector<std::string> told() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> events_;
+};
+
+class WatchHubTest : public ::testing::Test {
+ protected:
+  WatchHubTest() {
+    const std::string path =
+        ::testing::TempDir() + "/" +
+        ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".db";
+    for (const char* ending : {"", "-wal", "-shm"}) {
+      std::filesystem::remove(path + ending);
+    }
+    store_ = *EventStore::Open(path, {.full_sync = false});
+    hub_.emplace(*EventReader::Open(path));
+    store_->SetListener([this](const std::string& run_id, const Numbers& last) {
+      hub_->Committed(run_id, last);
+    });
+    Wait([this](auto done) {
+      store_->Post(
+          [](Database& database) {
+            RunRow row;
+            row.run_id = "run";
+            row.config_json = "{}";
+            row.token = "token";
+            return InsertRun(database, &row);
+          },
+          std::move(done));
+    });
+  }
+  ~WatchHubTest() override {
+    hub_->EndAll();
+    store_->Close();
+    hub_->Stop();
+  }
+
+  // Commits `count` more steps.
+  void Append(int count) {
+    auto batch = std::make_shared<v1::EventBatch>();
+    batch->set_run_id("run");
+    for (int i = 0; i < count; ++i) {
+      batch->add_steps()->set_step_index(appended_++);
+    }
+    Wait([&](auto done) {
+      store_->Append(batch, [done = std::move(done)](
+                                const absl::StatusOr<Appended>& a) mutable {
+        done(a.status());
+      });
+    });
+  }
+
+  WatchHub::Id Add(uint64_t since, bool follow, EventSink* sink) {
+    WatchHub::Watch watch;
+    watch.run_id = "run";
+    watch.since[Stream::kSteps] = since;
+    watch.follow = follow;
+    watch.control_key = "key";
+    const WatchHub::Id id = hub_->NewId();
+    hub_->Add(id, std::move(watch), ended_, sink);
+    return id;
+  }
+
+  // Until what was posted to the hub has been done.
+  void Settle() {
+    Wait([this](auto done) {
+      hub_->Read([done = std::move(done)](EventReader&) mutable {
+        done(absl::OkStatus());
+      });
+    });
+  }
+
+  template <typename Begin>
+  void Wait(Begin begin) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<absl::Status> result;
+    begin([&](const absl::Status& status) {
+      const std::lock_guard lock(mutex);
+      result = status;
+      changed.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return result.has_value(); });
+    ASSERT_TRUE(result->ok()) << *result;
+  }
+
+  // Outlive the hub's thread, which ends what still watches.
+  TestSink sink_;
+  TestSink other_;
+  TestControl control_;
+  std::unique_ptr<EventStore> store_;
+  std::optional<WatchHub> hub_;
+  bool ended_ = false;
+  uint64_t appended_ = 0;
+};
+
+TEST_F(WatchHubTest, SendsWhatIsThereThenWhatComesThenEnds) {
+  Append(3);
+  const WatchHub::Id id = Add(1, true, &sink_);
+  const auto first = sink_.Next();
+  ASSERT_EQ(first->steps_size(), 2);
+  EXPECT_EQ(first->steps(0).seq_id(), 2u);
+  hub_->Sent(id);
+  Append(1);
+  EXPECT_EQ(sink_.Next()->steps(0).seq_id(), 4u);
+  hub_->Sent(id);
+  hub_->RunEnded("run");
+  EXPECT_TRUE(sink_.WaitForEnd().ok());
+}
+
+TEST_F(WatchHubTest, EndsWithoutFollowingAtWhatWasThereAtFirst) {
+  Append(3);
+  const WatchHub::Id id = Add(0, false, &sink_);
+  EXPECT_EQ(sink_.Next()->steps_size(), 3);
+  Append(5);
+  hub_->Sent(id);
+  EXPECT_TRUE(sink_.WaitForEnd().ok());
+  EXPECT_FALSE(sink_.HasBlock());
+}
+
+TEST_F(WatchHubTest, KeepsNothingForASlowWatcherAndLosesNothingOfIt) {
+  const WatchHub::Id slow_id = Add(0, true, &sink_);
+  const WatchHub::Id quick_id = Add(0, true, &other_);
+  Append(1);
+  EXPECT_EQ(sink_.Next()->steps_size(), 1);
+  for (uint64_t seq = 1; seq <= 20; ++seq) {
+    EXPECT_EQ(other_.Next()->steps(0).seq_id(), seq);
+    hub_->Sent(quick_id);
+    if (seq < 20) Append(1);
+  }
+  // It has not answered: nothing more was sent to it.
+  EXPECT_FALSE(sink_.HasBlock());
+  hub_->Sent(slow_id);
+  const auto rest = sink_.Next();
+  ASSERT_EQ(rest->steps_size(), 19);
+  EXPECT_EQ(rest->steps(0).seq_id(), 2u);
+}
+
+TEST_F(WatchHubTest, EndsAWatchOfARunThatThereIsNot) {
+  WatchHub::Watch watch;
+  watch.run_id = "another";
+  hub_->Add(hub_->NewId(), watch, false, &sink_);
+  EXPECT_TRUE(absl::IsNotFound(sink_.WaitForEnd()));
+}
+
+TEST_F(WatchHubTest, ForgetsAWatcherThatIsGone) {
+  const WatchHub::Id id = Add(0, true, &sink_);
+  hub_->Remove(id);
+  EXPECT_TRUE(absl::IsCancelled(sink_.WaitForEnd()));
+  Append(1);
+  Settle();
+  EXPECT_FALSE(sink_.HasBlock());
+  EXPECT_EQ(hub_->watchers(), 0u);
+}
+
+TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {
+  hub_->Grant("key", "run", 0, &control_);
+  Append(500);
+  const WatchHub::Id id = Add(0, true, &sink_);
+  // Says that it starves when ten are left, and sends those.
+  EXPECT_EQ(sink_.Next()->steps_size(), 190);
+  EXPECT_TRUE(control_.told().empty());
+  hub_->Sent(id);
+  EXPECT_EQ(sink_.Next()->steps_size(), 10);
+  EXPECT_THAT(control_.told(), ::testing::ElementsAre("starved"));
+  hub_->Sent(id);
+  Settle();
+  EXPECT_FALSE(sink_.HasBlock());
+  hub_->Grant("key", "run", 5, &control_);
+  EXPECT_EQ(sink_.Next()->steps_size(), 5);
+  hub_->Sent(id);
+  hub_->Grant("key", "run", 40, &control_);
+  EXPECT_EQ(sink_.Next()->steps_size(), 30);
+  EXPECT_THAT(control_.told(), ::testing::ElementsAre("starved", "resumed"));
+}
+
+TEST_F(WatchHubTest, FreesAWatcherWhoseControlStreamEnded) {
+  hub_->Grant("key", "run", 0, &control_);
+  Append(500);
+  const WatchHub::Id id = Add(0, true, &sink_);
+  EXPECT_EQ(sink_.Next()->steps_size(), 190);
+  Wait([&](auto done) {
+    hub_->RemoveControl(&control_, [done = std::move(done)]() mutable {
+      done(absl::OkStatus());
+    });
+  });
+  hub_->Sent(id);
+  EXPECT_EQ(sink_.Next()->steps_size(), 310);
+}
+
+TEST_F(WatchHubTest, EndsAllWhenTheDaemonStops) {
+  Add(0, true, &sink_);
+  hub_->EndAll();
+  EXPECT_TRUE(absl::IsUnavailable(sink_.WaitForEnd()));
+  Add(0, true, &other_);
+  EXPECT_TRUE(absl::IsUnavailable(other_.WaitForEnd()));
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/worker_launch.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+using State = AdoptedWorker::State;
+
+// How many times the launcher is killed; each at another moment.
+int Seeds() {
+  int seeds = 25;
+  const char* const given = getenv("TANDEM_LAUNCH_SEEDS");
+  EXPECT_TRUE(given == nullptr || absl::SimpleAtoi(given, &seeds)) << given;
+  return seeds;
+}
+
+// They end by themselves.
+void WaitForAllChildren() {
+  WaitUntil("the end of all children", [] {
+    ReapOrphans(-1);
+    return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD;
+  });
+}
+
+TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
+  // Workers whose launchers were killed become ours.
+  ASSERT_TRUE(BecomeSubreaper().ok());
+  const TestFolder data;
+  const std::string said = data.File("said");
+  int launched_again = 0, found_running = 0;
+  int64_t launch_ns = 0;
+  const int seeds = Seeds();
+  for (int seed = 0; seed < seeds; ++seed) {
+    const RunFolder folder =
+        RunFolder::At(data.path(), absl::StrCat("killed-", seed));
+    ASSERT_TRUE(folder.Create().ok());
+    const LaunchPlan plan = {
+        .argv = {HostileWorker(), "once", said},
+        .environment = {},
+        .working_directory = "",
+        .token = absl::StrCat("token-", data.path(), "-", seed),
+        .gpu_slots = {}};
+    if (seed == 0) {
+      // How long a launch takes here.
+      const RunFolder measured = RunFolder::At(data.path(), "measured");
+      ASSERT_TRUE(measured.Create().ok());
+      const int64_t begin_ns = MonotonicNanos();
+      ASSERT_TRUE(LaunchWorker(measured, plan).ok());
+      launch_ns = MonotonicNanos() - begin_ns;
+    }
+    WaitForAllChildren();
+    unlink(said.c_str());
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    const int64_t wait_ns = static_cast<int64_t>(
+        random() % static_cast<uint64_t>(launch_ns * 3 / 2));
+
+    const pid_t launcher = fork();
+    if (launcher == 0) {
+      (void)LaunchWorker(folder, plan);
+      _exit(0);
+    }
+    const Deadline kill_at = Deadline::At(MonotonicNanos() + wait_ns);
+    while (!kill_at.PassedAt(MonotonicNanos())) {
+    }
+    kill(launcher, SIGKILL);
+    ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+
+    // As a proxy that is started again.
+    auto adopted = AdoptWorker(folder, plan.token);
+    ASSERT_TRUE(adopted.ok()) << adopted.status();
+    if (adopted->state == State::kNeverStarted) {
+      const auto worker = LaunchWorker(folder, plan);
+      if (worker.ok()) {
+        ++launched_again;
+      } else {
+        ASSERT_TRUE(absl::IsAlreadyExists(worker.status())) << worker.status();
+      }
+      adopted = AdoptWorker(folder, plan.token);
+      ASSERT_TRUE(adopted.ok()) << adopted.status();
+      ASSERT_NE(adopted->state, State::kNeverStarted);
+    } else {
+      ++found_running;
+    }
+    // Also those of the dead launcher.
+    WaitForAllChildren();
+    ASSERT_EQ(ReadLines(said).size(), 1u) << "seed " << seed;
+  }
+  std::printf("%d kills within %.1f ms: %d launched again, %d found\n", seeds,
+              static_cast<double>(launch_ns) * 1.5e-6, launched_again,
+              found_running);
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane

@@ -1,0 +1,150 @@
+"""Daemon, proxy and watcher are killed at random points; the table holds each event once, and watchers saw each once.
+
+`--test_env=SEEDS=200 --test_env=STEPS=100000` plays as many seeds, each with as many steps; tools/test plays a few.
+"""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import Daemon, run_config
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+_SEEDS = int(os.environ.get("SEEDS", "3"))
+_STEPS = int(os.environ.get("STEPS", "30000"))
+_SECONDS = 3.0
+_FOLDER = Path(__file__).parent
+
+
+def _proxies(daemon: Daemon) -> list[int]:
+    """The processes that are proxies of this data folder's runs."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if words[1:2] == [b"proxy"] and (process / "cwd").resolve() == daemon.data_dir:
+                found.append(int(process.name))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
+    """The events of the whole lines that a worker wrote; the last one may lack its newline."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    if rest.endswith(b"}"):
+        lines.append(rest)
+    return [json.loads(line) for line in lines]
+
+
+def _check_table(data_dir: Path, run_id: str) -> None:
+    """The table's rows are the worker's lines, in their order, numbered without a gap."""
+    events = _events(data_dir / "runs" / run_id / "stdout.jsonl")
+    table = sqlite3.connect(data_dir / "tandem.db")
+    steps = [(e["episode"], e["step_index"], e["reward"]) for e in events if e.get("event_type") == "step"]
+    rows = table.execute(
+        "SELECT seq_id, episode_index, step_index, reward FROM steps WHERE run_id = ? ORDER BY seq_id", (run_id,)
+    ).fetchall()
+    assert [row[0] for row in rows] == list(range(1, len(steps) + 1))
+    assert [row[1:] for row in rows] == steps
+    episodes = [(e["episode"], e["total_reward"]) for e in events if e.get("event_type") == "episode"]
+    rows = table.execute(
+        "SELECT episode_index, total_reward FROM episodes WHERE run_id = ? ORDER BY seq_id", (run_id,)
+    ).fetchall()
+    assert rows == episodes
+    lifecycle = [(e["event"],) for e in events if "event" in e]
+    rows = table.execute("SELECT event FROM lifecycle WHERE run_id = ? ORDER BY seq_id", (run_id,)).fetchall()
+    assert rows == lifecycle
+    table.close()
+
+
+def _check_watcher(path: Path, steps: int) -> None:
+    """The blocks that a watcher wrote down follow one on another, from the first step to the last."""
+    last = 0
+    for line in path.read_text("ascii").splitlines():
+        first, index, count = map(int, line.split())
+        assert first == last + 1
+        assert index == last
+        last += count
+    assert last == steps
+
+
+@pytest.mark.parametrize("seed", range(_SEEDS))
+def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, tmp_path: Path) -> None:
+    """Kills by SIGKILL at random points until the worker is done, then lets everything come to its end."""
+    chance = random.Random(seed)
+    daemon = Daemon(tmp_path / "data", "--kill_grace=1s")
+    record = tmp_path / "record"
+
+    def watch(run_id: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, _FOLDER / "record_steps.py", daemon.address, run_id, record])
+
+    config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), str(_STEPS), str(_SECONDS))
+    with TrainerClient(daemon.address) as client:
+        run_id = client.submit(config).run_id
+    watcher = watch(run_id)
+    kills = {"daemon": 0, "proxy": 0, "watcher": 0}
+    end = time.monotonic() + _SECONDS
+    while time.monotonic() < end:
+        time.sleep(chance.uniform(0.0, 0.4))
+        victim = chance.choice(list(kills))
+        if victim == "daemon":
+            daemon.kill()
+            time.sleep(chance.uniform(0.0, 0.3))
+            daemon.start()
+        elif victim == "proxy":
+            for proxy in _proxies(daemon):
+                os.kill(proxy, signal.SIGKILL)
+        else:
+            watcher.kill()
+            watcher.wait()
+            watcher = watch(run_id)
+        kills[victim] += 1
+    print(f"seed {seed}: killed {kills}")
+    assert watcher.wait(timeout=120) == 0
+    with TrainerClient(daemon.address) as client:
+        (run,) = client.runs()
+        assert run.status.final, run
+        assert not run.failure_reason, run
+    daemon.stop()
+    assert _proxies(daemon) == []
+    _check_table(daemon.data_dir, run_id)
+    _check_watcher(record, _STEPS)
+
+
+@pytest.mark.parametrize("seed", range(_SEEDS))
+def test_a_killed_workers_whole_lines_are_all_there(seed: int, tmp_path: Path) -> None:
+    """The worker alone is killed."""
+    chance = random.Random(seed)
+    daemon = Daemon(tmp_path / "data")
+    with TrainerClient(daemon.address) as client:
+        config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "1000000", "100")
+        run_id = client.submit(config).run_id
+        folder = daemon.data_dir / "runs" / run_id
+        while not (folder / "worker").exists():
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 1.0))
+        os.kill(int((folder / "worker").read_text("ascii").split()[0]), signal.SIGKILL)
+        for run in client.watch():
+            if run.run_id == run_id and run.status.final:
+                break
+        assert "9" in (run.failure_reason or ""), run
+    daemon.stop()
+    _check_table(daemon.data_dir, run_id)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

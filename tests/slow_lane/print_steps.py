@@ -1,0 +1,28 @@
+"""A worker that prints numbered steps, and an episode after each hundred.
+
+It takes about as long as it is told, so that there is time to kill what is around it.
+"""
+
+import json
+import sys
+import time
+
+
+def main(steps: int, seconds: float) -> None:
+    """Prints them.
+
+    Args:
+      steps: How many.
+      seconds: How long it takes.
+    """
+    begin = time.monotonic()
+    for index in range(steps):
+        print(json.dumps({"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 4}))
+        if index % 100 == 99:
+            print(json.dumps({"event_type": "episode", "episode": index // 100, "total_reward": index, "steps": 100}))
+            time.sleep(max(0.0, begin + seconds * index / steps - time.monotonic()))
+    print(json.dumps({"event": "run_completed", "payload": {}}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))
