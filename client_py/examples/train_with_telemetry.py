@@ -80,16 +80,18 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=10, help="how often to move towards the best")
     parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
     parser.add_argument("--steps", action="store_true", help="print each step, too, rather than episodes alone")
+    parser.add_argument(
+        "--frames", metavar="WIDTHxHEIGHT", help="draw the first four environments, of a MuJoCo task, for who looks"
+    )
     arguments = parser.parse_args()
     if min(arguments.num_envs, arguments.iterations) < 1 or arguments.seed < 0:
         parser.error("--num_envs, --iterations and --seed: expected positive numbers")
 
     with EventWriter().run(env_id=arguments.task, algo="cem", seed=arguments.seed) as events:
-        envs = RecordEpisodes(
-            tandem.make_vec(arguments.task, num_envs=arguments.num_envs), events, steps=arguments.steps
-        )
+        envs = tandem.make_vec(arguments.task, num_envs=arguments.num_envs, frames=arguments.frames)
         with contextlib.closing(envs):
-            search = Search(envs, arguments.seed)
+            events.lifecycle("engine_started", {"region": envs.client.name})  # what viewers find it by
+            search = Search(RecordEpisodes(envs, events, steps=arguments.steps), arguments.seed)
             for iteration in range(arguments.iterations):
                 returns = search.iterate()
                 events.lifecycle(

@@ -157,10 +157,16 @@ class LauncherGuard {
           launcher_fd, [this] { OnLeft(); }, [this] { OnStuck(); });
     }
   }
-  // Null: there is nothing to stop; the process may just end.
+  // Before: there is nothing to stop yet; the process may just end.
   void Serving(EngineHost* host) {
     const std::lock_guard<std::mutex> lock(mutex_);
     host_ = host;
+  }
+  // The main thread takes the host down, and its region with it.
+  void Stopping() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    host_ = nullptr;
+    stopping_ = true;
   }
   bool HasLeft() const { return watch_ && watch_->HasLeft(); }
 
@@ -168,6 +174,7 @@ class LauncherGuard {
   void OnLeft() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (host_ != nullptr) return host_->RequestStop();
+    if (stopping_) return;
     LogLine("stopped: the launcher has left");
     _exit(kExitStopped);
   }
@@ -180,6 +187,7 @@ class LauncherGuard {
 
   std::mutex mutex_;
   EngineHost* host_ = nullptr;  // guarded by mutex_
+  bool stopping_ = false;       // guarded by mutex_
   std::optional<LauncherWatch> watch_;
 };
 
@@ -264,7 +272,7 @@ int Serve(const EngineFactory& make_engine) {
   // relaxed: as above.
   serving_host.store(nullptr, std::memory_order_relaxed);
   const bool launcher_left = launcher.HasLeft();
-  launcher.Serving(nullptr);
+  launcher.Stopping();
   host->reset();
   LogStopped(launcher_left);
   return kExitStopped;

@@ -179,7 +179,9 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
     LiveRun* const run = *found;
     if (IsFinal(run->record.status())) return done(absl::OkStatus());
     run->cancel_waiters.push_back(std::move(done));
-    if (IsFinal(run->row.status)) return;  // about to be durable
+    if (IsFinal(run->row.status)) {  // about to be durable
+      return AnswerCancelInTime(run_id);
+    }
     run->row.cancel_requested = true;
     Save(run);
     StartEnding(run, "cancelled");
@@ -240,21 +242,21 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
 
 void RunSupervisor::List(std::vector<RunState> states,
                          Answer<std::vector<RunRecord>> answer) {
-  loop_.Post(
-      [this, states = std::move(states), answer = std::move(answer)]() mutable {
-        std::map<uint64_t, const LiveRun*> in_order;
-        for (const auto& [run_id, run] : runs_) {
-          if (states.empty() || std::find(states.begin(), states.end(),
-                                          run.record.status()) != states.end()) {
-            in_order[run.order] = &run;
-          }
-        }
-        std::vector<RunRecord> records;
-        for (const auto& [order, run] : in_order) {
-          records.push_back(ToRecord(*run));
-        }
-        answer(std::move(records));
-      });
+  loop_.Post([this, states = std::move(states),
+              answer = std::move(answer)]() mutable {
+    std::map<uint64_t, const LiveRun*> in_order;
+    for (const auto& [run_id, run] : runs_) {
+      if (states.empty() || std::find(states.begin(), states.end(),
+                                      run.record.status()) != states.end()) {
+        in_order[run.order] = &run;
+      }
+    }
+    std::vector<RunRecord> records;
+    for (const auto& [order, run] : in_order) {
+      records.push_back(ToRecord(*run));
+    }
+    answer(std::move(records));
+  });
 }
 
 void RunSupervisor::Describe(std::vector<std::string> run_ids,

@@ -161,6 +161,9 @@ class RunSupervisor {
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
   void TreeEnded(const std::string& run_id, const std::string& problem);
+  // Nothing of the run is alive. Its last events may not be read yet, or the
+  // disk be full: whoever waits is answered all the same after a while.
+  void AnswerCancelInTime(const std::string& run_id);
   // A cancelled run that can never be heard of again.
   void EndWithoutFolder(LiveRun* run);
   // The run has rows up to `last`, or more: what follows from that.

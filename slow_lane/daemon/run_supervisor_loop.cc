@@ -313,14 +313,17 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
                           problem)));
   } else if (IsFinal(run->record.status())) {
     AnswerCancel(run, absl::OkStatus());
-  } else if (!IsFinal(run->row.status)) {
-    // The proxy still has to deliver what was printed last.
-    loop_.After(kDrainLimit, [this, run_id] {
-      if (LiveRun* const still = Lookup(run_id); still != nullptr) {
-        AnswerCancel(still, absl::OkStatus());
-      }
-    });
+  } else {
+    AnswerCancelInTime(run_id);
   }
+}
+
+void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
+  loop_.After(kDrainLimit, [this, run_id] {
+    if (LiveRun* const run = Lookup(run_id); run != nullptr) {
+      AnswerCancel(run, absl::OkStatus());
+    }
+  });
 }
 
 void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {

@@ -2,7 +2,10 @@
 
 import itertools
 import os
+import select
 import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -172,6 +175,40 @@ def test_an_engine_that_is_looked_at_can_be_stopped_and_killed() -> None:
             assert engine.poll() == (0 if how == signal.SIGTERM else -how)
             assert watcher.invalidated == (how == signal.SIGTERM)
         engine.close()
+
+
+_TRAINER = """
+import sys, tandem
+with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=sys.argv[1], frames=(320, 240)) as engine:
+    print(engine.pid, flush=True)
+    with tandem.SharedMemoryClient(engine.name) as client:
+        while True:
+            client.step(client.actions)
+"""
+
+
+def test_an_engine_that_is_stopped_while_its_trainer_is_killed_leaves_nothing() -> None:
+    """As when a run is cancelled: the signal comes first, the launcher's end while the render thread is taken down."""
+    for milliseconds in (0, 3, 6, 12, 24):
+        name = f"{_PREFIX}-{uuid.uuid4().hex[:8]}"
+        trainer = subprocess.Popen(
+            [sys.executable, "-c", _TRAINER, name],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        with trainer:
+            assert trainer.stdout is not None
+            engine = os.pidfd_open(int(trainer.stdout.readline()))
+            with FrameWatcher(name) as watcher:
+                watcher.wait(after=3)
+            signal.pidfd_send_signal(engine, signal.SIGTERM)
+            time.sleep(milliseconds / 1000)
+            trainer.kill()
+        select.select([engine], [], [], _WATCHDOG_SECS)
+        os.close(engine)
+        assert not Path("/dev/shm", name).exists(), milliseconds
 
 
 if __name__ == "__main__":
