@@ -1,0 +1,292 @@
+"""Whatever a run's processes do, nothing of them is alive once CancelRun is answered, and none is without its proxy."""
+
+import concurrent.futures
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from schema.protos import trainer_pb2 as trainer
+from tandem.testing.daemons import process_state, run_config
+from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
+    DEADLINE_SECS,
+    EXEC,
+    INIT,
+    TERM,
+    Lane,
+    is_running,
+    lane_fixture,
+    running_lane,
+    wait_until,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+_HOSTILE = Path("slow_lane/runs/hostile_worker")
+
+# Of `hostile_worker tree`: children, grandchildren, sessions of their own, double forks, ignored signals, stopped ones,
+# and cleared environments.
+_KINDS = {
+    "child",
+    "daemon",
+    "deaf",
+    "grandchild",
+    "no_token",
+    "no_token_orphan",
+    "no_token_orphan_group",
+    "no_token_own_session",
+    "own_session",
+    "stopped",
+    "worker",
+}
+
+# Forks, forgets its parent, its session and its environment: only who adopted it knows whose it is. It has its own
+# program image, whose command line has the marker.
+_FUGITIVE = """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() > 0: os._exit(0)
+    sleeper = "import time; time.sleep(600)"
+    os.execve(sys.executable, [sys.executable, "-c", sleeper, sys.argv[1], "fugitive"], {})
+os.wait()
+steps(1, 1)
+time.sleep(600)
+"""
+
+_DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); steps(1, 1); time.sleep(600)"
+
+
+def _submit_hostile(lane: Lane, mode: str) -> tuple[str, Path]:
+    # The file's name has the marker, and all of the tree has the file on its command line.
+    file = lane.scratch / lane.marker
+    return lane.submit(run_config(str(_HOSTILE.absolute()), mode, str(file))), file
+
+
+def _assert_cancels(lane: Lane, run_id: str) -> None:
+    lane.cancel(run_id)
+    assert lane.workers() == []
+    record = lane.wait_for(run_id, TERM)
+    assert "cancelled" in record.failure_reason
+
+
+def test_tree_that_hides_is_ended(lane: Lane) -> None:
+    """All kinds of descendants."""
+    run_id, file = _submit_hostile(lane, "tree")
+
+    def kinds() -> set[str]:
+        return {line.split()[0] for line in file.read_text("utf-8").splitlines()} if file.exists() else set()
+
+    wait_until(lambda: kinds() == _KINDS, "all kinds of descendants")
+    assert len(lane.workers()) >= len(_KINDS)
+    _assert_cancels(lane, run_id)
+
+
+@pytest.mark.parametrize("mode", ["bomb", "cluster", "chain", "flee"])
+def test_tree_that_grows_is_ended(lane: Lane, mode: str) -> None:
+    """Whose processes fork on and on, in sessions of their own or not."""
+    run_id, file = _submit_hostile(lane, mode)
+    wait_until(file.exists, "the worker to start")
+    lane.cancel(run_id)
+    assert lane.workers() == []
+    assert lane.record(run_id).status == TERM
+
+
+def test_stopped_worker_is_ended(lane: Lane) -> None:
+    """One that was sent SIGSTOP cannot act on SIGTERM."""
+    run_id = lane.run("steps(1, 1); os.kill(os.getpid(), signal.SIGSTOP)")
+    lane.wait_for(run_id, EXEC)
+    wait_until(lambda: [process_state(pid) for pid in lane.workers()] == ["T"], "the worker to stop")
+    _assert_cancels(lane, run_id)
+
+
+def test_paused_run_is_ended(lane: Lane) -> None:
+    """One that was paused by ControlStream."""
+    run_id = lane.run(_DEAF)
+    lane.wait_for(run_id, EXEC)
+    list(lane.trainer.ControlStream(iter([trainer.ControlEvent(run_id=run_id, pause=True)]), timeout=DEADLINE_SECS))
+    wait_until(lambda: {process_state(pid) for pid in lane.workers()} == {"T"}, "the run to pause")
+    _assert_cancels(lane, run_id)
+
+
+def test_polite_worker_may_say_its_last_words(lane: Lane) -> None:
+    """What it prints after SIGTERM is in the table when CancelRun is answered."""
+    run_id = lane.run(
+        "signal.signal(signal.SIGTERM, lambda *_: (steps(2, 100), os._exit(0))); steps(1, 1)\nwhile True: time.sleep(1)"
+    )
+    lane.wait_for(run_id, EXEC)
+    lane.cancel(run_id)
+    assert lane.step_indices(run_id) == list(range(1, 101))
+    assert lane.record(run_id).status == TERM
+
+
+def test_left_behind_processes_end_with_the_worker(lane: Lane) -> None:
+    """Without a cancel: a run that has ended has no process."""
+    run_id = lane.run(
+        "os.setsid() if (child := os.fork()) == 0 else None\n"
+        "if child == 0: signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)\nsteps(1, 1)"
+    )
+    lane.wait_for(run_id, TERM)
+    assert lane.workers() == []
+
+
+def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
+    """The daemon ends the tree itself."""
+    run_id = lane.run(_DEAF)
+    lane.wait_for(run_id, EXEC)
+    os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
+    _assert_cancels(lane, run_id)
+
+
+def test_fugitive_is_ended(lane: Lane) -> None:
+    """It has no token, its own session and no parent but who adopted it, which is the proxy."""
+    run_id = lane.run(_FUGITIVE)
+    lane.wait_for(run_id, EXEC)
+    assert len(lane.workers()) == 2
+    _assert_cancels(lane, run_id)
+
+
+def test_run_that_waits_never_starts_once_cancelled() -> None:
+    """For its GPU, which another run has."""
+    with running_lane("--gpu_slots=1") as lane:
+        config = lane.program(
+            "open(sys.argv[2], 'a').write('x'); steps(1, 1); wait_for('end')", str(lane.scratch / "ran")
+        )
+        config["resources"]["gpus"] = {"requested": 1, "mandatory": True}
+        first, second = lane.submit(config), lane.submit(config)
+        lane.wait_for(first, EXEC)
+        assert "GPU" in lane.describe(second).waiting_for and lane.record(second).status == INIT
+        lane.cancel(second)
+        assert lane.record(second).status == TERM
+        lane.open("end")
+        lane.wait_for(first, TERM)
+        third = lane.submit(config)
+        lane.wait_for(third, TERM)
+        assert (lane.scratch / "ran").read_text("utf-8") == "xx"
+        assert not lane.steps(second)
+
+
+def test_cancel_right_after_submit_ends_what_was_started(lane: Lane) -> None:
+    """At whatever point of its start the cancel comes, and no later."""
+    chance = random.Random(1)
+    ran = lane.scratch / "ran"
+    for _ in range(20):
+        ran.unlink(missing_ok=True)
+        run_id = lane.submit(lane.program(f"open(sys.argv[2], 'a').write('x'); {_DEAF}", str(ran)))
+        time.sleep(chance.choice([0, chance.uniform(0, 0.1)]))
+        _assert_cancels(lane, run_id)
+        assert not ran.exists() or ran.read_text("utf-8") == "x"
+    assert lane.workers() == []
+
+
+def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
+    """And so is one of a run that has ended."""
+    run_id = lane.run(_DEAF)
+    lane.wait_for(run_id, EXEC)
+
+    def cancel() -> list[int]:
+        lane.cancel(run_id)
+        return lane.workers()
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        cancels = [pool.submit(cancel) for _ in range(2)]
+        assert [each.result(DEADLINE_SECS) for each in cancels] == [[], []]
+    assert cancel() == []
+    assert lane.record(run_id).status == TERM
+
+
+@pytest.mark.parametrize("with_proxy", [False, True])
+def test_cancel_goes_on_after_a_restart(with_proxy: bool) -> None:
+    """The daemon is killed while it ends the tree; the next one does it, though nobody asks it."""
+    with running_lane("--kill_grace=2s") as lane:
+        run_id = lane.run(_DEAF)
+        lane.wait_for(run_id, EXEC)
+        asked = lane.trainer.CancelRun.future(trainer.CancelRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
+        wait_until(
+            lambda: lane.table("SELECT cancel_requested FROM runs WHERE run_id = ?", run_id) == [(1,)],
+            "the cancel to be in the table",
+        )
+        if not with_proxy:
+            os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
+        lane.kill()
+        with pytest.raises(grpc.RpcError):
+            asked.result(DEADLINE_SECS)
+        assert len(lane.workers()) == 2
+        lane.start()
+        record = lane.wait_for(run_id, TERM)
+        assert lane.workers() == [] and "cancelled" in record.failure_reason
+        lane.cancel(run_id)
+
+
+def test_cancel_while_the_daemon_starts(lane: Lane) -> None:
+    """With a proxy that has not said hello to it yet."""
+    run_id = lane.run(_DEAF)
+    lane.wait_for(run_id, EXEC)
+    proxy = lane.wait_for_proxy(run_id)
+    os.kill(proxy, signal.SIGSTOP)
+    lane.restart()
+    lane.cancel(run_id)
+    assert lane.workers() == []
+    os.kill(proxy, signal.SIGCONT)
+    lane.wait_for(run_id, TERM)
+
+
+def test_daemon_that_stops_leaves_runs_alive(lane: Lane) -> None:
+    """SIGTERM ends it with 0, even while a cancel goes on; the next one takes the runs up."""
+    run_id = lane.run("steps(1, 1); wait_for('end')")
+    lane.wait_for(run_id, EXEC)
+    (worker,) = lane.workers()
+    assert lane.stop() == 0
+    assert is_running(worker)
+    lane.start()
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+
+
+@pytest.mark.parametrize("proxies_too", [False, True])
+def test_returning_daemon_gives_each_worker_a_proxy(lane: Lane, proxies_too: bool) -> None:
+    """The worker's processes are the same as before, and all of them can be ended."""
+    runs = [lane.run(_DEAF) for _ in range(5)]
+    for run_id in runs:
+        lane.wait_for(run_id, EXEC)
+    workers = sorted(lane.workers())
+    proxies = [lane.wait_for_proxy(run_id) for run_id in runs]
+    lane.kill()
+    if proxies_too:
+        for proxy in proxies:
+            os.kill(proxy, signal.SIGKILL)
+    lane.start()
+    for run_id, before in zip(runs, proxies, strict=True):
+        after = lane.wait_for_proxy(run_id)
+        assert (after == before) is not proxies_too
+    time_of_start = time.time_ns()
+
+    def beats() -> bool:
+        return all(lane.record(run_id).last_heartbeat.ToNanoseconds() > time_of_start for run_id in runs)
+
+    wait_until(beats, "a heartbeat of each run")
+    assert sorted(lane.workers()) == workers
+    assert {lane.record(run_id).status for run_id in runs} == {EXEC}
+    for run_id in runs:
+        lane.cancel(run_id)
+        assert lane.record(run_id).status == TERM
+    assert lane.workers() == []
+
+
+@pytest.mark.parametrize("kills_proxy", [False, True])
+def test_run_whose_folder_is_gone_is_ended(lane: Lane, kills_proxy: bool) -> None:
+    """With and without its proxy, which cannot be started again."""
+    run_id = lane.run(_DEAF)
+    lane.wait_for(run_id, EXEC)
+    shutil.rmtree(lane.data_dir / "runs" / run_id)
+    if kills_proxy:
+        os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
+    _assert_cancels(lane, run_id)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,407 @@
+"""The real daemon as tests of the slow lane need it: killed, stopped, started again, asked, and looked at from outside.
+
+Every wait has a deadline. Whatever a test does, `lane` leaves no process behind that belongs to its folder or carries
+its marker.
+"""
+
+import contextlib
+import faulthandler
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from schema.protos import slow_lane_pb2 as slow_lane
+from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
+from schema.protos import trainer_pb2 as trainer
+from schema.protos import trainer_pb2_grpc as trainer_grpc
+from tandem.testing.daemons import DAEMON, process_state, run_config
+
+INIT, HSHK, RDY, EXEC = (
+    trainer.RUN_STATUS_INIT,
+    trainer.RUN_STATUS_HSHK,
+    trainer.RUN_STATUS_RDY,
+    trainer.RUN_STATUS_EXEC,
+)
+PAUSE, FAULT, TERM = trainer.RUN_STATUS_PAUSE, trainer.RUN_STATUS_FAULT, trainer.RUN_STATUS_TERM
+
+# Of each wait. A test that needs more hangs.
+DEADLINE_SECS = 60
+WATCHDOG_SECS = 240
+
+# Before a worker's program. `wait_for("name")` waits until the test has called `Lane.open("name")`.
+_PREAMBLE = """
+import json, os, signal, sys, time
+def wait_for(name):
+    while not os.path.exists(os.path.join(GATES, name)):
+        time.sleep(0.005)
+def lines(first, last, **fields):
+    rest = "".join(f', "{name}": {json.dumps(value)}' for name, value in fields.items())
+    return "".join(
+        f'{{"event_type": "step", "episode": 0, "step_index": {index}, "reward": 1{rest}}}\\n'
+        for index in range(first, last + 1)
+    ).encode()
+def put(data):
+    data = memoryview(data)
+    while data:
+        data = data[os.write(1, data):]
+def steps(first, last, **fields):
+    put(lines(first, last, **fields))
+"""
+
+
+def wait_until(condition: Callable[[], Any], what: str, secs: float = DEADLINE_SECS) -> Any:
+    """Asks until the answer is true.
+
+    Args:
+      condition: What to ask.
+      what: What is waited for, in words.
+      secs: How long at most.
+
+    Returns:
+      The answer.
+
+    Raises:
+      AssertionError: It has not become true.
+    """
+    end = time.monotonic() + secs
+    while True:
+        if answer := condition():
+            return answer
+        assert time.monotonic() < end, f"waited {secs} s for {what}"
+        time.sleep(0.01)
+
+
+def _cmdline(pid: int) -> list[str]:
+    try:
+        return [word.decode(errors="replace") for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid()]
+
+
+def is_running(pid: int) -> bool:
+    """Tells whether a process exists and is no zombie.
+
+    Args:
+      pid: Its number.
+
+    Returns:
+      Whether it is.
+    """
+    return process_state(pid) not in ("", "Z", "X")
+
+
+class Lane:
+    """A daemon with a folder of its own, and what a test does with it.
+
+    Attributes:
+      data_dir: The daemon's.
+      scratch: A folder for the test's own files, outside of it.
+      marker: A word that the command lines of all of its workers have.
+      address: HOST:PORT of the daemon.
+      pid: Of the daemon.
+      trainer: Stub of TrainerService.
+      slow_lane: Stub of SlowLane.
+    """
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        """Starts nothing.
+
+        Args:
+          folder: An empty one.
+          flags: For the daemon's command line, each time.
+        """
+        self.data_dir, self.scratch, self._gates = folder / "data", folder / "scratch", folder / "gates"
+        self.scratch.mkdir()
+        self._gates.mkdir()
+        self.marker = f"tandem-test-{uuid.uuid4().hex}"
+        self.flags = flags
+        self.environment: dict[str, str] = {}
+        self._listen = "127.0.0.1:0"
+        self._process: subprocess.Popen[str] | None = None
+        self._channel: Any = None
+
+    def start(self) -> "Lane":
+        """Starts the daemon, at the address that it had before, and returns once it listens."""
+        with open(self.scratch / "daemon.log", "ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment}
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert "listening on 127.0.0.1:" in line, f"{line!r}, exit code {self._process.wait()}, {self.log()}"
+        self.address = self._listen = line.partition("listening on ")[2].split()[0]
+        self.pid = self._process.pid
+        options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        self._channel = grpc.insecure_channel(self.address, options=options)
+        self.trainer = trainer_grpc.TrainerServiceStub(self._channel)
+        self.slow_lane = slow_lane_grpc.SlowLaneStub(self._channel)
+        return self
+
+    def command(self) -> list[str]:
+        """Returns the command that starts the daemon."""
+        return [str(DAEMON.absolute()), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self.flags]
+
+    def start_in_vain(self, *flags: str) -> tuple[int, str]:
+        """Starts one more daemon that is expected to give up.
+
+        Args:
+          flags: Instead of the first one's, where they are the same.
+
+        Returns:
+          Its exit code, and what it wrote to stderr.
+        """
+        ended = subprocess.run(
+            [*self.command(), *flags], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
+        )
+        return ended.returncode, ended.stderr
+
+    def kill(self) -> None:
+        """Kills the daemon; its runs go on."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Asks the daemon to end, and waits; its runs go on.
+
+        Returns:
+          Its exit code.
+        """
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self._process is not None and self._process.stdout is not None
+        self._process.send_signal(number)
+        code = self._process.wait(DEADLINE_SECS)
+        self._process.stdout.close()
+        self._channel.close()
+        self._process = None
+        return code
+
+    def restart(self) -> None:
+        """Kills the daemon and starts it again."""
+        self.kill()
+        self.start()
+
+    def log(self) -> str:
+        """Returns what the daemons have written to stderr."""
+        return (self.scratch / "daemon.log").read_text("utf-8", errors="replace")
+
+    def open(self, gate: str) -> None:
+        """Lets `wait_for(gate)` in workers return.
+
+        Args:
+          gate: Its name.
+        """
+        (self._gates / gate).touch()
+
+    def program(self, source: str, *arguments: str) -> dict[str, Any]:
+        """Makes a run of a Python program.
+
+        Args:
+          source: The program; it may call what `_PREAMBLE` defines.
+          arguments: sys.argv[2:]; [1] is the marker.
+
+        Returns:
+          The run's configuration.
+        """
+        gates = f"GATES = {str(self._gates)!r}\n"
+        return run_config(sys.executable, "-c", gates + _PREAMBLE + source, self.marker, *arguments)
+
+    def submit(self, config: dict[str, Any], run_id: str = "") -> str:
+        """Submits a run.
+
+        Args:
+          config: Its configuration.
+          run_id: Empty for one that the daemon makes.
+
+        Returns:
+          Its run_id.
+        """
+        request = trainer.SubmitRunRequest(run_id=run_id, config_json=json.dumps(config))
+        submitted: str = self.trainer.SubmitRun(request, timeout=DEADLINE_SECS).run_id
+        return submitted
+
+    def run(self, source: str, *arguments: str) -> str:
+        """Submits `program(source, *arguments)` and returns the run_id."""
+        return self.submit(self.program(source, *arguments))
+
+    def cancel(self, run_id: str) -> None:
+        """Calls CancelRun, and returns when it is answered."""
+        self.trainer.CancelRun(trainer.CancelRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
+
+    def record(self, run_id: str) -> Any:
+        """Returns the run's RunRecord."""
+        records = self.trainer.ListRuns(trainer.ListRunsRequest(), timeout=DEADLINE_SECS).runs
+        (record,) = [record for record in records if record.run_id == run_id]
+        return record
+
+    def describe(self, run_id: str) -> Any:
+        """Returns the run's RunDescription."""
+        request = slow_lane.DescribeRunsRequest(run_ids=[run_id])
+        (run,) = self.slow_lane.DescribeRuns(request, timeout=DEADLINE_SECS).runs
+        return run
+
+    def daemon_state(self) -> Any:
+        """Returns DescribeRuns's answer."""
+        return self.slow_lane.DescribeRuns(slow_lane.DescribeRunsRequest(), timeout=DEADLINE_SECS)
+
+    def healthy(self) -> bool:
+        """Returns GetHealth's word on it."""
+        healthy: bool = self.trainer.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).healthy
+        return healthy
+
+    def wait_for(self, run_id: str, *statuses: int, secs: float = DEADLINE_SECS) -> Any:
+        """Waits until the run has one of these, and returns its RunRecord then."""
+
+        def reached() -> Any:
+            record = self.record(run_id)
+            final = record.status in (TERM, FAULT)
+            assert not final or record.status in statuses, record
+            return record if record.status in statuses else None
+
+        return wait_until(reached, f"{run_id} to become one of {statuses}", secs)
+
+    def wait_for_steps(self, run_id: str, count: int) -> None:
+        """Waits until so many of the run's steps are in the table."""
+        wait_until(lambda: self.describe(run_id).steps == count, f"step {count} of {run_id}")
+
+    def steps(self, run_id: str, since: int = 0) -> list[Any]:
+        """Returns all steps of a run that has ended, by StreamRunSteps."""
+        request = trainer.StreamStepsRequest(run_id=run_id, since_seq=since)
+        return list(self.trainer.StreamRunSteps(request, timeout=DEADLINE_SECS))
+
+    def first_steps(self, run_id: str, count: int, since: int = 0) -> list[Any]:
+        """Returns the next so many steps, by StreamRunSteps, also of a run that goes on."""
+        call = self.trainer.StreamRunSteps(
+            trainer.StreamStepsRequest(run_id=run_id, since_seq=since), timeout=DEADLINE_SECS
+        )
+        found = [step for _, step in zip(range(count), call, strict=False)]
+        call.cancel()
+        return found
+
+    def table(self, sql: str, *values: Any) -> list[Any]:
+        """Reads the table beside the daemon.
+
+        Args:
+          sql: One statement.
+          values: For its question marks.
+
+        Returns:
+          The rows.
+        """
+        with contextlib.closing(
+            sqlite3.connect(f"file:{self.data_dir}/tandem.db?mode=ro", uri=True, timeout=30)
+        ) as base:
+            return base.execute(sql, values).fetchall()
+
+    def step_indices(self, run_id: str) -> list[int]:
+        """Returns each row's step_index in the order of seq_id, of which there must be no gap."""
+        rows = self.table("SELECT seq_id, step_index FROM steps WHERE run_id = ? ORDER BY seq_id", run_id)
+        assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+        return [row[1] for row in rows]
+
+    @contextlib.contextmanager
+    def no_commits(self) -> Iterator[None]:
+        """Holds the table's write lock meanwhile: as a disk on which no write comes to its end."""
+        with contextlib.closing(sqlite3.connect(self.data_dir / "tandem.db", timeout=30, isolation_level=None)) as base:
+            base.execute("BEGIN IMMEDIATE")
+            yield
+            base.execute("ROLLBACK")
+
+    def proxy(self, run_id: str) -> int | None:
+        """Returns the pid of the run's proxy, None for none that is alive."""
+        for pid in _processes():
+            words = _cmdline(pid)
+            if "proxy" in words and f"--run_id={run_id}" in words and is_running(pid):
+                return pid
+        return None
+
+    def wait_for_proxy(self, run_id: str) -> int:
+        """Waits until the run has a proxy, and returns its pid."""
+        pid: int = wait_until(lambda: self.proxy(run_id), f"a proxy of {run_id}")
+        return pid
+
+    def workers(self) -> list[int]:
+        """Returns the pids of all that carry the marker and are alive."""
+        return [pid for pid in _processes() if any(self.marker in word for word in _cmdline(pid)) and is_running(pid)]
+
+    def peak_rss_bytes(self) -> int:
+        """Returns the most memory that the daemon ever had."""
+        for line in Path(f"/proc/{self.pid}/status").read_text("utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+        raise AssertionError("no VmHWM")
+
+    def _own(self) -> list[int]:
+        pids = self.workers()
+        for pid in _processes():
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/cwd").startswith(str(self.data_dir)) and is_running(pid):
+                    pids.append(pid)
+        return pids
+
+    def clear(self) -> None:
+        """Kills the daemon, its proxies and its workers."""
+        if self._channel is not None:
+            self._channel.close()
+
+        def none_left() -> bool:
+            left = self._own()
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+
+        wait_until(none_left, "all processes of the test to end")
+        if self._process is not None:
+            self._process.wait()
+
+
+@contextlib.contextmanager
+def running_lane(*flags: str) -> Iterator[Lane]:
+    """Makes a folder and starts a daemon there; at the end nothing is left of either.
+
+    Args:
+      flags: For the daemon.
+
+    Yields:
+      The daemon.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tandem-lane-"))
+    lane = Lane(folder, *flags)
+    try:
+        yield lane.start()
+    finally:
+        lane.clear()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(name="lane")
+def lane_fixture() -> Iterator[Lane]:
+    """A daemon of the test's own, which is quick to notice and to end."""
+    with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms") as lane:
+        yield lane
+
+
+@pytest.fixture(autouse=True)
+def watchdog() -> Iterator[None]:
+    """Ends a test that hangs, with the stacks of all threads."""
+    faulthandler.dump_traceback_later(WATCHDOG_SECS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()

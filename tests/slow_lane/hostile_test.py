@@ -1,0 +1,467 @@
+"""Full disks, junk, vanishing clients: the daemon says clearly what is wrong, stays bounded, and loses nothing."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from schema.protos import slow_lane_pb2 as slow_lane
+from schema.protos import trainer_pb2 as trainer
+from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
+    DEADLINE_SECS,
+    EXEC,
+    FAULT,
+    TERM,
+    Lane,
+    lane_fixture,
+    wait_until,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+# Printed again after a disk that was full: what could not be written must come later. `written` is how many lines are
+# whole in the file.
+_STUBBORN = """
+def put(data):
+    data = memoryview(data)
+    while data:
+        try: data = data[os.write(1, data):]
+        except OSError: time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tandem-test", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextlib.contextmanager
+def _lane_on(folder: Path, scratch: Path) -> Iterator[Lane]:
+    lane = Lane(scratch, "--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms")
+    lane.data_dir = folder / "data"
+    try:
+        yield lane.start()
+    finally:
+        lane.clear()
+
+
+def _fill(folder: Path) -> Path:
+    filler = folder / "filler"
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    return filler
+
+
+def test_full_disk_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+    """The daemon says so, answers, goes on by itself once there is room, and has all that the worker could write."""
+    with _lane_on(small_disk, tmp_path) as lane:
+        run_id = lane.run(
+            _STUBBORN + "n = 1\nwhile not os.path.exists(os.path.join(GATES, 'end')):\n"
+            "    steps(n, n + 9); n += 10; time.sleep(0.001)\nopen(sys.argv[2], 'w').write(str(n - 1))",
+            str(lane.scratch / "printed"),
+        )
+        lane.wait_for(run_id, EXEC)
+        filler = _fill(small_disk)
+        wait_until(lambda: not lane.healthy(), "the daemon to notice")
+        state = lane.daemon_state().daemon_state
+        assert "full" in state, state
+        durable = lane.describe(run_id).steps
+        assert len(lane.first_steps(run_id, durable)) == durable
+        assert lane.record(run_id).status == EXEC
+        filler.unlink()
+        wait_until(lane.healthy, "the daemon to recover")
+        assert lane.daemon_state().daemon_state == "ok"
+        lane.open("end")
+        lane.wait_for(run_id, TERM)
+        printed = int((lane.scratch / "printed").read_text("utf-8"))
+        assert printed > durable
+        assert lane.step_indices(run_id) == list(range(1, printed + 1))
+
+
+def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path: Path) -> None:
+    """Its processes are gone; CancelRun is answered once that can be written down."""
+    with _lane_on(small_disk, tmp_path) as lane:
+        run_id = lane.run("steps(1, 1); time.sleep(600)")
+        lane.wait_for(run_id, EXEC)
+        filler = _fill(small_disk)
+        asked = lane.trainer.CancelRun.future(trainer.CancelRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
+        wait_until(lambda: lane.workers() == [], "the worker to end")
+        wait_until(lambda: not lane.healthy(), "the daemon to notice")
+        filler.unlink()
+        asked.result()
+        assert lane.wait_for(run_id, TERM).failure_reason.startswith("cancelled")
+
+
+def test_daemon_killed_on_a_full_disk_goes_on_later(small_disk: Path, tmp_path: Path) -> None:
+    """A daemon that starts on a full disk says so, or serves; nothing is lost in either case."""
+    with _lane_on(small_disk, tmp_path) as lane:
+        run_id = lane.run(_STUBBORN + "steps(1, 100); wait_for('go'); steps(101, 2000); wait_for('end')")
+        lane.wait_for(run_id, EXEC)
+        filler = _fill(small_disk)
+        lane.open("go")
+        lane.kill()
+        code, words = 0, ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            ended = subprocess.run(lane.command(), capture_output=True, text=True, timeout=2, check=False)
+            code, words = ended.returncode, ended.stderr
+        assert code == 0 or "full" in words or "space" in words.lower(), words
+        filler.unlink()
+        lane.start()
+        lane.wait_for_steps(run_id, 2000)
+        lane.open("end")
+        lane.wait_for(run_id, TERM)
+        assert lane.step_indices(run_id) == list(range(1, 2001))
+
+
+def test_daemon_refuses_a_read_only_folder(small_disk: Path, tmp_path: Path) -> None:
+    """With an error that names it."""
+    with _lane_on(small_disk, tmp_path) as lane:
+        lane.stop()
+        subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+        code, words = lane.start_in_vain()
+        assert code == 1 and str(small_disk) in words and "read-only" in words.lower(), words
+        subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+        lane.start()
+        lane.wait_for(lane.run("steps(1, 1)"), TERM)
+
+
+def _damage(lane: Lane, kind: str) -> str:
+    """Makes a table that the daemon cannot use, and returns a word that its error has to have."""
+    table = lane.data_dir / "tandem.db"
+    if kind == "newer":
+        with contextlib.closing(sqlite3.connect(table)) as base:
+            base.execute("PRAGMA user_version = 999")
+        return "999"
+    for file in lane.data_dir.glob("tandem.db-*"):
+        file.unlink()
+    if kind == "foreign":
+        table.unlink()
+        with contextlib.closing(sqlite3.connect(table)) as base:
+            base.execute("CREATE TABLE runs (name TEXT)")
+    else:
+        table.write_bytes(b"this is no table\n" * 1000)
+    return "tandem.db"
+
+
+@pytest.mark.parametrize("kind", ["newer", "junk", "foreign"])
+def test_daemon_refuses_a_table_that_is_not_its_own(lane: Lane, kind: str) -> None:
+    """It leaves the file as it is."""
+    lane.stop()
+    word = _damage(lane, kind)
+    before = (lane.data_dir / "tandem.db").read_bytes()
+    code, words = lane.start_in_vain()
+    assert code == 1 and word in words and words.startswith("tandem-daemon: "), words
+    assert (lane.data_dir / "tandem.db").read_bytes() == before
+
+
+def test_second_daemon_of_a_folder_gives_up(lane: Lane) -> None:
+    """And says whose the folder is; the first one serves on."""
+    code, words = lane.start_in_vain("--listen=127.0.0.1:0")
+    assert code == 1 and f"pid {lane.pid}" in words and "--data_dir" in words, words
+    lane.wait_for(lane.run("steps(1, 1)"), TERM)
+
+
+def test_second_daemon_of_an_address_gives_up(lane: Lane) -> None:
+    """And says which; the first one serves on."""
+    code, words = lane.start_in_vain(f"--data_dir={lane.scratch / 'other'}")
+    assert code == 1 and lane.address in words, words
+    lane.wait_for(lane.run("steps(1, 1)"), TERM)
+
+
+def test_junk_on_stdout_stops_nothing(lane: Lane) -> None:
+    """Bytes of all kinds, half lines, an event that comes in pieces, and a last line without its end."""
+    run_id = lane.run(
+        r"""
+import random
+random.seed(1)
+put(bytes(range(256)) * 10 + b"\n")
+put(bytes(random.randrange(256) for _ in range(100_000)) + b"\n")
+put(b"\0" * 1000 + b"\n\n\r\n\xff\xfe{}\n")
+steps(1, 1)
+whole = lines(2, 2)
+for index in range(len(whole)):
+    put(whole[index:index + 1]); time.sleep(0.001)
+put(b'{"event_type": "step", "episode": \n' + b"{" * 10_000 + b"\n" + b'{"event_type": "step", "episode": -1}\n')
+put(b'{"event_type": "step", "episode": 0, "step_index": 3, "reward": 1, "observation": "\xff\xfe"}\n')
+put(b'{"a": ' * 5000 + b"\n")
+put(lines(4, 4).rstrip())
+""",
+    )
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == [1, 2, 4]
+    run = lane.describe(run_id)
+    assert run.malformed >= 5 and run.text_lines >= 4
+    for offset, length, head in lane.table("SELECT byte_offset, bytes, head FROM malformed WHERE run_id = ?", run_id):
+        assert offset >= 0 and length > 0 and head
+    assert run.bytes_read == (Path(run.folder) / "stdout.jsonl").stat().st_size
+
+
+def test_worker_may_close_its_stdout(lane: Lane) -> None:
+    """What it printed before is there."""
+    run_id = lane.run("steps(1, 10); os.close(1); os.close(2); wait_for('end')")
+    lane.wait_for_steps(run_id, 10)
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == list(range(1, 11))
+
+
+def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
+    """What was read before is kept, and the run's end says what happened."""
+    run_id = lane.run("steps(1, 100); wait_for('cut'); os.ftruncate(1, 0); steps(1, 1); wait_for('end')")
+    lane.wait_for_steps(run_id, 100)
+    lane.open("cut")
+    wait_until(lambda: (Path(lane.describe(run_id).folder) / "stdout.jsonl").stat().st_size < 1000, "the cut")
+    lane.open("end")
+    assert "only grows" in lane.wait_for(run_id, FAULT).failure_reason
+    assert lane.step_indices(run_id) == list(range(1, 101))
+
+
+def test_run_goes_on_without_its_folder(lane: Lane) -> None:
+    """The proxy has the file open: as long as it lives nothing is missing."""
+    run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
+    lane.wait_for_steps(run_id, 10)
+    shutil.rmtree(lane.describe(run_id).folder)
+    lane.open("go")
+    lane.wait_for_steps(run_id, 20)
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == list(range(1, 21))
+
+
+def _whole() -> dict[str, Any]:
+    return {
+        "run_name": "test",
+        "entry_point": "true",
+        "arguments": [],
+        "environment": {},
+        "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0, "mandatory": False}},
+        "artifacts": {"output_prefix": "x", "persist_logs": True, "keep_checkpoints": False},
+    }
+
+
+def _with(value: Any, *path: str) -> str:
+    config = _whole()
+    section = config
+    for key in path[:-1]:
+        section = section[key]
+    section[path[-1]] = value
+    return json.dumps(config)
+
+
+def _without(key: str) -> str:
+    config = _whole()
+    del config[key]
+    return json.dumps(config)
+
+
+_WRONG = {
+    "empty": ("", ""),
+    "no JSON": ("{", ""),
+    "junk": ("\x01\x02 junk", ""),
+    "array": ("[]", "object"),
+    "null": ("null", "object"),
+    "two values": (json.dumps(_whole()) + "{}", ""),
+    "deep": ("[" * 100_000, ""),
+    "deep metadata": (_with("@", "metadata").replace('"@"', '{"a":' * 50_000 + "1" + "}" * 50_000), ""),
+    **{f"without {key}": (_without(key), key) for key in _whole()},
+    **{f"{key} of null": (_with(None, key), key) for key in _whole()},
+    "number as name": (_with(1, "run_name"), "run_name"),
+    "empty name": (_with("", "run_name"), "run_name"),
+    "empty program": (_with("", "entry_point"), "entry_point"),
+    "NUL in program": (_with("a\0b", "entry_point"), "entry_point"),
+    "text as arguments": (_with("a", "arguments"), "arguments"),
+    "number in arguments": (_with([1], "arguments"), "arguments"),
+    "NUL in arguments": (_with(["a\0"], "arguments"), "arguments"),
+    "list as environment": (_with([], "environment"), "environment"),
+    "number in environment": (_with({"A": 1}, "environment"), "environment"),
+    "= in a variable": (_with({"A=B": "1"}, "environment"), "environment"),
+    "negative cpus": (_with(-1, "resources", "cpus"), "cpus"),
+    "text as cpus": (_with("2", "resources", "cpus"), "cpus"),
+    "negative memory": (_with(-1, "resources", "memory_mb"), "memory_mb"),
+    "huge memory": (_with(1e300, "resources", "memory_mb"), "memory_mb"),
+    "negative gpus": (_with(-1, "resources", "gpus", "requested"), "requested"),
+    "half a gpu": (_with(0.5, "resources", "gpus", "requested"), "requested"),
+    "all gpus of the world": (_with({"requested": 1 << 40, "mandatory": True}, "resources", "gpus"), "requested"),
+    "text as mandatory": (_with("yes", "resources", "gpus", "mandatory"), "mandatory"),
+    "number as prefix": (_with(1, "artifacts", "output_prefix"), "output_prefix"),
+}
+
+
+def test_wrong_configurations_are_refused(lane: Lane) -> None:
+    """Each by an error that names the field; nothing is kept of them."""
+    problems = []
+    for name, (text, field) in _WRONG.items():
+        try:
+            lane.trainer.SubmitRun(trainer.SubmitRunRequest(config_json=text), timeout=DEADLINE_SECS)
+            problems.append(f"{name}: accepted")
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.INVALID_ARGUMENT or field not in error.details():
+                problems.append(f"{name}: {error.code()} {error.details()}")
+    assert problems == []
+    for run_id in ("..", "a/b", "a\0b", "x" * 129, " ", "ä"):
+        with pytest.raises(grpc.RpcError) as refused:
+            lane.submit(_whole(), run_id)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert lane.trainer.ListRuns(trainer.ListRunsRequest(), timeout=DEADLINE_SECS).runs == []
+    assert not list((lane.data_dir / "runs").glob("*"))
+
+
+def test_program_that_does_not_exist_is_a_failed_run(lane: Lane) -> None:
+    """Which says what was looked for; so does a working folder that is none."""
+    config = {**_whole(), "entry_point": "/no/such/program"}
+    assert "/no/such/program" in lane.wait_for(lane.submit(config), FAULT).failure_reason
+
+
+def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
+    """By their call alone; the connection and the daemon go on."""
+    with grpc.insecure_channel(lane.address, options=[("grpc.max_send_message_length", -1)]) as channel:
+
+        def raw(method: str) -> Any:
+            return channel.unary_unary(f"/gymgui.trainer.TrainerService/{method}")
+
+        with pytest.raises(grpc.RpcError) as refused:
+            raw("SubmitRun")(b"\x12" + b"\x80\x80\x80\x20" + b"x" * (65 << 20), timeout=DEADLINE_SECS)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for junk in (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x12\x05ab", b"\x0a\x02\xff\xfe"):
+            for method in ("SubmitRun", "CancelRun", "Heartbeat", "RegisterWorker"):
+                with pytest.raises(grpc.RpcError) as refused:
+                    raw(method)(junk, timeout=DEADLINE_SECS)
+                assert refused.value.code() is not grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(grpc.RpcError) as refused:
+            raw("NoSuchCall")(b"", timeout=DEADLINE_SECS)
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        # To gRPC's C++ library, such a message is the end of its stream: that is answered.
+        published = channel.stream_unary("/gymgui.trainer.TrainerService/PublishRunSteps")
+        assert published(iter([b"\xff" * 100]), timeout=DEADLINE_SECS) == b""
+        for method in ("gymgui.trainer.TrainerService/ControlStream", "tandem.slow_lane.v1.SlowLane/Link"):
+            assert list(channel.stream_stream(f"/{method}")(iter([b"\xff" * 100]), timeout=DEADLINE_SECS)) == []
+    host, port = lane.address.split(":")
+    for junk in (
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        os.urandom(100_000),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 1000,
+    ):
+        with (
+            socket.create_connection((host, int(port)), timeout=DEADLINE_SECS) as connection,
+            contextlib.suppress(OSError),
+        ):
+            connection.sendall(junk)
+    lane.wait_for(lane.run("steps(1, 1)"), TERM)
+
+
+def test_stranger_cannot_be_a_proxy(lane: Lane) -> None:
+    """Without the run's token, or without saying hello, its events are refused and the run goes on."""
+    run_id = lane.run("steps(1, 1); wait_for('end')")
+    lane.wait_for(run_id, EXEC)
+    batch = slow_lane.EventBatch(run_id=run_id, steps=[trainer.RunStep(step_index=99, seq_id=2)])
+    hello = slow_lane.Hello(run_id=run_id, token="guessed")
+    for messages in (
+        [slow_lane.FromProxy(hello=hello), slow_lane.FromProxy(batch=batch)],
+        [slow_lane.FromProxy(batch=batch)],
+        [slow_lane.FromProxy(worker_ended=slow_lane.WorkerEnded(exit_code=0))],
+        [slow_lane.FromProxy(beat=True)],
+        [slow_lane.FromProxy()],
+        [slow_lane.FromProxy(hello=slow_lane.Hello(run_id="none"))],
+    ):
+        answers = list(lane.slow_lane.Link(iter(messages), timeout=DEADLINE_SECS))
+        assert [answer.WhichOneof("message") for answer in answers] == ["refused"]
+    assert lane.record(run_id).status == EXEC
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == [1]
+
+
+# Opens every streaming call, says so, and waits for its death.
+_CLIENT = """
+import sys, threading, time
+import grpc
+sys.path[:0] = sys.argv[3:]
+from schema.protos import slow_lane_pb2, slow_lane_pb2_grpc, trainer_pb2, trainer_pb2_grpc
+address, run_id = sys.argv[1:3]
+channel = grpc.insecure_channel(address)
+trainer, slow_lane = trainer_pb2_grpc.TrainerServiceStub(channel), slow_lane_pb2_grpc.SlowLaneStub(channel)
+trainer.RegisterWorker(trainer_pb2.RegisterWorkerRequest(run_id=run_id, worker_id="own"))
+sent = threading.Event()
+def messages(kind, count):
+    for number in range(1, count + 1):
+        yield kind(run_id=run_id, worker_id="own", seq_id=number)
+    sent.set()
+    time.sleep(600)
+def events():
+    yield trainer_pb2.ControlEvent(run_id=run_id, grant_steps=5)
+    time.sleep(600)
+calls = [
+    trainer.WatchRuns(trainer_pb2.WatchRunsRequest()),
+    trainer.StreamRunSteps(trainer_pb2.StreamStepsRequest(run_id=run_id)),
+    trainer.StreamRunEpisodes(trainer_pb2.StreamEpisodesRequest(run_id=run_id)),
+    slow_lane.StreamEvents(slow_lane_pb2.StreamEventsRequest(run_id=run_id, follow=True)),
+    trainer.ControlStream(events()),
+    trainer.PublishRunSteps.future(messages(trainer_pb2.RunStep, 1000)),
+    trainer.PublishRunEpisodes.future(messages(trainer_pb2.RunEpisode, 1000)),
+]
+next(calls[0]); next(calls[1])
+sent.wait()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_vanished_clients_leave_nothing_behind(lane: Lane) -> None:
+    """Killed in the middle of each streaming call; what they had sent is kept."""
+    run_id = lane.run("steps(1, 100_000); wait_for('end')")
+    lane.wait_for(run_id, EXEC)
+    for _ in range(3):
+        command = [sys.executable, "-c", _CLIENT, lane.address, run_id, *sys.path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+            assert lane.daemon_state().watchers >= 3
+            client.send_signal(signal.SIGKILL)
+        wait_until(lambda: lane.daemon_state().watchers == 0, "the watches to end")
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    ((own,),) = lane.table("SELECT count(*) FROM steps WHERE run_id = ? AND worker_id = 'own'", run_id)
+    assert 0 < own <= 1000
+    assert len(lane.steps(run_id)) == 100_000 + own
+
+
+def test_watcher_that_reads_nothing_slows_nobody(lane: Lane) -> None:
+    """Its steps wait in the table: the daemon's memory stays bounded, and it gets all of them in the end."""
+    run_id = lane.run("wait_for('go'); [steps(n, n, observation='x' * 65536) for n in range(1, 1601)]")
+    slow = [
+        lane.trainer.StreamRunSteps(trainer.StreamStepsRequest(run_id=run_id), timeout=DEADLINE_SECS) for _ in range(10)
+    ]
+    wait_until(lambda: lane.daemon_state().watchers == 10, "ten watchers")
+    before = lane.peak_rss_bytes()
+    lane.open("go")
+    lane.wait_for(run_id, TERM)
+    assert len(lane.steps(run_id)) == 1600
+    assert lane.peak_rss_bytes() - before < 200 << 20
+    for call in slow:
+        assert [step.seq_id for step in call] == list(range(1, 1601))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
