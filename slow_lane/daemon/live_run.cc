@@ -95,6 +95,14 @@ gymgui::trainer::RunRecord ToRecord(const RunRow& row) {
   return record;
 }
 
+gymgui::trainer::RunRecord ToRecord(const LiveRun& run) {
+  gymgui::trainer::RunRecord record = run.record;
+  if (run.row.last_beat_at_ns != 0) {
+    SetTime(run.row.last_beat_at_ns, record.mutable_last_heartbeat());
+  }
+  return record;
+}
+
 gymgui::trainer::RunRecord ToRecord(const RunUpdate& update) {
   gymgui::trainer::RunRecord record = ToRecordAt(update, update.at_ns);
   record.set_seq_id(update.seq_id);
@@ -103,14 +111,14 @@ gymgui::trainer::RunRecord ToRecord(const RunUpdate& update) {
 
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   v1::RunDescription description;
-  *description.mutable_record() = ToRecord(run.row);
+  *description.mutable_record() = ToRecord(run);
   description.set_run_name(run.row.run_name);
   description.set_config_json(run.row.config_json);
   description.set_folder(folder);
   description.set_waiting_for(run.waiting_for);
   description.set_unreachable(run.unreachable);
   description.set_proxy_starts(run.row.proxy_starts);
-  if (IsFinal(run.row.status)) return description;
+  if (IsFinal(run.record.status())) return description;
   description.set_steps_per_second(run.steps_per_second);
   description.set_worker_pid(run.row.worker.pid());
   if (run.config.max_steps.has_value()) {

@@ -44,6 +44,7 @@ class ProxyLink {
 // One thread's.
 struct LiveRun {
   RunRow row;
+  gymgui::trainer::RunRecord record;  // of its last state that is durable
   uint64_t order = 0;  // of submission
   RunConfig config;    // of a run that has not ended
 
@@ -97,6 +98,8 @@ RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
 
 // seq_id is that of the run's last change of state.
 gymgui::trainer::RunRecord ToRecord(const RunRow& row);
+// What clients are told: a state that is durable, by its own number.
+gymgui::trainer::RunRecord ToRecord(const LiveRun& run);
 gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
 // All but what the table knows.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);

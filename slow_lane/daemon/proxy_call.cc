@@ -53,6 +53,11 @@ void ProxyCall::OnRead(bool ok) {
     return FinishIfOver();
   }
   if (closing_) return FinishIfOver();
+  if (run_id_.empty() && !message_.has_hello()) {
+    refused_ = "expected hello first, found another message";
+    closing_ = true;
+    return WriteNext();
+  }
   switch (message_.message_case()) {
     case v1::FromProxy::kHello:
       return Hello(message_.hello());  // reads on when it is welcome
@@ -104,6 +109,8 @@ void ProxyCall::Welcome(EventReader& reader) {
   if (!progress.ok()) {
     return Refuse(std::string(progress.status().message()));
   }
+  // An earlier daemon committed them.
+  runs_->Committed(run_id_, progress->last);
   const std::lock_guard lock(mutex_);
   welcome_ = progress->position;
   WriteNext();

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -131,11 +133,9 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
                             double grace_secs, double limit_secs) {
+  // It may fail, as on a full disk: what lives is ended all the same.
   const absl::Status prevented =
       PreventLaunch(folder, "cancelled before it was started");
-  if (!prevented.ok() && !absl::IsAlreadyExists(prevented)) {
-    return std::string(prevented.message());
-  }
   TreeQuery query;
   query.token = token;
   if (proxy.has_value()) {
@@ -150,8 +150,15 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
   const absl::StatusOr<TreeEnd> end =
       EndTree(query, grace_secs, Deadline::After(limit_secs));
   if (!end.ok()) return std::string(end.status().message());
-  if (end->left.empty()) return {};
-  return end->Describe();
+  if (!end->left.empty()) return end->Describe();
+  // One was launched before, or without its folder none ever will be.
+  std::error_code error;
+  if (prevented.ok() || absl::IsAlreadyExists(prevented) ||
+      (worker.ok() && worker->has_value()) ||
+      !std::filesystem::exists(folder.path(), error)) {
+    return {};
+  }
+  return absl::StrCat("a worker may still be launched: ", prevented.message());
 }
 
 double SecondsSinceStart(const ProcessIdentity& process) {

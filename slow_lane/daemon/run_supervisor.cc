@@ -157,6 +157,7 @@ void RunSupervisor::Insert(RunRow row, const RunConfig& config,
       if (!status.ok()) return answer(status);
       LiveRun& run = runs_[shared->run_id];
       run.row = *shared;
+      run.record = ToRecord(run.row);
       run.order = ++last_order_;
       run.config = std::move(config);
       hub_->Updated(run.row.update_seq);
@@ -176,8 +177,9 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
     const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
     if (!found.ok()) return done(found.status());
     LiveRun* const run = *found;
-    if (IsFinal(run->row.status)) return done(absl::OkStatus());
+    if (IsFinal(run->record.status())) return done(absl::OkStatus());
     run->cancel_waiters.push_back(std::move(done));
+    if (IsFinal(run->row.status)) return;  // about to be durable
     run->row.cancel_requested = true;
     Save(run);
     StartEnding(run, "cancelled");
@@ -243,13 +245,13 @@ void RunSupervisor::List(std::vector<RunState> states,
         std::map<uint64_t, const LiveRun*> in_order;
         for (const auto& [run_id, run] : runs_) {
           if (states.empty() || std::find(states.begin(), states.end(),
-                                          run.row.status) != states.end()) {
+                                          run.record.status()) != states.end()) {
             in_order[run.order] = &run;
           }
         }
         std::vector<RunRecord> records;
         for (const auto& [order, run] : in_order) {
-          records.push_back(ToRecord(run->row));
+          records.push_back(ToRecord(*run));
         }
         answer(std::move(records));
       });
@@ -394,6 +396,7 @@ void RunSupervisor::WorkerStarted(const std::string& run_id,
     } else {
       Save(run);
     }
+    NoteRows(run, run->last);
   });
 }
 
@@ -423,12 +426,7 @@ void RunSupervisor::WorkerEnded(const std::string& run_id,
 void RunSupervisor::Committed(const std::string& run_id, const Numbers& last) {
   loop_.Post([this, run_id, last] {
     LiveRun* const run = Lookup(run_id);
-    if (run == nullptr) return;
-    run->last = last;
-    if (run->row.status == gymgui::trainer::RUN_STATUS_RDY) {
-      MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC, std::nullopt);
-    }
-    CheckLimits(run);
+    if (run != nullptr) NoteRows(run, last);
   });
 }
 

@@ -125,7 +125,8 @@ class RunSupervisor {
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
-  // Rows of a run are durable up to `last`; the store's listener.
+  // Rows of a run are durable up to `last`: the store's listener, and who has
+  // looked.
   void Committed(const std::string& run_id, const Numbers& last);
 
   // Answers who waits for a run to be cancelled: the next daemon goes on with
@@ -160,6 +161,10 @@ class RunSupervisor {
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
   void TreeEnded(const std::string& run_id, const std::string& problem);
+  // A cancelled run that can never be heard of again.
+  void EndWithoutFolder(LiveRun* run);
+  // The run has rows up to `last`, or more: what follows from that.
+  void NoteRows(LiveRun* run, const Numbers& last);
   void CheckLimits(LiveRun* run);
   void Tick();
   void ForgetOld();

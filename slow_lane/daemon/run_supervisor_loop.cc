@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,6 +62,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
   for (RunRow& row : rows) {
     LiveRun& run = runs_[row.run_id];
     run.row = std::move(row);
+    run.record = ToRecord(run.row);
     run.order = ++last_order_;
     if (IsFinal(run.row.status)) continue;
     absl::StatusOr<RunConfig> config = ParseRunConfig(run.row.config_json);
@@ -219,8 +222,7 @@ void RunSupervisor::MoveTo(LiveRun* run, RunState state,
           return;  // closing: the next daemon finds it as it was
         loop_.Post([this, row, durable = std::move(durable)]() mutable {
           if (LiveRun* const still = Lookup(row->run_id); still != nullptr) {
-            still->row.update_seq =
-                std::max(still->row.update_seq, row->update_seq);
+            still->record = ToRecord(*row);
           }
           hub_->Updated(row->update_seq);
           durable();
@@ -309,9 +311,9 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
                           "expected nothing of the run to be alive after "
                           "SIGKILL; ",
                           problem)));
-  } else if (IsFinal(run->row.status)) {
+  } else if (IsFinal(run->record.status())) {
     AnswerCancel(run, absl::OkStatus());
-  } else {
+  } else if (!IsFinal(run->row.status)) {
     // The proxy still has to deliver what was printed last.
     loop_.After(kDrainLimit, [this, run_id] {
       if (LiveRun* const still = Lookup(run_id); still != nullptr) {
@@ -319,6 +321,17 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
       }
     });
   }
+}
+
+void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
+  for (const Stream stream : kAllStreams) {
+    run->last[stream] = std::max(run->last[stream], last[stream]);
+  }
+  if (run->row.status == gymgui::trainer::RUN_STATUS_RDY &&
+      run->last != Numbers()) {
+    MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC, std::nullopt);
+  }
+  CheckLimits(run);
 }
 
 void RunSupervisor::CheckLimits(LiveRun* run) {
@@ -336,6 +349,19 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
   }
 }
 
+void RunSupervisor::EndWithoutFolder(LiveRun* run) {
+  if (!run->end_reason.has_value() || run->ending || run->link != nullptr) {
+    return;
+  }
+  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
+  std::error_code error;
+  if (std::filesystem::exists(folder.path(), error) || error) return;
+  End(run, gymgui::trainer::RUN_STATUS_TERM,
+      absl::StrCat(*run->end_reason,
+                   "; its folder is gone, and with it what was not read yet: ",
+                   folder.path()));
+}
+
 void RunSupervisor::Tick() {
   const int64_t now_ns = MonotonicNanos();
   for (auto& [run_id, run] : runs_) {
@@ -345,6 +371,7 @@ void RunSupervisor::Tick() {
     CountRate(&run, now_ns);
     CheckLimits(&run);
     if (run.dispatched) StartProxy(&run);
+    EndWithoutFolder(&run);
   }
   Dispatch();
   ForgetOld();

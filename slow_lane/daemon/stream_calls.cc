@@ -15,8 +15,7 @@ std::string ControlKey(const grpc::CallbackServerContext& context) {
              : std::string(named->second.data(), named->second.size());
 }
 
-UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub,
-                           RunSupervisor* runs)
+UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub)
     : states_([&] {
         std::vector<RunState> states;
         for (const int state : request.status_filter()) {
@@ -32,16 +31,22 @@ UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub,
     hub->AddUpdates(id_, since_, this);
     return;
   }
-  runs->List({}, [this](absl::StatusOr<std::vector<RunRecord>> records) {
-    if (!records.ok()) return FinishWith(records.status());
+  // As the table has them, not the supervisor, who is ahead of it: a state and
+  // its number belong together.
+  hub->Read([this](EventReader& reader) {
+    const absl::StatusOr<std::vector<RunRow>> rows =
+        LoadRuns(reader.database());
+    if (!rows.ok()) return FinishWith(rows.status());
+    std::vector<RunRecord> records;
+    for (const RunRow& row : *rows) records.push_back(ToRecord(row));
     // In the order of their numbers: whoever is cut off in the midst of them
     // goes on from the last that it saw.
-    std::sort(records->begin(), records->end(),
+    std::sort(records.begin(), records.end(),
               [](const RunRecord& one, const RunRecord& other) {
                 return one.seq_id() < other.seq_id();
               });
-    if (!records->empty()) since_ = records->back().seq_id();
-    if (!WriteRecords(*std::move(records))) BlockWritten();
+    if (!records.empty()) since_ = records.back().seq_id();
+    if (!WriteRecords(std::move(records))) BlockWritten();
   });
 }
 

@@ -161,8 +161,7 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
 class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
                            public UpdateSink {
  public:
-  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub,
-               RunSupervisor* runs);
+  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub);
 
   void Send(std::vector<RunUpdate> updates) override;
   void End(const absl::Status& status) override { FinishWith(status); }

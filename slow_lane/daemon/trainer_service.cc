@@ -100,7 +100,7 @@ ServerUnaryReactor* TrainerService::ListRuns(
 grpc::ServerWriteReactor<RunRecord>* TrainerService::WatchRuns(
     CallbackServerContext* /*context*/,
     const gymgui::trainer::WatchRunsRequest* request) {
-  return new UpdateStream(*request, hub_, runs_);
+  return new UpdateStream(*request, hub_);
 }
 
 ServerUnaryReactor* TrainerService::RegisterWorker(

@@ -29,6 +29,7 @@ import tandem
 from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
 from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
+from tests.benchmark.slow_lane import suite as slow_lane
 from tests.benchmark.suite import Plan, Suite
 
 SUITES = {
@@ -45,6 +46,7 @@ SUITES = {
         messages.SUITE,
         calls.SUITE,
         together.SUITE,
+        slow_lane.SUITE,
         steps.PROFILE,
     )
 }

@@ -9,8 +9,8 @@ import sys
 import time
 
 import grpc
-
-from schema.protos import slow_lane_pb2, slow_lane_pb2_grpc
+import schema.protos.slow_lane_pb2 as messages
+import schema.protos.slow_lane_pb2_grpc as service
 
 _UNWANTED = 2**64 - 1
 _RETRY_SECS = 0.05
@@ -45,7 +45,7 @@ def main(address: str, run_id: str, path: str) -> None:
     while True:
         # A daemon that was killed is soon back, at the same address.
         with grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
-            request = slow_lane_pb2.StreamEventsRequest(
+            request = messages.StreamEventsRequest(
                 run_id=run_id,
                 since_step=since,
                 since_episode=_UNWANTED,
@@ -54,7 +54,7 @@ def main(address: str, run_id: str, path: str) -> None:
                 follow=True,
             )
             try:
-                for batch in slow_lane_pb2_grpc.SlowLaneStub(channel).StreamEvents(request):
+                for batch in service.SlowLaneStub(channel).StreamEvents(request):
                     for offset, step in enumerate(batch.steps):
                         assert step.seq_id == since + 1 + offset, f"{step.seq_id} came after {since + offset}"
                         assert step.step_index == batch.steps[0].step_index + offset

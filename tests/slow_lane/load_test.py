@@ -1,0 +1,45 @@
+"""The load command, small: it ends well, and says so where rows are missing. No memory is judged."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tandem.telemetry import TrainerClient
+from tests.benchmark.slow_lane.daemon_process import config_of, printer_command, serving, wait_until
+from tests.slow_lane import load
+from tools.testing import pytest_main
+
+
+def test_a_small_load_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every row is there, and every watcher got each step."""
+    assert load.main(["--minutes=0.05", "--runs=5", "--watchers=7", "--hz=300"]) == 0
+    out = capsys.readouterr().out
+    assert "5 runs with 900 rows each, as printed; 7 watchers got each step once" in out
+    assert "MiB an hour" in out
+
+
+def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
+    """Also where it is the last one."""
+    with serving(tmp_path / "data") as daemon:
+        with TrainerClient(daemon.address) as client:
+            run_id = client.submit(config_of(printer_command(10))).run_id
+            wait_until(lambda: client.runs()[0].status.final, "a run that has ended")
+        assert load.missing_rows(daemon, run_id, 10) is None
+        assert "expected 11 steps, found 10" in (load.missing_rows(daemon, run_id, 11) or "")
+        for number in (10, 4):
+            table = sqlite3.connect(daemon.table)
+            table.execute("DELETE FROM step_rows WHERE seq_id = ?", (number,))
+            table.commit()
+            table.close()
+            assert f"expected the row ({number}, {number - 1}," in (load.missing_rows(daemon, run_id, 10) or "")
+
+
+def test_a_slope_is_that_of_the_later_part() -> None:
+    """A mebibyte a minute, after a start that counts for nothing."""
+    looks = [load.Look(minute, minute * 2**20 if minute >= 3 else 0, 0) for minute in range(9)]
+    assert load.slope_per_hour(looks, [look.daemon for look in looks]) == pytest.approx(60 * 2**20)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
