@@ -57,7 +57,9 @@ std::string ReasonOf(absl::string_view reason) {
 
 std::optional<double> ShareOf(const v1::RunDescription& run) {
   if (!run.has_max_steps() || run.max_steps() == 0) return std::nullopt;
-  return static_cast<double>(run.steps()) /
+  // Printed are more than kept where they are sampled; a worker that speaks
+  // gRPC prints none.
+  return static_cast<double>(std::max(run.steps_printed(), run.steps())) /
          static_cast<double>(run.max_steps());
 }
 

@@ -118,12 +118,12 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   description.set_waiting_for(run.waiting_for);
   description.set_unreachable(run.unreachable);
   description.set_proxy_starts(run.row.proxy_starts);
-  if (IsFinal(run.record.status())) return description;
-  description.set_steps_per_second(run.steps_per_second);
-  description.set_worker_pid(run.row.worker.pid());
   if (run.config.max_steps.has_value()) {
     description.set_max_steps(*run.config.max_steps);
   }
+  if (IsFinal(run.record.status())) return description;
+  description.set_steps_per_second(run.steps_per_second);
+  description.set_worker_pid(run.row.worker.pid());
   return description;
 }
 

@@ -339,8 +339,11 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
 
 void RunSupervisor::CheckLimits(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
-  if (run->config.max_steps.has_value() &&
-      run->last[Stream::kSteps] >= *run->config.max_steps) {
+  // Of the printed steps each step_stride-th is kept, beginning with the first.
+  const uint64_t kept = run->last[Stream::kSteps];
+  const uint64_t printed =
+      kept == 0 ? 0 : (kept - 1) * run->config.step_stride + 1;
+  if (run->config.max_steps.has_value() && printed >= *run->config.max_steps) {
     StartEnding(run, absl::StrCat("schedule.max_steps = ",
                                   *run->config.max_steps, " reached"));
   } else if (run->config.max_duration_secs.has_value() &&

@@ -17,7 +17,6 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     # A daemon that comes back is found at once.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # A connection of its own: the daemon counts credits by connection.
     ("grpc.use_local_subchannel_pool", 1),
