@@ -187,8 +187,8 @@ def _look_until_done(daemon: DaemonProcess, client: TrainerClient, watchers: Seq
     began = time.monotonic()
     with contextlib.closing(open_table(daemon.table)) as table:
         while True:
-            ended = all(run.status.final for run in client.runs())
-            if ended:
+            ended = [run.status.final for run in client.runs()]
+            if all(ended):
                 return
             proxies = daemon.proxies()
             look = Look(
@@ -203,7 +203,8 @@ def _look_until_done(daemon: DaemonProcess, client: TrainerClient, watchers: Seq
                 f"{sum(one.received for one in watchers):,} watched by {sum(one.calls for one in watchers)} calls",
                 flush=True,
             )
-            yield look
+            if not any(ended):  # a run that has ended has no proxy
+                yield look
             time.sleep(_LOOK_SECS)
 
 
