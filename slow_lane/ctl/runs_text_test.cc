@@ -92,6 +92,7 @@ TEST(RunsText, ALineOfALogSaysHowARunIs) {
 TEST(RunsText, APageHasTheLastEpisodes) {
   v1::RunDescription run = Going();
   run.set_steps_printed(25'000);
+  run.set_max_steps(100'000);
   gymgui::trainer::RunEpisode episode;
   episode.set_episode_index(11);
   episode.set_total_reward(97.5);

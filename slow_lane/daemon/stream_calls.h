@@ -90,15 +90,21 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   void OnDone() final { delete this; }
 
   void WriteNext() {
-    // No buffer hint: such a write may complete only with the next one, which
-    // here waits for it.
-    this->StartWrite(messages_[next_++]);
+    const Message* const message = messages_[next_++];
+    grpc::WriteOptions options;
+    // The next ones follow at once: gRPC gathers them, up to 64 KiB, for one
+    // system call. Not a call's first: it goes out with the initial metadata,
+    // and would never complete.
+    if (begun_ && next_ < messages_.size()) options.set_buffer_hint();
+    begun_ = true;
+    this->StartWrite(message, options);
   }
 
   // Of the block at hand: touched by whoever has the turn to write.
   std::shared_ptr<const void> block_;
   std::vector<const Message*> messages_;
   size_t next_ = 0;
+  bool begun_ = false;  // something was written
 
   std::mutex mutex_;  // guards what follows
   bool writing_ = false;

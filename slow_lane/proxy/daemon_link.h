@@ -35,8 +35,7 @@ class DaemonLink {
   DaemonLink(const DaemonLink&) = delete;
   DaemonLink& operator=(const DaemonLink&) = delete;
 
-  // Drops what there was and begins a new call. False: no daemon, within a
-  // second.
+  // Drops what there was and begins a new call. False: no daemon.
   bool Connect(const v1::Hello& hello);
 
   // Whether the call stands, as far as is known.
@@ -58,9 +57,9 @@ class DaemonLink {
   void Disconnect();
   void ReadAnswers(Stream* stream);
 
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::SlowLane::Stub> stub_;
+  const std::string target_;
   const UniqueFd wake_;  // an eventfd
+  std::unique_ptr<v1::SlowLane::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<Stream> stream_;
   std::thread reader_;

@@ -341,9 +341,9 @@ class Lane:
         """Returns the pids of all that carry the marker and are alive."""
         return [pid for pid in _processes() if any(self.marker in word for word in _cmdline(pid)) and is_running(pid)]
 
-    def peak_rss_bytes(self) -> int:
-        """Returns the most memory that the daemon ever had."""
-        for line in Path(f"/proc/{self.pid}/status").read_text("utf-8").splitlines():
+    def peak_rss_bytes(self, pid: int | None = None) -> int:
+        """Returns the most memory that a process, the daemon, ever had."""
+        for line in Path(f"/proc/{pid or self.pid}/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) << 10
         raise AssertionError("no VmHWM")
@@ -374,11 +374,12 @@ class Lane:
 
 
 @contextlib.contextmanager
-def running_lane(*flags: str) -> Iterator[Lane]:
+def running_lane(*flags: str, starts: bool = True) -> Iterator[Lane]:
     """Makes a folder and starts a daemon there; at the end nothing is left of either.
 
     Args:
       flags: For the daemon.
+      starts: Else the test calls `Lane.start`.
 
     Yields:
       The daemon.
@@ -386,7 +387,7 @@ def running_lane(*flags: str) -> Iterator[Lane]:
     folder = Path(tempfile.mkdtemp(prefix="tandem-lane-"))
     lane = Lane(folder, *flags)
     try:
-        yield lane.start()
+        yield lane.start() if starts else lane
     finally:
         lane.clear()
         shutil.rmtree(folder)

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     TERM,
     Lane,
     lane_fixture,
+    running_lane,
     wait_until,
     watchdog,
 )
@@ -461,6 +463,45 @@ def test_watcher_that_reads_nothing_slows_nobody(lane: Lane) -> None:
     assert lane.peak_rss_bytes() - before < 200 << 20
     for call in slow:
         assert [step.seq_id for step in call] == list(range(1, 1601))
+
+
+def test_jumping_clock_changes_nothing() -> None:
+    """Of wall time, by years and both ways: no run is unreachable, no event is lost, and calls are answered in time."""
+    with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms", starts=False) as lane:
+        clock = lane.scratch / "clock"
+        clock.write_bytes(bytes(8))
+        lane.environment = {
+            "LD_PRELOAD": str(Path("tests/slow_lane/shifted_clock.so").absolute()),
+            "TANDEM_TEST_CLOCK": str(clock),
+        }
+        lane.start()
+        source = """
+n = 0
+while not os.path.exists(os.path.join(GATES, "end")):
+    n += 1; put(lines(n, n).replace(b'"reward"', b'"timestamp": %d, "reward"' % time.time_ns())); time.sleep(0.005)
+open(sys.argv[2], "w").write(str(n))
+"""
+        first = lane.run(source, str(lane.scratch / "printed"))
+        year = 365 * 86400
+        for jump in (year, -2 * year):
+            with open(clock, "r+b") as file:
+                file.write(jump.to_bytes(8, "little", signed=True))
+            until = time.monotonic() + 2
+            while time.monotonic() < until:
+                run = lane.describe(first)
+                assert not run.unreachable and run.record.status not in (TERM, FAULT)
+            steps = lane.describe(first).steps
+            wait_until(lambda steps=steps: lane.describe(first).steps > steps, "more steps")  # type: ignore[misc]
+            beat = lane.record(first).last_heartbeat.seconds
+            assert abs(beat - time.time() - jump) < year / 24
+            other = lane.run("steps(1, 1); time.sleep(600)")
+            lane.wait_for(other, EXEC)
+            lane.cancel(other)
+            assert lane.record(other).status == TERM and len(lane.workers()) == 1
+        lane.restart()
+        lane.open("end")
+        lane.wait_for(first, TERM)
+        assert lane.step_indices(first) == list(range(1, int((lane.scratch / "printed").read_text("utf-8")) + 1))
 
 
 if __name__ == "__main__":

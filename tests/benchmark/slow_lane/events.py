@@ -41,9 +41,9 @@ _EVENTS = {
     BASELINE: 1_000_000,
     "event_writer": 200_000,
     "print_json": 500_000,
-    "asyncio_batches": 50_000,
-    "asyncio_rows": 50_000,
-    "mlflow": 50_000,
+    "asyncio_batches": 30_000,
+    "asyncio_rows": 30_000,
+    "mlflow": 30_000,
 }
 _TIMEOUT_SECS = 300.0
 _ROWS_OF_PIPELINE = "SELECT max(seq_id) FROM steps WHERE ? IS NOT NULL"
