@@ -64,8 +64,7 @@ class ProxyCall final : public ProxyLink,
   EventStore* const store_;
   WatchHub* const hub_;
 
-  // Guards all that follows. A closed store answers while it is asked.
-  std::recursive_mutex mutex_;
+  std::mutex mutex_;            // guards all that follows
   Reactor* reactor_ = nullptr;  // until gRPC is done with it
   v1::FromProxy message_;       // being read
   v1::ToProxy answer_;          // being written

@@ -88,7 +88,15 @@ EventStore::EventStore(std::unique_ptr<Database> database,
   sqlite3_wal_hook(database_->connection(), &TakeLogLength, &log_pages_);
 }
 
-EventStore::~EventStore() { Close(); }
+EventStore::~EventStore() {
+  Close();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
 
 void EventStore::SetListener(Listener listener) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -123,17 +131,15 @@ void EventStore::DeleteRun(const std::string& run_id, Done done) {
 }
 
 void EventStore::Enqueue(Item item) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!closing_) {
-      queued_bytes_ += item.bytes;
-      queue_.push_back(std::move(item));
-      wake_.notify_one();
-      return;
-    }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closing_) {
+    item.result = Closed();
+    late_.push_back(std::move(item));
+  } else {
+    queued_bytes_ += item.bytes;
+    queue_.push_back(std::move(item));
   }
-  item.result = Closed();
-  Answer(item);
+  wake_.notify_one();
 }
 
 bool EventStore::HasRoom() const {
@@ -167,13 +173,10 @@ bool EventStore::IsClosing() const {
 }
 
 void EventStore::Close() {
-  const std::lock_guard<std::mutex> joining(close_mutex_);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
-    wake_.notify_one();
-  }
-  if (thread_.joinable()) thread_.join();
+  std::unique_lock<std::mutex> lock(mutex_);
+  closing_ = true;
+  wake_.notify_one();
+  closed_wake_.wait(lock, [this] { return closed_; });
 }
 
 void EventStore::Run() {
@@ -192,6 +195,22 @@ void EventStore::Run() {
   // In this order; the last connection to close empties the log.
   writer_ = nullptr;
   database_ = nullptr;
+  AnswerLate();
+}
+
+void EventStore::AnswerLate() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_ = true;
+  closed_wake_.notify_all();
+  while (true) {
+    wake_.wait(lock, [this] { return ending_ || !late_.empty(); });
+    if (late_.empty()) return;
+    std::deque<Item> late;
+    late.swap(late_);
+    lock.unlock();
+    for (Item& item : late) Answer(item);
+    lock.lock();
+  }
 }
 
 std::vector<EventStore::Item> EventStore::TakeItems() {

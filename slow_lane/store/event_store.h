@@ -21,7 +21,7 @@
 // degraded     the disk is full or broken,  wait; tried again  what is wrong
 //              the file read-only or        each second, in
 //              locked for over a second     their order
-// closed       by Close                     answered at once   kCancelled
+// closed       by Close                     answered soon      kCancelled
 //                                           with kCancelled
 
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
@@ -122,7 +122,8 @@ class EventStore {
   absl::Status state() const;
 
   // Commits what is queued, or answers it with the error that prevents it, and
-  // ends the thread. Idempotent; thread-safe; waits.
+  // closes the file. The thread lives on: it alone answers what comes later, so
+  // that nobody is answered while it asks. Idempotent; thread-safe; waits.
   void Close();
 
  private:
@@ -163,6 +164,8 @@ class EventStore {
   absl::Status ApplyChange(Item* item);
   absl::Status RunCached(absl::string_view sql);
   void TellListener(const std::vector<Item>& items);
+  // From closed_ on, until the destructor.
+  void AnswerLate();
   void CallWhoWaitsForRoom();
   void Checkpoint();
 
@@ -186,8 +189,11 @@ class EventStore {
   std::vector<absl::AnyInvocable<void()>> when_room_;
   absl::Status state_;
   bool closing_ = false;
+  bool closed_ = false;
+  bool ending_ = false;    // the destructor has begun
+  std::deque<Item> late_;  // came after Close
+  std::condition_variable closed_wake_;
 
-  std::mutex close_mutex_;  // held by who joins
   std::thread thread_;
 };
 

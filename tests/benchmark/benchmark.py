@@ -27,9 +27,9 @@ from typing import Any
 
 import tandem
 from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
+from tests.benchmark import slow_lane_suite as slow_lane
 from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
-from tests.benchmark.slow_lane import suite as slow_lane
 from tests.benchmark.suite import Plan, Suite
 
 SUITES = {

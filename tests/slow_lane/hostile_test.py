@@ -1,4 +1,7 @@
-"""Full disks, junk, vanishing clients: the daemon says clearly what is wrong, stays bounded, and loses nothing."""
+"""Full disks, junk, vanishing clients: the daemon says clearly what is wrong, stays bounded, and loses nothing.
+
+Length: one short test for each hostile thing, all by the same few words.
+"""
 
 import contextlib
 import json

@@ -146,5 +146,25 @@ def test_a_killed_workers_whole_lines_are_all_there(seed: int, tmp_path: Path) -
     _check_table(daemon.data_dir, run_id)
 
 
+def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
+    """And the next one has all that they printed."""
+    daemon = Daemon(tmp_path / "data")
+    config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "20000", "4")
+    with TrainerClient(daemon.address) as client:
+        runs = [client.submit(config).run_id for _ in range(4)]
+    for _ in range(5):
+        time.sleep(0.3)
+        daemon.stop()
+        daemon.start()
+    for run_id in runs:
+        with TrainerClient(daemon.address) as client:
+            for run in client.watch():
+                if run.run_id == run_id and run.status.final:
+                    break
+    daemon.stop()
+    for run_id in runs:
+        _check_table(daemon.data_dir, run_id)
+
+
 if __name__ == "__main__":
     pytest_main.run(__file__)

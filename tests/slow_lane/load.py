@@ -32,7 +32,7 @@ import schema.protos.trainer_pb2 as trainer_pb2
 import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
 from tandem.telemetry import RunStatus, TrainerClient
-from tests.benchmark.slow_lane.daemon_process import (
+from tests.benchmark.slow_lane_daemon_process import (
     PROGRAM,
     DaemonProcess,
     config_of,

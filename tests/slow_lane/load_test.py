@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandem.telemetry import TrainerClient
-from tests.benchmark.slow_lane.daemon_process import config_of, printer_command, serving, wait_until
+from tests.benchmark.slow_lane_daemon_process import config_of, printer_command, serving, wait_until
 from tests.slow_lane import load
 from tools.testing import pytest_main
 

@@ -14,8 +14,8 @@ from typing import Any
 from tandem.telemetry import TrainerClient
 
 TICKS = os.sysconf("SC_CLK_TCK")  # what /proc counts CPU time in
-PROGRAM = Path(__file__).parents[3] / "slow_lane/daemon/tandem-daemon"
-STEP_PRINTER = Path(__file__).with_name("step_printer")
+PROGRAM = Path(__file__).parents[2] / "slow_lane/daemon/tandem-daemon"
+STEP_PRINTER = Path(__file__).with_name("slow_lane_step_printer")
 
 _STOP_SECS = 60.0
 _POLL_SECS = 0.005

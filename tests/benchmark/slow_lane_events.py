@@ -14,7 +14,7 @@ from typing import Any
 from tandem.telemetry import TrainerClient
 from tests.benchmark.interpreters import python_of, variables_of_interpreter
 from tests.benchmark.json_program import answer_of
-from tests.benchmark.slow_lane.daemon_process import (
+from tests.benchmark.slow_lane_daemon_process import (
     ROWS_OF_RUN,
     DaemonProcess,
     config_of,
@@ -48,7 +48,7 @@ _EVENTS = {
 _TIMEOUT_SECS = 300.0
 _ROWS_OF_PIPELINE = "SELECT max(seq_id) FROM steps WHERE ? IS NOT NULL"
 _FOLDER = Path(__file__).parent
-_WORKER = "tests.benchmark.slow_lane.worker"
+_WORKER = "tests.benchmark.slow_lane_worker"
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _measure_pipeline(folder: Path, row: str, events: int) -> float:
 def _part(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Runs a part of the pipeline; it is ended afterwards."""
     process = subprocess.Popen(
-        [sys.executable, "-P", _FOLDER / "asyncio_pipeline.py", *arguments],
+        [sys.executable, "-P", _FOLDER / "slow_lane_asyncio_pipeline.py", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -196,7 +196,7 @@ def _part(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _measure_mlflow(folder: Path, row: str, events: int) -> float:
-    command = [python_of(INTERPRETERS[row]), "-P", str(_FOLDER / "mlflow_store.py"), str(folder), str(events)]
+    command = [python_of(INTERPRETERS[row]), "-P", str(_FOLDER / "slow_lane_mlflow_store.py"), str(folder), str(events)]
     found = answer_of(command, timeout_secs=_TIMEOUT_SECS, variables=variables_of_interpreter(), shows_warnings=False)
     return events / float(found["seconds"])
 

@@ -12,11 +12,11 @@ from typing import Any
 from tandem.telemetry import RunStatus, TrainerClient
 from tests.benchmark.json_program import answer_of, timeout_of
 from tests.benchmark.quantile import quantile
-from tests.benchmark.slow_lane.daemon_process import config_of, printer_command, serving, wait_until
+from tests.benchmark.slow_lane_daemon_process import config_of, printer_command, serving, wait_until
 from tests.benchmark.suite import Plan, in_turn
 from tests.benchmark.tables import Spread, markdown
 
-TIMED_CLIENT = Path(__file__).with_name("timed_client")
+TIMED_CLIENT = Path(__file__).with_name("slow_lane_timed_client")
 ROWS = {
     "cpp_health": "GetHealth, C++",
     "cpp_heartbeat": "Heartbeat, C++",

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmark.slow_lane import calls, events, many_workers, resume
-from tests.benchmark.slow_lane.daemon_process import ROWS_OF_RUN, serving, wait_for_rows
-from tests.benchmark.slow_lane.suite import SUITE
+from tests.benchmark import slow_lane_calls as calls
+from tests.benchmark import slow_lane_events as events
+from tests.benchmark import slow_lane_many_workers as many_workers
+from tests.benchmark import slow_lane_resume as resume
+from tests.benchmark.slow_lane_daemon_process import ROWS_OF_RUN, serving, wait_for_rows
+from tests.benchmark.slow_lane_suite import SUITE
 from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
 

@@ -19,9 +19,9 @@ import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
 from tandem.telemetry import TrainerClient
 from tests.benchmark.json_program import answer_of
-from tests.benchmark.slow_lane.calls import TIMED_CLIENT
-from tests.benchmark.slow_lane.daemon_process import DaemonProcess, cpu_seconds, printer_command, serving, wait_until
-from tests.benchmark.slow_lane.events import print_steps, python_command, python_variables
+from tests.benchmark.slow_lane_calls import TIMED_CLIENT
+from tests.benchmark.slow_lane_daemon_process import DaemonProcess, cpu_seconds, printer_command, serving, wait_until
+from tests.benchmark.slow_lane_events import print_steps, python_command, python_variables
 from tests.benchmark.suite import Plan, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -94,7 +94,7 @@ def _measure(resumed: Resumed, row: str, daemon: DaemonProcess, run_id: str, eve
     _, language, way = row.split("_")
     before = cpu_seconds(daemon.pid)
     arguments = [f"--target={daemon.address}", f"--call={way}", f"--run_id={run_id}"]
-    command = [str(TIMED_CLIENT)] if language == "cpp" else python_command("tests.benchmark.slow_lane.resume")
+    command = [str(TIMED_CLIENT)] if language == "cpp" else python_command("tests.benchmark.slow_lane_resume")
     found = answer_of([*command, *arguments], timeout_secs=_TIMEOUT_SECS, variables=python_variables())
     after = cpu_seconds(daemon.pid)
     if found["events"] != events or before is None or after is None:

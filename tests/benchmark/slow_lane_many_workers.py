@@ -11,7 +11,7 @@ from typing import Any
 
 from tandem.telemetry import RunStatus, TrainerClient
 from tests.benchmark.quantile import quantile
-from tests.benchmark.slow_lane.daemon_process import (
+from tests.benchmark.slow_lane_daemon_process import (
     TICKS,
     DaemonProcess,
     config_of,

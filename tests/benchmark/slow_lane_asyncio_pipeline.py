@@ -1,7 +1,7 @@
 """What one would write from the document that the slow lane was built from: asyncio, gRPC and sqlite3.
 
-    asyncio_pipeline.py serve TABLE batches|rows    # prints its port; the daemon
-    asyncio_pipeline.py proxy PORT WORKER ...       # waits for a line on stdin, then runs the worker
+    slow_lane_asyncio_pipeline.py serve TABLE batches|rows    # prints its port; the daemon
+    slow_lane_asyncio_pipeline.py proxy PORT WORKER ...       # waits for a line on stdin, then runs the worker
 
 The proxy reads the worker's output through asyncio's pipe, makes a message of each line, and sends them in one client
 stream; the daemon puts them into a queue of 4096, as the document has it, from which they go into SQLite. `batches`

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.benchmark.slow_lane import calls, events, many_workers, resume
+from tests.benchmark import slow_lane_calls as calls
+from tests.benchmark import slow_lane_events as events
+from tests.benchmark import slow_lane_many_workers as many_workers
+from tests.benchmark import slow_lane_resume as resume
 from tests.benchmark.suite import Found, Plan, Suite
 
 _Measure = Callable[[Plan, int], tuple[str, dict[str, Any]] | None]

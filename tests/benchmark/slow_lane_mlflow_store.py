@@ -1,6 +1,6 @@
 """Puts steps' rewards into MLflow's SQLite store, and says how long that took, as JSON. Run by the peers' Python.
 
-mlflow_store.py FOLDER EVENTS
+slow_lane_mlflow_store.py FOLDER EVENTS
 """
 
 import json
