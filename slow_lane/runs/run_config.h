@@ -12,7 +12,8 @@
 // Keys of metadata that mean something here; whatever else is in it is kept.
 //
 //   metadata.tandem.working_directory  folder that the worker starts in, an
-//                                      absolute path; default: the run's own
+//                                      absolute path; default: that in which
+//                                      the daemon was started
 //   metadata.tandem.step_stride        1 or more: of the printed steps only
 //                                      each step_stride-th is kept, beginning
 //                                      with the first; default 1
