@@ -6,6 +6,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,8 @@ constexpr int kMaxMessageBytes = 64 << 20;
 constexpr char kTable[] = "tandem.db";
 constexpr char kSocket[] = "daemon.sock";
 constexpr std::chrono::milliseconds kStopLimit(200);
+constexpr double kLockSecs = 1;
+constexpr int kLockPollMs = 20;
 
 // That this process is the folder's daemon, as long as it lives. The file holds
 // its pid, for people.
@@ -52,7 +55,15 @@ absl::StatusOr<UniqueFd> LockFolder(const std::string& data_dir) {
   struct flock whole = {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (fcntl(file.get(), F_OFD_SETLK, &whole) != 0) {
+  // A daemon that was killed while it started a proxy lives on in that one, as
+  // far as its lock goes, until exec: a moment.
+  const Deadline deadline = Deadline::After(kLockSecs);
+  bool locked = fcntl(file.get(), F_OFD_SETLK, &whole) == 0;
+  while (!locked && !deadline.PassedAt(MonotonicNanos())) {
+    poll(nullptr, 0, kLockPollMs);
+    locked = fcntl(file.get(), F_OFD_SETLK, &whole) == 0;
+  }
+  if (!locked) {
     char pid[32] = {};
     const bool known = pread(file.get(), pid, sizeof(pid) - 1, 0) > 0;
     return absl::AlreadyExistsError(absl::StrCat(

@@ -44,7 +44,7 @@ constexpr int kReconnectMs = 200;
 // A worker that has ended, and nobody to tell: the next daemon asks again.
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
-constexpr double kExitRecordSecs = 2;
+constexpr double kExitRecordSecs = 5;
 constexpr double kKillSecs = 20;
 constexpr size_t kStderrBytes = 2000;
 
@@ -299,15 +299,16 @@ void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
 }
 
 WorkerExit Proxy::FindOutHowItEnded() const {
-  if (worker_.has_value()) {
-    const std::optional<WorkerExit> seen = EndOf(*worker_);
-    if (seen.has_value() && seen->how != WorkerExit::How::kUnknown) {
-      return *seen;
-    }
-  }
-  // It was not our child: the daemon is its parent, if it lived all the time.
+  // If it was not our child: the daemon writes it down, if it was its parent;
+  // else the kernel knows, once whoever is its parent has taken it away.
   const Deadline deadline = Deadline::After(kExitRecordSecs);
   do {
+    if (worker_.has_value()) {
+      const std::optional<WorkerExit> seen = EndOf(*worker_);
+      if (seen.has_value() && seen->how != WorkerExit::How::kUnknown) {
+        return *seen;
+      }
+    }
     const absl::StatusOr<std::optional<WorkerExit>> written =
         folder_.ReadExit();
     if (written.ok() && written->has_value()) return **written;
