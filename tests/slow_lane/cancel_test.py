@@ -259,6 +259,7 @@ def test_returning_daemon_gives_each_worker_a_proxy(lane: Lane, proxies_too: boo
     if proxies_too:
         for proxy in proxies:
             os.kill(proxy, signal.SIGKILL)
+        wait_until(lambda: all(lane.proxy(run_id) is None for run_id in runs), "the proxies to be gone")
     lane.start()
     for run_id, before in zip(runs, proxies, strict=True):
         after = lane.wait_for_proxy(run_id)
