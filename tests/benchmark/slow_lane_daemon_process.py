@@ -45,15 +45,20 @@ class DaemonProcess:
 
     def proxies(self) -> list[int]:
         """The processes that are its runs' proxies."""
-        found = []
-        for process in Path("/proc").iterdir():
-            if not process.name.isdigit():
-                continue
-            with contextlib.suppress(OSError):  # it has ended
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                if words[1:2] == [b"proxy"] and (process / "cwd").resolve() == self.data_dir:
-                    found.append(int(process.name))
-        return found
+        return proxies_of(self.data_dir)
+
+
+def proxies_of(data_dir: Path) -> list[int]:
+    """The processes that are proxies of a data folder's runs."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it has ended
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if words[1:2] == [b"proxy"] and (process / "cwd").resolve() == data_dir:
+                found.append(int(process.name))
+    return found
 
 
 @contextlib.contextmanager

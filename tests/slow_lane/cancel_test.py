@@ -12,14 +12,13 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import process_state, run_config
+from tandem.testing.daemons import is_alive, process_state, run_config
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     DEADLINE_SECS,
     EXEC,
     INIT,
     TERM,
     Lane,
-    is_running,
     lane_fixture,
     running_lane,
     wait_until,
@@ -241,7 +240,7 @@ def test_daemon_that_stops_leaves_runs_alive(lane: Lane) -> None:
     lane.wait_for(run_id, EXEC)
     (worker,) = lane.workers()
     assert lane.stop() == 0
-    assert is_running(worker)
+    assert is_alive(worker)
     lane.start()
     lane.open("end")
     lane.wait_for(run_id, TERM)

@@ -27,7 +27,7 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.testing.daemons import DAEMON, process_state, run_config
+from tandem.testing.daemons import DAEMON, is_alive, run_config
 
 INIT, HSHK, RDY, EXEC = (
     trainer.RUN_STATUS_INIT,
@@ -93,18 +93,6 @@ def _cmdline(pid: int) -> list[str]:
 
 def _processes() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid()]
-
-
-def is_running(pid: int) -> bool:
-    """Tells whether a process exists and is no zombie.
-
-    Args:
-      pid: Its number.
-
-    Returns:
-      Whether it is.
-    """
-    return process_state(pid) not in ("", "Z", "X")
 
 
 class Lane:
@@ -328,7 +316,7 @@ class Lane:
         """Returns the pid of the run's proxy, None for none that is alive."""
         for pid in _processes():
             words = _cmdline(pid)
-            if "proxy" in words and f"--run_id={run_id}" in words and is_running(pid):
+            if "proxy" in words and f"--run_id={run_id}" in words and is_alive(pid):
                 return pid
         return None
 
@@ -339,7 +327,7 @@ class Lane:
 
     def workers(self) -> list[int]:
         """Returns the pids of all that carry the marker and are alive."""
-        return [pid for pid in _processes() if any(self.marker in word for word in _cmdline(pid)) and is_running(pid)]
+        return [pid for pid in _processes() if any(self.marker in word for word in _cmdline(pid)) and is_alive(pid)]
 
     def peak_rss_bytes(self, pid: int | None = None) -> int:
         """Returns the most memory that a process, the daemon, ever had."""
@@ -352,7 +340,7 @@ class Lane:
         pids = self.workers()
         for pid in _processes():
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/cwd").startswith(str(self.data_dir)) and is_running(pid):
+                if os.readlink(f"/proc/{pid}/cwd").startswith(str(self.data_dir)) and is_alive(pid):
                     pids.append(pid)
         return pids
 

@@ -19,27 +19,13 @@ import pytest
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, run_config
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.benchmark.slow_lane_daemon_process import proxies_of
 from tools.testing import pytest_main
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))
 _STEPS = int(os.environ.get("STEPS", "30000"))
 _SECONDS = 3.0
 _FOLDER = Path(__file__).parent
-
-
-def _proxies(daemon: Daemon) -> list[int]:
-    """The processes that are proxies of this data folder's runs."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if words[1:2] == [b"proxy"] and (process / "cwd").resolve() == daemon.data_dir:
-                found.append(int(process.name))
-        except OSError:
-            continue  # it has ended
-    return found
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
@@ -106,7 +92,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, t
             time.sleep(chance.uniform(0.0, 0.3))
             daemon.start()
         elif victim == "proxy":
-            for proxy in _proxies(daemon):
+            for proxy in proxies_of(daemon.data_dir):
                 os.kill(proxy, signal.SIGKILL)
         else:
             watcher.kill()
@@ -120,7 +106,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, t
         assert run.status.final, run
         assert not run.failure_reason, run
     daemon.stop()
-    assert _proxies(daemon) == []
+    assert proxies_of(daemon.data_dir) == []
     _check_table(daemon.data_dir, run_id)
     _check_watcher(record, _STEPS)
 
