@@ -231,6 +231,8 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
           absl::StrCat("expected a run that has ended, found it ",
                        NameOf((*found)->row.status), "; cancel it first")));
     }
+    // Its proxy may still be on its way out.
+    if ((*found)->process.valid()) loop_.Unwatch((*found)->process.get());
     runs_.erase(run_id);
     store_->DeleteRun(
         run_id, [folder = RunFolder::At(options_.data_dir, run_id),
