@@ -35,12 +35,18 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr char kDaemon[] = "unix:daemon.sock";
-// Batches that may be unacknowledged: enough to keep the daemon's commits full.
+// Batches that may be unacknowledged: of a worker that prints fast, enough to
+// keep the daemon's commits full; of another one is being committed and one
+// waits, and what it prints meanwhile goes together, as Nagle's algorithm does
+// it: with more, a hundred proxies kept a standing queue of small batches.
 constexpr size_t kWindow = 8;
+constexpr size_t kWindowOfSmall = 2;
+constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
 // How often the worker's output is looked at: while it grows, and at rest.
 constexpr int kShortestPollMs = 20;
 constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
+constexpr int64_t kNsPerMs = 1'000'000;
 // A worker that has ended, and nobody to tell: the next daemon asks again.
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
@@ -68,9 +74,9 @@ class Proxy {
   void TakeAnswers();
   absl::Status StartWorker();
   void TellStart();
-  // Collects and sends what is there, as far as the window allows. True: there
-  // was something.
-  bool Deliver();
+  // Collects and sends what is there, as far as the window allows, if it is
+  // time to look.
+  void Deliver();
   absl::Status OpenCollector();
   void TellBeatOrEnd();
   // The worker is dead: ends what is left of its processes, finds out how it
@@ -78,7 +84,7 @@ class Proxy {
   void WorkerHasEnded(std::optional<WorkerExit> known);
   WorkerExit FindOutHowItEnded() const;
   std::string LastOfStderr() const;
-  void Wait(bool grew);
+  void Wait();
 
   const ProxyOptions options_;
   const RunFolder folder_;
@@ -92,6 +98,7 @@ class Proxy {
   bool told_end_ = false;
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
+  size_t window_ = kWindow;
   bool delivered_all_ = false;  // of what a worker that has ended printed
   int64_t next_beat_ns_ = 0;
 
@@ -103,6 +110,7 @@ class Proxy {
   bool recorded_ = false;
   std::optional<std::string> refused_;
   int poll_ms_ = kShortestPollMs;
+  int64_t next_look_ns_ = 0;
 };
 
 absl::Status Proxy::Run() {
@@ -125,14 +133,14 @@ absl::Status Proxy::Run() {
       if (absl::Status s = StartWorker(); !s.ok()) return s;
     }
     TellStart();
-    const bool grew = Deliver();
+    Deliver();
     TellBeatOrEnd();
     if (exit_.has_value() && !link_.connected() &&
         lonely_.PassedAt(MonotonicNanos())) {
       Log("the worker has ended and there is no daemon: the next one goes on");
       return absl::OkStatus();
     }
-    Wait(grew);
+    Wait();
   }
   return absl::OkStatus();
 }
@@ -142,6 +150,7 @@ void Proxy::SayHello() {
   collector_.reset();
   unacknowledged_.clear();
   told_start_ = told_end_ = delivered_all_ = false;
+  next_look_ns_ = 0;
   v1::Hello hello;
   hello.set_run_id(options_.run_id);
   hello.set_token(plan_.token);
@@ -214,17 +223,21 @@ absl::Status Proxy::OpenCollector() {
   return absl::OkStatus();
 }
 
-bool Proxy::Deliver() {
-  if (!welcome_.has_value() || !link_.connected()) return false;
+void Proxy::Deliver() {
+  if (!welcome_.has_value() || !link_.connected()) return;
   if (!tail_problem_.empty()) {
     delivered_all_ = exit_.has_value();
-    return false;
+    return;
   }
+  // An acknowledgment is no reason to look: a hundred proxies would send ever
+  // smaller batches, each with its cost.
+  if (!exit_.has_value() && MonotonicNanos() < next_look_ns_) return;
   absl::Status problem;
   if (!collector_.has_value()) problem = OpenCollector();
   if (problem.ok() && exit_.has_value()) collector_->Finish();
   bool grew = false;
-  while (problem.ok() && unacknowledged_.size() < kWindow) {
+  bool more = true;
+  while (problem.ok() && unacknowledged_.size() < window_) {
     google::protobuf::Arena arena;
     auto* const message =
         google::protobuf::Arena::CreateMessage<v1::FromProxy>(&arena);
@@ -234,12 +247,15 @@ bool Proxy::Deliver() {
       problem = found.status();
     } else if (!*found) {
       delivered_all_ = exit_.has_value();
+      more = false;
       break;
     } else {
       batch->set_run_id(options_.run_id);
       batch->set_worker_id(config_.worker_id.value_or(""));
       if (!link_.Send(*message)) break;
       unacknowledged_.push_back(batch->end().offset());
+      const uint64_t bytes = batch->end().offset() - batch->begin().offset();
+      window_ = bytes < kSmallBytes ? kWindowOfSmall : kWindow;
       grew = true;
     }
   }
@@ -248,7 +264,8 @@ bool Proxy::Deliver() {
         absl::StrCat("its output cannot be read on: ", problem.message());
     Log(tail_problem_);
   }
-  return grew;
+  poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
+  next_look_ns_ = more ? 0 : MonotonicNanos() + poll_ms_ * kNsPerMs;
 }
 
 void Proxy::TellBeatOrEnd() {
@@ -336,14 +353,19 @@ std::string Proxy::LastOfStderr() const {
   return printable;
 }
 
-void Proxy::Wait(bool grew) {
+void Proxy::Wait() {
   if (recorded_ || refused_.has_value()) return;
-  poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
   pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
                   {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
                    .events = POLLIN,
                    .revents = 0}};
-  poll(fds, std::size(fds), link_.connected() ? poll_ms_ : kReconnectMs);
+  int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
+  const int64_t until_look_ns = next_look_ns_ - MonotonicNanos();
+  if (until_look_ns > 0) {
+    wait_ms = static_cast<int>(std::min<int64_t>(
+        wait_ms, (until_look_ns + kNsPerMs - 1) / kNsPerMs));
+  }
+  poll(fds, std::size(fds), wait_ms);
   if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
   if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
 }

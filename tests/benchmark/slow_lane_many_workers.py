@@ -36,7 +36,7 @@ _TIMES = "SELECT timestamp_ns FROM step_rows WHERE run = ? ORDER BY seq_id"
 
 @dataclass(frozen=True)
 class Round:
-    """What a round showed, while all workers were at work.
+    """What a round showed, from when each worker had a row until the first one printed its last step.
 
     Attributes:
       steps: Durable rows at its end, all that were printed.
@@ -46,6 +46,7 @@ class Round:
       lag_max_ms: The same.
       cores: CPU time of daemon and proxies, by the time that went by.
       all_cores: That of the whole machine, workers and the one who looks included.
+      rest_secs: From when the last worker printed its last step until all rows were durable: the workers end all at once.
     """
 
     steps: int
@@ -55,6 +56,7 @@ class Round:
     lag_max_ms: float
     cores: float
     all_cores: float
+    rest_secs: float
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,16 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
             found.append(measure_round(Path(folder), WORKERS, _QUICK_SECONDS if plan.quick else _SECONDS))
         print(f"slow_lane: many workers, round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     title = f"**{WORKERS} workers, {HZ:,} steps a second each**: median (least .. greatest) of {rounds} rounds"
-    head = ("rows", "K steps/s", "behind: p50 ms", "p99 ms", "greatest ms", "daemon and proxies, cores", "all, cores")
+    head = (
+        "rows",
+        "K steps/s",
+        "behind: p50 ms",
+        "p99 ms",
+        "greatest ms",
+        "daemon and proxies, cores",
+        "all, cores",
+        "all rows there, seconds after the last print",
+    )
     columns = [
         [one.rate / 1e3 for one in found],
         [one.lag_p50_ms for one in found],
@@ -91,6 +102,7 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
         [one.lag_max_ms for one in found],
         [one.cores for one in found],
         [one.all_cores for one in found],
+        [one.rest_secs for one in found],
     ]
     line = [f"all {found[0].steps:,}", *(str(Spread.of(column)) for column in columns)]
     return markdown(title, head, [line]), {"rounds": [asdict(one) for one in found]}
@@ -120,7 +132,8 @@ def measure_round(folder: Path, workers: int, seconds: int) -> Round:
         with contextlib.closing(open_table(daemon.table)) as table:
             looks = _look_until_done(daemon, table, workers, steps)
             times = {run: [at for (at,) in table.execute(_TIMES, (run,))] for run in looks[-1].rows}
-    together = [look for look in looks if min(look.rows.values()) > 0 and max(look.rows.values()) < steps]
+    first_end = min(of_run[-1] for of_run in times.values())
+    together = [look for look in looks if min(look.rows.values()) > 0 and look.unix_ns < first_end]
     if len(together) < 2:
         raise RuntimeError(
             f"expected {workers} workers at work at once, found that the first ended before the last had rows; "
@@ -137,6 +150,7 @@ def measure_round(folder: Path, workers: int, seconds: int) -> Round:
         lag_max_ms=max(lags) / 1e6,
         cores=sum(cpu - first.cpu.get(pid, 0.0) for pid, cpu in last.cpu.items()) / passed,
         all_cores=(last.busy - first.busy) / passed,
+        rest_secs=(looks[-1].unix_ns - max(of_run[-1] for of_run in times.values())) / 1e9,
     )
 
 
