@@ -6,7 +6,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,6 @@ from typing import Any
 import grpc
 import schema.protos.slow_lane_pb2 as slow_lane_pb2
 import schema.protos.slow_lane_pb2_grpc as slow_lane_pb2_grpc
-import schema.protos.trainer_pb2 as trainer_pb2
-import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
 from tandem.telemetry import TrainerClient
 from tests.benchmark.json_program import answer_of
@@ -29,7 +27,7 @@ ROWS = {
     "resume_cpp_batches": "StreamEvents, C++",
     "resume_cpp_messages": "StreamRunSteps, C++",
     "resume_python_batches": "StreamEvents, Python",
-    "resume_python_messages": "StreamRunSteps, Python",
+    "resume_python_messages": "StreamRunSteps, TrainerClient.steps",
 }
 _EVENTS, _QUICK_EVENTS = 1_000_000, 50_000
 _TIMEOUT_SECS = 300.0
@@ -104,20 +102,22 @@ def _measure(resumed: Resumed, row: str, daemon: DaemonProcess, run_id: str, eve
     resumed.daemon_cpu.append(after - before)
 
 
-def _blocks(channel: grpc.Channel, way: str, run_id: str) -> Iterable[Sequence[Any]]:
-    if way == "batches":
-        request = slow_lane_pb2.StreamEventsRequest(
-            run_id=run_id,
-            since_episode=_UNWANTED,
-            since_lifecycle=_UNWANTED,
-            since_malformed=_UNWANTED,
-            follow=True,
-        )
+def _blocks(target: str, run_id: str) -> Iterator[Sequence[Any]]:
+    request = slow_lane_pb2.StreamEventsRequest(
+        run_id=run_id,
+        since_episode=_UNWANTED,
+        since_lifecycle=_UNWANTED,
+        since_malformed=_UNWANTED,
+        follow=True,
+    )
+    with grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
         for batch in slow_lane_pb2_grpc.SlowLaneStub(channel).StreamEvents(request):
             yield batch.steps
-    else:
-        stub = trainer_pb2_grpc.TrainerServiceStub(channel)
-        for step in stub.StreamRunSteps(trainer_pb2.StreamStepsRequest(run_id=run_id)):
+
+
+def _messages(target: str, run_id: str) -> Iterator[Sequence[Any]]:
+    with TrainerClient(target) as client:
+        for step in client.steps(run_id):
             yield (step,)
 
 
@@ -131,15 +131,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for flag in ("--target", "--call", "--run_id"):
         parser.add_argument(flag, required=True)
     parsed = parser.parse_args(arguments)
-    with grpc.insecure_channel(parsed.target, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
-        events = 0
-        begin = time.perf_counter()
-        for block in _blocks(channel, parsed.call, parsed.run_id):
-            for step in block:
-                events += 1
-                if step.seq_id != events:
-                    raise RuntimeError(f"expected step {events}, found {step.seq_id}")
-        seconds = time.perf_counter() - begin
+    ways = {"batches": _blocks, "messages": _messages}
+    events = 0
+    begin = time.perf_counter()
+    for block in ways[parsed.call](parsed.target, parsed.run_id):
+        for step in block:
+            events += 1
+            if step.seq_id != events:
+                raise RuntimeError(f"expected step {events}, found {step.seq_id}")
+    seconds = time.perf_counter() - begin
     used = resource.getrusage(resource.RUSAGE_SELF)
     found: Mapping[str, float] = {
         "events": events,
