@@ -362,8 +362,8 @@ void Proxy::Wait() {
   int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
   const int64_t until_look_ns = next_look_ns_ - MonotonicNanos();
   if (until_look_ns > 0) {
-    wait_ms = static_cast<int>(std::min<int64_t>(
-        wait_ms, (until_look_ns + kNsPerMs - 1) / kNsPerMs));
+    wait_ms = static_cast<int>(
+        std::min<int64_t>(wait_ms, (until_look_ns + kNsPerMs - 1) / kNsPerMs));
   }
   poll(fds, std::size(fds), wait_ms);
   if (worker_.has_value()) ReapOrphans(worker_->identity.pid);

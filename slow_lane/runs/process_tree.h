@@ -1,12 +1,12 @@
 // A run's processes: all of them, however they hide, found and ended.
 //
 // Data flow: TreeQuery -> scans of /proc -> processes -> signals by pidfd.
-// What belongs to a run: each process that has its token in its environment,
-// each given root; and, again and again, each child of one that belongs, and
-// each process of a session or process group that one that belongs leads.
-// A process leaves only by doing all of it: own session, no token, and a dead
-// parent. Then it is a child of the nearest subreaper, which as a root finds
-// it: the run's proxy is one.
+// What belongs to a run: each process that its token marks (run_token.h), each
+// given root; and, again and again, each child of one that belongs, and each
+// process of a session or process group that one that belongs leads.
+// A process leaves only by doing all of it: own session, cleared environment,
+// another resource limit, and a dead parent. Then it is a child of the nearest
+// subreaper, which as a root finds it: the run's proxy is one.
 //
 //   TreeQuery query{.token = plan.token, .roots = {proxy, worker},
 //                   .excluded = {proxy.pid}};

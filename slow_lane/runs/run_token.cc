@@ -1,11 +1,15 @@
 #include "slow_lane/runs/run_token.h"
 
 #include <fcntl.h>
+#include <sha2.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -36,6 +40,19 @@ std::string ReadEnvironment(const std::string& path) {
   return environment;
 }
 
+// 62 bits of its SHA-256.
+rlim_t LimitOf(absl::string_view token) {
+  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
+  SHA2_CTX context;
+  SHA256Init(&context);
+  SHA256Update(&context, reinterpret_cast<const uint8_t*>(token.data()),
+               token.size());
+  SHA256Final(digest.data(), &context);
+  rlim_t limit = 0;
+  std::memcpy(&limit, digest.data(), sizeof(limit));
+  return std::max<rlim_t>(limit >> 2, 1);
+}
+
 }  // namespace
 
 std::optional<std::string> RunTokenOf(pid_t pid) {
@@ -48,19 +65,28 @@ std::optional<std::string> RunTokenOf(pid_t pid) {
   return environment.c_str() + begin + beginning.size();
 }
 
-bool HasRunToken(const ProcessStat& stat, absl::string_view token) {
-  if (token.empty()) return false;
-  const std::string entry =
-      absl::StrCat(kNul, kRunTokenVariable, "=", token, kNul);
+RunToken::RunToken(absl::string_view token)
+    : entry_(token.empty()
+                 ? std::string()
+                 : absl::StrCat(kNul, kRunTokenVariable, "=", token, kNul)),
+      limit_(LimitOf(token)) {}
+
+bool RunToken::IsOf(const ProcessStat& stat) const {
+  if (entry_.empty()) return false;
+  rlimit limit = {};
+  if (prlimit(stat.pid, RLIMIT_LOCKS, nullptr, &limit) == 0 &&
+      limit.rlim_cur == limit_) {
+    return true;
+  }
   const std::string process = absl::StrCat("/proc/", stat.pid);
   if (stat.state != 'Z') {
-    return absl::StrContains(ReadEnvironment(process + "/environ"), entry);
+    return absl::StrContains(ReadEnvironment(process + "/environ"), entry_);
   }
   std::error_code gone;
   for (std::filesystem::directory_iterator thread(process + "/task", gone), end;
        !gone && thread != end; thread.increment(gone)) {
     const std::string path = thread->path().string() + "/environ";
-    if (absl::StrContains(ReadEnvironment(path), entry)) return true;
+    if (absl::StrContains(ReadEnvironment(path), entry_)) return true;
   }
   return false;
 }

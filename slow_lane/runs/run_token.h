@@ -1,15 +1,19 @@
-// What marks a run's processes: a variable in their environment, which each
-// process hands down to its children.
+// What marks a run's processes, each of which hands it down to its children: a
+// variable in their environment, and for those that clear that, a resource
+// limit. RLIMIT_LOCKS limits nothing since Linux 2.4.25 (getrlimit(2)); its
+// soft value is made from the token.
 //
-// Data flow: LaunchWorker puts it in -> /proc/PID/environ -> whoever looks for
-// the run's processes.
+// Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> whoever
+// looks for the run's processes.
 //
-//   HasRunToken(stat, plan.token);
+//   const RunToken token(plan.token);
+//   token.IsOf(stat);
 //   RunTokenOf(pid);  // "01ARZ3..." or nothing
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_TOKEN_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_TOKEN_H_
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -27,9 +31,22 @@ inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
 // cannot be read: it is another user's, or gone. One file read.
 std::optional<std::string> RunTokenOf(pid_t pid);
 
-// Whether it is in the environment of a process, or of any thread of one whose
-// first thread is gone. False for an empty token. One file read.
-bool HasRunToken(const ProcessStat& stat, absl::string_view token);
+class RunToken {
+ public:
+  explicit RunToken(absl::string_view token);
+
+  // What LaunchWorker sets: never 0, and far below RLIM_INFINITY.
+  rlim_t limit() const { return limit_; }
+
+  // Whether a process has the limit, or the token is in its environment or in
+  // that of any thread of one whose first thread is gone. False for an empty
+  // token. At most one file is read, but for the latter.
+  bool IsOf(const ProcessStat& stat) const;
+
+ private:
+  const std::string entry_;  // with a NUL before and behind; empty: no token
+  const rlim_t limit_;
+};
 
 }  // namespace tandem::slow_lane
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,9 +17,9 @@ namespace tandem::slow_lane {
 namespace {
 
 // A process with that environment, which sleeps or whose first thread leaves.
-class RunToken : public testing::Test {
+class RunTokenTest : public testing::Test {
  protected:
-  ~RunToken() override {
+  ~RunTokenTest() override {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -38,39 +39,52 @@ class RunToken : public testing::Test {
   std::string text_;
 };
 
-TEST_F(RunToken, IsFoundWhereverItStands) {
+TEST_F(RunTokenTest, IsFoundWhereverItStands) {
   const std::string large = absl::StrCat("LARGE=", std::string(100'000, 'x'));
   const ProcessStat stat =
       Start("sleep", {large, "A=", "TANDEM_RUN_TOKEN=abc", "LAST=1"});
-  EXPECT_TRUE(HasRunToken(stat, "abc"));
+  EXPECT_TRUE(RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(pid_), "abc");
 }
 
-TEST_F(RunToken, IsTheWholeValueOfThatVariable) {
+TEST_F(RunTokenTest, IsTheWholeValueOfThatVariable) {
   const ProcessStat stat =
       Start("sleep", {"XTANDEM_RUN_TOKEN=abc", "B=TANDEM_RUN_TOKEN=abc",
                       "TANDEM_RUN_TOKEN=abcd", "TANDEM_RUN_TOKEN_=abc"});
-  EXPECT_FALSE(HasRunToken(stat, "abc"));
-  EXPECT_FALSE(HasRunToken(stat, "abcde"));
-  EXPECT_FALSE(HasRunToken(stat, ""));
-  EXPECT_TRUE(HasRunToken(stat, "abcd"));
+  EXPECT_FALSE(RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(RunToken("abcde").IsOf(stat));
+  EXPECT_FALSE(RunToken("").IsOf(stat));
+  EXPECT_TRUE(RunToken("abcd").IsOf(stat));
 }
 
-TEST_F(RunToken, IsFoundInThreadsThatOutliveTheFirst) {
+TEST_F(RunTokenTest, IsFoundInThreadsThatOutliveTheFirst) {
   const ProcessStat stat = Start("headless", {"TANDEM_RUN_TOKEN=abc"});
   ASSERT_EQ(stat.state, 'Z');
   EXPECT_TRUE(stat.IsAlive());
-  EXPECT_TRUE(HasRunToken(stat, "abc"));
-  EXPECT_FALSE(HasRunToken(stat, "ab"));
+  EXPECT_TRUE(RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(RunToken("ab").IsOf(stat));
 }
 
-TEST_F(RunToken, IsNotInAnEmptyEnvironmentOrADeadProcess) {
+TEST_F(RunTokenTest, IsNotInAnEmptyEnvironmentOrADeadProcess) {
   ProcessStat stat = Start("sleep", {});
-  EXPECT_FALSE(HasRunToken(stat, "abc"));
+  EXPECT_FALSE(RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(pid_), std::nullopt);
   stat.pid = 0;
-  EXPECT_FALSE(HasRunToken(stat, "abc"));
+  EXPECT_FALSE(RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(0), std::nullopt);
+}
+
+TEST_F(RunTokenTest, MarksWithoutAnEnvironmentByTheLimit) {
+  const RunToken token("abc");
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_LOCKS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = token.limit();
+  ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &limit), 0);  // handed down
+  const ProcessStat stat = Start("sleep", {});
+  ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &before), 0);
+  EXPECT_TRUE(token.IsOf(stat));
+  EXPECT_FALSE(RunToken("abd").IsOf(stat));
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "slow_lane/runs/run_token.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
@@ -62,9 +61,8 @@ bool TreeScanner::SeeOne(pid_t pid, bool is_chased) {
                   .session = stat->session,
                   .name = std::string(stat->name)};
   seen.alive = stat->IsAlive();
-  seen.belongs =
-      seen.alive && !IsExcluded(pid) &&
-      ((is_chased && IsLedOrOrphaned(*stat)) || HasRunToken(*stat, token_));
+  seen.belongs = seen.alive && !IsExcluded(pid) &&
+                 ((is_chased && IsLedOrOrphaned(*stat)) || token_.IsOf(*stat));
   seen_[pid] = std::move(seen);
   return true;
 }

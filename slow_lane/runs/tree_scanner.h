@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/tree_query.h"
 
 namespace tandem::slow_lane {
@@ -70,7 +71,7 @@ class TreeScanner {
   void FindLeaders();
 
   const std::vector<ProcessIdentity> roots_;
-  const std::string token_;
+  const RunToken token_;
   std::set<pid_t> excluded_;
 
   std::map<pid_t, Seen> seen_;

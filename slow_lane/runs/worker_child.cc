@@ -147,6 +147,14 @@ void ResetSignalHandlers() {
   }
 }
 
+// Where the hard limit is lower, the environment alone marks it.
+void SetRunLimit(rlim_t run_limit) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_LOCKS, &limit) != 0) return;
+  limit.rlim_cur = run_limit;
+  setrlimit(RLIMIT_LOCKS, &limit);
+}
+
 // The one place that decides who is the worker: link(2) makes the record or
 // finds one.
 void MakeRecord(const WorkerChild& child) {
@@ -213,6 +221,7 @@ void WorkerChild::Become() const {
   setsid();
   KeepOnlyOwnDescriptors(*this);
   ResetSignalHandlers();
+  SetRunLimit(run_limit);
   MakeRecord(*this);
   if (!SyncFolderOf(folder)) {
     NotExecuted(*this, "worker: expected its record on disk, found: ", errno,

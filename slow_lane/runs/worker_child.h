@@ -12,6 +12,8 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_
 #define TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_
 
+#include <sys/resource.h>
+
 namespace tandem::slow_lane {
 
 struct WorkerChild {
@@ -29,6 +31,7 @@ struct WorkerChild {
   int output;
   int errors;
   int report;
+  rlim_t run_limit;  // RunToken::limit
   // Absolute paths.
   const char* folder;
   const char* worker_path;

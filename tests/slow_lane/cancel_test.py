@@ -44,8 +44,8 @@ _KINDS = {
     "worker",
 }
 
-# Forks, forgets its parent, its session and its environment: only who adopted it knows whose it is. It has its own
-# program image, whose command line has the marker.
+# Forks, forgets its parent, its session and its environment. It has its own program image, whose command line has the
+# marker.
 _FUGITIVE = """
 if os.fork() == 0:
     os.setsid()
@@ -141,11 +141,14 @@ def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
     _assert_cancels(lane, run_id)
 
 
-def test_fugitive_is_ended(lane: Lane) -> None:
-    """It has no token, its own session and no parent but who adopted it, which is the proxy."""
+@pytest.mark.parametrize("kills_proxy", [False, True])
+def test_fugitive_is_ended(lane: Lane, kills_proxy: bool) -> None:
+    """It has no token, its own session and no parent but who adopted it: the proxy, or the daemon once that is dead."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
     assert len(lane.workers()) == 2
+    if kills_proxy:
+        os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
     _assert_cancels(lane, run_id)
 
 
