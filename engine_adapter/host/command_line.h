@@ -1,6 +1,4 @@
-// Command lines of engine servers: absl flags, with our own words and exit
-// codes (absl::ParseCommandLine exits with 1 on a bad flag, and its --help
-// leaves out the flags that servers share).
+// Command lines of engine servers: ProgramFlags, and a file of flags.
 //
 // Data flow: --config's file, then argv -> absl flags; whoever owns a flag
 // reads it by absl::GetFlag.
@@ -23,10 +21,9 @@ struct CommandLine {
   bool help_wanted = false;  // --help or -h was there; nothing else was checked
 };
 
-// Sets flags from --flag=value, --flag value, and for booleans --flag and
-// --noflag; one dash does as well. Those of --config's file come first, so that
-// the command line's win. kInvalidArgument for an unknown flag, a bad or
-// missing value, a file that cannot be, or a word that belongs to no flag.
+// Sets flags as ProgramFlags::SetFromWords does. Those of --config's file come
+// first, so that the command line's win. kInvalidArgument for a file that
+// cannot be, too.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // `usage`, then every flag that engine_adapter/ defines, with its default.

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "slow_lane/proxy/printable_head.h"
+#include "slow_lane/runs/printable_head.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {

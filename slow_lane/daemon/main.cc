@@ -1,20 +1,20 @@
 // tandem-daemon: runs training jobs and keeps every event that they print.
 // `tandem-daemon proxy` is what it starts itself for each run.
 #include <cstdint>
-#include <cstring>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/strings/str_join.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "slow_lane/daemon/daemon.h"
 #include "slow_lane/proxy/run_proxy.h"
 #include "slow_lane/runs/callers_folder.h"
+#include "transport/base/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made if it "
@@ -50,6 +50,8 @@ constexpr char kUsage[] =
     "folder takes them up. Exit codes: 0 stopped, 1 failed, 2 wrong command "
     "line.";
 
+constexpr int kWrongCommandLine = 2;
+
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::cerr << "tandem-daemon: " << status.message() << "\n";
@@ -57,18 +59,29 @@ int Report(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  absl::SetProgramUsageMessage(kUsage);
-  const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
-  if (words.size() == 2 && std::strcmp(words[1], "proxy") == 0) {
+  const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
+                                             argv + argc);
+  const ProgramFlags flags("slow_lane/daemon/");
+  if (ProgramFlags::WantHelp(words)) {
+    std::cout << flags.Help(kUsage);
+    return 0;
+  }
+  const bool is_proxy = !words.empty() && words.front() == "proxy";
+  if (const absl::Status set = flags.SetFromWords(
+          absl::MakeConstSpan(words).subspan(is_proxy ? 1 : 0));
+      !set.ok()) {
+    Report(set);
+    return kWrongCommandLine;
+  }
+  if (is_proxy) {
     return Report(RunProxy({.run_id = absl::GetFlag(FLAGS_run_id),
                             .heartbeat = absl::GetFlag(FLAGS_heartbeat),
                             .kill_grace = absl::GetFlag(FLAGS_kill_grace)}));
   }
-  if (words.size() > 1) {
-    std::cerr << "tandem-daemon: expected flags only, found "
-              << absl::StrJoin(words.begin() + 1, words.end(), " ")
-              << "; see --help\n";
-    return 2;
+  if (absl::GetFlag(FLAGS_data_dir).empty()) {
+    Report(absl::InvalidArgumentError(
+        "--data_dir: expected a folder, found nothing; see --help"));
+    return kWrongCommandLine;
   }
   if (const absl::Status entered = EnterCallersFolder(); !entered.ok()) {
     return Report(entered);

@@ -6,7 +6,7 @@
 
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/proxy/event_fields.h"
-#include "slow_lane/proxy/event_reader.h"
+#include "slow_lane/proxy/message_reader.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -70,7 +70,7 @@ LineKind EventLineParser::ParseEvent(absl::string_view line,
   if (!tables_->fields.Parse(line, &tables_->line_parser, &reason_)) {
     return LineKind::kMalformed;
   }
-  EventReader reader(tables_->fields, &tables_->nested_parser, &reason_);
+  MessageReader reader(tables_->fields, &tables_->nested_parser, &reason_);
   const LineKind kind = reader.ReadKind();
   bool added = false;
   switch (kind) {

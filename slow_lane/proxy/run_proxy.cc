@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
-#include "slow_lane/proxy/printable_head.h"
+#include "slow_lane/runs/printable_head.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"

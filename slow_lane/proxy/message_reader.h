@@ -1,14 +1,14 @@
-// EventReader: a line's fields as a message, or why they make none.
+// MessageReader: a line's fields as a message, or why they make none.
 //
 // Data flow: EventFields -> checked against version 1 of the schemas in
 // schema/telemetry -> RunStep, RunEpisode or LifecycleEvent.
 // Ownership: a helper of EventLineParser, for one line.
 //
-//   EventReader reader(fields, &nested_parser, &reason);
+//   MessageReader reader(fields, &nested_parser, &reason);
 //   if (reader.ReadKind() == LineKind::kStep && reader.ReadStep(&step)) ...
 
-#ifndef TANDEM_SLOW_LANE_PROXY_EVENT_READER_H_
-#define TANDEM_SLOW_LANE_PROXY_EVENT_READER_H_
+#ifndef TANDEM_SLOW_LANE_PROXY_MESSAGE_READER_H_
+#define TANDEM_SLOW_LANE_PROXY_MESSAGE_READER_H_
 
 #include <simdjson.h>
 
@@ -25,11 +25,11 @@
 namespace tandem::slow_lane {
 
 // Of one line. ReadKind comes first; then, once, the Read of what it said.
-class EventReader {
+class MessageReader {
  public:
   // Refers to all of these. `nested_parser` is for JSON within a string.
-  EventReader(const EventFields& fields, simdjson::dom::parser* nested_parser,
-              std::string* reason)
+  MessageReader(const EventFields& fields, simdjson::dom::parser* nested_parser,
+                std::string* reason)
       : fields_(fields), nested_parser_(nested_parser), reason_(reason) {}
 
   // kMalformed: the reason is set.
@@ -77,4 +77,4 @@ class EventReader {
 
 }  // namespace tandem::slow_lane
 
-#endif  // TANDEM_SLOW_LANE_PROXY_EVENT_READER_H_
+#endif  // TANDEM_SLOW_LANE_PROXY_MESSAGE_READER_H_

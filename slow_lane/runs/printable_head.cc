@@ -1,4 +1,4 @@
-#include "slow_lane/proxy/printable_head.h"
+#include "slow_lane/runs/printable_head.h"
 
 #include <cstdint>
 

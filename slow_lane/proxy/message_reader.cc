@@ -1,4 +1,4 @@
-#include "slow_lane/proxy/event_reader.h"
+#include "slow_lane/proxy/message_reader.h"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/timestamp.pb.h"
-#include "slow_lane/proxy/printable_head.h"
+#include "slow_lane/runs/printable_head.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -70,20 +70,20 @@ void SetText(absl::string_view text, std::string* to) {
 
 }  // namespace
 
-bool EventReader::Fail(Field field, absl::string_view expected,
-                       absl::string_view found) {
+bool MessageReader::Fail(Field field, absl::string_view expected,
+                         absl::string_view found) {
   constexpr size_t kShown = 60;
   *reason_ = absl::StrCat(FieldName(field), ": expected ", expected, ", found ",
                           PrintableHead(found, kShown));
   return false;
 }
 
-bool EventReader::FailMissing(absl::string_view what) {
+bool MessageReader::FailMissing(absl::string_view what) {
   *reason_ = absl::StrCat(what, " is required, found none");
   return false;
 }
 
-LineKind EventReader::ReadKind() {
+LineKind MessageReader::ReadKind() {
   std::optional<LineKind> kind;
   for (const Field field : {Field::kEventType, Field::kType}) {
     const FieldValue* const found = fields_.Find(field);
@@ -114,7 +114,7 @@ LineKind EventReader::ReadKind() {
   return ReadVersion() ? *kind : LineKind::kMalformed;
 }
 
-bool EventReader::ReadVersion() {
+bool MessageReader::ReadVersion() {
   const FieldValue* const found = fields_.Find(Field::kSchemaVersion);
   if (found == nullptr) return true;
   if (U64Of(found->value) == uint64_t{kEventSchemaVersion}) {
@@ -125,8 +125,8 @@ bool EventReader::ReadVersion() {
               found->text);
 }
 
-bool EventReader::ReadU64(Field field, uint64_t max,
-                          std::optional<uint64_t>* number) {
+bool MessageReader::ReadU64(Field field, uint64_t max,
+                            std::optional<uint64_t>* number) {
   const FieldValue* const found = fields_.Find(field);
   if (found == nullptr) return true;
   const std::optional<uint64_t> value = U64Of(found->value);
@@ -137,7 +137,7 @@ bool EventReader::ReadU64(Field field, uint64_t max,
   return true;
 }
 
-bool EventReader::ReadReward(Field field, std::optional<double>* reward) {
+bool MessageReader::ReadReward(Field field, std::optional<double>* reward) {
   const FieldValue* const found = fields_.Find(field);
   if (found == nullptr) return true;
   std::optional<double> value;
@@ -157,7 +157,7 @@ bool EventReader::ReadReward(Field field, std::optional<double>* reward) {
   return true;
 }
 
-bool EventReader::ReadBool(Field field, bool* value) {
+bool MessageReader::ReadBool(Field field, bool* value) {
   const FieldValue* const found = fields_.Find(field);
   if (found == nullptr) return true;
   if (!found->value.is_bool()) {
@@ -168,7 +168,8 @@ bool EventReader::ReadBool(Field field, bool* value) {
 }
 
 template <typename Message>
-bool EventReader::ReadText(Field field, Message* message, Text<Message> text) {
+bool MessageReader::ReadText(Field field, Message* message,
+                             Text<Message> text) {
   const FieldValue* const found = fields_.Find(field);
   if (found == nullptr) return true;
   const std::optional<absl::string_view> value = TextOf(found->value);
@@ -177,7 +178,7 @@ bool EventReader::ReadText(Field field, Message* message, Text<Message> text) {
   return true;
 }
 
-bool EventReader::ReadEpisodeIndex(std::optional<uint64_t>* index) {
+bool MessageReader::ReadEpisodeIndex(std::optional<uint64_t>* index) {
   // A worker's "episode" may be a number for display: what the metadata say
   // comes first, as MOSAIC's programs have it.
   return ReadMetadata(Field::kMetadataJson, index) &&
@@ -187,8 +188,8 @@ bool EventReader::ReadEpisodeIndex(std::optional<uint64_t>* index) {
          (index->has_value() || FailMissing("episode_index or episode"));
 }
 
-bool EventReader::ReadMetadata(Field field,
-                               std::optional<uint64_t>* episode_index) {
+bool MessageReader::ReadMetadata(Field field,
+                                 std::optional<uint64_t>* episode_index) {
   constexpr absl::string_view kExpected = "an object, or its JSON as a string";
   const FieldValue* const found = fields_.Find(field);
   if (found == nullptr) return true;
@@ -207,9 +208,9 @@ bool EventReader::ReadMetadata(Field field,
   return ReadIndexIn(field, metadata, episode_index);
 }
 
-bool EventReader::ReadIndexIn(Field field,
-                              const simdjson::dom::object& metadata,
-                              std::optional<uint64_t>* episode_index) {
+bool MessageReader::ReadIndexIn(Field field,
+                                const simdjson::dom::object& metadata,
+                                std::optional<uint64_t>* episode_index) {
   bool seen = false;
   for (const simdjson::dom::key_value_pair pair : metadata) {
     if (pair.key != "episode_index") continue;
@@ -230,16 +231,16 @@ bool EventReader::ReadIndexIn(Field field,
 }
 
 template <typename Message>
-void EventReader::CopyRaw(Field field, Message* message,
-                          Text<Message> json) const {
+void MessageReader::CopyRaw(Field field, Message* message,
+                            Text<Message> json) const {
   if (const FieldValue* found = fields_.Find(field)) {
     SetText(found->text, (message->*json)());
   }
 }
 
 template <typename Message>
-void EventReader::CopyJson(Field text_field, Field field, Message* message,
-                           Text<Message> json) const {
+void MessageReader::CopyJson(Field text_field, Field field, Message* message,
+                             Text<Message> json) const {
   const FieldValue* const found = fields_.Find(text_field);
   if (found == nullptr) {
     CopyRaw(field, message, json);
@@ -249,7 +250,7 @@ void EventReader::CopyJson(Field text_field, Field field, Message* message,
 }
 
 template <typename Message>
-bool EventReader::ReadUnixNs(Message* message) {
+bool MessageReader::ReadUnixNs(Message* message) {
   const FieldValue* const found = fields_.Find(Field::kTsUnixNs);
   if (found == nullptr) return true;
   const std::optional<absl::string_view> text = TextOf(found->value);
@@ -268,7 +269,7 @@ bool EventReader::ReadUnixNs(Message* message) {
   return true;
 }
 
-bool EventReader::ReadStep(RunStep* step) {
+bool MessageReader::ReadStep(RunStep* step) {
   std::optional<uint64_t> episode_index, step_index, payload_version, seed;
   std::optional<double> reward;
   bool terminated = false, truncated = false;
@@ -308,7 +309,7 @@ bool EventReader::ReadStep(RunStep* step) {
   return true;
 }
 
-bool EventReader::ReadEpisode(RunEpisode* episode) {
+bool MessageReader::ReadEpisode(RunEpisode* episode) {
   std::optional<uint64_t> episode_index, steps;
   std::optional<double> total_reward;
   bool terminated = false, truncated = false;
@@ -335,7 +336,7 @@ bool EventReader::ReadEpisode(RunEpisode* episode) {
   return true;
 }
 
-bool EventReader::ReadLifecycle(v1::LifecycleEvent* event) {
+bool MessageReader::ReadLifecycle(v1::LifecycleEvent* event) {
   if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event))
     return false;
   if (event->event().empty()) {
