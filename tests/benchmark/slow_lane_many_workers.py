@@ -46,7 +46,7 @@ class Round:
       lag_max_ms: The same.
       cores: CPU time of daemon and proxies, by the time that went by.
       all_cores: That of the whole machine, workers and the one who looks included.
-      rest_secs: From when the last worker printed its last step until all rows were durable: the workers end all at once.
+      rest_secs: From the last step that was printed until all rows were durable: the workers end all at once.
     """
 
     steps: int
