@@ -32,6 +32,7 @@ RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
       store_(store),
       hub_(hub),
       gpus_(options.gpu_slots),
+      sweeper_(options.data_dir),
       loop_("runs") {}
 
 RunSupervisor::~RunSupervisor() { Stop(); }
@@ -231,14 +232,18 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
           absl::StrCat("expected a run that has ended, found it ",
                        NameOf((*found)->row.status), "; cancel it first")));
     }
+    // Before the row goes: a later run of that name must not find it, whoever
+    // is killed when.
+    if (const absl::Status aside =
+            RunFolder::At(options_.data_dir, run_id).SetAside();
+        !aside.ok()) {
+      return done(aside);
+    }
+    sweeper_.Sweep();
     // Its proxy may still be on its way out.
     if ((*found)->process.valid()) loop_.Unwatch((*found)->process.get());
     runs_.erase(run_id);
-    store_->DeleteRun(
-        run_id, [folder = RunFolder::At(options_.data_dir, run_id),
-                 done = std::move(done)](const absl::Status& status) mutable {
-          done(status.ok() ? folder.Remove() : status);
-        });
+    store_->DeleteRun(run_id, std::move(done));
   });
 }
 

@@ -45,6 +45,7 @@
 #include "slow_lane/daemon/gpu_slots.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/watch_hub.h"
+#include "slow_lane/runs/folder_sweeper.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/store/event_store.h"
@@ -93,7 +94,7 @@ class RunSupervisor {
   // not PAUSE.
   void Pause(const std::string& run_id, Done done);
   void Resume(const std::string& run_id, Done done);
-  // kFailedPrecondition: it has not ended.
+  // Its folder's files are removed later. kFailedPrecondition: it has not ended.
   void Delete(const std::string& run_id, Done done);
   // No states: all. In the order of their submission.
   void List(std::vector<RunState> states,
@@ -182,6 +183,7 @@ class RunSupervisor {
   uint64_t last_order_ = 0;
   std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD
+  FolderSweeper sweeper_;
   EventLoop loop_;
 };
 

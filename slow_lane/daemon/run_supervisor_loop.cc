@@ -109,7 +109,16 @@ void RunSupervisor::Dispatch() {
 absl::Status RunSupervisor::Prepare(LiveRun* run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
   if (const absl::Status made = folder.Create();
-      !made.ok() && !absl::IsAlreadyExists(made)) {
+      absl::IsAlreadyExists(made)) {
+    // Made by us, before the daemon was killed? Then it has no worker yet.
+    const absl::StatusOr<std::optional<ProcessIdentity>> worker =
+        folder.ReadWorker();
+    if (!worker.ok() || worker->has_value()) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "expected no other run's folder of that name, found ",
+          folder.worker_path(), "; next: move the folder away"));
+    }
+  } else if (!made.ok()) {
     return made;
   }
   if (const absl::Status written = folder.WriteConfig(run->row.config_json);

@@ -254,7 +254,7 @@ TEST_F(WorkerLaunch, CutsLongNamesBetweenCharacters) {
 }
 
 TEST_F(WorkerLaunch, DispatchesNothingWithoutAFolder) {
-  ASSERT_TRUE(folder_.Remove().ok());
+  ASSERT_TRUE(folder_.SetAside().ok());
   const auto worker = LaunchWorker(folder_, Hostile("once"));
   EXPECT_FALSE(worker.ok());
   EXPECT_FALSE(absl::IsAlreadyExists(worker.status())) << worker.status();
