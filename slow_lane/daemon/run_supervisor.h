@@ -46,7 +46,9 @@
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/folder_sweeper.h"
+#include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
+#include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/store/event_store.h"
 
@@ -151,6 +153,9 @@ class RunSupervisor {
   void WatchProxy(LiveRun* run, const ProcessIdentity& proxy);
   void ProxyGone(const std::string& run_id);
   void ReapChildren();
+  // If it was a worker, whose proxy is dead: only its parent, this process, is
+  // told how it ended.
+  void RecordExit(const ProcessIdentity& ended, const WorkerExit& exit);
   // In memory now, in the table soon; then `durable`.
   void MoveTo(
       LiveRun* run, RunState state, std::optional<std::string> reason,

@@ -195,20 +195,33 @@ void RunSupervisor::ReapChildren() {
   siginfo_t child = {};
   while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          child.si_pid != 0) {
-    for (const auto& [run_id, run] : runs_) {
-      if (IsFinal(run.row.status) || run.row.worker.pid() != child.si_pid) {
-        continue;
-      }
-      // A worker whose proxy died: only its parent is told how it ended.
-      const WorkerExit end = {.how = child.si_code == CLD_EXITED
-                                         ? WorkerExit::How::kExited
-                                         : WorkerExit::How::kSignalled,
-                              .number = child.si_status,
-                              .reason = ""};
-      RunFolder::At(options_.data_dir, run_id).WriteExit(end).IgnoreError();
+    // Still a zombie, which has its number to itself.
+    if (const absl::StatusOr<ProcessIdentity> ended = IdentityOf(child.si_pid);
+        ended.ok()) {
+      RecordExit(*ended, {.how = child.si_code == CLD_EXITED
+                                     ? WorkerExit::How::kExited
+                                     : WorkerExit::How::kSignalled,
+                          .number = child.si_status,
+                          .reason = ""});
     }
     waitid(P_PID, static_cast<id_t>(child.si_pid), &child, WEXITED);
     child = {};
+  }
+}
+
+void RunSupervisor::RecordExit(const ProcessIdentity& ended,
+                               const WorkerExit& exit) {
+  for (const auto& [run_id, run] : runs_) {
+    if (!run.dispatched || IsFinal(run.row.status)) continue;
+    const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
+    std::optional<ProcessIdentity> worker;
+    if (run.row.worker.pid() != 0) {
+      worker = FromProto(run.row.worker);
+    } else {
+      // Its proxy died before it could tell.
+      worker = folder.ReadWorker().value_or(std::nullopt);
+    }
+    if (worker == ended) folder.WriteExit(exit).IgnoreError();
   }
 }
 
