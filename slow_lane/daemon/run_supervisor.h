@@ -91,6 +91,8 @@ class RunSupervisor {
   // that names no folder, or more GPUs than there are.
   void Submit(std::string run_id, RunConfig config, Answer<Submitted> answer);
   // Answered when nothing of the run is alive. OK for one that has ended.
+  // kUnavailable: one that was not started yet; that it never will be cannot
+  // be written down.
   void Cancel(const std::string& run_id, Done done);
   // SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: not EXEC,
   // not PAUSE.

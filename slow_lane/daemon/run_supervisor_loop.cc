@@ -308,7 +308,8 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
   if (!run->end_reason.has_value()) run->end_reason = why;
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
-    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
@@ -342,9 +343,18 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
 
 void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
   loop_.After(kDrainLimit, [this, run_id] {
-    if (LiveRun* const run = Lookup(run_id); run != nullptr) {
-      AnswerCancel(run, absl::OkStatus());
+    LiveRun* const run = Lookup(run_id);
+    if (run == nullptr) return;
+    if (run->dispatched || IsFinal(run->record.status())) {
+      return AnswerCancel(run, absl::OkStatus());
     }
+    // Its folder would keep a started one from being started again.
+    AnswerCancel(run, absl::UnavailableError(absl::StrCat(
+                          "the run is not started, and this daemon starts it "
+                          "no more; expected to have that written down, found: ",
+                          store_->state().message(),
+                          "; until it is, a daemon that comes after this one "
+                          "would start it: cancel it again then")));
   });
 }
 
