@@ -162,6 +162,7 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
 }
 
 double SecondsSinceStart(const ProcessIdentity& process) {
+  if (process.boot_id != BootId()) return 0;
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) +

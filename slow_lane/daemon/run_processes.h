@@ -48,7 +48,7 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             double grace_secs, double limit_secs);
 
 // Since the process started, suspended times included; changes of the clock
-// don't matter.
+// don't matter. 0 for one of another boot: it died with its machine.
 double SecondsSinceStart(const ProcessIdentity& process);
 
 }  // namespace tandem::slow_lane
