@@ -102,6 +102,7 @@ void RunSupervisor::Dispatch() {
     }
     run->waiting_for.clear();
     run->dispatched = true;
+    run->last_beat_ns = MonotonicNanos();  // it has all the time from now on
     StartProxy(run);
   }
 }
@@ -405,7 +406,8 @@ void RunSupervisor::Tick() {
   for (auto& [run_id, run] : runs_) {
     if (IsFinal(run.row.status)) continue;
     run.unreachable =
-        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
+        run.dispatched && now_ns - run.last_beat_ns >
+                              absl::ToInt64Nanoseconds(options_.timeout);
     CountRate(&run, now_ns);
     CheckLimits(&run);
     if (run.dispatched) StartProxy(&run);
