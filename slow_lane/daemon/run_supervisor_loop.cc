@@ -80,6 +80,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
 }
 
 void RunSupervisor::Dispatch() {
+  if (address_.empty()) return;  // Begin does it
   std::map<uint64_t, LiveRun*> waiting;
   for (auto& [run_id, run] : runs_) {
     if (!run.dispatched && !IsFinal(run.row.status) && !run.ending) {
