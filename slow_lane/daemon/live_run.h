@@ -67,8 +67,9 @@ struct LiveRun {
   std::thread ender;
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
-  // Rows, and how fast they came in the last seconds.
+  // Rows, and how fast they came in the last seconds; printed ones may be more.
   Numbers last;
+  uint64_t printed_steps = 0;
   uint64_t counted_steps = 0;
   int64_t counted_ns = 0;
   double steps_per_second = 0;

@@ -432,6 +432,15 @@ void RunSupervisor::WorkerEnded(const std::string& run_id,
   });
 }
 
+void RunSupervisor::Printed(const std::string& run_id, uint64_t steps) {
+  loop_.Post([this, run_id, steps] {
+    LiveRun* const run = Lookup(run_id);
+    if (run == nullptr || steps <= run->printed_steps) return;
+    run->printed_steps = steps;
+    CheckLimits(run);
+  });
+}
+
 void RunSupervisor::Committed(const std::string& run_id, const Numbers& last) {
   loop_.Post([this, run_id, last] {
     LiveRun* const run = Lookup(run_id);

@@ -130,6 +130,8 @@ class RunSupervisor {
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
+  // So many steps, kept or not, up to where all is durable.
+  void Printed(const std::string& run_id, uint64_t steps);
   // Rows of a run are durable up to `last`: the store's listener, and who has
   // looked.
   void Committed(const std::string& run_id, const Numbers& last);

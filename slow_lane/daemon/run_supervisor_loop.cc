@@ -373,11 +373,9 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
 
 void RunSupervisor::CheckLimits(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
-  // Of the printed steps each step_stride-th is kept, beginning with the first.
-  const uint64_t kept = run->last[Stream::kSteps];
-  const uint64_t printed =
-      kept == 0 ? 0 : (kept - 1) * run->config.step_stride + 1;
-  if (run->config.max_steps.has_value() && printed >= *run->config.max_steps) {
+  const uint64_t steps =
+      std::max(run->printed_steps, run->last[Stream::kSteps]);
+  if (run->config.max_steps.has_value() && steps >= *run->config.max_steps) {
     StartEnding(run, absl::StrCat("schedule.max_steps = ",
                                   *run->config.max_steps, " reached"));
   } else if (run->config.max_duration_secs.has_value() &&
