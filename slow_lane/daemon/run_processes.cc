@@ -21,7 +21,6 @@
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {
@@ -132,7 +131,7 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
-                            double grace_secs, double limit_secs) {
+                            double grace_secs) {
   // It may fail, as on a full disk: what lives is ended all the same.
   const absl::Status prevented =
       PreventLaunch(folder, "cancelled before it was started");
@@ -147,8 +146,7 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
   if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {
     query.roots.push_back(**worker);
   }
-  const absl::StatusOr<TreeEnd> end =
-      EndTree(query, grace_secs, Deadline::After(limit_secs));
+  const absl::StatusOr<TreeEnd> end = EndTree(query, grace_secs);
   if (!end.ok()) return std::string(end.status().message());
   if (!end->left.empty()) return end->Describe();
   // One was launched before, or without its folder none ever will be.

@@ -45,7 +45,7 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
 // never will be. Blocks. Empty, or what is left and why.
 std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
                             const std::optional<ProcessIdentity>& proxy,
-                            double grace_secs, double limit_secs);
+                            double grace_secs);
 
 // Since the process started, suspended times included; changes of the clock
 // don't matter. 0 for one of another boot: it died with its machine.

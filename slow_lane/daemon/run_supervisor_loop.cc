@@ -35,8 +35,6 @@ constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-// Beyond the grace: what SIGKILL and the scans may take.
-constexpr double kKillSecs = 20;
 
 absl::Status NoSuchRun(const std::string& run_id) {
   return absl::NotFoundError(absl::StrCat(
@@ -320,7 +318,7 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
       [this, folder, run_id = run->row.run_id, token = run->row.token,
        proxy = run->proxy, grace = absl::ToDoubleSeconds(options_.kill_grace)] {
         const std::string problem =
-            EndRunProcesses(folder, token, proxy, grace, grace + kKillSecs);
+            EndRunProcesses(folder, token, proxy, grace);
         loop_.Post([this, run_id, problem] { TreeEnded(run_id, problem); });
       });
 }

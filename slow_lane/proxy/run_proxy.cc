@@ -51,7 +51,6 @@ constexpr int64_t kNsPerMs = 1'000'000;
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
 constexpr double kExitRecordSecs = 5;
-constexpr double kKillSecs = 20;
 constexpr size_t kStderrBytes = 2000;
 
 void Log(absl::string_view line) { std::cerr << line << std::endl; }
@@ -297,9 +296,8 @@ void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
       self.ok()) {
     left.roots.push_back(*self);
   }
-  const double grace_secs = absl::ToDoubleSeconds(options_.kill_grace);
   const absl::StatusOr<TreeEnd> end =
-      EndTree(left, grace_secs, Deadline::After(grace_secs + kKillSecs));
+      EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
   if (!end.ok()) {
     Log(end.status().message());
   } else if (end->ended > 0 || !end->left.empty()) {
