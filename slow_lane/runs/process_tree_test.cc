@@ -5,15 +5,19 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -298,6 +302,43 @@ TEST_F(ProcessTree, StopsAndContinuesAll) {
   ASSERT_TRUE(continued.ok()) << continued.status();
   EXPECT_EQ(*continued, kTreeSize);
   WaitUntil("all continued", [&] { return all_are(false); });
+}
+
+// Another thread takes the last free descriptor again and again.
+TEST_F(ProcessTree, TakesNobodyForDeadForWantOfDescriptors) {
+  const pid_t worker = StartWorker("sleep");
+  WaitForKinds(1);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> taken;
+  do {
+    taken.emplace_back(dup(STDIN_FILENO));
+  } while (taken.back().valid());
+  taken.resize(taken.size() - 2);
+  std::atomic<bool> done = false;
+  std::thread taker([&done] {
+    while (!done) {
+      const UniqueFd last(dup(STDIN_FILENO));
+    }
+  });
+  int refused = 0;
+  int missed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto found = FindTree(ByToken());
+    if (!found.ok()) {
+      refused += absl::IsUnavailable(found.status()) ? 1 : 0;
+    } else if (!PidsOf(*found).contains(worker)) {
+      ++missed;
+    }
+  }
+  done = true;
+  taker.join();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(missed, 0);
+  EXPECT_GT(refused, 0);
 }
 
 // As nobody, of which nothing may be read or ended by another user.
