@@ -92,10 +92,19 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   return plan;
 }
 
+rlim_t RaiseDescriptorLimit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);  // what cannot be raised stays as it was
+  return before;
+}
+
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            const std::string& run_id,
                                            absl::Duration heartbeat,
-                                           absl::Duration kill_grace) {
+                                           absl::Duration kill_grace,
+                                           rlim_t descriptors) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -126,6 +135,11 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return MakeSystemError("posix_spawn", "a proxy", failed);
+  // Before it may launch anything: that takes our word.
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = descriptors;
+  prlimit(pid, RLIMIT_NOFILE, &limit, nullptr);
   return IdentityOf(pid);
 }
 

@@ -9,6 +9,8 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
 
+#include <sys/resource.h>
+
 #include <optional>
 #include <string>
 
@@ -34,12 +36,18 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
                           const std::string& start_dir,
                           const std::string& address);
 
+// Raises this process's limit of open descriptors, of which each run takes two,
+// as far as it may. Returns what it was.
+rlim_t RaiseDescriptorLimit();
+
 // Starts this very program as the run's proxy, in a session of its own; its
-// output goes to the folder's proxy.log.
+// output goes to the folder's proxy.log. It, and so the worker, may open
+// `descriptors`: some programs cannot handle more than they expect.
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            const std::string& run_id,
                                            absl::Duration heartbeat,
-                                           absl::Duration kill_grace);
+                                           absl::Duration kill_grace,
+                                           rlim_t descriptors);
 
 // Ends all processes of the run but its proxy; one that was not launched yet
 // never will be. Blocks. Empty, or what is left and why.

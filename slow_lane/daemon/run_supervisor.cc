@@ -29,6 +29,7 @@ using gymgui::trainer::RunRecord;
 RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
                              WatchHub* hub)
     : options_(options),
+      descriptors_(RaiseDescriptorLimit()),
       store_(store),
       hub_(hub),
       gpus_(options.gpu_slots),

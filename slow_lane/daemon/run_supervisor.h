@@ -27,6 +27,8 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -185,6 +187,7 @@ class RunSupervisor {
               Done done);
 
   const Options options_;
+  const rlim_t descriptors_;  // that workers may open
   EventStore* const store_;
   WatchHub* const hub_;
   GpuSlots gpus_;

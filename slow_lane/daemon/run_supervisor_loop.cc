@@ -153,7 +153,8 @@ void RunSupervisor::StartProxy(LiveRun* run) {
           }
           const absl::StatusOr<ProcessIdentity> proxy =
               SpawnProxy(RunFolder::At(options_.data_dir, run_id), run_id,
-                         options_.heartbeat, options_.kill_grace);
+                         options_.heartbeat, options_.kill_grace,
+                         descriptors_);
           if (!proxy.ok()) {
             still->waiting_for = std::string(proxy.status().message());
             return;  // tried again at a later tick
