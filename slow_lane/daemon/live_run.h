@@ -9,6 +9,7 @@
 #define TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,10 +62,15 @@ struct LiveRun {
   bool unreachable = false;
   std::string waiting_for;  // why it is not started yet, for people
 
+  // `helper` is at work on its processes, which takes a while; what else is to
+  // be done about them waits.
+  bool busy = false;
+  std::thread helper;
+  std::deque<absl::AnyInvocable<void()>> when_free;
+
   // Being ended by us: why, and who waits.
   std::optional<std::string> end_reason;
-  bool ending = false;  // `ender` is at work
-  std::thread ender;
+  bool ending = false;  // its processes are, or will be
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
   // Rows, and how fast they came in the last seconds; printed ones may be more.

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -143,18 +144,18 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
   return IdentityOf(pid);
 }
 
-std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
-                            const std::optional<ProcessIdentity>& proxy,
+TreeQuery QueryOf(const LiveRun& run) {
+  std::optional<ProcessIdentity> worker;
+  if (run.row.worker.pid() != 0) worker = FromProto(run.row.worker);
+  return QueryOf(run.row.token, worker, run.proxy);
+}
+
+std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
                             double grace_secs) {
   // It may fail, as on a full disk: what lives is ended all the same.
   const absl::Status prevented =
       PreventLaunch(folder, "cancelled before it was started");
-  TreeQuery query;
-  query.token = token;
-  if (proxy.has_value()) {
-    query.roots.push_back(*proxy);
-    query.excluded.push_back(proxy->pid);
-  }
+  // Launched a moment ago, maybe.
   const absl::StatusOr<std::optional<ProcessIdentity>> worker =
       folder.ReadWorker();
   if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {

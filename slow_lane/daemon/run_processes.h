@@ -11,7 +11,6 @@
 
 #include <sys/resource.h>
 
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,6 +18,7 @@
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/tree_query.h"
 
 namespace tandem::slow_lane {
 
@@ -49,10 +49,12 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            absl::Duration kill_grace,
                                            rlim_t descriptors);
 
-// Ends all processes of the run but its proxy; one that was not launched yet
-// never will be. Blocks. Empty, or what is left and why.
-std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
-                            const std::optional<ProcessIdentity>& proxy,
+// All processes of the run but its proxy.
+TreeQuery QueryOf(const LiveRun& run);
+
+// Ends these; a worker that was not launched yet never will be. Blocks. Empty,
+// or what is left and why.
+std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
                             double grace_secs);
 
 // Since the process started, suspended times included; changes of the clock

@@ -172,6 +172,12 @@ class RunSupervisor {
   // word.
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
+  // `work` on a thread of the run's, then, here, what it returns. The run is
+  // not busy.
+  void WorkOn(LiveRun* run, absl::AnyInvocable<EventLoop::Task()> work);
+  void WorkDone(const std::string& run_id, EventLoop::Task then);
+  // Now, or once the run is not busy; in this order.
+  void WhenFree(LiveRun* run, EventLoop::Task task);
   void TreeEnded(const std::string& run_id, const std::string& problem);
   // Nothing of the run is alive. Its last events may not be read yet, or the
   // disk be full: whoever waits is answered all the same after a while.
@@ -185,6 +191,8 @@ class RunSupervisor {
   void ForgetOld();
   void Signal(const std::string& run_id, RunState from, RunState to, int signal,
               Done done);
+  void SignalNow(LiveRun* run, RunState from, RunState to, int signal,
+                 Done done);
 
   const Options options_;
   const rlim_t descriptors_;  // that workers may open

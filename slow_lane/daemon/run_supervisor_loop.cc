@@ -313,23 +313,48 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  // It blocks for as long as the processes take.
-  run->ender = std::thread(
-      [this, folder, run_id = run->row.run_id, token = run->row.token,
-       proxy = run->proxy, grace = absl::ToDoubleSeconds(options_.kill_grace)] {
-        const std::string problem =
-            EndRunProcesses(folder, token, proxy, grace);
-        loop_.Post([this, run_id, problem] { TreeEnded(run_id, problem); });
+  WhenFree(run, [this, run] {
+    WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
+                 folder = RunFolder::At(options_.data_dir, run->row.run_id)] {
+      const std::string problem = EndRunProcesses(
+          folder, query, absl::ToDoubleSeconds(options_.kill_grace));
+      return [this, run_id, problem] { TreeEnded(run_id, problem); };
+    });
+  });
+}
+
+void RunSupervisor::WorkOn(LiveRun* run,
+                           absl::AnyInvocable<EventLoop::Task()> work) {
+  run->busy = true;
+  run->helper = std::thread(
+      [this, run_id = run->row.run_id, work = std::move(work)]() mutable {
+        loop_.Post([this, run_id, then = work()]() mutable {
+          WorkDone(run_id, std::move(then));
+        });
       });
+}
+
+void RunSupervisor::WorkDone(const std::string& run_id, EventLoop::Task then) {
+  LiveRun* const run = Lookup(run_id);  // not deleted while it is busy
+  run->helper.join();
+  run->busy = false;
+  then();
+  while (!run->busy && !run->when_free.empty()) {
+    EventLoop::Task next = std::move(run->when_free.front());
+    run->when_free.pop_front();
+    next();
+  }
+}
+
+void RunSupervisor::WhenFree(LiveRun* run, EventLoop::Task task) {
+  if (run->busy) return run->when_free.push_back(std::move(task));
+  task();
 }
 
 void RunSupervisor::TreeEnded(const std::string& run_id,
                               const std::string& problem) {
   LiveRun* const run = Lookup(run_id);
-  if (run == nullptr) return;
   run->ending = false;
-  run->ender.join();
   if (!problem.empty()) {
     AnswerCancel(run, absl::InternalError(absl::StrCat(
                           "expected nothing of the run to be alive after "
@@ -420,7 +445,7 @@ void RunSupervisor::ForgetOld() {
   if (!options_.keep_runs.has_value()) return;
   std::map<uint64_t, std::string> ended;
   for (const auto& [run_id, run] : runs_) {
-    if (IsFinal(run.row.status) && !run.ending) ended[run.order] = run_id;
+    if (IsFinal(run.row.status) && !run.busy) ended[run.order] = run_id;
   }
   while (ended.size() > *options_.keep_runs) {
     Delete(ended.begin()->second, [](const absl::Status&) {});

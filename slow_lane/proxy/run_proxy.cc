@@ -288,14 +288,10 @@ void Proxy::TellBeatOrEnd() {
 void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
   const WorkerExit exit =
       known.has_value() ? *std::move(known) : FindOutHowItEnded();
-  TreeQuery left;
-  left.token = plan_.token;
-  left.excluded = {getpid()};
-  if (dispatched_.has_value()) left.roots.push_back(*dispatched_);
-  if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
-      self.ok()) {
-    left.roots.push_back(*self);
-  }
+  const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+  const TreeQuery left =
+      QueryOf(plan_.token, dispatched_,
+              self.ok() ? std::optional(*self) : std::nullopt);
   const absl::StatusOr<TreeEnd> end =
       EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
   if (!end.ok()) {
