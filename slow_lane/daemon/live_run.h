@@ -47,7 +47,7 @@ struct LiveRun {
   RunRow row;
   gymgui::trainer::RunRecord record;  // of its last state that is durable
   uint64_t order = 0;                 // of submission
-  RunConfig config;                   // of a run that has not ended
+  RunConfig config;                   // the default: it is not valid any more
 
   // The proxy. `process` is readable once it has ended; invalid: none is known.
   bool dispatched = false;  // its folder is complete, a proxy may be started

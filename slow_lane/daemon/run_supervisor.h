@@ -168,8 +168,10 @@ class RunSupervisor {
       absl::AnyInvocable<void()> durable = [] {});
   void Save(LiveRun* run);
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // Nobody saw how the worker ended: it is done if it said so, as its last
-  // word.
+  // Its end is durable: of a run whose artifacts.persist_logs is false.
+  void RemoveUnwantedLogs(const LiveRun& run);
+  // Nobody saw how the worker ended: it is done if it ever said that it has
+  // completed.
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
   // `work` on a thread of the run's, then, here, what it returns. The run is

@@ -62,15 +62,18 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     run.row = std::move(row);
     run.record = ToRecord(run.row);
     run.order = ++last_order_;
-    if (IsFinal(run.row.status)) continue;
     absl::StatusOr<RunConfig> config = ParseRunConfig(run.row.config_json);
+    if (config.ok()) run.config = *std::move(config);
+    if (IsFinal(run.row.status)) {
+      RemoveUnwantedLogs(run);  // should the daemon have died before it could
+      continue;
+    }
     if (!config.ok()) {  // an earlier version's, which this one refuses
       End(&run, gymgui::trainer::RUN_STATUS_FAULT,
           absl::StrCat("its configuration is not valid any more: ",
                        config.status().message()));
       continue;
     }
-    run.config = *std::move(config);
     run.last_beat_ns = now_ns;
     run.dispatched = run.row.proxy_starts > 0;
     gpus_.Mark(run.row.gpu_slots);
@@ -270,14 +273,17 @@ void RunSupervisor::End(LiveRun* run, RunState state,
     LiveRun* const still = Lookup(run_id);
     if (still == nullptr) return;
     if (still->link != nullptr) still->link->Recorded();
-    if (!still->config.persist_logs) {
-      const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
-      unlink(folder.stdout_path().c_str());
-      unlink(folder.stderr_path().c_str());
-    }
+    RemoveUnwantedLogs(*still);
     if (!still->ending) AnswerCancel(still, absl::OkStatus());
   });
   Dispatch();
+}
+
+void RunSupervisor::RemoveUnwantedLogs(const LiveRun& run) {
+  if (run.config.persist_logs) return;
+  const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
+  unlink(folder.stdout_path().c_str());
+  unlink(folder.stderr_path().c_str());
 }
 
 void RunSupervisor::EndByItsWord(const std::string& run_id,
