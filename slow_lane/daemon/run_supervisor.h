@@ -152,7 +152,8 @@ class RunSupervisor {
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
   void TakeUp(std::vector<RunRow> rows);
   void Insert(RunRow row, const RunConfig& config, Answer<Submitted> answer);
-  // Starts what waits, in its order, as far as GPUs reach.
+  // Starts what waits. Runs that ask for GPUs keep their order, as far as those
+  // reach; others pass them.
   void Dispatch();
   absl::Status Prepare(LiveRun* run);
   void StartProxy(LiveRun* run);

@@ -84,17 +84,23 @@ void RunSupervisor::Dispatch() {
   if (address_.empty()) return;  // Begin does it
   std::map<uint64_t, LiveRun*> waiting;
   for (auto& [run_id, run] : runs_) {
-    if (!run.dispatched && !IsFinal(run.row.status) && !run.ending) {
-      waiting[run.order] = &run;
-    }
+    if (!run.dispatched && !IsFinal(run.row.status)) waiting[run.order] = &run;
   }
+  bool gpus_are_awaited = false;
   for (const auto& [order, run] : waiting) {
     if (run->row.gpu_slots.empty() && run->config.gpus_requested > 0) {
-      std::optional<std::vector<int32_t>> slots =
-          gpus_.Take(run->config.gpus_requested, run->config.gpus_mandatory);
+      // None overtakes another one that asks for GPUs.
+      std::optional<std::vector<int32_t>> slots;
+      if (!gpus_are_awaited) {
+        slots =
+            gpus_.Take(run->config.gpus_requested, run->config.gpus_mandatory);
+      }
       if (!slots.has_value()) {
-        run->waiting_for = absl::StrCat(run->config.gpus_requested, " GPUs");
-        break;  // those behind it must not overtake it
+        run->waiting_for = absl::StrCat(
+            run->config.gpus_requested, " GPUs",
+            gpus_are_awaited ? ", behind another run that does" : "");
+        gpus_are_awaited = true;
+        continue;
       }
       run->row.gpu_slots = *std::move(slots);
     }
