@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -172,6 +173,17 @@ std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
     return {};
   }
   return absl::StrCat("a worker may still be launched: ", prevented.message());
+}
+
+bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
+                const TreeQuery& query, double grace_secs) {
+  const absl::StatusOr<std::vector<TreeMember>> alive = FindTree(query);
+  if (!alive.ok()) return false;
+  const auto is_worker = [&worker](const TreeMember& member) {
+    return worker.pid == 0 || member.identity == worker;
+  };
+  if (std::ranges::any_of(*alive, is_worker)) return false;
+  return EndRunProcesses(folder, query, grace_secs).empty();
 }
 
 double SecondsSinceStart(const ProcessIdentity& process) {

@@ -57,6 +57,11 @@ TreeQuery QueryOf(const LiveRun& run);
 std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
                             double grace_secs);
 
+// Whether the worker is gone; ends what it has left behind. pid 0: nobody knows
+// which it was, and all of the run's processes have to be gone. Blocks.
+bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
+                const TreeQuery& query, double grace_secs);
+
 // Since the process started, suspended times included; changes of the clock
 // don't matter. 0 for one of another boot: it died with its machine.
 double SecondsSinceStart(const ProcessIdentity& process);

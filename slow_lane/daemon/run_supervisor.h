@@ -185,7 +185,8 @@ class RunSupervisor {
   // Nothing of the run is alive. Its last events may not be read yet, or the
   // disk be full: whoever waits is answered all the same after a while.
   void AnswerCancelInTime(const std::string& run_id);
-  // A cancelled run that can never be heard of again.
+  // A run that can never be heard of again: its folder and its proxy are gone,
+  // and it was cancelled, or its worker is gone as well.
   void EndWithoutFolder(LiveRun* run);
   // The run has rows up to `last`, or more: what follows from that.
   void NoteRows(LiveRun* run, const Numbers& last);

@@ -424,16 +424,29 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
 }
 
 void RunSupervisor::EndWithoutFolder(LiveRun* run) {
-  if (!run->end_reason.has_value() || run->ending || run->link != nullptr) {
-    return;
-  }
+  if (!run->dispatched || run->busy || run->link != nullptr) return;
+  // Of one that nobody ends, a proxy that lives will still say hello.
+  if (run->process.valid() && !run->end_reason.has_value()) return;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
   std::error_code error;
   if (std::filesystem::exists(folder.path(), error) || error) return;
-  End(run, gymgui::trainer::RUN_STATUS_TERM,
-      absl::StrCat(*run->end_reason,
-                   "; its folder is gone, and with it what was not read yet: ",
-                   folder.path()));
+  const std::string what = absl::StrCat(
+      "its folder is gone, and with it what was not read yet: ", folder.path());
+  if (run->end_reason.has_value()) {
+    return End(run, gymgui::trainer::RUN_STATUS_TERM,
+               absl::StrCat(*run->end_reason, "; ", what));
+  }
+  WorkOn(run, [this, run, what, folder, query = QueryOf(*run),
+               worker = FromProto(run->row.worker)] {
+    const bool gone = EndOrphans(folder, worker, query,
+                                 absl::ToDoubleSeconds(options_.kill_grace));
+    return [this, run, what, gone] {
+      if (!gone || run->end_reason.has_value()) return;
+      EndByItsWord(run->row.run_id, {gymgui::trainer::RUN_STATUS_FAULT,
+                                     absl::StrCat("the worker has ended; ",
+                                                  what)});
+    };
+  });
 }
 
 void RunSupervisor::Tick() {
