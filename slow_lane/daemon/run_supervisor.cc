@@ -202,27 +202,26 @@ void RunSupervisor::Resume(const std::string& run_id, Done done) {
 
 void RunSupervisor::Signal(const std::string& run_id, RunState from,
                            RunState to, int signal, Done done) {
-  loop_.Post(
-      [this, run_id, from, to, signal, done = std::move(done)]() mutable {
-        const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-        if (!found.ok()) return done(found.status());
-        LiveRun* const run = *found;
-        auto now = [this, run, from, to, signal,
-                    done = std::move(done)]() mutable {
-          SignalNow(run, from, to, signal, std::move(done));
-        };
-        // One that is being ended is not waited for: it refuses.
-        run->end_reason.has_value() ? now() : WhenFree(run, std::move(now));
-      });
+  loop_.Post([this, run_id, from, to, signal,
+              done = std::move(done)]() mutable {
+    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
+    if (!found.ok()) return done(found.status());
+    LiveRun* const run = *found;
+    auto now = [this, run, from, to, signal, done = std::move(done)]() mutable {
+      SignalNow(run, from, to, signal, std::move(done));
+    };
+    // One that is being ended is not waited for: it refuses.
+    run->end_reason.has_value() ? now() : WhenFree(run, std::move(now));
+  });
 }
 
 void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
                               int signal, Done done) {
   const auto refusal = [from](const LiveRun& found) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "expected the run to be ", NameOf(from), ", found it ",
-        NameOf(found.row.status),
-        found.end_reason.has_value() ? ", being ended" : ""));
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected the run to be ", NameOf(from), ", found it ",
+                     NameOf(found.row.status),
+                     found.end_reason.has_value() ? ", being ended" : ""));
   };
   if (run->row.status == to) return done(absl::OkStatus());
   if (run->row.status != from || run->end_reason.has_value()) {
@@ -231,12 +230,12 @@ void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
   WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
                done = std::move(done)]() mutable {
     const absl::Status signalled = SignalTree(query, signal).status();
-    return [this, run, to, refusal, signalled,
-            done = std::move(done)]() mutable {
-      if (!signalled.ok()) return done(signalled);
-      MoveTo(run, to, std::nullopt);
-      done(run->row.status == to ? absl::OkStatus() : refusal(*run));
-    };
+    return
+        [this, run, to, refusal, signalled, done = std::move(done)]() mutable {
+          if (!signalled.ok()) return done(signalled);
+          MoveTo(run, to, std::nullopt);
+          done(run->row.status == to ? absl::OkStatus() : refusal(*run));
+        };
   });
 }
 

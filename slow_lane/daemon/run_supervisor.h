@@ -100,7 +100,8 @@ class RunSupervisor {
   // not PAUSE.
   void Pause(const std::string& run_id, Done done);
   void Resume(const std::string& run_id, Done done);
-  // Its folder's files are removed later. kFailedPrecondition: it has not ended.
+  // Its folder's files are removed later. kFailedPrecondition: it has not
+  // ended.
   void Delete(const std::string& run_id, Done done);
   // No states: all. In the order of their submission.
   void List(std::vector<RunState> states,

@@ -117,15 +117,14 @@ void RunSupervisor::Dispatch() {
 
 absl::Status RunSupervisor::Prepare(LiveRun* run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  if (const absl::Status made = folder.Create();
-      absl::IsAlreadyExists(made)) {
+  if (const absl::Status made = folder.Create(); absl::IsAlreadyExists(made)) {
     // Made by us, before the daemon was killed? Then it has no worker yet.
     const absl::StatusOr<std::optional<ProcessIdentity>> worker =
         folder.ReadWorker();
     if (!worker.ok() || worker->has_value()) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "expected no other run's folder of that name, found ",
-          folder.worker_path(), "; next: move the folder away"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("expected no other run's folder of that name, found ",
+                       folder.worker_path(), "; next: move the folder away"));
     }
   } else if (!made.ok()) {
     return made;
@@ -162,8 +161,7 @@ void RunSupervisor::StartProxy(LiveRun* run) {
           }
           const absl::StatusOr<ProcessIdentity> proxy =
               SpawnProxy(RunFolder::At(options_.data_dir, run_id), run_id,
-                         options_.heartbeat, options_.kill_grace,
-                         descriptors_);
+                         options_.heartbeat, options_.kill_grace, descriptors_);
           if (!proxy.ok()) {
             still->waiting_for = std::string(proxy.status().message());
             return;  // tried again at a later tick
@@ -387,12 +385,13 @@ void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
       return AnswerCancel(run, absl::OkStatus());
     }
     // Its folder would keep a started one from being started again.
-    AnswerCancel(run, absl::UnavailableError(absl::StrCat(
-                          "the run is not started, and this daemon starts it "
-                          "no more; expected to have that written down, found: ",
-                          store_->state().message(),
-                          "; until it is, a daemon that comes after this one "
-                          "would start it: cancel it again then")));
+    AnswerCancel(run,
+                 absl::UnavailableError(absl::StrCat(
+                     "the run is not started, and this daemon starts it "
+                     "no more; expected to have that written down, found: ",
+                     store_->state().message(),
+                     "; until it is, a daemon that comes after this one "
+                     "would start it: cancel it again then")));
   });
 }
 
@@ -442,9 +441,9 @@ void RunSupervisor::EndWithoutFolder(LiveRun* run) {
                                  absl::ToDoubleSeconds(options_.kill_grace));
     return [this, run, what, gone] {
       if (!gone || run->end_reason.has_value()) return;
-      EndByItsWord(run->row.run_id, {gymgui::trainer::RUN_STATUS_FAULT,
-                                     absl::StrCat("the worker has ended; ",
-                                                  what)});
+      EndByItsWord(run->row.run_id,
+                   {gymgui::trainer::RUN_STATUS_FAULT,
+                    absl::StrCat("the worker has ended; ", what)});
     };
   });
 }
@@ -454,8 +453,8 @@ void RunSupervisor::Tick() {
   for (auto& [run_id, run] : runs_) {
     if (IsFinal(run.row.status)) continue;
     run.unreachable =
-        run.dispatched && now_ns - run.last_beat_ns >
-                              absl::ToInt64Nanoseconds(options_.timeout);
+        run.dispatched &&
+        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
     CountRate(&run, now_ns);
     CheckLimits(&run);
     if (run.dispatched) StartProxy(&run);

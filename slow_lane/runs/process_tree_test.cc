@@ -260,14 +260,14 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
   auto earlier = IdentityOf(stranger);
   ASSERT_TRUE(earlier.ok());
   --earlier->start_time;
-  const auto reused = EndTree(
-      {.token = "", .roots = {*earlier}, .excluded = {}}, kNoGrace);
+  const auto reused =
+      EndTree({.token = "", .roots = {*earlier}, .excluded = {}}, kNoGrace);
   ASSERT_TRUE(reused.ok()) << reused.status();
   EXPECT_EQ(reused->ended, 0u);
   EXPECT_FALSE(IsGone(stranger));
 
-  const auto excluded =
-      EndTree({.token = "", .roots = {self_}, .excluded = {stranger}}, kNoGrace);
+  const auto excluded = EndTree(
+      {.token = "", .roots = {self_}, .excluded = {stranger}}, kNoGrace);
   ASSERT_TRUE(excluded.ok()) << excluded.status();
   EXPECT_EQ(excluded->ended, 0u);
   EXPECT_FALSE(IsGone(stranger));

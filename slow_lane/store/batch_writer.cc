@@ -357,11 +357,10 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   if (!status.ok()) return status;
 
   if (source != &printed && !(*source == before)) {
-    status = statements_->put_source.Run(run->run, worker,
-                                         (*source)[Stream::kSteps],
-                                         (*source)[Stream::kEpisodes],
-                                         (*source)[Stream::kLifecycle],
-                                         (*source)[Stream::kMalformed]);
+    status = statements_->put_source.Run(
+        run->run, worker, (*source)[Stream::kSteps],
+        (*source)[Stream::kEpisodes], (*source)[Stream::kLifecycle],
+        (*source)[Stream::kMalformed]);
     if (!status.ok()) return status;
   }
   if (batch.has_end()) {
