@@ -13,6 +13,9 @@
 namespace tandem::slow_lane {
 namespace {
 
+// What an event says instead of a watch.
+constexpr uint64_t kWake = 0;
+
 // A process without descriptors or memory for its own loops cannot go on.
 UniqueFd OrAbort(int fd, const char* what) {
   if (fd < 0) {
@@ -27,7 +30,7 @@ UniqueFd OrAbort(int fd, const char* what) {
 EventLoop::EventLoop(const std::string& name)
     : epoll_(OrAbort(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       wake_(OrAbort(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  epoll_event event = {.events = EPOLLIN, .data = {.fd = wake_.get()}};
+  epoll_event event = {.events = EPOLLIN, .data = {.u64 = kWake}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), name.c_str());
@@ -55,16 +58,21 @@ EventLoop::TimerId EventLoop::After(absl::Duration delay, Task task) {
 void EventLoop::Cancel(TimerId timer) { timers_.erase(timer); }
 
 void EventLoop::Watch(int fd, Task ready) {
-  watched_.insert_or_assign(fd, std::move(ready));
-  epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+  const uint64_t watch = ++last_watch_;
+  watches_[fd] = watch;
+  watched_.emplace(watch, std::move(ready));
+  epoll_event event = {.events = EPOLLIN, .data = {.u64 = watch}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     OrAbort(-1, "epoll_ctl");
   }
 }
 
 void EventLoop::Unwatch(int fd) {
+  const auto found = watches_.find(fd);
+  if (found == watches_.end()) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  watched_.erase(fd);
+  watched_.erase(found->second);
+  watches_.erase(found);
 }
 
 void EventLoop::Stop() {
@@ -114,17 +122,16 @@ void EventLoop::Run() {
     }
     const int count = epoll_wait(epoll_.get(), events, 16, RunTimers());
     for (int i = 0; i < count; ++i) {
-      if (events[i].data.fd == wake_.get()) {
+      const uint64_t watch = events[i].data.u64;
+      if (watch == kWake) {
         RunPosted();
-      } else if (const auto found = watched_.find(events[i].data.fd);
+      } else if (const auto found = watched_.find(watch);
                  found != watched_.end()) {
         // Moved out while it runs: it may unwatch itself.
         Task ready = std::move(found->second);
         ready();
-        const auto still = watched_.find(events[i].data.fd);
-        if (still != watched_.end() && !still->second) {
-          still->second = std::move(ready);
-        }
+        const auto still = watched_.find(watch);
+        if (still != watched_.end()) still->second = std::move(ready);
       }
     }
   }

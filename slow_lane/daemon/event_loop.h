@@ -54,7 +54,9 @@ class EventLoop {
   void Watch(int fd, Task ready);
   void Unwatch(int fd);
 
-  // Ends the thread after the task at hand; what is still posted is dropped.
+  // Ends the thread after the tasks that it has begun to look through: those
+  // posted before its last look, and those of ready descriptors. What is posted
+  // later is dropped.
   void Stop();
 
  private:
@@ -71,7 +73,11 @@ class EventLoop {
   // Touched by the loop's thread only.
   std::map<TimerId, Task> timers_;
   uint64_t last_timer_ = 0;
-  std::map<int, Task> watched_;
+  // Each watch has a number of its own: an event that comes late is not taken
+  // for one of a later watch of the same descriptor number.
+  std::map<int, uint64_t> watches_;
+  std::map<uint64_t, Task> watched_;
+  uint64_t last_watch_ = 0;
   std::thread thread_;
 };
 

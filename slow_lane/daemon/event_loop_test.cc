@@ -1,6 +1,7 @@
 #include "slow_lane/daemon/event_loop.h"
 
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <memory>
@@ -90,6 +91,38 @@ TEST(EventLoop, CallsWhoWatchesADescriptorUntilItIsUnwatched) {
   eventfd_write(fd.get(), 9);
   loop.Post([&] { said.Say(0); });
   EXPECT_THAT(said.WaitFor(3), ElementsAre(7, 8, 0));
+}
+
+// Two descriptors are ready at once, and whoever is called first replaces the
+// other one by a new one of its number, which is not.
+TEST(EventLoop, TakesNoOldEventForOneOfANewDescriptor) {
+  Said said;
+  UniqueFd fds[] = {UniqueFd(eventfd(1, EFD_CLOEXEC)),
+                    UniqueFd(eventfd(1, EFD_CLOEXEC))};
+  const UniqueFd silent(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  EventLoop loop("test");
+  loop.Post([&] {
+    for (const int i : {0, 1}) {
+      loop.Watch(fds[i].get(), [&, i] {
+        said.Say(1);
+        const int other = fds[1 - i].get();
+        loop.Unwatch(fds[i].get());
+        loop.Unwatch(other);
+        ASSERT_EQ(dup2(silent.get(), other), other);
+        loop.Watch(other, [&, other] {
+          eventfd_t value = 99;
+          eventfd_read(silent.get(), &value);
+          said.Say(static_cast<int>(value));
+        });
+      });
+    }
+  });
+  said.WaitFor(1);
+  loop.Post([&] {
+    said.Say(2);
+    eventfd_write(silent.get(), 7);
+  });
+  EXPECT_THAT(said.WaitFor(3), ElementsAre(1, 2, 7));
 }
 
 TEST(EventLoop, DropsWhatComesAfterStop) {

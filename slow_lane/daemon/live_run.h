@@ -9,6 +9,7 @@
 #define TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ struct LiveRun {
   RunRow row;
   gymgui::trainer::RunRecord record;  // of its last state that is durable
   uint64_t order = 0;                 // of submission
-  RunConfig config;                   // of a run that has not ended
+  RunConfig config;                   // the default: it is not valid any more
 
   // The proxy. `process` is readable once it has ended; invalid: none is known.
   bool dispatched = false;  // its folder is complete, a proxy may be started
@@ -61,14 +62,20 @@ struct LiveRun {
   bool unreachable = false;
   std::string waiting_for;  // why it is not started yet, for people
 
+  // `helper` is at work on its processes, which takes a while; what else is to
+  // be done about them waits.
+  bool busy = false;
+  std::thread helper;
+  std::deque<absl::AnyInvocable<void()>> when_free;
+
   // Being ended by us: why, and who waits.
   std::optional<std::string> end_reason;
-  bool ending = false;  // `ender` is at work
-  std::thread ender;
+  bool ending = false;  // its processes are, or will be
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
-  // Rows, and how fast they came in the last seconds.
+  // Rows, and how fast they came in the last seconds; printed ones may be more.
   Numbers last;
+  uint64_t printed_steps = 0;
   uint64_t counted_steps = 0;
   int64_t counted_ns = 0;
   double steps_per_second = 0;

@@ -111,6 +111,7 @@ void ProxyCall::Welcome(EventReader& reader) {
   }
   // An earlier daemon committed them.
   runs_->Committed(run_id_, progress->last);
+  runs_->Printed(run_id_, progress->position.steps());
   const std::lock_guard lock(mutex_);
   welcome_ = progress->position;
   WriteNext();
@@ -132,6 +133,7 @@ void ProxyCall::Append(v1::EventBatch* batch) {
     const std::lock_guard lock(self->mutex_);
     --self->on_their_way_;
     if (appended.ok()) {
+      self->runs_->Printed(self->run_id_, end.steps());
       self->durable_ = end;
     } else if (!self->closing_) {
       self->refused_ = std::string(appended.status().message());

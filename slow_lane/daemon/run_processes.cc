@@ -6,10 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,7 +23,6 @@
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {
@@ -93,10 +94,19 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   return plan;
 }
 
+rlim_t RaiseDescriptorLimit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);  // what cannot be raised stays as it was
+  return before;
+}
+
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            const std::string& run_id,
                                            absl::Duration heartbeat,
-                                           absl::Duration kill_grace) {
+                                           absl::Duration kill_grace,
+                                           rlim_t descriptors) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -127,28 +137,32 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return MakeSystemError("posix_spawn", "a proxy", failed);
+  // Before it may launch anything: that takes our word.
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = descriptors;
+  prlimit(pid, RLIMIT_NOFILE, &limit, nullptr);
   return IdentityOf(pid);
 }
 
-std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
-                            const std::optional<ProcessIdentity>& proxy,
-                            double grace_secs, double limit_secs) {
+TreeQuery QueryOf(const LiveRun& run) {
+  std::optional<ProcessIdentity> worker;
+  if (run.row.worker.pid() != 0) worker = FromProto(run.row.worker);
+  return QueryOf(run.row.token, worker, run.proxy);
+}
+
+std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
+                            double grace_secs) {
   // It may fail, as on a full disk: what lives is ended all the same.
   const absl::Status prevented =
       PreventLaunch(folder, "cancelled before it was started");
-  TreeQuery query;
-  query.token = token;
-  if (proxy.has_value()) {
-    query.roots.push_back(*proxy);
-    query.excluded.push_back(proxy->pid);
-  }
+  // Launched a moment ago, maybe.
   const absl::StatusOr<std::optional<ProcessIdentity>> worker =
       folder.ReadWorker();
   if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {
     query.roots.push_back(**worker);
   }
-  const absl::StatusOr<TreeEnd> end =
-      EndTree(query, grace_secs, Deadline::After(limit_secs));
+  const absl::StatusOr<TreeEnd> end = EndTree(query, grace_secs);
   if (!end.ok()) return std::string(end.status().message());
   if (!end->left.empty()) return end->Describe();
   // One was launched before, or without its folder none ever will be.
@@ -161,7 +175,19 @@ std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
   return absl::StrCat("a worker may still be launched: ", prevented.message());
 }
 
+bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
+                const TreeQuery& query, double grace_secs) {
+  const absl::StatusOr<std::vector<TreeMember>> alive = FindTree(query);
+  if (!alive.ok()) return false;
+  const auto is_worker = [&worker](const TreeMember& member) {
+    return worker.pid == 0 || member.identity == worker;
+  };
+  if (std::ranges::any_of(*alive, is_worker)) return false;
+  return EndRunProcesses(folder, query, grace_secs).empty();
+}
+
 double SecondsSinceStart(const ProcessIdentity& process) {
+  if (process.boot_id != BootId()) return 0;
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) +

@@ -9,7 +9,8 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_PROCESSES_H_
 
-#include <optional>
+#include <sys/resource.h>
+
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/tree_query.h"
 
 namespace tandem::slow_lane {
 
@@ -34,21 +36,34 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
                           const std::string& start_dir,
                           const std::string& address);
 
+// Raises this process's limit of open descriptors, of which each run takes two,
+// as far as it may. Returns what it was.
+rlim_t RaiseDescriptorLimit();
+
 // Starts this very program as the run's proxy, in a session of its own; its
-// output goes to the folder's proxy.log.
+// output goes to the folder's proxy.log. It, and so the worker, may open
+// `descriptors`: some programs cannot handle more than they expect.
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            const std::string& run_id,
                                            absl::Duration heartbeat,
-                                           absl::Duration kill_grace);
+                                           absl::Duration kill_grace,
+                                           rlim_t descriptors);
 
-// Ends all processes of the run but its proxy; one that was not launched yet
-// never will be. Blocks. Empty, or what is left and why.
-std::string EndRunProcesses(const RunFolder& folder, const std::string& token,
-                            const std::optional<ProcessIdentity>& proxy,
-                            double grace_secs, double limit_secs);
+// All processes of the run but its proxy.
+TreeQuery QueryOf(const LiveRun& run);
+
+// Ends these; a worker that was not launched yet never will be. Blocks. Empty,
+// or what is left and why.
+std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
+                            double grace_secs);
+
+// Whether the worker is gone; ends what it has left behind. pid 0: nobody knows
+// which it was, and all of the run's processes have to be gone. Blocks.
+bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
+                const TreeQuery& query, double grace_secs);
 
 // Since the process started, suspended times included; changes of the clock
-// don't matter.
+// don't matter. 0 for one of another boot: it died with its machine.
 double SecondsSinceStart(const ProcessIdentity& process);
 
 }  // namespace tandem::slow_lane

@@ -29,9 +29,11 @@ using gymgui::trainer::RunRecord;
 RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
                              WatchHub* hub)
     : options_(options),
+      descriptors_(RaiseDescriptorLimit()),
       store_(store),
       hub_(hub),
       gpus_(options.gpu_slots),
+      sweeper_(options.data_dir),
       loop_("runs") {}
 
 RunSupervisor::~RunSupervisor() { Stop(); }
@@ -100,7 +102,7 @@ size_t RunSupervisor::Stop() {
   loop_.Stop();
   // The thread is gone: what it owned may be touched.
   for (auto& [run_id, run] : runs_) {
-    if (run.ender.joinable()) run.ender.join();
+    if (run.helper.joinable()) run.helper.join();
   }
   return static_cast<size_t>(std::count_if(
       runs_.begin(), runs_.end(),
@@ -200,45 +202,64 @@ void RunSupervisor::Resume(const std::string& run_id, Done done) {
 
 void RunSupervisor::Signal(const std::string& run_id, RunState from,
                            RunState to, int signal, Done done) {
-  loop_.Post(
-      [this, run_id, from, to, signal, done = std::move(done)]() mutable {
-        const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-        if (!found.ok()) return done(found.status());
-        LiveRun* const run = *found;
-        if (run->row.status == to) return done(absl::OkStatus());
-        if (run->row.status != from || run->ending) {
-          return done(absl::FailedPreconditionError(absl::StrCat(
-              "expected the run to be ", NameOf(from), ", found it ",
-              NameOf(run->row.status), run->ending ? ", being ended" : "")));
-        }
-        const absl::StatusOr<size_t> signalled =
-            SignalTree({.token = run->row.token,
-                        .roots = {FromProto(run->row.worker)},
-                        .excluded = {}},
-                       signal);
-        if (!signalled.ok()) return done(signalled.status());
-        MoveTo(run, to, std::nullopt);
-        done(absl::OkStatus());
-      });
+  loop_.Post([this, run_id, from, to, signal,
+              done = std::move(done)]() mutable {
+    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
+    if (!found.ok()) return done(found.status());
+    LiveRun* const run = *found;
+    auto now = [this, run, from, to, signal, done = std::move(done)]() mutable {
+      SignalNow(run, from, to, signal, std::move(done));
+    };
+    // One that is being ended is not waited for: it refuses.
+    run->end_reason.has_value() ? now() : WhenFree(run, std::move(now));
+  });
+}
+
+void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
+                              int signal, Done done) {
+  const auto refusal = [from](const LiveRun& found) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected the run to be ", NameOf(from), ", found it ",
+                     NameOf(found.row.status),
+                     found.end_reason.has_value() ? ", being ended" : ""));
+  };
+  if (run->row.status == to) return done(absl::OkStatus());
+  if (run->row.status != from || run->end_reason.has_value()) {
+    return done(refusal(*run));
+  }
+  WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
+               done = std::move(done)]() mutable {
+    const absl::Status signalled = SignalTree(query, signal).status();
+    return
+        [this, run, to, refusal, signalled, done = std::move(done)]() mutable {
+          if (!signalled.ok()) return done(signalled);
+          MoveTo(run, to, std::nullopt);
+          done(run->row.status == to ? absl::OkStatus() : refusal(*run));
+        };
+  });
 }
 
 void RunSupervisor::Delete(const std::string& run_id, Done done) {
   loop_.Post([this, run_id, done = std::move(done)]() mutable {
     const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
     if (!found.ok()) return done(found.status());
-    if (!IsFinal((*found)->row.status) || (*found)->ending) {
+    if (!IsFinal((*found)->row.status) || (*found)->busy) {
       return done(absl::FailedPreconditionError(
           absl::StrCat("expected a run that has ended, found it ",
                        NameOf((*found)->row.status), "; cancel it first")));
     }
+    // Before the row goes: a later run of that name must not find it, whoever
+    // is killed when.
+    if (const absl::Status aside =
+            RunFolder::At(options_.data_dir, run_id).SetAside();
+        !aside.ok()) {
+      return done(aside);
+    }
+    sweeper_.Sweep();
     // Its proxy may still be on its way out.
     if ((*found)->process.valid()) loop_.Unwatch((*found)->process.get());
     runs_.erase(run_id);
-    store_->DeleteRun(
-        run_id, [folder = RunFolder::At(options_.data_dir, run_id),
-                 done = std::move(done)](const absl::Status& status) mutable {
-          done(status.ok() ? folder.Remove() : status);
-        });
+    store_->DeleteRun(run_id, std::move(done));
   });
 }
 
@@ -424,6 +445,15 @@ void RunSupervisor::WorkerEnded(const std::string& run_id,
       return EndByItsWord(run_id, std::move(outcome));
     }
     End(run, outcome.state, std::move(outcome.reason));
+  });
+}
+
+void RunSupervisor::Printed(const std::string& run_id, uint64_t steps) {
+  loop_.Post([this, run_id, steps] {
+    LiveRun* const run = Lookup(run_id);
+    if (run == nullptr || steps <= run->printed_steps) return;
+    run->printed_steps = steps;
+    CheckLimits(run);
   });
 }
 

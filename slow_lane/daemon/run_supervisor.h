@@ -27,6 +27,8 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,7 +47,10 @@
 #include "slow_lane/daemon/gpu_slots.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/watch_hub.h"
+#include "slow_lane/runs/folder_sweeper.h"
+#include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
+#include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/store/event_store.h"
 
@@ -88,12 +93,15 @@ class RunSupervisor {
   // that names no folder, or more GPUs than there are.
   void Submit(std::string run_id, RunConfig config, Answer<Submitted> answer);
   // Answered when nothing of the run is alive. OK for one that has ended.
+  // kUnavailable: one that was not started yet; that it never will be cannot
+  // be written down.
   void Cancel(const std::string& run_id, Done done);
   // SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: not EXEC,
   // not PAUSE.
   void Pause(const std::string& run_id, Done done);
   void Resume(const std::string& run_id, Done done);
-  // kFailedPrecondition: it has not ended.
+  // Its folder's files are removed later. kFailedPrecondition: it has not
+  // ended.
   void Delete(const std::string& run_id, Done done);
   // No states: all. In the order of their submission.
   void List(std::vector<RunState> states,
@@ -125,6 +133,8 @@ class RunSupervisor {
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
+  // So many steps, kept or not, up to where all is durable.
+  void Printed(const std::string& run_id, uint64_t steps);
   // Rows of a run are durable up to `last`: the store's listener, and who has
   // looked.
   void Committed(const std::string& run_id, const Numbers& last);
@@ -143,28 +153,41 @@ class RunSupervisor {
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
   void TakeUp(std::vector<RunRow> rows);
   void Insert(RunRow row, const RunConfig& config, Answer<Submitted> answer);
-  // Starts what waits, in its order, as far as GPUs reach.
+  // Starts what waits. Runs that ask for GPUs keep their order, as far as those
+  // reach; others pass them.
   void Dispatch();
   absl::Status Prepare(LiveRun* run);
   void StartProxy(LiveRun* run);
   void WatchProxy(LiveRun* run, const ProcessIdentity& proxy);
   void ProxyGone(const std::string& run_id);
   void ReapChildren();
+  // If it was a worker, whose proxy is dead: only its parent, this process, is
+  // told how it ended.
+  void RecordExit(const ProcessIdentity& ended, const WorkerExit& exit);
   // In memory now, in the table soon; then `durable`.
   void MoveTo(
       LiveRun* run, RunState state, std::optional<std::string> reason,
       absl::AnyInvocable<void()> durable = [] {});
   void Save(LiveRun* run);
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // Nobody saw how the worker ended: it is done if it said so, as its last
-  // word.
+  // Its end is durable: of a run whose artifacts.persist_logs is false.
+  void RemoveUnwantedLogs(const LiveRun& run);
+  // Nobody saw how the worker ended: it is done if it ever said that it has
+  // completed.
   void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
   void StartEnding(LiveRun* run, const std::string& why);
+  // `work` on a thread of the run's, then, here, what it returns. The run is
+  // not busy.
+  void WorkOn(LiveRun* run, absl::AnyInvocable<EventLoop::Task()> work);
+  void WorkDone(const std::string& run_id, EventLoop::Task then);
+  // Now, or once the run is not busy; in this order.
+  void WhenFree(LiveRun* run, EventLoop::Task task);
   void TreeEnded(const std::string& run_id, const std::string& problem);
   // Nothing of the run is alive. Its last events may not be read yet, or the
   // disk be full: whoever waits is answered all the same after a while.
   void AnswerCancelInTime(const std::string& run_id);
-  // A cancelled run that can never be heard of again.
+  // A run that can never be heard of again: its folder and its proxy are gone,
+  // and it was cancelled, or its worker is gone as well.
   void EndWithoutFolder(LiveRun* run);
   // The run has rows up to `last`, or more: what follows from that.
   void NoteRows(LiveRun* run, const Numbers& last);
@@ -173,8 +196,11 @@ class RunSupervisor {
   void ForgetOld();
   void Signal(const std::string& run_id, RunState from, RunState to, int signal,
               Done done);
+  void SignalNow(LiveRun* run, RunState from, RunState to, int signal,
+                 Done done);
 
   const Options options_;
+  const rlim_t descriptors_;  // that workers may open
   EventStore* const store_;
   WatchHub* const hub_;
   GpuSlots gpus_;
@@ -182,6 +208,7 @@ class RunSupervisor {
   uint64_t last_order_ = 0;
   std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD
+  FolderSweeper sweeper_;
   EventLoop loop_;
 };
 

@@ -35,8 +35,6 @@ constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-// Beyond the grace: what SIGKILL and the scans may take.
-constexpr double kKillSecs = 20;
 
 absl::Status NoSuchRun(const std::string& run_id) {
   return absl::NotFoundError(absl::StrCat(
@@ -64,15 +62,18 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     run.row = std::move(row);
     run.record = ToRecord(run.row);
     run.order = ++last_order_;
-    if (IsFinal(run.row.status)) continue;
     absl::StatusOr<RunConfig> config = ParseRunConfig(run.row.config_json);
+    if (config.ok()) run.config = *std::move(config);
+    if (IsFinal(run.row.status)) {
+      RemoveUnwantedLogs(run);  // should the daemon have died before it could
+      continue;
+    }
     if (!config.ok()) {  // an earlier version's, which this one refuses
       End(&run, gymgui::trainer::RUN_STATUS_FAULT,
           absl::StrCat("its configuration is not valid any more: ",
                        config.status().message()));
       continue;
     }
-    run.config = *std::move(config);
     run.last_beat_ns = now_ns;
     run.dispatched = run.row.proxy_starts > 0;
     gpus_.Mark(run.row.gpu_slots);
@@ -80,19 +81,26 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
 }
 
 void RunSupervisor::Dispatch() {
+  if (address_.empty()) return;  // Begin does it
   std::map<uint64_t, LiveRun*> waiting;
   for (auto& [run_id, run] : runs_) {
-    if (!run.dispatched && !IsFinal(run.row.status) && !run.ending) {
-      waiting[run.order] = &run;
-    }
+    if (!run.dispatched && !IsFinal(run.row.status)) waiting[run.order] = &run;
   }
+  bool gpus_are_awaited = false;
   for (const auto& [order, run] : waiting) {
     if (run->row.gpu_slots.empty() && run->config.gpus_requested > 0) {
-      std::optional<std::vector<int32_t>> slots =
-          gpus_.Take(run->config.gpus_requested, run->config.gpus_mandatory);
+      // None overtakes another one that asks for GPUs.
+      std::optional<std::vector<int32_t>> slots;
+      if (!gpus_are_awaited) {
+        slots =
+            gpus_.Take(run->config.gpus_requested, run->config.gpus_mandatory);
+      }
       if (!slots.has_value()) {
-        run->waiting_for = absl::StrCat(run->config.gpus_requested, " GPUs");
-        break;  // those behind it must not overtake it
+        run->waiting_for = absl::StrCat(
+            run->config.gpus_requested, " GPUs",
+            gpus_are_awaited ? ", behind another run that does" : "");
+        gpus_are_awaited = true;
+        continue;
       }
       run->row.gpu_slots = *std::move(slots);
     }
@@ -102,14 +110,23 @@ void RunSupervisor::Dispatch() {
     }
     run->waiting_for.clear();
     run->dispatched = true;
+    run->last_beat_ns = MonotonicNanos();  // it has all the time from now on
     StartProxy(run);
   }
 }
 
 absl::Status RunSupervisor::Prepare(LiveRun* run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  if (const absl::Status made = folder.Create();
-      !made.ok() && !absl::IsAlreadyExists(made)) {
+  if (const absl::Status made = folder.Create(); absl::IsAlreadyExists(made)) {
+    // Made by us, before the daemon was killed? Then it has no worker yet.
+    const absl::StatusOr<std::optional<ProcessIdentity>> worker =
+        folder.ReadWorker();
+    if (!worker.ok() || worker->has_value()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("expected no other run's folder of that name, found ",
+                       folder.worker_path(), "; next: move the folder away"));
+    }
+  } else if (!made.ok()) {
     return made;
   }
   if (const absl::Status written = folder.WriteConfig(run->row.config_json);
@@ -144,7 +161,7 @@ void RunSupervisor::StartProxy(LiveRun* run) {
           }
           const absl::StatusOr<ProcessIdentity> proxy =
               SpawnProxy(RunFolder::At(options_.data_dir, run_id), run_id,
-                         options_.heartbeat, options_.kill_grace);
+                         options_.heartbeat, options_.kill_grace, descriptors_);
           if (!proxy.ok()) {
             still->waiting_for = std::string(proxy.status().message());
             return;  // tried again at a later tick
@@ -186,20 +203,33 @@ void RunSupervisor::ReapChildren() {
   siginfo_t child = {};
   while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          child.si_pid != 0) {
-    for (const auto& [run_id, run] : runs_) {
-      if (IsFinal(run.row.status) || run.row.worker.pid() != child.si_pid) {
-        continue;
-      }
-      // A worker whose proxy died: only its parent is told how it ended.
-      const WorkerExit end = {.how = child.si_code == CLD_EXITED
-                                         ? WorkerExit::How::kExited
-                                         : WorkerExit::How::kSignalled,
-                              .number = child.si_status,
-                              .reason = ""};
-      RunFolder::At(options_.data_dir, run_id).WriteExit(end).IgnoreError();
+    // Still a zombie, which has its number to itself.
+    if (const absl::StatusOr<ProcessIdentity> ended = IdentityOf(child.si_pid);
+        ended.ok()) {
+      RecordExit(*ended, {.how = child.si_code == CLD_EXITED
+                                     ? WorkerExit::How::kExited
+                                     : WorkerExit::How::kSignalled,
+                          .number = child.si_status,
+                          .reason = ""});
     }
     waitid(P_PID, static_cast<id_t>(child.si_pid), &child, WEXITED);
     child = {};
+  }
+}
+
+void RunSupervisor::RecordExit(const ProcessIdentity& ended,
+                               const WorkerExit& exit) {
+  for (const auto& [run_id, run] : runs_) {
+    if (!run.dispatched || IsFinal(run.row.status)) continue;
+    const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
+    std::optional<ProcessIdentity> worker;
+    if (run.row.worker.pid() != 0) {
+      worker = FromProto(run.row.worker);
+    } else {
+      // Its proxy died before it could tell.
+      worker = folder.ReadWorker().value_or(std::nullopt);
+    }
+    if (worker == ended) folder.WriteExit(exit).IgnoreError();
   }
 }
 
@@ -247,14 +277,17 @@ void RunSupervisor::End(LiveRun* run, RunState state,
     LiveRun* const still = Lookup(run_id);
     if (still == nullptr) return;
     if (still->link != nullptr) still->link->Recorded();
-    if (!still->config.persist_logs) {
-      const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
-      unlink(folder.stdout_path().c_str());
-      unlink(folder.stderr_path().c_str());
-    }
+    RemoveUnwantedLogs(*still);
     if (!still->ending) AnswerCancel(still, absl::OkStatus());
   });
   Dispatch();
+}
+
+void RunSupervisor::RemoveUnwantedLogs(const LiveRun& run) {
+  if (run.config.persist_logs) return;
+  const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
+  unlink(folder.stdout_path().c_str());
+  unlink(folder.stderr_path().c_str());
 }
 
 void RunSupervisor::EndByItsWord(const std::string& run_id,
@@ -286,26 +319,52 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
   if (!run->end_reason.has_value()) run->end_reason = why;
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
-    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  // It blocks for as long as the processes take.
-  run->ender = std::thread(
-      [this, folder, run_id = run->row.run_id, token = run->row.token,
-       proxy = run->proxy, grace = absl::ToDoubleSeconds(options_.kill_grace)] {
-        const std::string problem =
-            EndRunProcesses(folder, token, proxy, grace, grace + kKillSecs);
-        loop_.Post([this, run_id, problem] { TreeEnded(run_id, problem); });
+  WhenFree(run, [this, run] {
+    WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
+                 folder = RunFolder::At(options_.data_dir, run->row.run_id)] {
+      const std::string problem = EndRunProcesses(
+          folder, query, absl::ToDoubleSeconds(options_.kill_grace));
+      return [this, run_id, problem] { TreeEnded(run_id, problem); };
+    });
+  });
+}
+
+void RunSupervisor::WorkOn(LiveRun* run,
+                           absl::AnyInvocable<EventLoop::Task()> work) {
+  run->busy = true;
+  run->helper = std::thread(
+      [this, run_id = run->row.run_id, work = std::move(work)]() mutable {
+        loop_.Post([this, run_id, then = work()]() mutable {
+          WorkDone(run_id, std::move(then));
+        });
       });
+}
+
+void RunSupervisor::WorkDone(const std::string& run_id, EventLoop::Task then) {
+  LiveRun* const run = Lookup(run_id);  // not deleted while it is busy
+  run->helper.join();
+  run->busy = false;
+  then();
+  while (!run->busy && !run->when_free.empty()) {
+    EventLoop::Task next = std::move(run->when_free.front());
+    run->when_free.pop_front();
+    next();
+  }
+}
+
+void RunSupervisor::WhenFree(LiveRun* run, EventLoop::Task task) {
+  if (run->busy) return run->when_free.push_back(std::move(task));
+  task();
 }
 
 void RunSupervisor::TreeEnded(const std::string& run_id,
                               const std::string& problem) {
   LiveRun* const run = Lookup(run_id);
-  if (run == nullptr) return;
   run->ending = false;
-  run->ender.join();
   if (!problem.empty()) {
     AnswerCancel(run, absl::InternalError(absl::StrCat(
                           "expected nothing of the run to be alive after "
@@ -320,9 +379,19 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
 
 void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
   loop_.After(kDrainLimit, [this, run_id] {
-    if (LiveRun* const run = Lookup(run_id); run != nullptr) {
-      AnswerCancel(run, absl::OkStatus());
+    LiveRun* const run = Lookup(run_id);
+    if (run == nullptr) return;
+    if (run->dispatched || IsFinal(run->record.status())) {
+      return AnswerCancel(run, absl::OkStatus());
     }
+    // Its folder would keep a started one from being started again.
+    AnswerCancel(run,
+                 absl::UnavailableError(absl::StrCat(
+                     "the run is not started, and this daemon starts it "
+                     "no more; expected to have that written down, found: ",
+                     store_->state().message(),
+                     "; until it is, a daemon that comes after this one "
+                     "would start it: cancel it again then")));
   });
 }
 
@@ -339,11 +408,9 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
 
 void RunSupervisor::CheckLimits(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
-  // Of the printed steps each step_stride-th is kept, beginning with the first.
-  const uint64_t kept = run->last[Stream::kSteps];
-  const uint64_t printed =
-      kept == 0 ? 0 : (kept - 1) * run->config.step_stride + 1;
-  if (run->config.max_steps.has_value() && printed >= *run->config.max_steps) {
+  const uint64_t steps =
+      std::max(run->printed_steps, run->last[Stream::kSteps]);
+  if (run->config.max_steps.has_value() && steps >= *run->config.max_steps) {
     StartEnding(run, absl::StrCat("schedule.max_steps = ",
                                   *run->config.max_steps, " reached"));
   } else if (run->config.max_duration_secs.has_value() &&
@@ -356,16 +423,29 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
 }
 
 void RunSupervisor::EndWithoutFolder(LiveRun* run) {
-  if (!run->end_reason.has_value() || run->ending || run->link != nullptr) {
-    return;
-  }
+  if (!run->dispatched || run->busy || run->link != nullptr) return;
+  // Of one that nobody ends, a proxy that lives will still say hello.
+  if (run->process.valid() && !run->end_reason.has_value()) return;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
   std::error_code error;
   if (std::filesystem::exists(folder.path(), error) || error) return;
-  End(run, gymgui::trainer::RUN_STATUS_TERM,
-      absl::StrCat(*run->end_reason,
-                   "; its folder is gone, and with it what was not read yet: ",
-                   folder.path()));
+  const std::string what = absl::StrCat(
+      "its folder is gone, and with it what was not read yet: ", folder.path());
+  if (run->end_reason.has_value()) {
+    return End(run, gymgui::trainer::RUN_STATUS_TERM,
+               absl::StrCat(*run->end_reason, "; ", what));
+  }
+  WorkOn(run, [this, run, what, folder, query = QueryOf(*run),
+               worker = FromProto(run->row.worker)] {
+    const bool gone = EndOrphans(folder, worker, query,
+                                 absl::ToDoubleSeconds(options_.kill_grace));
+    return [this, run, what, gone] {
+      if (!gone || run->end_reason.has_value()) return;
+      EndByItsWord(run->row.run_id,
+                   {gymgui::trainer::RUN_STATUS_FAULT,
+                    absl::StrCat("the worker has ended; ", what)});
+    };
+  });
 }
 
 void RunSupervisor::Tick() {
@@ -373,6 +453,7 @@ void RunSupervisor::Tick() {
   for (auto& [run_id, run] : runs_) {
     if (IsFinal(run.row.status)) continue;
     run.unreachable =
+        run.dispatched &&
         now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
     CountRate(&run, now_ns);
     CheckLimits(&run);
@@ -388,7 +469,7 @@ void RunSupervisor::ForgetOld() {
   if (!options_.keep_runs.has_value()) return;
   std::map<uint64_t, std::string> ended;
   for (const auto& [run_id, run] : runs_) {
-    if (IsFinal(run.row.status) && !run.ending) ended[run.order] = run_id;
+    if (IsFinal(run.row.status) && !run.busy) ended[run.order] = run_id;
   }
   while (ended.size() > *options_.keep_runs) {
     Delete(ended.begin()->second, [](const absl::Status&) {});

@@ -51,7 +51,6 @@ constexpr int64_t kNsPerMs = 1'000'000;
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
 constexpr double kExitRecordSecs = 5;
-constexpr double kKillSecs = 20;
 constexpr size_t kStderrBytes = 2000;
 
 void Log(absl::string_view line) { std::cerr << line << std::endl; }
@@ -289,17 +288,12 @@ void Proxy::TellBeatOrEnd() {
 void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
   const WorkerExit exit =
       known.has_value() ? *std::move(known) : FindOutHowItEnded();
-  TreeQuery left;
-  left.token = plan_.token;
-  left.excluded = {getpid()};
-  if (dispatched_.has_value()) left.roots.push_back(*dispatched_);
-  if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
-      self.ok()) {
-    left.roots.push_back(*self);
-  }
-  const double grace_secs = absl::ToDoubleSeconds(options_.kill_grace);
+  const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+  const TreeQuery left =
+      QueryOf(plan_.token, dispatched_,
+              self.ok() ? std::optional(*self) : std::nullopt);
   const absl::StatusOr<TreeEnd> end =
-      EndTree(left, grace_secs, Deadline::After(grace_secs + kKillSecs));
+      EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
   if (!end.ok()) {
     Log(end.status().message());
   } else if (end->ended > 0 || !end->left.empty()) {

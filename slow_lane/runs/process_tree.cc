@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "slow_lane/runs/tree_scanner.h"
+#include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -257,11 +258,11 @@ absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query) {
 }
 
 absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
-                                Deadline deadline) {
+                                double kill_secs) {
   Ender ender(query);
-  const Deadline grace = Deadline::After(grace_secs);
+  const Deadline deadline = Deadline::After(grace_secs + kill_secs);
   const absl::StatusOr<bool> all_gone =
-      AskToEnd(ender, Deadline::At(std::min(grace.at_ns(), deadline.at_ns())));
+      AskToEnd(ender, Deadline::After(grace_secs));
   if (!all_gone.ok()) return all_gone.status();
   if (!*all_gone) {
     if (absl::Status s = KillAll(ender, deadline); !s.ok()) return s;

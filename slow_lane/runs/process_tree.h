@@ -10,7 +10,7 @@
 //
 //   TreeQuery query{.token = plan.token, .roots = {proxy, worker},
 //                   .excluded = {proxy.pid}};
-//   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0, Deadline::After(30));
+//   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0);
 //   if (!end->left.empty()) report(end->Describe());
 //
 // Let a dead root be a zombie until its tree has ended (worker_launch.h): only
@@ -25,7 +25,6 @@
 
 #include "absl/status/statusor.h"
 #include "slow_lane/runs/tree_query.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 
@@ -35,20 +34,23 @@ absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query);
 
 struct TreeEnd {
   size_t ended = 0;                   // processes that were found and are gone
-  std::vector<TreeMember> left;       // alive at the deadline
+  std::vector<TreeMember> left;       // alive when the time was over
   std::vector<std::string> problems;  // signals that could not be sent
 
   // One line for people: how many are gone, and which are left and why.
   std::string Describe() const;
 };
 
+// Beyond the grace: what SIGKILL and the scans may take.
+inline constexpr double kKillSecs = 20;
+
 // Ends all of it: SIGTERM and SIGCONT to each, `grace_secs` to leave by
 // themselves, then SIGKILL, until scans in a row find nothing. Blocks until
-// then or until the deadline, which cuts the grace short, too: SIGKILL is sent
-// at least once. kUnavailable: /proc cannot be read. A process in an
-// uninterruptible wait, or of another user, is left over.
+// then, or for `kill_secs` more than the grace; SIGKILL is sent at least once.
+// kUnavailable: /proc cannot be read. A process in an uninterruptible wait, or
+// of another user, is left over.
 absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
-                                Deadline deadline);
+                                double kill_secs = kKillSecs);
 
 // Sends to each once, until a scan finds no process that it has not been sent
 // to: SIGSTOP and SIGCONT for pause and resume. Returns to how many.

@@ -5,22 +5,25 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/test_processes.h"
-#include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -28,8 +31,6 @@ namespace {
 
 constexpr double kNoGrace = 0;
 constexpr double kLongGrace = 100;
-
-Deadline Watchdog() { return Deadline::After(100); }
 
 // A worker of a run, in a session of its own as LaunchWorker starts it, below
 // this process as the subreaper.
@@ -45,8 +46,7 @@ class ProcessTree : public testing::Test {
   ~ProcessTree() override {
     // Whatever a failed test has left, with or without the token.
     const auto end =
-        EndTree({.token = token_, .roots = {self_}, .excluded = {}}, kNoGrace,
-                Watchdog());
+        EndTree({.token = token_, .roots = {self_}, .excluded = {}}, kNoGrace);
     EXPECT_TRUE(end.ok() && end->left.empty());
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
@@ -149,7 +149,7 @@ TEST_F(ProcessTree, EndsEveryKindOfDescendant) {
     const auto kinds = WaitForKinds(kTreeSize);
     TreeQuery with_worker = query;
     with_worker.roots.push_back(worker_identity_);
-    const auto end = EndTree(with_worker, 0.2, Watchdog());
+    const auto end = EndTree(with_worker, 0.2);
     ASSERT_TRUE(end.ok()) << end.status();
     EXPECT_TRUE(end->left.empty()) << end->Describe();
     EXPECT_EQ(end->ended, kTreeSize) << end->Describe();
@@ -166,7 +166,7 @@ TEST_F(ProcessTree, EndsWhatADeadWorkerHasLeft) {
   // Its zombie says whose the session is, even if no token did.
   const TreeQuery by_worker{
       .token = "", .roots = {self_, worker_identity_}, .excluded = {getpid()}};
-  const auto end = EndTree(by_worker, kNoGrace, Watchdog());
+  const auto end = EndTree(by_worker, kNoGrace);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(end->left.empty()) << end->Describe();
   for (const auto& [kind, pid] : kinds) EXPECT_TRUE(IsGone(pid)) << kind;
@@ -175,7 +175,7 @@ TEST_F(ProcessTree, EndsWhatADeadWorkerHasLeft) {
 TEST_F(ProcessTree, LetsProcessesLeaveByThemselves) {
   const pid_t worker = StartWorker("polite");
   WaitForKinds(1);
-  const auto end = EndTree(AsProxy(), kLongGrace, Watchdog());
+  const auto end = EndTree(AsProxy(), kLongGrace);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended, 1u);
   int status = 0;
@@ -188,7 +188,7 @@ TEST_F(ProcessTree, AsksAlsoThoseThatAreStopped) {
   const pid_t worker = StartWorker("polite");
   WaitForKinds(1);
   kill(worker, SIGSTOP);
-  const auto end = EndTree(AsProxy(), kLongGrace, Watchdog());
+  const auto end = EndTree(AsProxy(), kLongGrace);
   ASSERT_TRUE(end.ok()) << end.status();
   int status = 0;
   ASSERT_EQ(waitpid(worker, &status, 0), worker);
@@ -201,7 +201,7 @@ TEST_F(ProcessTree, EndsProcessesWhoseFirstThreadHasGone) {
   const auto found = FindTree(ByToken());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_TRUE(PidsOf(*found).contains(worker_identity_.pid));
-  const auto end = EndTree(ByToken(), kNoGrace, Watchdog());
+  const auto end = EndTree(ByToken(), kNoGrace);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(end->left.empty()) << end->Describe();
   EXPECT_TRUE(IsGone(worker_identity_.pid));
@@ -220,7 +220,7 @@ TEST_P(ForkingTree, IsEnded) {
       return found.ok() && found->size() >= 50;
     });
   }
-  const auto end = EndTree(AsProxy(), kNoGrace, Watchdog());
+  const auto end = EndTree(AsProxy(), kNoGrace);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(end->left.empty()) << end->Describe();
   EXPECT_TRUE(AllAreGone());
@@ -252,7 +252,7 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
     _exit(1);
   }
   WaitForKinds(1);
-  const auto none = EndTree(ByToken(), kNoGrace, Watchdog());
+  const auto none = EndTree(ByToken(), kNoGrace);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->ended, 0u);
 
@@ -260,15 +260,14 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
   auto earlier = IdentityOf(stranger);
   ASSERT_TRUE(earlier.ok());
   --earlier->start_time;
-  const auto reused = EndTree(
-      {.token = "", .roots = {*earlier}, .excluded = {}}, kNoGrace, Watchdog());
+  const auto reused =
+      EndTree({.token = "", .roots = {*earlier}, .excluded = {}}, kNoGrace);
   ASSERT_TRUE(reused.ok()) << reused.status();
   EXPECT_EQ(reused->ended, 0u);
   EXPECT_FALSE(IsGone(stranger));
 
-  const auto excluded =
-      EndTree({.token = "", .roots = {self_}, .excluded = {stranger}}, kNoGrace,
-              Watchdog());
+  const auto excluded = EndTree(
+      {.token = "", .roots = {self_}, .excluded = {stranger}}, kNoGrace);
   ASSERT_TRUE(excluded.ok()) << excluded.status();
   EXPECT_EQ(excluded->ended, 0u);
   EXPECT_FALSE(IsGone(stranger));
@@ -305,6 +304,43 @@ TEST_F(ProcessTree, StopsAndContinuesAll) {
   WaitUntil("all continued", [&] { return all_are(false); });
 }
 
+// Another thread takes the last free descriptor again and again.
+TEST_F(ProcessTree, TakesNobodyForDeadForWantOfDescriptors) {
+  const pid_t worker = StartWorker("sleep");
+  WaitForKinds(1);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> taken;
+  do {
+    taken.emplace_back(dup(STDIN_FILENO));
+  } while (taken.back().valid());
+  taken.resize(taken.size() - 2);
+  std::atomic<bool> done = false;
+  std::thread taker([&done] {
+    while (!done) {
+      const UniqueFd last(dup(STDIN_FILENO));
+    }
+  });
+  int refused = 0;
+  int missed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto found = FindTree(ByToken());
+    if (!found.ok()) {
+      refused += absl::IsUnavailable(found.status()) ? 1 : 0;
+    } else if (!PidsOf(*found).contains(worker)) {
+      ++missed;
+    }
+  }
+  done = true;
+  taker.join();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(missed, 0);
+  EXPECT_GT(refused, 0);
+}
+
 // As nobody, of which nothing may be read or ended by another user.
 TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another's process";
@@ -321,9 +357,9 @@ TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
       _exit(kNoOtherUser);
     }
     // Not by its token, which cannot be read.
-    const auto by_token = EndTree(ByToken(), kNoGrace, Deadline::Now());
+    const auto by_token = EndTree(ByToken(), kNoGrace, 0);
     if (!by_token.ok() || by_token->ended != 0) _exit(11);
-    const auto end = EndTree(query, kNoGrace, Deadline::After(0.05));
+    const auto end = EndTree(query, kNoGrace, 0.05);
     if (!end.ok() || end->left.size() != 1 || end->problems.size() != 1) {
       _exit(12);
     }

@@ -1,6 +1,7 @@
 #include "slow_lane/runs/run_folder.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,11 +157,20 @@ absl::Status RunFolder::Create() const {
   return SyncFolder(runs);
 }
 
-absl::Status RunFolder::Remove() const {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-  if (error) return MakeSystemError("remove_all", path_, error.value());
-  return absl::OkStatus();
+absl::Status RunFolder::SetAside() const {
+  const std::filesystem::path path(path_);
+  const std::string runs = path.parent_path().string();
+  const std::string name = path.filename().string();
+  for (int number = 1;; ++number) {
+    const std::string aside =
+        absl::StrCat(runs, "/", kAsidePrefix, name, "-", number);
+    if (rename(path_.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
+      return absl::OkStatus();
+    }
+    // An earlier one of that name is not removed yet.
+    if (errno == EEXIST || errno == ENOTEMPTY) continue;
+    return MakeSystemError("rename", path_, errno);
+  }
 }
 
 absl::Status RunFolder::WriteConfig(absl::string_view canonical_json) const {

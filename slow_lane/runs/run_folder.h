@@ -69,6 +69,9 @@ WorkerExit FromProto(const v1::WorkerEnded& ended);
 // disk.
 class RunFolder {
  public:
+  // Of the names of folders that are to be removed; of no run_id.
+  static constexpr char kAsidePrefix[] = ".gone-";
+
   // data_dir/runs/run_id. No system call. `run_id` has passed CheckRunId.
   static RunFolder At(absl::string_view data_dir, absl::string_view run_id);
   // That folder, whatever its name.
@@ -88,9 +91,9 @@ class RunFolder {
   // kAlreadyExists: it is there.
   absl::Status Create() const;
 
-  // Removes it with all that is in it; OK if there is none. No link is
-  // followed.
-  absl::Status Remove() const;
+  // Renames it to one that belongs to no run, for FolderSweeper to remove; OK
+  // if there is none. Doesn't wait for the disk: a power cut may undo it.
+  absl::Status SetAside() const;
 
   absl::Status WriteConfig(absl::string_view canonical_json) const;
 

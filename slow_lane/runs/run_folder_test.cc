@@ -55,24 +55,13 @@ TEST(RunFolder, IsForItsUserAlone) {
 TEST(RunFolder, IsMadeOnce) {
   const RunFolder folder = NewFolder();
   EXPECT_TRUE(absl::IsAlreadyExists(folder.Create()));
-  EXPECT_TRUE(folder.Remove().ok());
-  EXPECT_TRUE(folder.Remove().ok());
+  EXPECT_TRUE(folder.SetAside().ok());
+  EXPECT_TRUE(folder.SetAside().ok());
   EXPECT_TRUE(folder.Create().ok());
 }
 
 TEST(RunFolder, IsNotMadeWhereTheDataFolderIsMissing) {
   EXPECT_FALSE(RunFolder::At("/nowhere/at/all", "run_1").Create().ok());
-}
-
-TEST(RunFolder, RemovesWithoutFollowingLinks) {
-  const RunFolder folder = NewFolder();
-  const std::string elsewhere = folder.path() + "-elsewhere";
-  std::filesystem::create_directory(elsewhere);
-  Write(elsewhere + "/kept", "x");
-  std::filesystem::create_directory_symlink(elsewhere, folder.path() + "/link");
-  EXPECT_TRUE(folder.Remove().ok());
-  EXPECT_FALSE(std::filesystem::exists(folder.path()));
-  EXPECT_TRUE(std::filesystem::exists(elsewhere + "/kept"));
 }
 
 TEST(RunFolder, KeepsTheLaunchPlanByteForByte) {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -22,17 +23,25 @@ namespace {
 
 constexpr absl::string_view kNul("\0", 1);
 
-// An environment with a NUL before and behind each entry; empty if it cannot be
-// read, as those of other users' processes.
-std::string ReadEnvironment(const std::string& path) {
+// An environment with a NUL before and behind each entry; empty of a process
+// that is gone, has none, or is another user's. An error says of this process
+// that it cannot look.
+absl::StatusOr<std::string> ReadEnvironment(const std::string& path) {
+  const auto failed = [&path](int error) -> absl::StatusOr<std::string> {
+    if (error != EMFILE && error != ENFILE && error != ENOMEM) {
+      return std::string();
+    }
+    return MakeSystemError("read", path, error);
+  };
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return "";
+  if (!file.valid()) return failed(errno);
   std::string environment(kNul);
   std::array<char, 16384> piece;
   for (;;) {
     const ssize_t got = read(file.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0) return failed(errno);
+    if (got == 0) break;
     environment.append(piece.data(), static_cast<size_t>(got));
   }
   // A process may have overwritten the end of it.
@@ -57,7 +66,7 @@ rlim_t LimitOf(absl::string_view token) {
 
 std::optional<std::string> RunTokenOf(pid_t pid) {
   const std::string environment =
-      ReadEnvironment(absl::StrCat("/proc/", pid, "/environ"));
+      ReadEnvironment(absl::StrCat("/proc/", pid, "/environ")).value_or("");
   const std::string beginning = absl::StrCat(kNul, kRunTokenVariable, "=");
   const size_t begin = environment.find(beginning);
   if (begin == environment.npos) return std::nullopt;
@@ -71,22 +80,30 @@ RunToken::RunToken(absl::string_view token)
                  : absl::StrCat(kNul, kRunTokenVariable, "=", token, kNul)),
       limit_(LimitOf(token)) {}
 
-bool RunToken::IsOf(const ProcessStat& stat) const {
+absl::StatusOr<bool> RunToken::IsOf(const ProcessStat& stat) const {
   if (entry_.empty()) return false;
   rlimit limit = {};
   if (prlimit(stat.pid, RLIMIT_LOCKS, nullptr, &limit) == 0 &&
       limit.rlim_cur == limit_) {
     return true;
   }
+  const auto is_in = [this](const std::string& path) -> absl::StatusOr<bool> {
+    const absl::StatusOr<std::string> environment = ReadEnvironment(path);
+    if (!environment.ok()) return environment.status();
+    return absl::StrContains(*environment, entry_);
+  };
   const std::string process = absl::StrCat("/proc/", stat.pid);
-  if (stat.state != 'Z') {
-    return absl::StrContains(ReadEnvironment(process + "/environ"), entry_);
-  }
+  if (stat.state != 'Z') return is_in(process + "/environ");
   std::error_code gone;
   for (std::filesystem::directory_iterator thread(process + "/task", gone), end;
        !gone && thread != end; thread.increment(gone)) {
-    const std::string path = thread->path().string() + "/environ";
-    if (absl::StrContains(ReadEnvironment(path), entry_)) return true;
+    const absl::StatusOr<bool> found =
+        is_in(thread->path().string() + "/environ");
+    if (!found.ok() || *found) return found;
+  }
+  if (gone == std::errc::too_many_files_open ||
+      gone == std::errc::too_many_files_open_in_system) {
+    return MakeSystemError("opendir", process, gone.value());
   }
   return false;
 }

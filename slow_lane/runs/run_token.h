@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "slow_lane/runs/process_identity.h"
 
@@ -28,7 +29,7 @@ namespace tandem::slow_lane {
 inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
 
 // The token in a process's environment; nothing if there is none, or if that
-// cannot be read: it is another user's, or gone. One file read.
+// cannot be read. One file read.
 std::optional<std::string> RunTokenOf(pid_t pid);
 
 class RunToken {
@@ -40,8 +41,10 @@ class RunToken {
 
   // Whether a process has the limit, or the token is in its environment or in
   // that of any thread of one whose first thread is gone. False for an empty
-  // token. At most one file is read, but for the latter.
-  bool IsOf(const ProcessStat& stat) const;
+  // token, and of a process that is gone or another user's. At most one file is
+  // read, but for those without their first thread. An error: this process
+  // cannot look, as for want of descriptors.
+  absl::StatusOr<bool> IsOf(const ProcessStat& stat) const;
 
  private:
   const std::string entry_;  // with a NUL before and behind; empty: no token

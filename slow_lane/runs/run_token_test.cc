@@ -43,7 +43,7 @@ TEST_F(RunTokenTest, IsFoundWhereverItStands) {
   const std::string large = absl::StrCat("LARGE=", std::string(100'000, 'x'));
   const ProcessStat stat =
       Start("sleep", {large, "A=", "TANDEM_RUN_TOKEN=abc", "LAST=1"});
-  EXPECT_TRUE(RunToken("abc").IsOf(stat));
+  EXPECT_TRUE(*RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(pid_), "abc");
 }
 
@@ -51,26 +51,26 @@ TEST_F(RunTokenTest, IsTheWholeValueOfThatVariable) {
   const ProcessStat stat =
       Start("sleep", {"XTANDEM_RUN_TOKEN=abc", "B=TANDEM_RUN_TOKEN=abc",
                       "TANDEM_RUN_TOKEN=abcd", "TANDEM_RUN_TOKEN_=abc"});
-  EXPECT_FALSE(RunToken("abc").IsOf(stat));
-  EXPECT_FALSE(RunToken("abcde").IsOf(stat));
-  EXPECT_FALSE(RunToken("").IsOf(stat));
-  EXPECT_TRUE(RunToken("abcd").IsOf(stat));
+  EXPECT_FALSE(*RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(*RunToken("abcde").IsOf(stat));
+  EXPECT_FALSE(*RunToken("").IsOf(stat));
+  EXPECT_TRUE(*RunToken("abcd").IsOf(stat));
 }
 
 TEST_F(RunTokenTest, IsFoundInThreadsThatOutliveTheFirst) {
   const ProcessStat stat = Start("headless", {"TANDEM_RUN_TOKEN=abc"});
   ASSERT_EQ(stat.state, 'Z');
   EXPECT_TRUE(stat.IsAlive());
-  EXPECT_TRUE(RunToken("abc").IsOf(stat));
-  EXPECT_FALSE(RunToken("ab").IsOf(stat));
+  EXPECT_TRUE(*RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(*RunToken("ab").IsOf(stat));
 }
 
 TEST_F(RunTokenTest, IsNotInAnEmptyEnvironmentOrADeadProcess) {
   ProcessStat stat = Start("sleep", {});
-  EXPECT_FALSE(RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(*RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(pid_), std::nullopt);
   stat.pid = 0;
-  EXPECT_FALSE(RunToken("abc").IsOf(stat));
+  EXPECT_FALSE(*RunToken("abc").IsOf(stat));
   EXPECT_EQ(RunTokenOf(0), std::nullopt);
 }
 
@@ -83,8 +83,8 @@ TEST_F(RunTokenTest, MarksWithoutAnEnvironmentByTheLimit) {
   ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &limit), 0);  // handed down
   const ProcessStat stat = Start("sleep", {});
   ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &before), 0);
-  EXPECT_TRUE(token.IsOf(stat));
-  EXPECT_FALSE(RunToken("abd").IsOf(stat));
+  EXPECT_TRUE(*token.IsOf(stat));
+  EXPECT_FALSE(*RunToken("abd").IsOf(stat));
 }
 
 }  // namespace

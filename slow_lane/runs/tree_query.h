@@ -1,13 +1,13 @@
 // TreeQuery and TreeMember: which run's processes are meant, and one of them.
 //
-//   const TreeQuery query{.token = plan.token, .roots = {worker},
-//                         .excluded = {proxy.pid}};
+//   const TreeQuery query = QueryOf(plan.token, worker, proxy);
 
 #ifndef TANDEM_SLOW_LANE_RUNS_TREE_QUERY_H_
 #define TANDEM_SLOW_LANE_RUNS_TREE_QUERY_H_
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +23,21 @@ struct TreeQuery {
   // of an excluded process belong if it is a root.
   std::vector<pid_t> excluded;
 };
+
+// Of a run: all of its processes but the proxy, as far as these are known. Who
+// lost its parents is the proxy's child.
+inline TreeQuery QueryOf(const std::string& token,
+                         const std::optional<ProcessIdentity>& worker,
+                         const std::optional<ProcessIdentity>& proxy) {
+  TreeQuery query;
+  query.token = token;
+  if (worker.has_value()) query.roots.push_back(*worker);
+  if (proxy.has_value()) {
+    query.roots.push_back(*proxy);
+    query.excluded.push_back(proxy->pid);
+  }
+  return query;
+}
 
 struct TreeMember {
   ProcessIdentity identity;

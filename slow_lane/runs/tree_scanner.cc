@@ -25,12 +25,16 @@ namespace tandem::slow_lane {
 namespace {
 
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+absl::Status Unavailable(const absl::Status& status) {
+  return absl::UnavailableError(status.message());
+}
+
 // The numbers that a folder of /proc has files for.
 absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& path) {
   const Folder folder(opendir(path.c_str()), &closedir);
   if (folder == nullptr) {
-    return absl::UnavailableError(
-        MakeSystemError("opendir", path, errno).message());
+    return Unavailable(MakeSystemError("opendir", path, errno));
   }
   std::vector<pid_t> numbers;
   while (const dirent* const entry = readdir(folder.get())) {
@@ -49,9 +53,13 @@ TreeScanner::TreeScanner(const TreeQuery& query)
   excluded_.insert({0, 1, getpid()});
 }
 
-bool TreeScanner::SeeOne(pid_t pid, bool is_chased) {
+absl::StatusOr<bool> TreeScanner::SeeOne(pid_t pid, bool is_chased) {
   const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &stat_text_);
-  if (!stat.ok()) return false;
+  if (absl::IsNotFound(stat.status()) ||
+      absl::IsPermissionDenied(stat.status())) {
+    return false;
+  }
+  if (!stat.ok()) return Unavailable(stat.status());
   Seen seen;
   seen.process = {.identity = {.pid = pid,
                                .start_time = stat->start_time,
@@ -61,8 +69,15 @@ bool TreeScanner::SeeOne(pid_t pid, bool is_chased) {
                   .session = stat->session,
                   .name = std::string(stat->name)};
   seen.alive = stat->IsAlive();
-  seen.belongs = seen.alive && !IsExcluded(pid) &&
-                 ((is_chased && IsLedOrOrphaned(*stat)) || token_.IsOf(*stat));
+  if (seen.alive && !IsExcluded(pid)) {
+    if (is_chased && IsLedOrOrphaned(*stat)) {
+      seen.belongs = true;
+    } else {
+      const absl::StatusOr<bool> has_token = token_.IsOf(*stat);
+      if (!has_token.ok()) return Unavailable(has_token.status());
+      seen.belongs = *has_token;
+    }
+  }
   seen_[pid] = std::move(seen);
   return true;
 }
@@ -80,7 +95,7 @@ bool TreeScanner::IsLedOrOrphaned(const ProcessStat& stat) const {
 // Of processes that fork and leave at once, one after the other, none lives
 // long enough to be listed first and looked at later. The newest is looked at
 // as soon as it has its number.
-void TreeScanner::Chase(const Act& act) {
+absl::Status TreeScanner::Chase(const Act& act) {
   constexpr int64_t kLongEnoughNs = 5'000'000;
   const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
   const Deadline end = Deadline::At(MonotonicNanos() + kLongEnoughNs);
@@ -88,11 +103,11 @@ void TreeScanner::Chase(const Act& act) {
   while (!end.PassedAt(MonotonicNanos())) {
     std::array<char, 128> text;
     const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
-    if (size <= 0) return;
+    if (size <= 0) break;
     const absl::string_view load = absl::StripTrailingAsciiWhitespace(
         absl::string_view(text.data(), static_cast<size_t>(size)));
     pid_t newest = 0;
-    if (!absl::SimpleAtoi(load.substr(load.rfind(' ') + 1), &newest)) return;
+    if (!absl::SimpleAtoi(load.substr(load.rfind(' ') + 1), &newest)) break;
     if (newest == last) {
       sched_yield();
       continue;
@@ -104,12 +119,13 @@ void TreeScanner::Chase(const Act& act) {
         last < newest ? std::max(last, newest - kMostNewer) + 1 : newest;
     for (pid_t pid = newest; pid >= first; --pid) {
       if (syscall(SYS_tgkill, pid, pid, 0) != 0 && errno != EPERM) continue;
-      if (SeeOne(pid, /*is_chased=*/true) && seen_[pid].belongs) {
-        act(seen_[pid].process);
-      }
+      const absl::StatusOr<bool> seen = SeeOne(pid, /*is_chased=*/true);
+      if (!seen.ok()) return seen.status();
+      if (*seen && seen_[pid].belongs) act(seen_[pid].process);
     }
     last = newest;
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> TreeScanner::See() {
@@ -119,7 +135,9 @@ absl::StatusOr<bool> TreeScanner::See() {
   bool all_lived = true;
   std::set<Zombie> zombies;
   for (const pid_t pid : *pids) {
-    if (!SeeOne(pid, /*is_chased=*/false)) {
+    const absl::StatusOr<bool> is_there = SeeOne(pid, /*is_chased=*/false);
+    if (!is_there.ok()) return is_there.status();
+    if (!*is_there) {
       all_lived = false;
     } else if (const Seen& seen = seen_[pid]; !seen.alive) {
       const Zombie zombie(pid, seen.process.identity.start_time);
@@ -222,7 +240,7 @@ absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
   Follow();
   if (!is_sure_) {
     // Only now is anybody ended: whose children have no token is seen.
-    Chase(act);
+    if (absl::Status status = Chase(act); !status.ok()) return status;
     Follow();
   }
   FindLeaders();

@@ -39,6 +39,7 @@ class TreeScanner {
 
   // Who is alive. Afterwards Leaders are of this scan, too. `act` is called for
   // some of them as soon as they are seen: they will be gone later.
+  // kUnavailable: /proc cannot be read.
   absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
 
   // Whether all that the latest scan had listed still lived when it looked at
@@ -62,9 +63,10 @@ class TreeScanner {
   // Whether all that were listed still lived when they were looked at, but for
   // zombies of earlier scans.
   absl::StatusOr<bool> See();
-  // False: no such process.
-  bool SeeOne(pid_t pid, bool is_chased);
-  void Chase(const Act& act);
+  // False: no such process, or none that this user may look at. An error: it
+  // may exist, but this process cannot look, as for want of descriptors.
+  absl::StatusOr<bool> SeeOne(pid_t pid, bool is_chased);
+  absl::Status Chase(const Act& act);
   bool IsLedOrOrphaned(const ProcessStat& stat) const;
   void Follow();
   void ForgetEmpty();

@@ -25,7 +25,6 @@
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/test_processes.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -45,8 +44,7 @@ class WorkerLaunch : public testing::Test {
     const auto self = IdentityOf(getpid());
     EXPECT_TRUE(self.ok());
     const auto end =
-        EndTree({.token = plan_.token, .roots = {*self}, .excluded = {}}, 0,
-                Deadline::After(100));
+        EndTree({.token = plan_.token, .roots = {*self}, .excluded = {}}, 0);
     EXPECT_TRUE(end.ok() && end->left.empty());
     ReapOrphans(-1);
   }
@@ -254,7 +252,7 @@ TEST_F(WorkerLaunch, CutsLongNamesBetweenCharacters) {
 }
 
 TEST_F(WorkerLaunch, DispatchesNothingWithoutAFolder) {
-  ASSERT_TRUE(folder_.Remove().ok());
+  ASSERT_TRUE(folder_.SetAside().ok());
   const auto worker = LaunchWorker(folder_, Hostile("once"));
   EXPECT_FALSE(worker.ok());
   EXPECT_FALSE(absl::IsAlreadyExists(worker.status())) << worker.status();

@@ -334,14 +334,21 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   absl::Status status = CheckPositions(batch, run->position);
   if (!status.ok()) return status;
   const std::string& worker = batch.worker_id();
-  absl::StatusOr<Numbers*> source = FindSource(run, worker);
-  if (!source.ok()) return source.status();
-  const Numbers before = **source;
+  // What was printed is told from repeats by the position. Its numbers say
+  // nothing of those that a worker of the same name publishes.
+  Numbers printed;
+  Numbers* source = &printed;
+  if (!batch.has_begin()) {
+    absl::StatusOr<Numbers*> published = FindSource(run, worker);
+    if (!published.ok()) return published.status();
+    source = *published;
+  }
+  const Numbers before = *source;
 
   Appended appended;
   auto write = [&](Stream stream, const auto& events) {
     if (!status.ok()) return;
-    status = WriteEvents(stream, events, worker, run, *source, &appended);
+    status = WriteEvents(stream, events, worker, run, source, &appended);
   };
   write(Stream::kSteps, batch.steps());
   write(Stream::kEpisodes, batch.episodes());
@@ -349,11 +356,11 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   write(Stream::kMalformed, batch.malformed());
   if (!status.ok()) return status;
 
-  if (!(**source == before)) {
-    const Numbers& now = **source;
+  if (source != &printed && !(*source == before)) {
     status = statements_->put_source.Run(
-        run->run, worker, now[Stream::kSteps], now[Stream::kEpisodes],
-        now[Stream::kLifecycle], now[Stream::kMalformed]);
+        run->run, worker, (*source)[Stream::kSteps],
+        (*source)[Stream::kEpisodes], (*source)[Stream::kLifecycle],
+        (*source)[Stream::kMalformed]);
     if (!status.ok()) return status;
   }
   if (batch.has_end()) {

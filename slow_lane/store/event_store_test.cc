@@ -170,6 +170,24 @@ TEST_F(EventStoreTest, AProxysBatchBeginsWhereTheLastOneEnded) {
   EXPECT_EQ(progress->position.steps(), 6u);
 }
 
+TEST_F(EventStoreTest, PrintedAndPublishedEventsAreNoRepeatsOfEachOther) {
+  ASSERT_TRUE(AddRun(*store_, "a").ok());
+  ASSERT_TRUE(AppendAndWait(*store_, Between(Steps("a", 1, 4), 0, 4)).ok());
+  auto published = AppendAndWait(*store_, Steps("a", 1, 6));
+  ASSERT_TRUE(published.ok()) << published.status();
+  EXPECT_EQ(published->added[Stream::kSteps], 6u);
+  store_->Close();
+  Open();
+  auto printed = AppendAndWait(*store_, Between(Steps("a", 5, 6), 4, 6));
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(printed->added[Stream::kSteps], 2u);
+  // What was published is known even so.
+  published = AppendAndWait(*store_, Steps("a", 5, 7));
+  EXPECT_EQ(published->duplicate[Stream::kSteps], 2u);
+  EXPECT_THAT(StepIndices("a"),
+              ElementsAre(1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 5, 6, 7));
+}
+
 TEST_F(EventStoreTest, APositionOutlivesTheStore) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Between(Steps("a", 1, 4), 0, 4)).ok());

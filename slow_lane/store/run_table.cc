@@ -126,12 +126,13 @@ absl::Status InsertRun(Database& database, RunRow* run) {
 absl::Status SaveRun(Database& database, const RunRow& run) {
   absl::StatusOr<Statement*> update = database.Cached(
       "UPDATE runs SET cancel_requested = ?2, proxy_starts = ?3, worker_pid = "
-      "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7 "
-      "WHERE run_id = ?1");
+      "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7, "
+      "gpu_slots = ?8 WHERE run_id = ?1");
   if (!update.ok()) return update.status();
   absl::Status status = (*update)->Run(
       run.run_id, run.cancel_requested, run.proxy_starts, run.worker.pid(),
-      run.worker.start_time(), run.worker.boot_id(), run.last_beat_at_ns);
+      run.worker.start_time(), run.worker.boot_id(), run.last_beat_at_ns,
+      JsonOf(run.gpu_slots));
   if (!status.ok()) return status;
   if (sqlite3_changes(database.connection()) == 0) return NoSuchRun(run.run_id);
   return absl::OkStatus();

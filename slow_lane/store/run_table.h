@@ -40,15 +40,15 @@ struct RunRow {
   // Its state: UpdateRun.
   gymgui::trainer::RunStatus status = gymgui::trainer::RUN_STATUS_INIT;
   std::optional<std::string> failure_reason;
-  std::vector<int32_t> gpu_slots;
   int64_t updated_at_ns = 0;
   uint64_t update_seq = 0;  // set by InsertRun and UpdateRun
 
   // Bookkeeping: UpdateRun or SaveRun.
   bool cancel_requested = false;
   uint32_t proxy_starts = 0;
-  v1::ProcessIdentity worker;   // pid 0: none yet
-  int64_t last_beat_at_ns = 0;  // 0: none yet
+  std::vector<int32_t> gpu_slots;  // its own, until it has ended
+  v1::ProcessIdentity worker;      // pid 0: none yet
+  int64_t last_beat_at_ns = 0;     // 0: none yet
 };
 
 // A change of a run's state, with what a RunRecord needs.

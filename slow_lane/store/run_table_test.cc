@@ -83,7 +83,12 @@ TEST_F(RunTableTest, AChangeOfStateIsAnUpdateAndBookkeepingIsNone) {
   RunRow a = Insert("a");
   RunRow b = Insert("b");
   a.proxy_starts = 1;
+  a.gpu_slots = {2};
   ASSERT_TRUE(SaveRun(*database_, a).ok());
+  const auto saved = LoadRuns(*database_);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->front().proxy_starts, 1u);
+  EXPECT_THAT(saved->front().gpu_slots, ElementsAre(2));
   a.status = gymgui::trainer::RUN_STATUS_EXEC;
   a.gpu_slots = {1};
   a.updated_at_ns += 3;

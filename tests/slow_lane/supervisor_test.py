@@ -1,0 +1,359 @@
+"""What the daemon does about a run at the edges of its life: before it is started, between two daemons, and at its end.
+
+Length: one short test for each edge, all by the same few words.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from schema.protos import slow_lane_pb2 as slow_lane
+from schema.protos import trainer_pb2 as trainer
+from tandem.testing.daemons import process_state, run_config
+from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
+    DEADLINE_SECS,
+    EXEC,
+    FAULT,
+    INIT,
+    TERM,
+    Lane,
+    lane_fixture,
+    running_lane,
+    wait_until,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+@pytest.fixture(name="one_gpu")
+def one_gpu_fixture() -> Iterator[Lane]:
+    """A daemon that has one GPU to share out."""
+    with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms", "--gpu_slots=1") as lane:
+        yield lane
+
+
+def _with_gpu(config: dict[str, Any], mandatory: bool = True) -> dict[str, Any]:
+    return config | {"resources": config["resources"] | {"gpus": {"requested": 1, "mandatory": mandatory}}}
+
+
+def _change_table(lane: Lane, sql: str, *values: Any) -> None:
+    """While there is no daemon."""
+    with closing(sqlite3.connect(lane.data_dir / "tandem.db")) as base:
+        assert base.execute(sql, values).rowcount == 1
+        base.commit()
+
+
+def _publish(lane: Lane, run_id: str, first: int, last: int) -> Any:
+    """As a worker without a name that numbers its steps."""
+    lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id), timeout=DEADLINE_SECS)
+    steps = (
+        trainer.RunStep(run_id=run_id, seq_id=number, step_index=1000 + number) for number in range(first, last + 1)
+    )
+    return lane.trainer.PublishRunSteps(steps, timeout=DEADLINE_SECS)
+
+
+def test_printed_and_published_steps_are_no_repeats_of_each_other(lane: Lane) -> None:
+    """Both are numbered from 1 and have the same worker_id, whichever comes first; published repeats are found."""
+    run_id = lane.run("steps(1, 10); wait_for('more'); steps(11, 40); wait_for('end')")
+    lane.wait_for_steps(run_id, 10)
+    assert _publish(lane, run_id, 1, 20).accepted == 20
+    lane.restart()
+    lane.wait_for_proxy(run_id)
+    wait_until(lambda: lane.record(run_id).status == EXEC, "the run to be known")
+    again = _publish(lane, run_id, 11, 25)
+    assert (again.accepted, again.dropped) == (5, 10)
+    lane.open("more")
+    lane.wait_for_steps(run_id, 65)
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    indices = lane.step_indices(run_id)
+    assert [index for index in indices if index < 1000] == list(range(1, 41))
+    assert [index for index in indices if index > 1000] == list(range(1001, 1026))
+
+
+def test_a_deleted_run_does_not_come_back_by_its_folder(lane: Lane) -> None:
+    """The daemon is killed before the folder's files are removed; the next one does it, and a run of that name runs."""
+    config = lane.program("open(sys.argv[2], 'a').write('x'); steps(1, 3)", str(lane.scratch / "ran"))
+    run_id = lane.submit(config, "again")
+    lane.wait_for(run_id, TERM)
+    folder = Path(lane.describe(run_id).folder)
+    (folder / "many").mkdir()
+    for number in range(20_000):
+        (folder / "many" / str(number)).touch()
+    call = lane.slow_lane.DeleteRun.future(slow_lane.DeleteRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
+    wait_until(lambda: lane.table("SELECT count(*) FROM runs") == [(0,)], "the run to leave the table")
+    lane.kill()
+    with suppress(grpc.RpcError):
+        call.result()
+    assert not folder.exists()
+    lane.start()
+    wait_until(lambda: not list((lane.data_dir / "runs").iterdir()), "the folder to be removed")
+    lane.submit(config, "again")
+    lane.wait_for(run_id, TERM)
+    assert (lane.scratch / "ran").read_text("utf-8") == "xx"
+    assert lane.step_indices(run_id) == [1, 2, 3]
+
+
+def test_a_folder_of_another_run_is_not_taken(lane: Lane) -> None:
+    """Whoever left it there: the run waits, says for what, and starts once it is gone."""
+    folder = lane.data_dir / "runs" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "worker").write_text("1 1 boot\n", "utf-8")
+    run_id = lane.submit(lane.program("steps(1, 1)"), "mine")
+    wait_until(lambda: "worker" in lane.describe(run_id).waiting_for, "the reason to be shown")
+    assert str(folder) in lane.describe(run_id).waiting_for
+    assert lane.record(run_id).status == INIT
+    shutil.rmtree(folder)
+    lane.wait_for(run_id, TERM)
+
+
+def test_a_gpu_is_the_runs_own_from_the_start_of_its_proxy_on(one_gpu: Lane) -> None:
+    """The daemon is killed after it started one, and before anything was heard of it."""
+    lane = one_gpu
+    config = _with_gpu(
+        lane.program(
+            "open(sys.argv[2], 'a').write(os.environ['CUDA_VISIBLE_DEVICES']); steps(1, 1); wait_for('end')",
+            str(lane.scratch / "gpus"),
+        )
+    )
+    # No proxy of this run can take its lock.
+    lock = lane.data_dir / "runs" / "first" / "proxy.lock"
+    lock.mkdir(parents=True)
+    first = lane.submit(config, "first")
+    wait_until(lambda: lane.table("SELECT proxy_starts FROM runs") > [(0,)], "the first proxy")
+    lane.restart()
+    second = lane.submit(config, "second")
+    wait_until(lambda: "GPU" in lane.describe(second).waiting_for, "the second run to wait")
+    lock.rmdir()
+    lane.wait_for(first, EXEC)
+    assert lane.record(second).status == INIT
+    assert list(lane.record(first).gpu_slots) == [0]
+    lane.open("end")
+    lane.wait_for(first, TERM)
+    lane.wait_for(second, TERM)
+    assert (lane.scratch / "gpus").read_text("utf-8") == "00"
+
+
+def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> None:
+    """Before the daemon was told which process the worker is."""
+    # The search for the program takes a while, in which the worker's process has its record and is no worker yet.
+    path = "x:" * 60_000 + os.environ["PATH"]
+    run_id = lane.submit(run_config("true", PATH=path), "quick")
+    record = lane.data_dir / "runs" / run_id / "worker"
+    proxy = lane.wait_for_proxy(run_id)
+    found = wait_until(lambda: record.exists() and record.read_text("utf-8"), "the worker's process")
+    os.kill(lane.pid, signal.SIGSTOP)
+    os.kill(proxy, signal.SIGKILL)
+    worker = int(found.split()[0])
+    wait_until(lambda: process_state(worker) in ("Z", ""), "the worker to end")
+    assert process_state(worker) == "Z"
+    os.kill(lane.pid, signal.SIGCONT)
+    lane.wait_for(run_id, TERM)
+    assert (record.parent / "exit").read_text("utf-8") == "exited 0\n"
+
+
+def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> None:
+    """That it is cancelled cannot be written down: the answer says so, and the next daemon would start it."""
+    lane = one_gpu
+    config = _with_gpu(lane.program("steps(1, 1); wait_for('end')"))
+    first, second = lane.submit(config), lane.submit(config)
+    lane.wait_for(first, EXEC)
+    with lane.no_commits():
+        wait_until(lambda: lane.record(second).status == INIT, "the second run to wait")
+        with pytest.raises(grpc.RpcError) as refused:
+            lane.cancel(second)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert "written" in refused.value.details()
+    lane.wait_for(second, TERM)
+    lane.cancel(second)
+    lane.open("end")
+    lane.wait_for(first, TERM)
+
+
+def test_a_waiting_run_is_not_unreachable(one_gpu: Lane) -> None:
+    """It has no process that could be; one that stopped beating is, at the same look."""
+    lane = one_gpu
+    program = lane.program("steps(1, 1); wait_for('end')")
+    first, third, second = lane.submit(_with_gpu(program)), lane.submit(program), lane.submit(_with_gpu(program))
+    for each in (first, third):
+        lane.wait_for(each, EXEC)
+    proxy = lane.wait_for_proxy(third)
+    os.kill(proxy, signal.SIGSTOP)
+    wait_until(lambda: lane.describe(third).unreachable, "the third run to be unreachable")
+    assert not lane.describe(second).unreachable
+    os.kill(proxy, signal.SIGCONT)
+    lane.open("end")
+    lane.wait_for(first, TERM)
+    wait_until(lambda: lane.record(second).status not in (INIT,), "the second run to start")
+    assert not lane.describe(second).unreachable
+    lane.wait_for(second, TERM)
+
+
+def test_runs_without_gpus_pass_those_that_wait_for_them(one_gpu: Lane) -> None:
+    """Those that ask for some keep their order, whether or not they insist."""
+    lane = one_gpu
+    ran = str(lane.scratch / "ran")
+    source = "open(sys.argv[2], 'a').write(sys.argv[3]); steps(1, 1); wait_for(sys.argv[3])"
+    first = lane.submit(_with_gpu(lane.program(source, ran, "1")))
+    lane.wait_for(first, EXEC)
+    second = lane.submit(_with_gpu(lane.program(source, ran, "2")))
+    third = lane.submit(_with_gpu(lane.program(source, ran, "3"), mandatory=False))
+    other = lane.submit(lane.program(source, ran, "4"))
+    lane.wait_for(other, EXEC)
+    for waits in (second, third):
+        assert lane.record(waits).status == INIT and "GPU" in lane.describe(waits).waiting_for
+    for name, run_id in (("4", other), ("1", first), ("2", second)):
+        lane.wait_for(run_id, EXEC)
+        lane.open(name)
+        lane.wait_for(run_id, TERM)
+    lane.open("3")
+    lane.wait_for(third, TERM)
+    assert (lane.scratch / "ran").read_text("utf-8") == "1423"
+
+
+def test_nothing_is_started_before_the_daemon_serves(one_gpu: Lane) -> None:
+    """A run that ends while its daemon starts makes room for no other one before that has its address."""
+    lane = one_gpu
+    hold = lane.submit(_with_gpu(lane.program("steps(1, 1); wait_for('end')")))
+    lane.wait_for(hold, EXEC)
+    source = "open(sys.argv[2], 'w').write(os.environ['TANDEM_DAEMON']); steps(1, 1)"
+    waits = lane.submit(_with_gpu(lane.program(source, str(lane.scratch / "address"))))
+    broken = lane.submit(_with_gpu(lane.program("steps(1, 1)")))
+    assert lane.record(broken).status == INIT
+    lane.kill()
+    _change_table(lane, "UPDATE runs SET config_json = '{}' WHERE run_id = ?", broken)
+    lane.flags = (*lane.flags, "--gpu_slots=2")
+    lane.start()
+    lane.wait_for(waits, TERM)
+    assert (lane.scratch / "address").read_text("utf-8") == lane.address
+    assert "configuration" in lane.record(broken).failure_reason
+    lane.open("end")
+    lane.wait_for(hold, TERM)
+
+
+def _scheduled(lane: Lane, source: str, max_steps: int, stride: int) -> str:
+    schedule = {"schedule": {"max_steps": max_steps}, "metadata": {"tandem": {"step_stride": stride}}}
+    return lane.submit(lane.program(source) | schedule)
+
+
+def test_max_steps_counts_what_is_printed(lane: Lane) -> None:
+    """Also what is not kept: of 15 steps two are."""
+    run_id = _scheduled(lane, "steps(1, 15); time.sleep(600)", 15, 10)
+    assert "max_steps" in lane.wait_for(run_id, TERM).failure_reason
+    assert lane.step_indices(run_id) == [1, 11]
+
+
+def test_max_steps_counts_what_is_published(lane: Lane) -> None:
+    """One by one, however few of the printed ones are kept."""
+    run_id = _scheduled(lane, "wait_for('end')", 20, 100)
+    lane.wait_for_proxy(run_id)
+    wait_until(lambda: lane.record(run_id).status not in (INIT, trainer.RUN_STATUS_HSHK), "the worker")
+    _publish(lane, run_id, 1, 11)
+    lane.open("end")
+    assert lane.wait_for(run_id, TERM).failure_reason == ""
+    other = _scheduled(lane, "wait_for('never')", 20, 100)
+    wait_until(lambda: lane.record(other).status not in (INIT, trainer.RUN_STATUS_HSHK), "the other worker")
+    _publish(lane, other, 1, 20)
+    assert "max_steps" in lane.wait_for(other, TERM).failure_reason
+
+
+# Forks, forgets its parent, its session, its environment and its limit: a child of the proxy is all that it is.
+_FUGITIVE = """
+import resource
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() > 0: os._exit(0)
+    resource.setrlimit(10, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    sleeper = "import time; time.sleep(600)"
+    os.execve(sys.executable, [sys.executable, "-c", sleeper, sys.argv[1], "fugitive"], {})
+os.wait()
+steps(1, 1)
+time.sleep(600)
+"""
+
+
+def test_pause_stops_whom_cancel_would_end(lane: Lane) -> None:
+    """All of its processes; and what is asked for at once is done in its order."""
+    run_id = lane.run(_FUGITIVE)
+    lane.wait_for(run_id, EXEC)
+    wait_until(lambda: len(lane.workers()) == 2, "the fugitive")
+
+    def control(*events: trainer.ControlEvent) -> None:
+        list(lane.trainer.ControlStream(iter(events), timeout=DEADLINE_SECS))
+
+    pause, resume = (
+        trainer.ControlEvent(run_id=run_id, pause=True),
+        trainer.ControlEvent(run_id=run_id, resume=True),
+    )
+    control(pause)
+    wait_until(lambda: {process_state(pid) for pid in lane.workers()} == {"T"}, "both to stop")
+    control(resume, pause, resume)
+    wait_until(lambda: "T" not in {process_state(pid) for pid in lane.workers()}, "both to go on")
+    assert lane.record(run_id).status == EXEC
+    control(pause)
+    lane.cancel(run_id)
+    assert lane.workers() == []
+    assert lane.record(run_id).status == TERM
+
+
+def test_unwanted_logs_are_removed_by_the_next_daemon(lane: Lane) -> None:
+    """If the one that wrote the run's end down was killed before it removed them."""
+    config = lane.program("steps(1, 3)")
+    config["artifacts"]["persist_logs"] = False
+    run_id, kept = lane.submit(config), lane.run("steps(1, 3)")
+    lane.wait_for(run_id, TERM)
+    lane.wait_for(kept, TERM)
+    logs = Path(lane.describe(run_id).folder) / "stdout.jsonl"
+    wait_until(lambda: not logs.exists(), "the logs to be removed")
+    lane.kill()
+    logs.write_text("as if it had been killed before\n", "utf-8")
+    lane.start()
+    wait_until(lambda: not logs.exists(), "the logs to be removed by the next one")
+    assert (Path(lane.describe(kept).folder) / "stdout.jsonl").exists()
+
+
+def test_a_run_without_folder_and_proxy_has_failed_once_its_processes_are_gone(lane: Lane) -> None:
+    """And not before."""
+    run_id = lane.run("steps(1, 1); wait_for('end')")
+    other = lane.run("steps(1, 1); wait_for('never')")
+    for each in (run_id, other):
+        lane.wait_for(each, EXEC)
+        shutil.rmtree(lane.describe(each).folder)
+        os.kill(lane.wait_for_proxy(each), signal.SIGKILL)
+    lane.open("end")
+    reason = lane.wait_for(run_id, FAULT).failure_reason
+    assert "folder" in reason and run_id in reason, reason
+    assert lane.record(other).status == EXEC and len(lane.workers()) == 1
+    lane.cancel(other)
+    assert lane.workers() == []
+
+
+def test_the_daemon_has_descriptors_for_many_runs_and_workers_as_many_as_ever() -> None:
+    """Two for each run: it raises its own limit, and hands on the one that it was started with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with running_lane(starts=False) as lane:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+        try:
+            lane.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        run_id = lane.run(
+            "import resource; open(sys.argv[2], 'w').write(str(resource.getrlimit(resource.RLIMIT_NOFILE)))",
+            str(lane.scratch / "limit"),
+        )
+        lane.wait_for(run_id, TERM)
+        assert (lane.scratch / "limit").read_text("utf-8") == str((512, hard))
+        assert resource.prlimit(lane.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
