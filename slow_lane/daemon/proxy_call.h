@@ -6,6 +6,12 @@
 // Ownership: shared by gRPC's reactor, the supervisor (as ProxyLink) and the
 // store's callbacks. What comes after gRPC is done with the call is ignored.
 //
+// A call that fails is `refused`, and the proxy leaves, only where the next
+// call could not do better: there is no such run, or it is not its proxy. Else
+// the call ends with the error, and the proxy says hello again: to the next
+// daemon, if this one is stopping; from the table's position, if that is what
+// was wrong.
+//
 //   return ProxyCall::Start(runs, store, hub);  // the reactor to give to gRPC
 //
 // A proxy may have kWindow batches on their way. While the store has no room it
@@ -21,6 +27,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
@@ -53,7 +60,11 @@ class ProxyCall final : public ProxyLink,
 
   void Welcome(EventReader& reader);  // on the hub's thread
 
+  // Refuses, or ends the call with the error.
+  void Fail(const absl::Status& status);
+
   // All with mutex_ held.
+  void FailLocked(const absl::Status& status);
   void Hello(const v1::Hello& hello);
   void Append(v1::EventBatch* batch);
   void ReadOn();
@@ -79,6 +90,7 @@ class ProxyCall final : public ProxyLink,
   std::optional<v1::Position> durable_;
   bool recorded_ = false;
   std::optional<std::string> refused_;
+  absl::Status end_;  // how the call ends
 };
 
 }  // namespace tandem::slow_lane

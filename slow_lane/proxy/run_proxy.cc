@@ -101,6 +101,7 @@ class Proxy {
   size_t window_ = kWindow;
   bool delivered_all_ = false;  // of what a worker that has ended printed
   int64_t next_beat_ns_ = 0;
+  int64_t next_hello_ns_ = 0;  // a daemon that stops ends each call at once
 
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended
@@ -127,7 +128,7 @@ absl::Status Proxy::Run() {
   }
   while (!recorded_) {
     if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
-    if (!link_.connected()) SayHello();
+    if (!link_.connected() && MonotonicNanos() >= next_hello_ns_) SayHello();
     TakeAnswers();
     if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
       if (absl::Status s = StartWorker(); !s.ok()) return s;
@@ -146,6 +147,7 @@ absl::Status Proxy::Run() {
 }
 
 void Proxy::SayHello() {
+  next_hello_ns_ = MonotonicNanos() + kReconnectMs * kNsPerMs;
   welcome_.reset();
   collector_.reset();
   unacknowledged_.clear();
