@@ -58,7 +58,9 @@ class EventSink {
 // A call that changes of runs' states are sent to.
 class UpdateSink {
  public:
-  // As EventSink::Send.
+  // As EventSink::Send. The first, of a watch from the start: all runs as they
+  // are, in the order of their update_seq.
+  virtual void SendRuns(std::vector<RunRow> runs) = 0;
   virtual void Send(std::vector<RunUpdate> updates) = 0;
   virtual void End(const absl::Status& status) = 0;
 
@@ -102,6 +104,7 @@ class WatchHub {
   // `run_ended`: now, when the call began. `sink` lives until its End, which
   // may come before this returns.
   void Add(Id id, Watch watch, bool run_ended, EventSink* sink);
+  // `since` 0: from the start.
   void AddUpdates(Id id, uint64_t since, UpdateSink* sink);
   void Sent(Id id);
   void Remove(Id id);
@@ -154,6 +157,7 @@ class WatchHub {
 
   // The rest runs on the loop's thread.
   void Advance(Id id);
+  void SendRuns(Id id);
   void AdvanceUpdates(Id id);
   void AdvanceRun(const std::string& run_id);
   void End(Id id, const absl::Status& status);
