@@ -34,11 +34,11 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 namespace {
 
-constexpr int kMaxMessageBytes = 64 << 20;
 constexpr char kTable[] = "tandem.db";
 constexpr char kSocket[] = "daemon.sock";
 constexpr std::chrono::milliseconds kStopLimit(200);

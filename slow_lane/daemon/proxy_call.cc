@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 
@@ -95,8 +96,8 @@ void ProxyCall::OnRead(bool ok) {
 
 void ProxyCall::Hello(const v1::Hello& hello) {
   if (!run_id_.empty()) {
-    return FailLocked(absl::InvalidArgumentError(
-        "expected one hello, found a second one"));
+    return FailLocked(
+        absl::InvalidArgumentError("expected one hello, found a second one"));
   }
   run_id_ = hello.run_id();
   runs_->Link(hello, shared_from_this(),
@@ -147,7 +148,8 @@ void ProxyCall::Append(v1::EventBatch* batch) {
 
 void ProxyCall::ReadOn() {
   if (reactor_ == nullptr || reading_ || closing_ || run_id_.empty()) return;
-  if (on_their_way_ > 0 && (on_their_way_ >= kWindow || !store_->HasRoom())) {
+  if (on_their_way_ > 0 &&
+      (on_their_way_ >= kLinkWindow || !store_->HasRoom())) {
     return;  // the store's answer reads on
   }
   reading_ = true;

@@ -14,8 +14,8 @@
 //
 //   return ProxyCall::Start(runs, store, hub);  // the reactor to give to gRPC
 //
-// A proxy may have kWindow batches on their way. While the store has no room it
-// has one: so memory is bounded by the number of proxies.
+// A proxy may have kLinkWindow batches on their way. While the store has no
+// room it has one: so memory is bounded by the number of proxies.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
@@ -39,8 +39,6 @@ class ProxyCall final : public ProxyLink,
                         public std::enable_shared_from_this<ProxyCall> {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>;
-
-  static constexpr int kWindow = 8;
 
   static Reactor* Start(RunSupervisor* runs, EventStore* store, WatchHub* hub);
 
