@@ -174,6 +174,8 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
        {gymgui::trainer::TrainerService::service_full_name(),
         v1::SlowLane::service_full_name()}) {
     server.grpc->GetHealthCheckService()->SetServingStatus(service, true);
+  // Else it asks no more after two pings of a stream on which nothing comes.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   if (tcp) {
     server.address = absl::StrCat(
