@@ -23,6 +23,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "slow_lane/daemon/run_supervisor.h"
@@ -271,10 +272,16 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   // only then can gRPC end.
   hub.EndAll();
   (*store)->Close();
+  // However this ends: the thread of each calls the other two, so all threads
+  // end before any of the three goes.
+  const auto end_threads = absl::MakeCleanup([&] {
+    (*runs)->Stop();
+    hub.Stop();
+    store->reset();
+  });
   (*runs)->AnswerAll();
   server->grpc->Shutdown(std::chrono::system_clock::now() + kStopLimit);
   const size_t going_on = (*runs)->Stop();
-  hub.Stop();
   if (going_on > 0) {
     std::cerr << "tandem-daemon: " << going_on
               << (going_on == 1 ? " run goes on; its" : " runs go on; their")
