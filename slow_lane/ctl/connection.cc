@@ -120,6 +120,18 @@ absl::StatusOr<v1::DescribeRunsResponse> Connection::DescribeRuns(
               deadline);
 }
 
+absl::StatusOr<v1::DescribeRunsResponse> Connection::DescribeRun(
+    const std::string& run_id, absl::Duration deadline) {
+  auto described = DescribeRuns({run_id}, deadline);
+  if (described.ok() && described->runs_size() != 1) {
+    return absl::InternalError(absl::StrCat(
+        "expected run '", run_id, "' of the daemon at ", address_, ", found ",
+        described->runs_size(),
+        " runs in its answer; is it a tandem-daemon of this version?"));
+  }
+  return described;
+}
+
 absl::StatusOr<gymgui::trainer::HealthCheckResponse> Connection::GetHealth() {
   return Call(*trainer_, &TrainerService::Stub::GetHealth,
               gymgui::trainer::HealthCheckRequest());
