@@ -29,6 +29,7 @@
 #include "slow_lane/daemon/grpc_status.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/store/event_store.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 
@@ -105,6 +106,13 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
           absl::StrCat("run_id: expected '", run_id_,
                        "', as in the call's first message, found '",
                        message_.run_id(), "'; one call for each run"));
+    }
+    if (message_.ByteSizeLong() > size_t{kMaxEventBytes}) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected an event of at most ", kMaxEventBytes,
+                       " bytes, found ", message_.ByteSizeLong(),
+                       ": a watcher could not get it; publish it in parts, or "
+                       "a path to it"));
     }
     return absl::OkStatus();
   }

@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint64_t kUnwanted = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRowsOfBlock = 1'000;
+// A block that has this much takes no rows of another stream: with a large
+// event of each it would not fit a message (kMaxEventBytes).
+constexpr size_t kFullBlockBytes = size_t{4} << 20;
 constexpr size_t kUpdatesOfBlock = 256;
 
 uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
@@ -196,6 +199,7 @@ void WatchHub::Advance(Id id) {
     if (watch.since[stream] == kUnwanted) continue;
     if (watch.since[stream] >= last[stream]) continue;
     behind = true;
+    if (block->ByteSizeLong() > kFullBlockBytes) break;
     EventReader::Limits limits;
     limits.max_rows =
         std::min<uint64_t>(kRowsOfBlock, last[stream] - watch.since[stream]);
