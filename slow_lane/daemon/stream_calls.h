@@ -5,7 +5,7 @@
 // Ownership: a call deletes itself once gRPC is done with it, which is after
 // the hub has ended it.
 //
-//   return new StepStream(context, {.run_id = ..., .since = ...}, hub, runs);
+//   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
 #define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
