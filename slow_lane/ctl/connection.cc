@@ -2,7 +2,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "slow_lane/wire/client_arguments.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -20,21 +20,6 @@ using gymgui::trainer::ControlEvent;
 using gymgui::trainer::TrainerService;
 
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  // What the daemon may send: a worker's line may have 16 MiB.
-  arguments.SetMaxReceiveMessageSize(64 << 20);
-  arguments.SetMaxSendMessageSize(64 << 20);
-  // A daemon that comes back is found at once.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  // A machine that has died is noticed by a stream, too.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
-}
 
 void SetDeadline(grpc::ClientContext* context, absl::Duration deadline) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + deadline));
@@ -72,7 +57,8 @@ v1::StreamEventsRequest NoEventsOf(const std::string& run_id) {
 Connection::Connection(const std::string& address, const std::string& source)
     : address_(address),
       source_(source),
-      channel_(MakeChannel(address)),
+      channel_(grpc::CreateCustomChannel(
+          address, grpc::InsecureChannelCredentials(), ClientArguments())),
       trainer_(TrainerService::NewStub(channel_)),
       slow_lane_(v1::SlowLane::NewStub(channel_)) {}
 
@@ -132,6 +118,18 @@ absl::StatusOr<v1::DescribeRunsResponse> Connection::DescribeRuns(
   for (const std::string& run_id : run_ids) request.add_run_ids(run_id);
   return Call(*slow_lane_, &v1::SlowLane::Stub::DescribeRuns, request,
               deadline);
+}
+
+absl::StatusOr<v1::DescribeRunsResponse> Connection::DescribeRun(
+    const std::string& run_id, absl::Duration deadline) {
+  auto described = DescribeRuns({run_id}, deadline);
+  if (described.ok() && described->runs_size() != 1) {
+    return absl::InternalError(absl::StrCat(
+        "expected run '", run_id, "' of the daemon at ", address_, ", found ",
+        described->runs_size(),
+        " runs in its answer; is it a tandem-daemon of this version?"));
+  }
+  return described;
 }
 
 absl::StatusOr<gymgui::trainer::HealthCheckResponse> Connection::GetHealth() {

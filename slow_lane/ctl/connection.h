@@ -54,6 +54,9 @@ class Connection {
   absl::StatusOr<v1::DescribeRunsResponse> DescribeRuns(
       const std::vector<std::string>& run_ids,
       absl::Duration deadline = kDeadline);
+  // The answer's `runs` is the one run.
+  absl::StatusOr<v1::DescribeRunsResponse> DescribeRun(
+      const std::string& run_id, absl::Duration deadline = kDeadline);
   absl::StatusOr<gymgui::trainer::HealthCheckResponse> GetHealth();
   // All at once; a status for each.
   std::vector<absl::Status> CancelRuns(const std::vector<std::string>& run_ids);

@@ -38,7 +38,7 @@ environment. Each line that it prints and that begins with '{' is an event.
   --gpus N             waits until N GPUs are free; they are the only ones that
                        the worker sees; default 0
   --env NAME=VALUE     for the worker, on top of the daemon's; may be repeated
-  --max_steps N        ends the run when it has so many steps
+  --max_steps N        ends the run when so many steps were printed, kept or not
   --max_duration 90m   ends it so long after its start; h, m, s
   --step_stride N      keeps each Nth step only, beginning with the first
   --watch              goes on as `tandemctl watch RUN_ID`
@@ -78,9 +78,12 @@ const char kCancelHelp[] =
     R"(Usage: tandemctl cancel RUN_ID... [--daemon ADDRESS]
        tandemctl cancel --all [--daemon ADDRESS]
 
-Ends runs: SIGTERM to all their processes, SIGKILL to those that are alive 5 s
-later. When it returns, none is left, and the events that they printed are kept.
-A run that has ended already is fine.
+Ends runs: SIGTERM to all their processes, SIGKILL to those that are alive after
+the daemon's --kill_grace, 5 s. When it returns, none is left, and the events
+that they printed are kept. A run that has ended already is fine.
+
+It waits a minute for that. A daemon whose --kill_grace is above 30 s may take
+longer: the runs are ended all the same.
 
   --all  every run that has not ended
 )";

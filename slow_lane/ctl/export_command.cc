@@ -134,7 +134,7 @@ int RowsOf(const v1::EventBatch& batch) {
 }  // namespace
 
 absl::Status ExportEvents(Connection* daemon, const ExportCommand& command) {
-  const auto described = daemon->DescribeRuns({command.run_id});
+  const auto described = daemon->DescribeRun(command.run_id);
   if (!described.ok()) return described.status();
   const auto [request, total] = RequestFor(command, described->runs(0));
   absl::StatusOr<Output> output = Output::Open(command.out);

@@ -78,7 +78,7 @@ absl::Status CopyRest(const UniqueFd& file, const std::string& path) {
 // Whether more may come. A daemon that is away says nothing; a run that is gone
 // has ended.
 bool GoesOn(Connection* daemon, const std::string& run_id) {
-  const auto described = daemon->DescribeRuns({run_id});
+  const auto described = daemon->DescribeRun(run_id);
   if (!described.ok()) return !absl::IsNotFound(described.status());
   return !IsFinal(described->runs(0).record().status());
 }
@@ -86,7 +86,7 @@ bool GoesOn(Connection* daemon, const std::string& run_id) {
 }  // namespace
 
 absl::Status ShowLogs(Connection* daemon, const LogsCommand& command) {
-  const auto described = daemon->DescribeRuns({command.run_id});
+  const auto described = daemon->DescribeRun(command.run_id);
   if (!described.ok()) return described.status();
   if (command.what == LogsCommand::What::kMalformed) {
     return ShowMalformed(daemon, command);

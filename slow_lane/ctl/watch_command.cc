@@ -41,9 +41,9 @@ struct Look {
 };
 
 absl::StatusOr<Look> LookAt(Connection* daemon, const std::string& run_id) {
-  std::vector<std::string> run_ids;
-  if (!run_id.empty()) run_ids.push_back(run_id);
-  const auto described = daemon->DescribeRuns(run_ids, kLookDeadline);
+  const auto described = run_id.empty()
+                             ? daemon->DescribeRuns({}, kLookDeadline)
+                             : daemon->DescribeRun(run_id, kLookDeadline);
   if (!described.ok()) return described.status();
   Look look;
   look.daemon_state = described->daemon_state();

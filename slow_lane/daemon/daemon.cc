@@ -7,7 +7,9 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +34,7 @@
 #include "slow_lane/runs/worker_launch.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
+#include "slow_lane/wire/limits.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
@@ -38,7 +42,6 @@
 namespace tandem::slow_lane {
 namespace {
 
-constexpr int kMaxMessageBytes = 64 << 20;
 constexpr char kTable[] = "tandem.db";
 constexpr char kSocket[] = "daemon.sock";
 constexpr std::chrono::milliseconds kStopLimit(200);
@@ -109,7 +112,31 @@ int32_t CountGpus() {
   return gpus;
 }
 
-// The sockets that a dead daemon left behind; its lock is ours by now.
+// Whether somebody listens there. For the folder's own socket the lock would
+// do; another one may be that of a daemon of another folder.
+absl::StatusOr<bool> HasListener(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--socket: expected a path of at most ", sizeof(address.sun_path) - 1,
+        " bytes, found ", path.size(), ": ", path));
+  }
+  path.copy(address.sun_path, path.size());
+  const UniqueFd client(
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!client.valid()) return MakeSystemError("socket", path, errno);
+  // EAGAIN: so many wait for it already.
+  if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) == 0 ||
+      errno == EAGAIN) {
+    return true;
+  }
+  if (errno == ECONNREFUSED || errno == ENOENT) return false;
+  return MakeSystemError("connect", path, errno);
+}
+
+// A socket that a dead daemon left behind.
 absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
@@ -117,6 +144,15 @@ absl::Status RemoveStaleSocket(const std::string& path) {
     return absl::AlreadyExistsError(absl::StrCat(
         "--socket: expected a path that is free or a socket, found another "
         "file at ",
+        path));
+  }
+  const absl::StatusOr<bool> taken = HasListener(path);
+  if (!taken.ok()) return taken.status();
+  if (*taken) {
+    return absl::UnavailableError(absl::StrCat(
+        "--socket: expected a path that is free, found one at which another "
+        "program listens; is it another daemon's? Give another path, or stop "
+        "that one: ",
         path));
   }
   if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
@@ -138,6 +174,8 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Else it asks no more after two pings of a stream on which nothing comes.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Clients may ping as often as this, with and without calls.
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
@@ -234,6 +272,13 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   absl::StatusOr<std::unique_ptr<RunSupervisor>> runs =
       RunSupervisor::Start(run_options, store->get(), &hub);
   if (!runs.ok()) return runs.status();
+  // However this ends: the thread of each calls the other two, so all threads
+  // end before any of the three goes.
+  const auto end_threads = absl::MakeCleanup([&] {
+    (*runs)->Stop();
+    hub.Stop();
+    store->reset();
+  });
   (*store)->SetListener(
       [&hub, &runs](const std::string& run_id, const Numbers& last) {
         hub.Committed(run_id, last);
@@ -272,7 +317,6 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   (*runs)->AnswerAll();
   server->grpc->Shutdown(std::chrono::system_clock::now() + kStopLimit);
   const size_t going_on = (*runs)->Stop();
-  hub.Stop();
   if (going_on > 0) {
     std::cerr << "tandem-daemon: " << going_on
               << (going_on == 1 ? " run goes on; its" : " runs go on; their")

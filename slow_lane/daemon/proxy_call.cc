@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 
@@ -38,9 +40,24 @@ void ProxyCall::Recorded() {
 }
 
 void ProxyCall::Refuse(const std::string& reason) {
+  Fail(absl::InvalidArgumentError(reason));
+}
+
+void ProxyCall::Fail(const absl::Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!refused_.has_value()) refused_ = reason;
-  closing_ = true;
+  FailLocked(status);
+}
+
+void ProxyCall::FailLocked(const absl::Status& status) {
+  if (!closing_) {
+    if (absl::IsNotFound(status) || absl::IsUnauthenticated(status) ||
+        absl::IsInvalidArgument(status)) {
+      refused_ = std::string(status.message());
+    } else {
+      end_ = status;
+    }
+    closing_ = true;
+  }
   WriteNext();
 }
 
@@ -49,14 +66,12 @@ void ProxyCall::OnRead(bool ok) {
   reading_ = false;
   if (!ok) {
     closing_ = true;
-    if (!run_id_.empty()) runs_->Unlink(run_id_, this);
     return FinishIfOver();
   }
   if (closing_) return FinishIfOver();
   if (run_id_.empty() && !message_.has_hello()) {
-    refused_ = "expected hello first, found another message";
-    closing_ = true;
-    return WriteNext();
+    return FailLocked(absl::InvalidArgumentError(
+        "expected hello first, found another message"));
   }
   switch (message_.message_case()) {
     case v1::FromProxy::kHello:
@@ -81,22 +96,18 @@ void ProxyCall::OnRead(bool ok) {
 
 void ProxyCall::Hello(const v1::Hello& hello) {
   if (!run_id_.empty()) {
-    refused_ = "expected one hello, found a second one";
-    closing_ = true;
-    return WriteNext();
+    return FailLocked(
+        absl::InvalidArgumentError("expected one hello, found a second one"));
   }
   run_id_ = hello.run_id();
   runs_->Link(hello, shared_from_this(),
               [self = shared_from_this()](const absl::Status& linked) {
-                if (!linked.ok())
-                  return self->Refuse(std::string(linked.message()));
+                if (!linked.ok()) return self->Fail(linked);
                 // Behind whatever an earlier link of the run has appended.
                 self->store_->Post(
                     [](Database&) { return absl::OkStatus(); },
                     [self](const absl::Status& committed) {
-                      if (!committed.ok()) {
-                        return self->Refuse(std::string(committed.message()));
-                      }
+                      if (!committed.ok()) return self->Fail(committed);
                       self->hub_->Read([self](EventReader& reader) {
                         self->Welcome(reader);
                       });
@@ -106,9 +117,7 @@ void ProxyCall::Hello(const v1::Hello& hello) {
 
 void ProxyCall::Welcome(EventReader& reader) {
   const absl::StatusOr<RunProgress> progress = reader.Progress(run_id_);
-  if (!progress.ok()) {
-    return Refuse(std::string(progress.status().message()));
-  }
+  if (!progress.ok()) return Fail(progress.status());
   // An earlier daemon committed them.
   runs_->Committed(run_id_, progress->last);
   runs_->Printed(run_id_, progress->position.steps());
@@ -120,10 +129,9 @@ void ProxyCall::Welcome(EventReader& reader) {
 
 void ProxyCall::Append(v1::EventBatch* batch) {
   if (batch->run_id() != run_id_) {
-    refused_ = absl::StrCat("expected batches of run '", run_id_,
-                            "', found one of '", batch->run_id(), "'");
-    closing_ = true;
-    return WriteNext();
+    return FailLocked(absl::InvalidArgumentError(
+        absl::StrCat("expected batches of run '", run_id_, "', found one of '",
+                     batch->run_id(), "'")));
   }
   auto owned = std::make_shared<v1::EventBatch>();
   owned->Swap(batch);
@@ -132,13 +140,9 @@ void ProxyCall::Append(v1::EventBatch* batch) {
                             const absl::StatusOr<Appended>& appended) {
     const std::lock_guard lock(self->mutex_);
     --self->on_their_way_;
-    if (appended.ok()) {
-      self->runs_->Printed(self->run_id_, end.steps());
-      self->durable_ = end;
-    } else if (!self->closing_) {
-      self->refused_ = std::string(appended.status().message());
-      self->closing_ = true;
-    }
+    if (!appended.ok()) return self->FailLocked(appended.status());
+    self->runs_->Printed(self->run_id_, end.steps());
+    self->durable_ = end;
     self->WriteNext();
     self->ReadOn();
   });
@@ -146,7 +150,8 @@ void ProxyCall::Append(v1::EventBatch* batch) {
 
 void ProxyCall::ReadOn() {
   if (reactor_ == nullptr || reading_ || closing_ || run_id_.empty()) return;
-  if (on_their_way_ > 0 && (on_their_way_ >= kWindow || !store_->HasRoom())) {
+  if (on_their_way_ > 0 &&
+      (on_their_way_ >= kLinkWindow || !store_->HasRoom())) {
     return;  // the store's answer reads on
   }
   reading_ = true;
@@ -183,13 +188,14 @@ void ProxyCall::FinishIfOver() {
   if (reactor_ == nullptr || finished_ || !closing_ || writing_) return;
   // A read may be under way: gRPC ends it.
   finished_ = true;
-  reactor_->Finish(grpc::Status::OK);
+  reactor_->Finish(ToGrpc(end_));
 }
 
 void ProxyCall::OnDone() {
   const std::lock_guard lock(mutex_);
   reactor_ = nullptr;
   closing_ = true;
+  if (!run_id_.empty()) runs_->Unlink(run_id_, this);
 }
 
 }  // namespace tandem::slow_lane

@@ -6,10 +6,16 @@
 // Ownership: shared by gRPC's reactor, the supervisor (as ProxyLink) and the
 // store's callbacks. What comes after gRPC is done with the call is ignored.
 //
+// A call that fails is `refused`, and the proxy leaves, only where the next
+// call could not do better: there is no such run, or it is not its proxy. Else
+// the call ends with the error, and the proxy says hello again: to the next
+// daemon, if this one is stopping; from the table's position, if that is what
+// was wrong.
+//
 //   return ProxyCall::Start(runs, store, hub);  // the reactor to give to gRPC
 //
-// A proxy may have kWindow batches on their way. While the store has no room it
-// has one: so memory is bounded by the number of proxies.
+// A proxy may have kLinkWindow batches on their way. While the store has no
+// room it has one: so memory is bounded by the number of proxies.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
@@ -21,6 +27,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
@@ -32,8 +39,6 @@ class ProxyCall final : public ProxyLink,
                         public std::enable_shared_from_this<ProxyCall> {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>;
-
-  static constexpr int kWindow = 8;
 
   static Reactor* Start(RunSupervisor* runs, EventStore* store, WatchHub* hub);
 
@@ -53,7 +58,11 @@ class ProxyCall final : public ProxyLink,
 
   void Welcome(EventReader& reader);  // on the hub's thread
 
+  // Refuses, or ends the call with the error.
+  void Fail(const absl::Status& status);
+
   // All with mutex_ held.
+  void FailLocked(const absl::Status& status);
   void Hello(const v1::Hello& hello);
   void Append(v1::EventBatch* batch);
   void ReadOn();
@@ -79,6 +88,7 @@ class ProxyCall final : public ProxyLink,
   std::optional<v1::Position> durable_;
   bool recorded_ = false;
   std::optional<std::string> refused_;
+  absl::Status end_;  // how the call ends
 };
 
 }  // namespace tandem::slow_lane

@@ -4,10 +4,11 @@
 // call's one answer: how many are in the table, how many were known already.
 // Ownership: deletes itself once gRPC is done with it.
 //
-//   return new PublishCall<RunStep>(context, response, runs, store);
+//   return new PublishCall<RunStep>(session_token, response, runs, store);
 //
 // While a batch is being committed the next one grows, up to kBatchBytes; then
-// reading stops until the store has answered.
+// reading stops until the store has answered. Each batch is admitted by the
+// supervisor first: the call ends as soon as its run has.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
@@ -28,6 +29,7 @@
 #include "slow_lane/daemon/grpc_status.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/store/event_store.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 
@@ -53,137 +55,141 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
                                                         : Stream::kEpisodes;
 
   void OnReadDone(bool ok) override {
-    if (!ok) return Ended();
-    if (message_.run_id().empty()) {
-      return Fail(absl::InvalidArgumentError(
-          "run_id: expected that of a run, found it empty"));
+    TakeTurn([this, ok] {
+      reading_ = false;
+      if (finished_) return;
+      if (!ok) {
+        ended_ = true;
+      } else if (const absl::Status valid = Check(); !valid.ok()) {
+        Fail(valid);
+      } else {
+        Take();
+      }
+    });
+  }
+  void OnDone() override { delete this; }
+
+  // Changes something with mutex_ held, and then does what follows from it: the
+  // next read, or the call's end, after which nothing of it is used.
+  template <typename Change>
+  void TakeTurn(Change change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+      if (finished_) return;
+      const bool idle = on_their_way_ == 0;
+      finished_ = idle && (ended_ || failed_.has_value());
+      if (!finished_) {
+        if (reading_ || ended_ || failed_.has_value()) return;
+        if (!idle && (batch_bytes_ >= kBatchBytes || !store_->HasRoom())) {
+          return;  // the store's answer reads on
+        }
+        reading_ = true;
+        this->StartRead(&message_);
+        return;
+      }
     }
-    if (run_id_.empty()) {
-      run_id_ = message_.run_id();
-      runs_->Admit(run_id_, session_token_, [this](const absl::Status& status) {
-        status.ok() ? Take() : Fail(status);
-      });
-    } else if (message_.run_id() != run_id_) {
-      Fail(absl::InvalidArgumentError(
+    // A read may be under way: gRPC ends it. What was sent before the client's
+    // end, or its death, is kept.
+    this->Finish(ToGrpc(failed_.value_or(absl::OkStatus())));
+  }
+
+  // All with mutex_ held.
+
+  absl::Status Check() {
+    if (message_.run_id().empty()) {
+      return absl::InvalidArgumentError(
+          "run_id: expected that of a run, found it empty");
+    }
+    if (!run_id_.empty() && message_.run_id() != run_id_) {
+      return absl::InvalidArgumentError(
           absl::StrCat("run_id: expected '", run_id_,
                        "', as in the call's first message, found '",
-                       message_.run_id(), "'; one call for each run")));
-    } else {
-      Take();
+                       message_.run_id(), "'; one call for each run"));
     }
+    if (message_.ByteSizeLong() > size_t{kMaxEventBytes}) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected an event of at most ", kMaxEventBytes,
+                       " bytes, found ", message_.ByteSizeLong(),
+                       ": a watcher could not get it; publish it in parts, or "
+                       "a path to it"));
+    }
+    return absl::OkStatus();
+  }
+
+  void Fail(const absl::Status& status) {
+    if (!failed_.has_value()) failed_ = status;
   }
 
   // Adds the message to the batch; appends that if none is on its way.
   void Take() {
-    bool read_on = false;
-    {
-      const std::lock_guard lock(mutex_);
-      // The store numbers per worker: a batch is one worker's.
-      if (batch_ != nullptr && batch_->worker_id() != message_.worker_id()) {
-        Append();
-      }
-      if (batch_ == nullptr) {
-        batch_ = std::make_shared<v1::EventBatch>();
-        batch_->set_run_id(run_id_);
-        batch_->set_worker_id(message_.worker_id());
-        batch_bytes_ = 0;
-      }
-      message_.clear_run_id();
-      batch_bytes_ += message_.ByteSizeLong();
-      if constexpr (kStream == Stream::kSteps) {
-        batch_->add_steps()->Swap(&message_);
-      } else {
-        batch_->add_episodes()->Swap(&message_);
-      }
-      if (on_their_way_ == 0) Append();
-      reading_ = read_on = batch_bytes_ < kBatchBytes && store_->HasRoom();
+    run_id_ = message_.run_id();
+    // The store numbers per worker: a batch is one worker's.
+    if (batch_ != nullptr && batch_->worker_id() != message_.worker_id()) {
+      Append();
     }
-    if (read_on) this->StartRead(&message_);
+    if (batch_ == nullptr) {
+      batch_ = std::make_shared<v1::EventBatch>();
+      batch_->set_run_id(run_id_);
+      batch_->set_worker_id(message_.worker_id());
+    }
+    message_.clear_run_id();
+    batch_bytes_ += message_.ByteSizeLong();
+    if constexpr (kStream == Stream::kSteps) {
+      batch_->add_steps()->Swap(&message_);
+    } else {
+      batch_->add_episodes()->Swap(&message_);
+    }
+    if (on_their_way_ == 0) Append();
   }
 
-  // With mutex_ held.
+  // If the run takes it: that is asked for each batch, since the run may have
+  // ended. Appended where it is admitted, on the supervisor's thread: so it is
+  // durable before a later end of the run is.
   void Append() {
     ++on_their_way_;
     batch_bytes_ = 0;
-    store_->Append(std::move(batch_),
-                   [this](const absl::StatusOr<Appended>& appended) {
-                     Committed(appended);
-                   });
-    batch_ = nullptr;
+    runs_->Admit(
+        run_id_, session_token_,
+        [this, batch = std::exchange(batch_, nullptr)](const absl::Status& s) {
+          if (!s.ok()) return Answered(s);
+          store_->Append(batch, [this](const absl::StatusOr<Appended>& added) {
+            Answered(added);
+          });
+        });
   }
 
-  // On the store's thread.
-  void Committed(const absl::StatusOr<Appended>& appended) {
-    bool read_on = false;
-    std::optional<absl::Status> finish;
-    {
-      const std::lock_guard lock(mutex_);
+  // Without mutex_, on the supervisor's thread or the store's.
+  void Answered(const absl::StatusOr<Appended>& appended) {
+    TakeTurn([this, &appended] {
       --on_their_way_;
       if (appended.ok()) {
         response_->set_accepted(response_->accepted() +
                                 appended->added[kStream]);
         response_->set_dropped(response_->dropped() +
                                appended->duplicate[kStream]);
-      } else if (!failed_.has_value()) {
-        failed_ = appended.status();
+      } else {
+        Fail(appended.status());
       }
-      if (batch_ != nullptr && on_their_way_ == 0) Append();
-      if (!reading_ && !ended_ && !failed_.has_value()) {
-        reading_ = read_on = true;
+      if (batch_ != nullptr && on_their_way_ == 0 && !failed_.has_value()) {
+        Append();
       }
-      finish = WhenOver();
-    }
-    if (finish.has_value()) return this->Finish(ToGrpc(*finish));
-    if (read_on) this->StartRead(&message_);
+    });
   }
-
-  // The client has sent all, or is gone: what it sent is kept in either case.
-  void Ended() {
-    std::optional<absl::Status> finish;
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-      reading_ = false;
-      finish = WhenOver();
-    }
-    if (finish.has_value()) this->Finish(ToGrpc(*finish));
-  }
-
-  void Fail(const absl::Status& status) {
-    std::optional<absl::Status> finish;
-    {
-      const std::lock_guard lock(mutex_);
-      failed_ = status;
-      reading_ = false;
-      finish = WhenOver();
-    }
-    if (finish.has_value()) this->Finish(ToGrpc(*finish));
-  }
-
-  // With mutex_ held: how the call ends, once it does. Nothing of it is used
-  // afterwards.
-  std::optional<absl::Status> WhenOver() {
-    if (finished_ || on_their_way_ > 0 || reading_) return std::nullopt;
-    if (!failed_.has_value() && !ended_) return std::nullopt;
-    finished_ = true;
-    return failed_.value_or(absl::OkStatus());
-  }
-
-  void OnDone() override { delete this; }
 
   const std::string session_token_;
   gymgui::trainer::PublishTelemetryResponse* const response_;
   RunSupervisor* const runs_;
   EventStore* const store_;
   Message message_;  // the reader's
-  std::string run_id_;
 
   std::mutex mutex_;  // guards what follows
+  std::string run_id_;
   std::shared_ptr<v1::EventBatch> batch_;
   size_t batch_bytes_ = 0;
   int on_their_way_ = 0;
-  bool reading_ = true;  // a read is under way, or its message being taken
-  bool ended_ = false;
+  bool reading_ = true;
+  bool ended_ = false;  // the client has sent all, or is gone
   bool finished_ = false;
   std::optional<absl::Status> failed_;
 };

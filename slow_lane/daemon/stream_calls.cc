@@ -24,69 +24,27 @@ UpdateStream::UpdateStream(const WatchRunsRequest& request, WatchHub* hub)
         return states;
       }()),
       hub_(hub),
-      id_(hub->NewId()),
-      since_(request.since_seq()) {
-  if (since_ != 0) {
-    added_ = true;
-    hub->AddUpdates(id_, since_, this);
-    return;
-  }
-  // As the table has them, not the supervisor, who is ahead of it: a state and
-  // its number belong together.
-  hub->Read([this](EventReader& reader) {
-    const absl::StatusOr<std::vector<RunRow>> rows =
-        LoadRuns(reader.database());
-    if (!rows.ok()) return FinishWith(rows.status());
-    std::vector<RunRecord> records;
-    for (const RunRow& row : *rows) records.push_back(ToRecord(row));
-    // In the order of their numbers: whoever is cut off in the midst of them
-    // goes on from the last that it saw.
-    std::sort(records.begin(), records.end(),
-              [](const RunRecord& one, const RunRecord& other) {
-                return one.seq_id() < other.seq_id();
-              });
-    if (!records.empty()) since_ = records.back().seq_id();
-    if (!WriteRecords(std::move(records))) BlockWritten();
-  });
+      id_(hub->NewId()) {
+  hub->AddUpdates(id_, request.since_seq(), this);
 }
 
-void UpdateStream::Send(std::vector<RunUpdate> updates) {
-  std::vector<RunRecord> records;
-  for (const RunUpdate& update : updates) records.push_back(ToRecord(update));
-  if (!WriteRecords(std::move(records))) BlockWritten();
-}
+void UpdateStream::SendRuns(std::vector<RunRow> runs) { WriteAll(runs); }
 
-bool UpdateStream::WriteRecords(std::vector<RunRecord> records) {
+void UpdateStream::Send(std::vector<RunUpdate> updates) { WriteAll(updates); }
+
+template <typename Rows>
+void UpdateStream::WriteAll(const Rows& rows) {
   auto kept = std::make_shared<std::vector<RunRecord>>();
-  for (RunRecord& record : records) {
+  for (const auto& row : rows) {
     if (states_.empty() || std::find(states_.begin(), states_.end(),
-                                     record.status()) != states_.end()) {
-      kept->push_back(std::move(record));
+                                     row.status) != states_.end()) {
+      kept->push_back(ToRecord(row));
     }
   }
-  if (kept->empty()) return false;
+  if (kept->empty()) return BlockWritten();
   std::vector<const RunRecord*> messages;
   for (const RunRecord& record : *kept) messages.push_back(&record);
   Write(std::move(kept), std::move(messages));
-  return true;
-}
-
-void UpdateStream::BlockWritten() {
-  if (added_) return hub_->Sent(id_);
-  added_ = true;
-  WatchHub* const hub = hub_;
-  const WatchHub::Id id = id_;
-  const auto gone = gone_;
-  hub->AddUpdates(id, since_, this);
-  // relaxed: as in EventStream.
-  if (gone->load(std::memory_order_relaxed)) hub->Remove(id);
-}
-
-void UpdateStream::Gone() {
-  // relaxed: as in EventStream.
-  gone_->store(true, std::memory_order_relaxed);
-  // Not known to the hub yet: whoever adds it sees that it is gone.
-  hub_->Remove(id_);
 }
 
 }  // namespace tandem::slow_lane

@@ -5,7 +5,7 @@
 // Ownership: a call deletes itself once gRPC is done with it, which is after
 // the hub has ended it.
 //
-//   return new StepStream(context, {.run_id = ..., .since = ...}, hub, runs);
+//   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
 #define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
@@ -169,24 +169,20 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
  public:
   UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub);
 
+  void SendRuns(std::vector<RunRow> runs) override;
   void Send(std::vector<RunUpdate> updates) override;
   void End(const absl::Status& status) override { FinishWith(status); }
 
  private:
-  // Sends what passes the filter; true if that is anything.
-  bool WriteRecords(std::vector<gymgui::trainer::RunRecord> records);
-  void BlockWritten() override;
-  void Gone() override;
+  // What passes the filter.
+  template <typename Rows>
+  void WriteAll(const Rows& rows);
+  void BlockWritten() override { hub_->Sent(id_); }
+  void Gone() override { hub_->Remove(id_); }
 
   const std::vector<RunState> states_;
   WatchHub* const hub_;
   const WatchHub::Id id_;
-  const std::shared_ptr<std::atomic<bool>> gone_ =
-      std::make_shared<std::atomic<bool>>(false);
-  // Whether the hub knows the call, and from where on: until then what runs
-  // there are is being sent. Touched by whoever has the turn.
-  bool added_ = false;
-  uint64_t since_ = 0;
 };
 
 }  // namespace tandem::slow_lane

@@ -212,16 +212,22 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
   response->set_watchers(hub_->watchers());
   runs_->Describe(
       {request->run_ids().begin(), request->run_ids().end()},
-      [this, call,
-       response](absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
+      [this, call, response, all = request->run_ids().empty()](
+          absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
         if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
         // What the table knows is read by whoever has a connection to it.
-        hub_->Read([call, response,
+        hub_->Read([call, response, all,
                     runs = *std::move(runs)](EventReader& reader) mutable {
           for (v1::RunDescription& run : runs) {
             const absl::StatusOr<RunProgress> progress =
                 reader.Progress(run.record().run_id());
-            if (!progress.ok()) continue;  // deleted meanwhile
+            if (all && absl::IsNotFound(progress.status())) {
+              continue;  // deleted meanwhile
+            }
+            if (!progress.ok()) {
+              response->clear_runs();
+              return call->Finish(ToGrpc(progress.status()));
+            }
             AddProgress(*progress, &run);
             *response->add_runs() = std::move(run);
           }

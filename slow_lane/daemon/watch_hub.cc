@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint64_t kUnwanted = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRowsOfBlock = 1'000;
+// A block that has this much takes no rows of another stream: with a large
+// event of each it would not fit a message (kMaxEventBytes).
+constexpr size_t kFullBlockBytes = size_t{4} << 20;
 constexpr size_t kUpdatesOfBlock = 256;
 
 uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
@@ -97,7 +100,7 @@ void WatchHub::AddUpdates(Id id, uint64_t since, UpdateSink* sink) {
     if (ended_) return sink->End(Stopping());
     ++watchers_;
     updates_[id] = {.since = since, .sink = sink};
-    AdvanceUpdates(id);
+    since == 0 ? SendRuns(id) : AdvanceUpdates(id);
   });
 }
 
@@ -196,6 +199,7 @@ void WatchHub::Advance(Id id) {
     if (watch.since[stream] == kUnwanted) continue;
     if (watch.since[stream] >= last[stream]) continue;
     behind = true;
+    if (block->ByteSizeLong() > kFullBlockBytes) break;
     EventReader::Limits limits;
     limits.max_rows =
         std::min<uint64_t>(kRowsOfBlock, last[stream] - watch.since[stream]);
@@ -214,6 +218,23 @@ void WatchHub::Advance(Id id) {
   }
   if (watcher.sending) return watcher.sink->Send(std::move(block));
   if (!behind && (run.ended || !watch.follow)) End(id, absl::OkStatus());
+}
+
+void WatchHub::SendRuns(Id id) {
+  // As the table has them, not the supervisor, who is ahead of it: a state and
+  // its number belong together.
+  absl::StatusOr<std::vector<RunRow>> runs = LoadRuns(reader_->database());
+  if (!runs.ok()) return End(id, runs.status());
+  if (runs->empty()) return;
+  // Whoever is cut off in the midst of them goes on from the last that it saw.
+  std::sort(runs->begin(), runs->end(),
+            [](const RunRow& one, const RunRow& other) {
+              return one.update_seq < other.update_seq;
+            });
+  UpdateWatcher& watcher = updates_.at(id);
+  watcher.since = runs->back().update_seq;
+  watcher.sending = true;
+  watcher.sink->SendRuns(*std::move(runs));
 }
 
 void WatchHub::AdvanceUpdates(Id id) {

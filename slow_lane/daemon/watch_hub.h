@@ -7,17 +7,17 @@
 // Ownership: the daemon's; one thread (EventLoop) does all of it. Calls come
 // from any thread and never block.
 //
-//   WatchHub hub("tandem.db");
+//   WatchHub hub(*EventReader::Open("tandem.db"));
 //   hub.Committed(run_id, last);             // the store's listener
 //   hub.Add(id, watch, ended, &sink);        // a call began
 //   hub.Sent(id);                            // its block is written
 //   hub.Remove(id);                          // it was cancelled: sink.End
 //
 // Credits, for calls that have a ControlStream beside them (same key, same
-// run): 200 steps at first, each step sent takes one, grant adds. At 10 left
-// the control stream gets STARVED (pause: true), at the next grant that lifts
-// it above 10 RESUMED (resume: true). Without one, HTTP/2's flow control alone
-// holds a watcher back.
+// run): 200 steps at first, each step sent takes one, grant adds. At 10 left,
+// and more steps to send, the control stream gets STARVED (pause: true), at the
+// next grant that lifts it above 10 RESUMED (resume: true). Without one,
+// HTTP/2's flow control alone holds a watcher back.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
 #define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
@@ -58,7 +58,9 @@ class EventSink {
 // A call that changes of runs' states are sent to.
 class UpdateSink {
  public:
-  // As EventSink::Send.
+  // As EventSink::Send. The first, of a watch from the start: all runs as they
+  // are, in the order of their update_seq.
+  virtual void SendRuns(std::vector<RunRow> runs) = 0;
   virtual void Send(std::vector<RunUpdate> updates) = 0;
   virtual void End(const absl::Status& status) = 0;
 
@@ -91,8 +93,7 @@ class WatchHub {
   // `reader` of the store's file.
   explicit WatchHub(std::unique_ptr<EventReader> reader);
 
-  // A run has rows up to `last`; it has ended, and no more will come; it was
-  // deleted.
+  // A run has rows up to `last`; it has ended, and no more will come.
   void Committed(const std::string& run_id, const Numbers& last);
   void RunEnded(const std::string& run_id);
   // A change of state with this number is durable.
@@ -102,6 +103,7 @@ class WatchHub {
   // `run_ended`: now, when the call began. `sink` lives until its End, which
   // may come before this returns.
   void Add(Id id, Watch watch, bool run_ended, EventSink* sink);
+  // `since` 0: from the start.
   void AddUpdates(Id id, uint64_t since, UpdateSink* sink);
   void Sent(Id id);
   void Remove(Id id);
@@ -154,6 +156,7 @@ class WatchHub {
 
   // The rest runs on the loop's thread.
   void Advance(Id id);
+  void SendRuns(Id id);
   void AdvanceUpdates(Id id);
   void AdvanceRun(const std::string& run_id);
   void End(Id id, const absl::Status& status);

@@ -63,6 +63,21 @@ class TestSink final : public EventSink {
   std::optional<absl::Status> end_;
 };
 
+// Of a client that is gone before its first record is written.
+class GoneUpdateSink final : public UpdateSink {
+ public:
+  void SendRuns(std::vector<RunRow> runs) override { runs_ = runs.size(); }
+  void Send(std::vector<RunUpdate> updates) override {
+    updates_ += updates.size();
+  }
+  void End(const absl::Status& status) override { end_ = status; }
+
+  // The hub's thread's, read behind it (Settle).
+  size_t runs_ = 0;
+  size_t updates_ = 0;
+  std::optional<absl::Status> end_;
+};
+
 class TestControl final : public ControlSink {
  public:
   void Tell(const ControlEvent& event) override {
@@ -164,6 +179,7 @@ class WatchHubTest : public ::testing::Test {
   // Outlive the hub's thread, which ends what still watches.
   TestSink sink_;
   TestSink other_;
+  GoneUpdateSink gone_;
   TestControl control_;
   std::unique_ptr<EventStore> store_;
   std::optional<WatchHub> hub_;
@@ -228,6 +244,50 @@ TEST_F(WatchHubTest, ForgetsAWatcherThatIsGone) {
   Settle();
   EXPECT_FALSE(sink_.HasBlock());
   EXPECT_EQ(hub_->watchers(), 0u);
+}
+
+TEST_F(WatchHubTest, ForgetsAWatcherOfRunsThatNeverGotItsFirstRecord) {
+  const WatchHub::Id id = hub_->NewId();
+  hub_->AddUpdates(id, 0, &gone_);
+  hub_->Remove(id);
+  Settle();
+  EXPECT_EQ(gone_.runs_, 1u);
+  ASSERT_TRUE(gone_.end_.has_value());
+  EXPECT_TRUE(absl::IsCancelled(*gone_.end_));
+  EXPECT_EQ(hub_->watchers(), 0u);
+}
+
+TEST_F(WatchHubTest, SendsRunsAsTheyAreOnlyOnceAndThenTheirChanges) {
+  const WatchHub::Id id = hub_->NewId();
+  hub_->AddUpdates(id, 0, &gone_);
+  hub_->Sent(id);
+  Settle();
+  EXPECT_EQ(gone_.runs_, 1u);
+  EXPECT_EQ(gone_.updates_, 0u);
+  hub_->AddUpdates(hub_->NewId(), 1, &gone_);
+  Settle();
+  EXPECT_EQ(gone_.updates_, 0u);
+}
+
+TEST_F(WatchHubTest, SendsLargeRowsOfTwoStreamsOneAfterTheOther) {
+  auto batch = std::make_shared<v1::EventBatch>();
+  batch->set_run_id("run");
+  batch->add_steps()->set_observation_json(std::string(5 << 20, '1'));
+  batch->add_episodes()->set_metadata_json(std::string(5 << 20, '1'));
+  Wait([&](auto done) {
+    store_->Append(batch, [done = std::move(done)](
+                              const absl::StatusOr<Appended>& a) mutable {
+      done(a.status());
+    });
+  });
+  const WatchHub::Id id = Add(0, true, &sink_);
+  const auto first = sink_.Next();
+  EXPECT_EQ(first->steps_size(), 1);
+  EXPECT_EQ(first->episodes_size(), 0);
+  hub_->Sent(id);
+  const auto second = sink_.Next();
+  EXPECT_EQ(second->steps_size(), 0);
+  EXPECT_EQ(second->episodes_size(), 1);
 }
 
 TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {

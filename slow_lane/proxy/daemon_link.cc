@@ -6,22 +6,13 @@
 
 #include <utility>
 
+#include "slow_lane/wire/client_arguments.h"
+
 namespace tandem::slow_lane {
 namespace {
 
-constexpr int kMaxMessageBytes = 64 << 20;
-
 grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // A daemon that is stopped or hangs answers no ping: the call breaks.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  grpc::ChannelArguments arguments = ClientArguments();
   // No connection that an earlier channel has given up.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;

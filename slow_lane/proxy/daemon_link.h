@@ -41,8 +41,9 @@ class DaemonLink {
   // Whether the call stands, as far as is known.
   bool connected() const;
 
-  // Blocks while the daemon takes nothing in, at most until it is noticed to be
-  // frozen (half a minute). False: the call is broken.
+  // Blocks while the daemon takes nothing in: until it is noticed to be frozen
+  // (half a minute), or, since it then answers pings, for as long as its disk
+  // is full and its queue as well. False: the call is broken.
   bool Send(const v1::FromProxy& message);
 
   // What the daemon has said since the last Take, in its order.

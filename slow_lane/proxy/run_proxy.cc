@@ -28,6 +28,7 @@
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/worker_launch.h"
+#include "slow_lane/wire/limits.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 
@@ -35,11 +36,11 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr char kDaemon[] = "unix:daemon.sock";
-// Batches that may be unacknowledged: of a worker that prints fast, enough to
-// keep the daemon's commits full; of another one is being committed and one
-// waits, and what it prints meanwhile goes together, as Nagle's algorithm does
-// it: with more, a hundred proxies kept a standing queue of small batches.
-constexpr size_t kWindow = 8;
+// Batches that may be unacknowledged: of a worker that prints fast kLinkWindow,
+// enough to keep the daemon's commits full; of another one is being committed
+// and one waits, and what it prints meanwhile goes together, as Nagle's
+// algorithm does it: with more, a hundred proxies kept a standing queue of
+// small batches.
 constexpr size_t kWindowOfSmall = 2;
 constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
 // How often the worker's output is looked at: while it grows, and at rest.
@@ -97,9 +98,10 @@ class Proxy {
   bool told_end_ = false;
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
-  size_t window_ = kWindow;
+  size_t window_ = kLinkWindow;
   bool delivered_all_ = false;  // of what a worker that has ended printed
   int64_t next_beat_ns_ = 0;
+  int64_t next_hello_ns_ = 0;  // a daemon that stops ends each call at once
 
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended
@@ -126,7 +128,7 @@ absl::Status Proxy::Run() {
   }
   while (!recorded_) {
     if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
-    if (!link_.connected()) SayHello();
+    if (!link_.connected() && MonotonicNanos() >= next_hello_ns_) SayHello();
     TakeAnswers();
     if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
       if (absl::Status s = StartWorker(); !s.ok()) return s;
@@ -145,6 +147,7 @@ absl::Status Proxy::Run() {
 }
 
 void Proxy::SayHello() {
+  next_hello_ns_ = MonotonicNanos() + kReconnectMs * kNsPerMs;
   welcome_.reset();
   collector_.reset();
   unacknowledged_.clear();
@@ -254,7 +257,7 @@ void Proxy::Deliver() {
       if (!link_.Send(*message)) break;
       unacknowledged_.push_back(batch->end().offset());
       const uint64_t bytes = batch->end().offset() - batch->begin().offset();
-      window_ = bytes < kSmallBytes ? kWindowOfSmall : kWindow;
+      window_ = bytes < kSmallBytes ? kWindowOfSmall : kLinkWindow;
       grew = true;
     }
   }

@@ -14,7 +14,10 @@ _MAX_MESSAGE_BYTES = 64 << 20
 _OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    # A machine that has died is noticed by a stream, too, on which nothing comes for long: without the second, an older
+    # gRPC stops to ask after two pings.
     ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.http2.max_pings_without_data", 0),
     # A daemon that comes back is found at once.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),

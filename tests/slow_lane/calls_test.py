@@ -1,0 +1,233 @@
+"""Calls against their ends: a daemon that stops, clients that vanish, runs that end, messages too big to be told."""
+
+import contextlib
+import itertools
+import json
+import socket
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from schema.protos import slow_lane_pb2 as slow_lane
+from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
+from schema.protos import trainer_pb2 as trainer
+from schema.protos import trainer_pb2_grpc as trainer_grpc
+from tandem.testing.daemons import is_alive
+from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
+    DEADLINE_SECS,
+    EXEC,
+    FAULT,
+    TERM,
+    Lane,
+    lane_fixture,
+    running_lane,
+    wait_until,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+CTL = Path("slow_lane/ctl/tandemctl").absolute()
+MAX_MESSAGE_BYTES = 64 << 20
+
+# Prints a step each millisecond until the test says so, and nothing about its end; how many go to a file.
+_PRINTS_ON = """
+n = 0
+while not os.path.exists(os.path.join(GATES, "end")):
+    n += 1; steps(n, n); time.sleep(0.001)
+open(sys.argv[2], "w").write(str(n))
+"""
+
+
+@pytest.mark.parametrize("ends_alone", [False, True])
+def test_stopped_daemon_leaves_proxies_of_runs_that_print(lane: Lane, ends_alone: bool) -> None:
+    """The same proxy goes on with the next daemon, and knows how a worker ended that said nothing about it."""
+    printed = lane.scratch / "printed"
+    run_id = lane.run(_PRINTS_ON, str(printed))
+    lane.wait_for(run_id, EXEC)
+    proxy = lane.wait_for_proxy(run_id)
+    for _ in range(5):
+        assert lane.stop() == 0
+        lane.start()
+        seen = lane.describe(run_id).steps
+        wait_until(lambda seen=seen: lane.describe(run_id).steps > seen, "more steps")  # type: ignore[misc]
+        assert lane.proxy(run_id) == proxy and lane.describe(run_id).proxy_starts == 1
+    if ends_alone:
+        assert lane.stop() == 0
+        lane.open("end")
+        wait_until(lambda: not lane.workers(), "the worker to end")
+        assert is_alive(proxy)
+        lane.start()
+    lane.open("end")
+    ended = lane.wait_for(run_id, TERM)
+    assert not ended.failure_reason
+    assert lane.describe(run_id).proxy_starts == 1
+    assert lane.step_indices(run_id) == list(range(1, int(printed.read_text("utf-8")) + 1))
+
+
+def test_vanished_watchers_of_runs_do_not_keep_the_daemon(lane: Lane) -> None:
+    """Gone before, while and after the first record is written; the daemon then ends as ever."""
+    for _ in range(20):
+        lane.cancel(lane.run("time.sleep(600)"))
+
+    def watch_and_leave(records: int) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel(lane.address, options=options) as channel:
+            grpc.channel_ready_future(channel).result(DEADLINE_SECS)
+            watch = trainer_grpc.TrainerServiceStub(channel).WatchRuns
+            for _ in range(100):
+                call = watch(trainer.WatchRunsRequest())
+                for _ in zip(range(records), call, strict=False):
+                    pass
+                call.cancel()
+            watch(trainer.WatchRunsRequest())  # until its connection breaks
+
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(watch_and_leave, [0, 0, 0, 0, 1, 1, 2, 19]))
+    wait_until(lambda: lane.daemon_state().watchers == 0, "the watches to end")
+    assert lane.stop() == 0
+
+
+class _Publisher:
+    """A PublishRunSteps that stays open: what it sends is said one by one."""
+
+    def __init__(self, lane: Lane, run_id: str) -> None:
+        self._run_id = run_id
+        self._steps: list[trainer.RunStep] = []
+        self._more = threading.Semaphore(0)
+        lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, worker_id="own"))
+        self.call = lane.trainer.PublishRunSteps.future(self._messages(), timeout=2 * DEADLINE_SECS)
+
+    def _messages(self) -> Iterator[trainer.RunStep]:
+        for number in itertools.count(1):
+            self._more.acquire()
+            yield trainer.RunStep(run_id=self._run_id, worker_id="own", seq_id=number)
+
+    def send(self) -> None:
+        self._more.release()
+
+
+@pytest.mark.parametrize(
+    ("deletes", "code"), [(False, grpc.StatusCode.FAILED_PRECONDITION), (True, grpc.StatusCode.NOT_FOUND)]
+)
+def test_publishing_ends_with_its_run(lane: Lane, deletes: bool, code: grpc.StatusCode) -> None:
+    """What comes after the run's end is refused at once, also while the client has not said that it is done."""
+    run_id = lane.run("wait_for('end')")
+    lane.wait_for_proxy(run_id)
+    wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
+    publisher = _Publisher(lane, run_id)
+    publisher.send()
+    lane.wait_for_steps(run_id, 1)
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    if deletes:
+        lane.slow_lane.DeleteRun(slow_lane.DeleteRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
+    publisher.send()
+    assert publisher.call.exception(timeout=DEADLINE_SECS).code() is code
+    if not deletes:
+        assert lane.table("SELECT count(*) FROM steps WHERE run_id = ?", run_id) == [(1,)]
+
+
+def _big(kind: Any, field: str, run_id: str, bytes_: int) -> Any:
+    """An event of that size in all; its text is JSON."""
+    event = kind(run_id=run_id, worker_id="own", seq_id=1)
+    rest = bytes_ - event.ByteSize() - 5  # the field's own number and length
+    setattr(event, field, json.dumps("x" * (rest - 2)))
+    assert event.ByteSize() == bytes_
+    return event
+
+
+def test_whatever_was_accepted_can_be_read(lane: Lane) -> None:
+    """By clients that take 64 MiB at once; what could not be is refused when it comes."""
+    run_id = lane.run("wait_for('end')")
+    wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
+    lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, worker_id="own"))
+    options = [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    accepted = {}
+    with grpc.insecure_channel(lane.address, options=options) as channel:
+        stub = trainer_grpc.TrainerServiceStub(channel)
+        for kind, field, publish in (
+            (trainer.RunStep, "observation_json", stub.PublishRunSteps),
+            (trainer.RunEpisode, "metadata_json", stub.PublishRunEpisodes),
+        ):
+            for slack in (0, 8 << 20):  # the first that is taken
+                event = _big(kind, field, run_id, MAX_MESSAGE_BYTES - slack)
+                try:
+                    assert publish(iter([event]), timeout=DEADLINE_SECS).accepted == 1
+                except grpc.RpcError as refused:
+                    assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
+                    assert str(event.ByteSize()) in refused.details()
+                else:
+                    accepted[kind] = getattr(event, field)
+                    break
+        lane.open("end")
+        lane.wait_for(run_id, TERM)
+        (step,) = stub.StreamRunSteps(trainer.StreamStepsRequest(run_id=run_id), timeout=DEADLINE_SECS)
+        assert step.observation_json == accepted[trainer.RunStep]
+        (episode,) = stub.StreamRunEpisodes(trainer.StreamEpisodesRequest(run_id=run_id), timeout=DEADLINE_SECS)
+        assert episode.metadata_json == accepted[trainer.RunEpisode]
+        blocks = slow_lane_grpc.SlowLaneStub(channel).StreamEvents(
+            slow_lane.StreamEventsRequest(run_id=run_id), timeout=DEADLINE_SECS
+        )
+        assert sum(len(block.steps) + len(block.episodes) for block in blocks) == 2
+
+
+def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
+    """Only one that nobody listens on any more."""
+    with running_lane(f"--socket={lane.scratch}/more.sock") as other:
+        code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/third", *other.flags, "--listen=none")
+        assert code == 1
+        assert "--socket" in complaint and "more.sock" in complaint
+        with grpc.insecure_channel(f"unix:{lane.scratch}/more.sock") as channel:
+            stub = trainer_grpc.TrainerServiceStub(channel)
+            assert stub.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).pid == other.pid
+        other.restart()
+        with grpc.insecure_channel(f"unix:{lane.scratch}/more.sock") as channel:
+            stub = trainer_grpc.TrainerServiceStub(channel)
+            assert stub.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).pid == other.pid
+
+
+def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
+    """It has taken them up already, and ended one that it cannot go on with."""
+    goes_on, unreadable = (lane.run("steps(1, 1); wait_for('end')") for _ in range(2))
+    lane.wait_for(goes_on, EXEC)
+    lane.wait_for(unreadable, EXEC)
+    lane.kill()
+    with contextlib.closing(sqlite3.connect(lane.data_dir / "tandem.db", isolation_level=None)) as table:
+        table.execute("UPDATE runs SET config_json = '{}' WHERE run_id = ?", (unreadable,))
+    host, port = lane.address.split(":")
+    with socket.create_server((host, int(port))):
+        for _ in range(5):
+            code, complaint = lane.start_in_vain()
+            assert code == 1 and "--listen" in complaint
+    lane.start()
+    assert "not valid any more" in lane.wait_for(unreadable, FAULT).failure_reason
+    lane.open("end")
+    lane.wait_for(goes_on, TERM)
+
+
+def test_table_that_cannot_be_read_is_said(lane: Lane) -> None:
+    """Not taken for one without runs; tandemctl says the same, whatever it is asked."""
+    run_id = lane.run("steps(1, 1)")
+    lane.wait_for(run_id, TERM)
+    with contextlib.closing(sqlite3.connect(lane.data_dir / "tandem.db", timeout=DEADLINE_SECS)) as table:
+        table.execute("ALTER TABLE positions RENAME TO moved")
+    for words in (["list"], ["logs", run_id], ["watch", run_id], ["export", run_id], ["health"]):
+        done = subprocess.run(
+            [CTL, *words, "--daemon", lane.address], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
+        )
+        assert done.returncode == 1, (words, done)
+        assert "positions" in done.stderr, (words, done)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
