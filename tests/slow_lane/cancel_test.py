@@ -12,16 +12,14 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import is_alive, process_state, run_config
+from tandem.testing.daemons import DEADLINE_SECS, is_alive, process_state, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     INIT,
     TERM,
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main

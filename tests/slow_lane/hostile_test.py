@@ -22,15 +22,14 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
+from tandem.testing.daemons import DEADLINE_SECS, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     FAULT,
     TERM,
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main
@@ -128,7 +127,7 @@ def test_daemon_killed_on_a_full_disk_goes_on_later(small_disk: Path, tmp_path: 
         lane.kill()
         code, words = 0, ""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            ended = subprocess.run(lane.command(), capture_output=True, text=True, timeout=2, check=False)
+            ended = subprocess.run(lane.daemon.command, capture_output=True, text=True, timeout=2, check=False)
             code, words = ended.returncode, ended.stderr
         assert code == 0 or "full" in words or "space" in words.lower(), words
         filler.unlink()
@@ -254,19 +253,8 @@ def test_run_goes_on_without_its_folder(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 21))
 
 
-def _whole() -> dict[str, Any]:
-    return {
-        "run_name": "test",
-        "entry_point": "true",
-        "arguments": [],
-        "environment": {},
-        "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0, "mandatory": False}},
-        "artifacts": {"output_prefix": "x", "persist_logs": True, "keep_checkpoints": False},
-    }
-
-
 def _with(value: Any, *path: str) -> str:
-    config = _whole()
+    config = run_config("true")
     section = config
     for key in path[:-1]:
         section = section[key]
@@ -275,7 +263,7 @@ def _with(value: Any, *path: str) -> str:
 
 
 def _without(key: str) -> str:
-    config = _whole()
+    config = run_config("true")
     del config[key]
     return json.dumps(config)
 
@@ -286,11 +274,11 @@ _WRONG = {
     "junk": ("\x01\x02 junk", ""),
     "array": ("[]", "object"),
     "null": ("null", "object"),
-    "two values": (json.dumps(_whole()) + "{}", ""),
+    "two values": (json.dumps(run_config("true")) + "{}", ""),
     "deep": ("[" * 100_000, ""),
     "deep metadata": (_with("@", "metadata").replace('"@"', '{"a":' * 50_000 + "1" + "}" * 50_000), ""),
-    **{f"without {key}": (_without(key), key) for key in _whole()},
-    **{f"{key} of null": (_with(None, key), key) for key in _whole()},
+    **{f"without {key}": (_without(key), key) for key in run_config("true")},
+    **{f"{key} of null": (_with(None, key), key) for key in run_config("true")},
     "number as name": (_with(1, "run_name"), "run_name"),
     "empty name": (_with("", "run_name"), "run_name"),
     "empty program": (_with("", "entry_point"), "entry_point"),
@@ -326,7 +314,7 @@ def test_wrong_configurations_are_refused(lane: Lane) -> None:
     assert problems == []
     for run_id in ("..", "a/b", "a\0b", "x" * 129, " ", "ä"):
         with pytest.raises(grpc.RpcError) as refused:
-            lane.submit(_whole(), run_id)
+            lane.submit(run_config("true"), run_id)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert lane.trainer.ListRuns(trainer.ListRunsRequest(), timeout=DEADLINE_SECS).runs == []
     assert not list((lane.data_dir / "runs").glob("*"))
@@ -334,7 +322,7 @@ def test_wrong_configurations_are_refused(lane: Lane) -> None:
 
 def test_program_that_does_not_exist_is_a_failed_run(lane: Lane) -> None:
     """Which says what was looked for; so does a working folder that is none."""
-    config = {**_whole(), "entry_point": "/no/such/program"}
+    config = {**run_config("true"), "entry_point": "/no/such/program"}
     assert "/no/such/program" in lane.wait_for(lane.submit(config), FAULT).failure_reason
 
 
