@@ -1,11 +1,14 @@
 """`TrainerClient` against the real daemon, also when that is killed and comes back; and what misuse gets."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,16 +115,24 @@ def test_cancelled_run_has_no_process_left(client: TrainerClient, gate: Gate) ->
     assert [run.status for run in client.runs() if run.run_id == run_id] == [RunStatus.TERM]
 
 
+def _numbered_steps(count: int) -> list[Step]:
+    return [
+        Step(step_index=number, reward=number / 2, observation_json="[1]", seq_id=number)
+        for number in range(1, count + 1)
+    ]
+
+
 def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_daemon: Daemon) -> None:
-    """Numbered by the session, so that what is sent again is kept once."""
+    """What has a number of its own is kept once, what has none is kept as often as it is sent."""
     run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
     _until(client, run_id, RunStatus.EXEC)
     session = client.register(run_id, "own", worker_kind="test")
     session.heartbeat()
-    steps = [Step(step_index=index, reward=index / 2, observation_json="[1]") for index in range(50)]
+    steps = _numbered_steps(50)
     assert session.publish_steps(steps[:30]) == Published(accepted=30, dropped=0)
-    assert session.publish_steps(iter(steps[30:])) == Published(accepted=20, dropped=0)
-    assert session.publish_steps([dataclasses.replace(steps[7], seq_id=8)]) == Published(accepted=0, dropped=1)
+    assert session.publish_steps(iter(steps)) == Published(accepted=20, dropped=30)
+    bare = Step(reward=-1.0)
+    assert session.publish_steps([bare, bare]) == session.publish_steps([bare, bare]) == Published(2, 0)
     when = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
     assert session.publish_episodes([Episode(total_reward=2.5, timestamp=when)]) == Published(1, 0)
     for wrong, fact in [(7, "expected a Step, found int"), (Step(reward="x"), "reward"), (Step(seq_id=-1), "-1")]:  # type: ignore[arg-type]
@@ -141,12 +152,82 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
         session.heartbeat()
     gate.open("end")
     published = [step for step in client.steps(run_id) if step.worker_id == "own"]
-    assert [step.reward for step in published[:50]] == [step.reward for step in steps]
+    assert [step.reward for step in published[:54]] == [step.reward for step in steps] + [-1.0] * 4
     (episode,) = client.episodes(run_id)
     assert (episode.worker_id, episode.timestamp) == ("own", when)
     _until(client, run_id, RunStatus.TERM)
     with pytest.raises(WrongState):
         client.register(run_id, "late")
+
+
+def _interrupted(steps: list[Step], number: int, interrupt: Callable[[], None]) -> Iterator[Step]:
+    """Calls `interrupt` behind the step of that number."""
+    for step in steps:
+        yield step
+        if step.seq_id == number:
+            interrupt()
+
+
+def _until_reachable(client: TrainerClient) -> None:
+    while True:
+        with contextlib.suppress(DaemonUnreachable):
+            client.health()
+            return
+        time.sleep(0.01)
+
+
+def test_what_failed_is_published_again_to_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
+    """Each is killed while it has a part of a call's events: none is missing then, and none is there twice."""
+    with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
+        run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
+        _until(client, run_id, RunStatus.EXEC)
+        steps = _numbered_steps(4000)
+        session = client.register(run_id, "own")
+        for before in (0, 1000, 2000):
+            last = before + 300 + before // 10
+
+            def kill(rows: int = before + 1) -> None:  # those before, and the one that the worker has printed
+                with client.steps(run_id, since_seq=rows) as kept:
+                    next(kept)
+                daemon.kill()
+
+            with pytest.raises(DaemonUnreachable):
+                session.publish_steps(_interrupted(steps[: before + 1000], last, kill))
+            daemon.start()
+            _until_reachable(client)
+            with pytest.raises((WrongState, BadSessionToken)):
+                session.publish_steps(steps)
+            session = client.register(run_id, "own")
+            again = session.publish_steps(steps[: before + 1000])
+            assert again.accepted + again.dropped == before + 1000
+            assert before < again.dropped <= last
+        assert session.publish_steps(steps) == Published(accepted=1000, dropped=3000)
+        gate.open("end")
+        published = [step for step in client.steps(run_id) if step.worker_id == "own"]
+        assert [(step.step_index, step.reward) for step in published] == [(s.step_index, s.reward) for s in steps]
+
+
+def test_what_failed_is_published_again_to_the_same_daemon(tmp_path: Path, gate: Gate) -> None:
+    """By the same session: the daemon stood still, and keeps afterwards what it was sent meanwhile."""
+    with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
+        run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
+        _until(client, run_id, RunStatus.EXEC)
+        steps = _numbered_steps(1000)
+        session = client.register(run_id, "own")
+
+        def stop() -> None:
+            with client.steps(run_id, since_seq=1) as kept:
+                next(kept)
+            os.kill(daemon.pid, signal.SIGSTOP)
+
+        with pytest.raises(DaemonTimeout):
+            session.publish_steps(_interrupted(steps, 500, stop), timeout=5.0)
+        os.kill(daemon.pid, signal.SIGCONT)
+        again = session.publish_steps(steps)
+        assert again.accepted + again.dropped == 1000 and again.dropped > 0
+        gate.open("end")
+        published = [step for step in client.steps(run_id) if step.worker_id == "own"]
+        assert [(step.step_index, step.reward) for step in published] == [(s.step_index, s.reward) for s in steps]
 
 
 def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate) -> None:

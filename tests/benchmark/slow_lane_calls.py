@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tandem.telemetry import RunStatus, TrainerClient
+from tandem.testing.daemons import run_config, running_daemon, wait_until
 from tests.benchmark.json_program import answer_of, timeout_of
 from tests.benchmark.quantile import quantile
-from tests.benchmark.slow_lane_daemon_process import config_of, printer_command, serving, wait_until
+from tests.benchmark.slow_lane_processes import printer_command
 from tests.benchmark.suite import Plan, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -57,13 +58,13 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
     runs = _QUICK_RUNS if plan.quick else _RUNS
     with (
         tempfile.TemporaryDirectory(prefix=f"{plan.prefix}-calls-") as folder,
-        serving(Path(folder) / "data") as daemon,
+        running_daemon(Path(folder) / "data") as daemon,
         TrainerClient(daemon.address) as client,
     ):
         # One that lives, for its heartbeats; the others have ended.
-        beating = client.submit(config_of(["/bin/sleep", "infinity"])).run_id
+        beating = client.submit(run_config("/bin/sleep", "infinity")).run_id
         for _ in range(runs - 1):
-            client.submit(config_of(["/bin/true"]))
+            client.submit(run_config("/bin/true"))
         wait_until(
             lambda: sum(run.status.final for run in client.runs()) == runs - 1, f"{runs - 1} runs that have ended"
         )
@@ -121,7 +122,7 @@ def _times(call: Callable[[], object], seconds: float) -> list[int]:
 @contextlib.contextmanager
 def _flood(client: TrainerClient) -> Iterator[None]:
     """Lets a run print for as long as it is entered."""
-    run_id = client.submit(config_of(printer_command(_ENDLESS, hz=_FLOOD_HZ))).run_id
+    run_id = client.submit(run_config(*printer_command(_ENDLESS, hz=_FLOOD_HZ))).run_id
     try:
         wait_until(
             lambda: any(run.run_id == run_id and run.status is RunStatus.EXEC for run in client.runs()),

@@ -12,16 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import Daemon, run_config, running_daemon
 from tests.benchmark.interpreters import python_of, variables_of_interpreter
 from tests.benchmark.json_program import answer_of
-from tests.benchmark.slow_lane_daemon_process import (
-    ROWS_OF_RUN,
-    DaemonProcess,
-    config_of,
-    printer_command,
-    serving,
-    wait_for_rows,
-)
+from tests.benchmark.slow_lane_processes import ROWS_OF_RUN, printer_command, wait_for_rows
 from tests.benchmark.suite import Plan, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -134,13 +128,13 @@ def _rate_alone(command: list[str], events: int) -> float:
 
 
 def _measure_tandem(folder: Path, row: str, events: int) -> float:
-    with serving(folder / "data") as daemon, TrainerClient(daemon.address) as client:
+    with running_daemon(folder / "data") as daemon, TrainerClient(daemon.address) as client:
         begin = time.perf_counter()
         print_steps(daemon, client, _WORKERS[row](events), events)
         return events / (time.perf_counter() - begin)
 
 
-def print_steps(daemon: DaemonProcess, client: TrainerClient, command: list[str], events: int) -> str:
+def print_steps(daemon: Daemon, client: TrainerClient, command: list[str], events: int) -> str:
     """Submits a run, and waits until its steps are durable.
 
     Args:
@@ -152,7 +146,7 @@ def print_steps(daemon: DaemonProcess, client: TrainerClient, command: list[str]
     Returns:
       The run's name.
     """
-    run_id = client.submit(config_of(command, PYTHONPATH=os.pathsep.join(sys.path))).run_id
+    run_id = client.submit(run_config(*command, PYTHONPATH=os.pathsep.join(sys.path))).run_id
     wait_for_rows(daemon.table, ROWS_OF_RUN, run_id, events, _TIMEOUT_SECS)
     return run_id
 

@@ -10,17 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tandem.telemetry import RunStatus, TrainerClient
+from tandem.testing.daemons import Daemon, proxies_of, run_config, running_daemon, wait_until
 from tests.benchmark.quantile import quantile
-from tests.benchmark.slow_lane_daemon_process import (
-    TICKS,
-    DaemonProcess,
-    config_of,
-    cpu_seconds,
-    open_table,
-    printer_command,
-    serving,
-    wait_until,
-)
+from tests.benchmark.slow_lane_processes import TICKS, cpu_seconds, open_table, printer_command
 from tests.benchmark.suite import Plan
 from tests.benchmark.tables import Spread, markdown
 
@@ -123,10 +115,10 @@ def measure_round(folder: Path, workers: int, seconds: int) -> Round:
       RuntimeError: Rows are missing, or the workers were never all at work.
     """
     steps = seconds * HZ
-    with serving(folder / "data") as daemon, TrainerClient(daemon.address) as client:
+    with running_daemon(folder / "data") as daemon, TrainerClient(daemon.address) as client:
         gate = folder / "gate"
         for _ in range(workers):
-            client.submit(config_of(printer_command(steps, hz=HZ, block=_BLOCK, gate=gate)))
+            client.submit(run_config(*printer_command(steps, hz=HZ, block=_BLOCK, gate=gate)))
         wait_until(lambda: all(run.status is RunStatus.RDY for run in client.runs()), f"{workers} workers")
         gate.touch()
         with contextlib.closing(open_table(daemon.table)) as table:
@@ -154,7 +146,7 @@ def measure_round(folder: Path, workers: int, seconds: int) -> Round:
     )
 
 
-def _look_until_done(daemon: DaemonProcess, table: Any, workers: int, steps: int) -> list[_Look]:
+def _look_until_done(daemon: Daemon, table: Any, workers: int, steps: int) -> list[_Look]:
     looks: list[_Look] = []
     pids: list[int] = []
     end = time.monotonic() + steps / HZ + _TIMEOUT_SECS
@@ -162,7 +154,7 @@ def _look_until_done(daemon: DaemonProcess, table: Any, workers: int, steps: int
         rows = {run: last or 0 for run, last in table.execute(_LAST_ROWS)}
         now = time.time_ns()
         if len(pids) <= workers:  # until all proxies are there
-            pids = [daemon.pid, *daemon.proxies()]
+            pids = [daemon.pid, *proxies_of(daemon.data_dir)]
         cpu = {pid: used for pid in pids if (used := cpu_seconds(pid)) is not None}
         looks.append(_Look(now, rows, cpu, _busy_seconds()))
         if min(rows.values()) == steps:

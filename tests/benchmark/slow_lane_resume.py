@@ -16,10 +16,11 @@ import schema.protos.slow_lane_pb2 as slow_lane_pb2
 import schema.protos.slow_lane_pb2_grpc as slow_lane_pb2_grpc
 
 from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import Daemon, running_daemon, wait_until
 from tests.benchmark.json_program import answer_of
 from tests.benchmark.slow_lane_calls import TIMED_CLIENT
-from tests.benchmark.slow_lane_daemon_process import DaemonProcess, cpu_seconds, printer_command, serving, wait_until
 from tests.benchmark.slow_lane_events import print_steps, python_command, python_variables
+from tests.benchmark.slow_lane_processes import cpu_seconds, printer_command
 from tests.benchmark.suite import Plan, in_turn
 from tests.benchmark.tables import Spread, markdown
 
@@ -66,7 +67,7 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
     found = {row: Resumed() for row in rows}
     with (
         tempfile.TemporaryDirectory(prefix=f"{plan.prefix}-resume-") as folder,
-        serving(Path(folder) / "data") as daemon,
+        running_daemon(Path(folder) / "data") as daemon,
         TrainerClient(daemon.address) as client,
     ):
         run_id = print_steps(daemon, client, printer_command(events), events)
@@ -88,7 +89,7 @@ def measure(plan: Plan, rounds: int) -> tuple[str, dict[str, Any]] | None:
     return markdown(title, head, lines), {row: {"events": events, **asdict(one)} for row, one in found.items()}
 
 
-def _measure(resumed: Resumed, row: str, daemon: DaemonProcess, run_id: str, events: int) -> None:
+def _measure(resumed: Resumed, row: str, daemon: Daemon, run_id: str, events: int) -> None:
     _, language, way = row.split("_")
     before = cpu_seconds(daemon.pid)
     arguments = [f"--target={daemon.address}", f"--call={way}", f"--run_id={run_id}"]

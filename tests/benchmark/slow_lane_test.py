@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tandem.testing.daemons import running_daemon
 from tests.benchmark import slow_lane_calls as calls
 from tests.benchmark import slow_lane_events as events
 from tests.benchmark import slow_lane_many_workers as many_workers
 from tests.benchmark import slow_lane_resume as resume
-from tests.benchmark.slow_lane_daemon_process import ROWS_OF_RUN, serving, wait_for_rows
+from tests.benchmark.slow_lane_processes import ROWS_OF_RUN, wait_for_rows
 from tests.benchmark.slow_lane_suite import SUITE
 from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
@@ -58,7 +59,7 @@ def test_rows_are_held_against_paced_workers(tmp_path: Path) -> None:
 
 def test_rows_that_do_not_come_are_an_error(tmp_path: Path) -> None:
     """The message says how many there are."""
-    with serving(tmp_path / "data") as daemon:
+    with running_daemon(tmp_path / "data") as daemon:
         with pytest.raises(RuntimeError, match="expected 5 rows within 0.01 s, found None"):
             wait_for_rows(daemon.table, ROWS_OF_RUN, "none", 5, timeout_secs=0.01)
 

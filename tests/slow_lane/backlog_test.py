@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.slow_lane.daemon_fixture import EXEC, TERM, Lane, lane_fixture, wait_until  # noqa: F401, a fixture
+from tandem.testing.daemons import wait_until
+from tests.slow_lane.daemon_fixture import EXEC, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
 _SECS = 600

@@ -12,16 +12,14 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import is_alive, process_state, run_config
+from tandem.testing.daemons import DEADLINE_SECS, is_alive, process_state, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     INIT,
     TERM,
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main
@@ -237,16 +235,30 @@ def test_cancel_while_the_daemon_starts(lane: Lane) -> None:
     lane.wait_for(run_id, TERM)
 
 
-def test_daemon_that_stops_leaves_runs_alive(lane: Lane) -> None:
-    """SIGTERM ends it with 0, even while a cancel goes on; the next one takes the runs up."""
-    run_id = lane.run("steps(1, 1); wait_for('end')")
-    lane.wait_for(run_id, EXEC)
-    (worker,) = lane.workers()
-    assert lane.stop() == 0
-    assert is_alive(worker)
-    lane.start()
-    lane.open("end")
-    lane.wait_for(run_id, TERM)
+def test_daemon_that_stops_leaves_runs_alive() -> None:
+    """SIGTERM ends it with 0, even while a cancel goes on, which the next one completes; it takes up all others."""
+    with running_lane("--kill_grace=2s") as lane:
+        other = lane.run("steps(1, 1); wait_for('end'); steps(2, 2)")
+        lane.wait_for(other, EXEC)
+        proxy, (worker,) = lane.wait_for_proxy(other), lane.workers()
+        deaf = lane.run(_DEAF)
+        lane.wait_for(deaf, EXEC)
+        asked = lane.trainer.CancelRun.future(trainer.CancelRunRequest(run_id=deaf), timeout=DEADLINE_SECS)
+        wait_until(
+            lambda: lane.table("SELECT cancel_requested FROM runs WHERE run_id = ?", deaf) == [(1,)],
+            "the cancel to be in the table",
+        )
+        assert lane.stop() == 0
+        with pytest.raises(grpc.RpcError) as unanswered:
+            asked.result(DEADLINE_SECS)
+        assert unanswered.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert is_alive(worker) and lane.proxy(other) == proxy
+        lane.start()
+        assert "cancelled" in lane.wait_for(deaf, TERM).failure_reason
+        assert lane.workers() == [worker] and lane.proxy(other) == proxy
+        lane.open("end")
+        assert not lane.wait_for(other, TERM).HasField("failure_reason")
+        assert lane.step_indices(other) == [1, 2]
 
 
 @pytest.mark.parametrize("proxies_too", [False, True])

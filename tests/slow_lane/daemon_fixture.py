@@ -14,9 +14,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.testing.daemons import DAEMON, is_alive, run_config
+from tandem.testing.daemons import DEADLINE_SECS, Daemon, is_alive, proxies_of, run_config, wait_until
 
 INIT, HSHK, RDY, EXEC = (
     trainer.RUN_STATUS_INIT,
@@ -37,8 +36,6 @@ INIT, HSHK, RDY, EXEC = (
 )
 PAUSE, FAULT, TERM = trainer.RUN_STATUS_PAUSE, trainer.RUN_STATUS_FAULT, trainer.RUN_STATUS_TERM
 
-# Of each wait. A test that needs more hangs.
-DEADLINE_SECS = 60
 WATCHDOG_SECS = 240
 
 # Before a worker's program. `wait_for("name")` waits until the test has called `Lane.open("name")`.
@@ -60,28 +57,6 @@ def put(data):
 def steps(first, last, **fields):
     put(lines(first, last, **fields))
 """
-
-
-def wait_until(condition: Callable[[], Any], what: str, secs: float = DEADLINE_SECS) -> Any:
-    """Asks until the answer is true.
-
-    Args:
-      condition: What to ask.
-      what: What is waited for, in words.
-      secs: How long at most.
-
-    Returns:
-      The answer.
-
-    Raises:
-      AssertionError: It has not become true.
-    """
-    end = time.monotonic() + secs
-    while True:
-        if answer := condition():
-            return answer
-        assert time.monotonic() < end, f"waited {secs} s for {what}"
-        time.sleep(0.01)
 
 
 def _cmdline(pid: int) -> list[str]:
@@ -121,30 +96,28 @@ class Lane:
         self.marker = f"tandem-test-{uuid.uuid4().hex}"
         self.flags = flags
         self.environment: dict[str, str] = {}
-        self._listen = "127.0.0.1:0"
-        self._process: subprocess.Popen[str] | None = None
+        self._daemon: Daemon | None = None
         self._channel: Any = None
 
     def start(self) -> "Lane":
         """Starts the daemon, at the address that it had before, and returns once it listens."""
-        with open(self.scratch / "daemon.log", "ab") as log:
-            self._process = subprocess.Popen(
-                self.command(), stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment}
-            )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert "listening on 127.0.0.1:" in line, f"{line!r}, exit code {self._process.wait()}, {self.log()}"
-        self.address = self._listen = line.partition("listening on ")[2].split()[0]
-        self.pid = self._process.pid
+        if self._daemon is None:
+            log = self.scratch / "daemon.log"
+            self._daemon = Daemon(self.data_dir, *self.flags, environment=self.environment, log=log)
+        else:
+            self._daemon.start()
+        self.address, self.pid = self._daemon.address, self._daemon.pid
         options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         self._channel = grpc.insecure_channel(self.address, options=options)
         self.trainer = trainer_grpc.TrainerServiceStub(self._channel)
         self.slow_lane = slow_lane_grpc.SlowLaneStub(self._channel)
         return self
 
-    def command(self) -> list[str]:
-        """Returns the command that starts the daemon."""
-        return [str(DAEMON.absolute()), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self.flags]
+    @property
+    def daemon(self) -> Daemon:
+        """The daemon, which was started at least once."""
+        assert self._daemon is not None
+        return self._daemon
 
     def start_in_vain(self, *flags: str) -> tuple[int, str]:
         """Starts one more daemon that is expected to give up.
@@ -155,14 +128,14 @@ class Lane:
         Returns:
           Its exit code, and what it wrote to stderr.
         """
-        ended = subprocess.run(
-            [*self.command(), *flags], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
-        )
+        command = [*self.daemon.command, *flags]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECS, check=False)
         return ended.returncode, ended.stderr
 
     def kill(self) -> None:
         """Kills the daemon; its runs go on."""
-        self._end(signal.SIGKILL)
+        self.daemon.kill()
+        self._channel.close()
 
     def stop(self) -> int:
         """Asks the daemon to end, and waits; its runs go on.
@@ -170,15 +143,8 @@ class Lane:
         Returns:
           Its exit code.
         """
-        return self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> int:
-        assert self._process is not None and self._process.stdout is not None
-        self._process.send_signal(number)
-        code = self._process.wait(DEADLINE_SECS)
-        self._process.stdout.close()
+        code = self.daemon.stop()
         self._channel.close()
-        self._process = None
         return code
 
     def restart(self) -> None:
@@ -314,11 +280,7 @@ class Lane:
 
     def proxy(self, run_id: str) -> int | None:
         """Returns the pid of the run's proxy, None for none that is alive."""
-        for pid in _processes():
-            words = _cmdline(pid)
-            if "proxy" in words and f"--run_id={run_id}" in words and is_alive(pid):
-                return pid
-        return None
+        return next(iter(proxies_of(self.data_dir, run_id)), None)
 
     def wait_for_proxy(self, run_id: str) -> int:
         """Waits until the run has a proxy, and returns its pid."""
@@ -357,8 +319,8 @@ class Lane:
             return not left
 
         wait_until(none_left, "all processes of the test to end")
-        if self._process is not None:
-            self._process.wait()
+        if self._daemon is not None:
+            self._daemon.kill()
 
 
 @contextlib.contextmanager

@@ -13,16 +13,14 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import process_state
+from tandem.testing.daemons import DEADLINE_SECS, process_state, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     FAULT,
     PAUSE,
     TERM,
     Lane,
     lane_fixture,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main

@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import Daemon, run_config
+from tandem.testing.daemons import Daemon, proxies_of, run_config
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tests.benchmark.slow_lane_daemon_process import proxies_of
 from tools.testing import pytest_main
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))

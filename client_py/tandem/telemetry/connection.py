@@ -23,8 +23,8 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # A connection of its own: the daemon counts credits by connection.
     ("grpc.use_local_subchannel_pool", 1),
-    # ChannelOptions.SingleThreadedUnaryStream, experimental in grpcio: who iterates over a stream receives it, too. Else a
-    # thread of grpcio hands over each message, and a step takes seven times as long.
+    # ChannelOptions.SingleThreadedUnaryStream, experimental in grpcio: who iterates over a stream receives it.
+    # Else a thread of grpcio hands over each message, and a step takes seven times as long.
     ("SingleThreadedUnaryStream", 1),
 )
 

@@ -85,7 +85,7 @@ class Step:
       policy_label: Which policy acted.
       backend: What simulated.
       seq_id: From the daemon: its number among the run's steps in the table, from 1. To the daemon: the worker's own
-        number of it; 0: none yet.
+        number of it, by which it is kept once (see `WorkerSession`); 0: none.
       agent_id: Whose step, among several agents.
       render_hint_json: How to draw it, as JSON.
       frame_ref: Where a picture of it is.

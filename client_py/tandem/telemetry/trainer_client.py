@@ -217,6 +217,8 @@ class TrainerClient:
     ) -> WorkerSession:
         """Registers a worker that publishes its events itself. A program that prints them needs no such thing.
 
+        To be called again, with the same names, when the daemon was restarted.
+
         Args:
           run_id: The run that it works for.
           worker_id: Its name, of its own in the run.
@@ -229,7 +231,7 @@ class TrainerClient:
 
         Raises:
           UnknownRun: There is none of that name.
-          WrongState: It has ended.
+          WrongState: It has ended, or has not started yet.
           TandemError: As `ERROR_TABLE` says.
         """
         response = self._call(

@@ -1,7 +1,6 @@
 """`WorkerSession`: a worker that speaks to the daemon itself, rather than by printing."""
 
 import dataclasses
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ class Published:
 
     Attributes:
       accepted: How many are durable now and were not before.
-      dropped: How many it had already.
+      dropped: How many it did not keep: by their numbers it had them already.
     """
 
     accepted: int
@@ -27,8 +26,11 @@ class Published:
 class WorkerSession:
     """A registered worker; `TrainerClient.register` makes one. Safe to use from any thread.
 
-    Events are numbered from 1, steps and episodes each, in the order in which they are published; the daemon keeps one
-    of each number. One that has a `seq_id` keeps it, so that what was not acknowledged can be published again.
+    When a call fails, nobody here knows how many of its events the daemon has kept. Whoever publishes them again gives
+    them numbers: their `seq_id`, from 1 upwards, for the worker's steps and for its episodes. The daemon keeps those
+    whose number is above all that it has of this `worker_id`, across its own restarts and the worker's. Hence numbers
+    ascend in the order of publishing, and what failed is published again before anything later. Events whose `seq_id`
+    is 0 have no number; each is kept as often as it is sent.
 
     Attributes:
       run_id: The run.
@@ -47,8 +49,6 @@ class WorkerSession:
         self.token = token
         self._connection = connection
         self._timeout = timeout
-        self._lock = threading.Lock()
-        self._numbers = {Step: 0, Episode: 0}
 
     def heartbeat(self) -> None:
         """Says that the worker lives; once a minute is enough.
@@ -71,7 +71,8 @@ class WorkerSession:
 
         Raises:
           InvalidArgument: One that cannot be. Those before it may have been kept.
-          TandemError: As `ERROR_TABLE` says; how many were kept is not known.
+          TandemError: As `ERROR_TABLE` says; how many were kept is not known. `WrongState` or `BadSessionToken`: the
+            daemon was restarted; `TrainerClient.register` again.
         """
         return self._publish("PublishRunSteps", Step, steps, timeout)
 
@@ -87,7 +88,8 @@ class WorkerSession:
 
         Raises:
           InvalidArgument: One that cannot be. Those before it may have been kept.
-          TandemError: As `ERROR_TABLE` says; how many were kept is not known.
+          TandemError: As `ERROR_TABLE` says; how many were kept is not known. `WrongState` or `BadSessionToken`: the
+            daemon was restarted; `TrainerClient.register` again.
         """
         return self._publish("PublishRunEpisodes", Episode, episodes, timeout)
 
@@ -119,12 +121,9 @@ class WorkerSession:
     def _message(self, method: str, kind: type[Step] | type[Episode], record: Any) -> Any:
         if not isinstance(record, kind):
             raise InvalidArgument(f"{method}: expected a {kind.__name__}, found {type(record).__name__}")
-        with self._lock:
-            number = record.seq_id or self._numbers[kind] + 1
-            self._numbers[kind] = max(number, self._numbers[kind])
         message = self._connection.request(method)
         filled = dataclasses.replace(
-            record, run_id=record.run_id or self.run_id, worker_id=record.worker_id or self.worker_id, seq_id=number
+            record, run_id=record.run_id or self.run_id, worker_id=record.worker_id or self.worker_id
         )
         try:
             fill_message(message, filled)

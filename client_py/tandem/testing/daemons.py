@@ -1,15 +1,22 @@
-"""What tests of the slow lane share: a daemon of one's own, and runs for it."""
+"""What tests and benchmarks of the slow lane share: a daemon of one's own, runs for it, and looks at its processes."""
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-DAEMON = Path("slow_lane/daemon/tandem-daemon")
+from tandem.telemetry import TrainerClient
+
+DAEMON = Path(__file__).parents[3] / "slow_lane/daemon/tandem-daemon"
+
+# Of each wait. A daemon or a test that needs more hangs.
+DEADLINE_SECS = 60.0
 
 # Before a worker's program: `wait_for("name")` waits until the test has called `Gate.open("name")`.
 _PREAMBLE = """
@@ -35,42 +42,95 @@ class Daemon:
       pid: Its process.
     """
 
-    def __init__(self, data_dir: Path, *flags: str) -> None:
-        """Starts it, and returns when it listens."""
+    def __init__(
+        self,
+        data_dir: Path,
+        *flags: str,
+        program: Path = DAEMON,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        """Starts it, and returns when it listens.
+
+        Args:
+          data_dir: Where its files go.
+          flags: More for its command line.
+          program: What to start.
+          environment: Variables for it, besides this process's.
+          log: A file that its stderr is added to; None: this process's stderr.
+
+        Raises:
+          RuntimeError: It did not say where it listens.
+        """
         self.data_dir = data_dir
-        self._flags = flags
+        self._program, self._flags, self._log = program, flags, log
+        self._environment = {**os.environ, **(environment or {})}
         self._listen = "127.0.0.1:0"
         self.start()
 
     def start(self) -> None:
-        """Starts it again, at the same address."""
-        self._process = subprocess.Popen(
-            [DAEMON.absolute(), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self._flags],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        """Starts it again, at the same address.
+
+        Raises:
+          RuntimeError: It did not say where it listens.
+        """
+        with contextlib.ExitStack() as files:
+            # In a session of its own: Ctrl-C is for this process, which then ends the runs first.
+            self._process = subprocess.Popen(
+                self.command,
+                stdout=subprocess.PIPE,
+                stderr=files.enter_context(self._log.open("ab")) if self._log else None,
+                text=True,
+                env=self._environment,
+                start_new_session=True,
+            )
         self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         found = re.search(r"listening on (127\.0\.0\.1:\d+)", line)
         if not found:
             self.kill()
-            raise AssertionError(f"expected a line that says where the daemon listens, found {line!r}")
+            raise RuntimeError(
+                f"expected {self._program} to say where it listens, found {line!r}; see {self._log or 'stderr'}"
+            )
         self.address = self._listen = found[1]
+
+    @property
+    def command(self) -> list[str]:
+        """What starts it."""
+        return [str(self._program), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self._flags]
+
+    @property
+    def table(self) -> Path:
+        """Its database."""
+        return self.data_dir / "tandem.db"
+
+    def output_of(self, run_id: str) -> Path:
+        """The file that a run's worker prints to."""
+        return self.data_dir / "runs" / run_id / "stdout.jsonl"
 
     def kill(self) -> None:
         """Kills it at once; its runs go on."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> None:
-        """Asks it to end, and waits; its runs go on."""
-        self._end(signal.SIGTERM)
+    def stop(self) -> int:
+        """Asks it to end, and waits; its runs go on.
 
-    def _end(self, number: signal.Signals) -> None:
+        Returns:
+          Its exit code; -9: it had to be killed.
+        """
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
         self._process.send_signal(number)
-        self._process.wait()
+        try:
+            code = self._process.wait(DEADLINE_SECS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+        return code
 
 
 class Gate:
@@ -105,11 +165,11 @@ class Gate:
         return run_config(sys.executable, "-c", _PREAMBLE.format(folder=str(self.folder)) + source)
 
 
-def run_config(entry_point: str, *arguments: str, **environment: str) -> dict[str, Any]:
+def run_config(program: str | Path, *arguments: str, **environment: str) -> dict[str, Any]:
     """Makes a run's configuration, with all that is required.
 
     Args:
-      entry_point: The program.
+      program: The worker's.
       arguments: Its arguments.
       environment: Variables for it.
 
@@ -118,7 +178,7 @@ def run_config(entry_point: str, *arguments: str, **environment: str) -> dict[st
     """
     return {
         "run_name": "test",
-        "entry_point": entry_point,
+        "entry_point": str(program),
         "arguments": list(arguments),
         "environment": environment,
         "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0, "mandatory": False}},
@@ -127,31 +187,83 @@ def run_config(entry_point: str, *arguments: str, **environment: str) -> dict[st
 
 
 @contextlib.contextmanager
-def running_daemon(data_dir: Path, *flags: str) -> Iterator[Daemon]:
+def running_daemon(data_dir: Path, *flags: str, program: Path = DAEMON) -> Iterator[Daemon]:
     """Starts a daemon; at the end ends all of its runs, and it.
 
     Args:
       data_dir: Where its files go.
       flags: More for its command line.
+      program: The daemon.
 
     Yields:
       The daemon.
+
+    Raises:
+      RuntimeError: It did not start, or ended with an error; its own message is on stderr.
     """
-    daemon = Daemon(data_dir, *flags)
+    daemon = Daemon(data_dir, *flags, program=program)
     try:
         yield daemon
-    finally:
         _cancel_all(daemon)
-        daemon.stop()
+    except BaseException:
+        with contextlib.suppress(Exception):  # what went wrong first is what counts
+            _cancel_all(daemon)
+        raise
+    finally:
+        code = daemon.stop()
+    if code != 0:
+        raise RuntimeError(f"expected {program} to end with exit code 0, found {code}")
 
 
 def _cancel_all(daemon: Daemon) -> None:
-    from tandem.telemetry import TrainerClient
-
     with TrainerClient(daemon.address) as client:
         for run in client.runs():
             if not run.status.final:
                 client.cancel(run.run_id)
+
+
+def wait_until(holds: Callable[[], Any], expected: str, timeout_secs: float = DEADLINE_SECS) -> Any:
+    """Asks until the answer is true.
+
+    Args:
+      holds: What to ask.
+      expected: What is waited for, in words.
+      timeout_secs: How long at most.
+
+    Returns:
+      The answer.
+
+    Raises:
+      RuntimeError: It has not become true.
+    """
+    end = time.monotonic() + timeout_secs
+    while not (answer := holds()):
+        if time.monotonic() > end:
+            raise RuntimeError(f"expected {expected} within {timeout_secs:g} s, found that it is not so")
+        time.sleep(0.005)
+    return answer
+
+
+def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
+    """Finds the proxies of a data directory's runs.
+
+    Args:
+      data_dir: The daemon's.
+      run_id: The run whose proxy is wanted; empty: all.
+
+    Returns:
+      The pids of those that are alive.
+    """
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it has ended
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if words[1:2] == ["proxy"] and (process / "cwd").resolve(strict=True) == data_dir.resolve():
+                if not run_id or f"--run_id={run_id}" in words:
+                    found.append(int(process.name))
+    return found
 
 
 def is_alive(pid: int) -> bool:

@@ -1,6 +1,6 @@
 """Many runs and many watchers for a long time: is memory flat, is every row there, does every watcher get each once?
 
-    bazel run //tests/slow_lane:load -- [--minutes 60] [--runs 150] [--watchers 50] [--hz 10] [--daemon PATH]
+    bazel run //tests/benchmark:slow_lane_load -- [--minutes 60] [--runs 150] [--watchers 50] [--hz 10] [--daemon PATH]
 
 Each run prints numbered steps. Each watcher follows one of them from its first step to its last, by one of the two
 calls; now and then it hangs up, and goes on behind what it got. Every ten seconds memory is told; at the end each run's
@@ -32,16 +32,8 @@ import schema.protos.trainer_pb2 as trainer_pb2
 import schema.protos.trainer_pb2_grpc as trainer_pb2_grpc
 
 from tandem.telemetry import RunStatus, TrainerClient
-from tests.benchmark.slow_lane_daemon_process import (
-    PROGRAM,
-    DaemonProcess,
-    config_of,
-    memory_bytes,
-    open_table,
-    printer_command,
-    serving,
-    wait_until,
-)
+from tandem.testing.daemons import DAEMON, Daemon, proxies_of, run_config, running_daemon, wait_until
+from tests.benchmark.slow_lane_processes import memory_bytes, open_table, printer_command
 
 _LOOK_SECS = 10.0
 _HANG_UP_SECS = (5.0, 60.0)
@@ -138,7 +130,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=150)
     parser.add_argument("--watchers", type=int, default=50)
     parser.add_argument("--hz", type=float, default=10.0, help="steps a second of each run")
-    parser.add_argument("--daemon", type=Path, default=PROGRAM, metavar="PATH", help="the tandem-daemon to load")
+    parser.add_argument("--daemon", type=Path, default=DAEMON, metavar="PATH", help="the tandem-daemon to load")
     parsed = parser.parse_args(arguments)
     for name in ("minutes", "runs", "hz"):
         if getattr(parsed, name) <= 0:
@@ -146,7 +138,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parsed
 
 
-def missing_rows(daemon: DaemonProcess, run_id: str, steps: int) -> str | None:
+def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
     """Holds a run's rows against the file that its worker printed to.
 
     Args:
@@ -183,14 +175,14 @@ def slope_per_hour(looks: Sequence[Look], memory: Sequence[int]) -> float:
     return 60 * statistics.linear_regression(minutes, memory[first:]).slope if len(minutes) > 1 else 0.0
 
 
-def _look_until_done(daemon: DaemonProcess, client: TrainerClient, watchers: Sequence[Watcher]) -> Iterator[Look]:
+def _look_until_done(daemon: Daemon, client: TrainerClient, watchers: Sequence[Watcher]) -> Iterator[Look]:
     began = time.monotonic()
     with contextlib.closing(open_table(daemon.table)) as table:
         while True:
             ended = [run.status.final for run in client.runs()]
             if all(ended):
                 return
-            proxies = daemon.proxies()
+            proxies = proxies_of(daemon.data_dir)
             look = Look(
                 (time.monotonic() - began) / 60,
                 memory_bytes(daemon.pid) or 0,
@@ -208,7 +200,7 @@ def _look_until_done(daemon: DaemonProcess, client: TrainerClient, watchers: Seq
             time.sleep(_LOOK_SECS)
 
 
-def _failures(daemon: DaemonProcess, run_ids: Sequence[str], watchers: Sequence[Watcher], steps: int) -> list[str]:
+def _failures(daemon: Daemon, run_ids: Sequence[str], watchers: Sequence[Watcher], steps: int) -> list[str]:
     found = [text for run_id in run_ids if (text := missing_rows(daemon, run_id, steps))]
     for watcher in watchers:
         watcher.join(_ENDING_SECS)
@@ -236,12 +228,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     looks: list[Look] = []
     with (
         tempfile.TemporaryDirectory(prefix="tandem-load-") as folder,
-        serving(Path(folder) / "data", program=parsed.daemon) as daemon,
+        running_daemon(Path(folder) / "data", program=parsed.daemon) as daemon,
         TrainerClient(daemon.address, timeout=60.0) as client,
     ):
         gate = Path(folder) / "gate"
         command = printer_command(steps, hz=parsed.hz, block=1, gate=gate)
-        run_ids = [client.submit(config_of(command)).run_id for _ in range(parsed.runs)]
+        run_ids = [client.submit(run_config(*command)).run_id for _ in range(parsed.runs)]
         wait_until(
             lambda: all(run.status is RunStatus.RDY for run in client.runs()), f"{parsed.runs} workers", _ENDING_SECS
         )

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tandem.telemetry import TrainerClient
-from tests.benchmark.slow_lane_daemon_process import config_of, printer_command, serving, wait_until
-from tests.slow_lane import load
+from tandem.testing.daemons import run_config, running_daemon, wait_until
+from tests.benchmark import slow_lane_load as load
+from tests.benchmark.slow_lane_processes import printer_command
 from tools.testing import pytest_main
 
 
@@ -21,9 +22,9 @@ def test_a_small_load_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
     """Also where it is the last one."""
-    with serving(tmp_path / "data") as daemon:
+    with running_daemon(tmp_path / "data") as daemon:
         with TrainerClient(daemon.address) as client:
-            run_id = client.submit(config_of(printer_command(10))).run_id
+            run_id = client.submit(run_config(*printer_command(10))).run_id
             wait_until(lambda: client.runs()[0].status.final, "a run that has ended")
         assert load.missing_rows(daemon, run_id, 10) is None
         assert "expected 11 steps, found 10" in (load.missing_rows(daemon, run_id, 11) or "")
