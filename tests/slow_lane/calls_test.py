@@ -19,16 +19,14 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.testing.daemons import is_alive
+from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     FAULT,
     TERM,
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main

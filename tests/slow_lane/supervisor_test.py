@@ -18,9 +18,8 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import process_state, run_config
+from tandem.testing.daemons import DEADLINE_SECS, process_state, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
-    DEADLINE_SECS,
     EXEC,
     FAULT,
     INIT,
@@ -28,7 +27,6 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from tools.testing import pytest_main
@@ -231,7 +229,7 @@ def test_nothing_is_started_before_the_daemon_serves(one_gpu: Lane) -> None:
     assert lane.record(broken).status == INIT
     lane.kill()
     _change_table(lane, "UPDATE runs SET config_json = '{}' WHERE run_id = ?", broken)
-    lane.flags = (*lane.flags, "--gpu_slots=2")
+    lane.daemon.flags = (*lane.flags, "--gpu_slots=2")
     lane.start()
     lane.wait_for(waits, TERM)
     assert (lane.scratch / "address").read_text("utf-8") == lane.address

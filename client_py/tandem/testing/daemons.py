@@ -40,6 +40,7 @@ class Daemon:
       data_dir: Where its files lie.
       address: HOST:PORT.
       pid: Its process.
+      flags: More for its command line, each time.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Daemon:
 
         Args:
           data_dir: Where its files go.
-          flags: More for its command line.
+          flags: More for its command line; may be set anew.
           program: What to start.
           environment: Variables for it, besides this process's.
           log: A file that its stderr is added to; None: this process's stderr.
@@ -63,7 +64,7 @@ class Daemon:
           RuntimeError: It did not say where it listens.
         """
         self.data_dir = data_dir
-        self._program, self._flags, self._log = program, flags, log
+        self._program, self.flags, self._log = program, flags, log
         self._environment = {**os.environ, **(environment or {})}
         self._listen = "127.0.0.1:0"
         self.start()
@@ -98,7 +99,7 @@ class Daemon:
     @property
     def command(self) -> list[str]:
         """What starts it."""
-        return [str(self._program), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self._flags]
+        return [str(self._program), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self.flags]
 
     @property
     def table(self) -> Path:
