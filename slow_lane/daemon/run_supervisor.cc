@@ -230,12 +230,19 @@ void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
   WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
                done = std::move(done)]() mutable {
     const absl::Status signalled = SignalTree(query, signal).status();
-    return
-        [this, run, to, refusal, signalled, done = std::move(done)]() mutable {
-          if (!signalled.ok()) return done(signalled);
-          MoveTo(run, to, std::nullopt);
-          done(run->row.status == to ? absl::OkStatus() : refusal(*run));
-        };
+    return [this, run, to, refusal, signalled,
+            done = std::move(done)]() mutable {
+      if (!signalled.ok()) return done(signalled);
+      MoveTo(run, to, std::nullopt);
+      if (run->row.status != to) return done(refusal(*run));
+      // Once that is durable, which is when others are told of it.
+      store_->Post(
+          [](Database&) { return absl::OkStatus(); },
+          [this, done = std::move(done)](const absl::Status& durable) mutable {
+            loop_.Post(
+                [durable, done = std::move(done)]() mutable { done(durable); });
+          });
+    };
   });
 }
 
@@ -308,7 +315,8 @@ void RunSupervisor::Find(const std::string& run_id, Answer<bool> answer) {
   loop_.Post([this, run_id, answer = std::move(answer)]() mutable {
     const absl::StatusOr<LiveRun*> run = FindOrError(run_id);
     if (!run.ok()) return answer(run.status());
-    answer(IsFinal((*run)->row.status));
+    // Its last rows may still be on their way into the table: not yet.
+    answer(IsFinal((*run)->record.status()));
   });
 }
 

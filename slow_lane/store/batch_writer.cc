@@ -136,6 +136,15 @@ std::string Shown(const v1::Position& position) {
                       position.text_lines(), "}");
 }
 
+Numbers NumbersOf(const v1::Position& position) {
+  Numbers numbers;
+  numbers[Stream::kSteps] = position.steps();
+  numbers[Stream::kEpisodes] = position.episodes();
+  numbers[Stream::kLifecycle] = position.lifecycle();
+  numbers[Stream::kMalformed] = position.malformed();
+  return numbers;
+}
+
 absl::Status CheckPositions(const v1::EventBatch& batch,
                             const v1::Position& stored) {
   if (batch.has_begin() != batch.has_end() ||
@@ -334,9 +343,9 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   absl::Status status = CheckPositions(batch, run->position);
   if (!status.ok()) return status;
   const std::string& worker = batch.worker_id();
-  // What was printed is told from repeats by the position. Its numbers say
-  // nothing of those that a worker of the same name publishes.
-  Numbers printed;
+  // What was printed is known by the position. Its numbers say nothing of those
+  // that a worker of the same name publishes.
+  Numbers printed = NumbersOf(run->position);
   Numbers* source = &printed;
   if (!batch.has_begin()) {
     absl::StatusOr<Numbers*> published = FindSource(run, worker);

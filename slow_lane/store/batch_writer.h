@@ -42,11 +42,11 @@ class BatchWriter {
   BatchWriter& operator=(const BatchWriter&) = delete;
   ~BatchWriter();
 
-  // Within a transaction. All of a batch with positions, a proxy's, is new: it
-  // begins where the last one ended. Of any other batch an event whose number
-  // is not above the highest of its run, worker and stream, among those of such
-  // batches, is a duplicate and passed over; number 0 says that the worker
-  // doesn't count, and is always added. Errors:
+  // Within a transaction. An event whose number is not above the highest of its
+  // run, worker and stream is a duplicate and passed over; number 0 says that
+  // the worker doesn't count, and is always added. Of a batch with positions, a
+  // proxy's, `begin` has the highest numbers; such batches and all others know
+  // nothing of each other's. Errors:
   //   kNotFound            there is no such run
   //   kFailedPrecondition  `begin` is not the run's position; both are named
   //   kInvalidArgument     `end` without `begin` or before it, an empty run_id,
