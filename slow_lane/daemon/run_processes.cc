@@ -88,9 +88,6 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   plan.environment = Entries(environment);
   plan.working_directory = run.config.working_directory.value_or(start_dir);
   plan.token = run.row.token;
-  for (const int32_t slot : run.row.gpu_slots) {
-    plan.gpu_slots.push_back(static_cast<uint32_t>(slot));
-  }
   return plan;
 }
 

@@ -47,7 +47,6 @@ bool IsMeantAsEvent(absl::string_view line);
 
 class EventLineParser {
  public:
-  static constexpr int kSchemaVersion = kEventSchemaVersion;
   static constexpr size_t kMaxDepth = 64;
   // Bytes behind a line that must be readable, whatever they hold.
   static constexpr size_t kPaddingBytes = 64;

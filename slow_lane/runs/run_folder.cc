@@ -181,8 +181,7 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
   const json object = {{"argv", FromList(plan.argv)},
                        {"environment", FromList(plan.environment)},
                        {"working_directory", FromBytes(plan.working_directory)},
-                       {"token", plan.token},
-                       {"gpu_slots", plan.gpu_slots}};
+                       {"token", plan.token}};
   return WriteDurably(launch_path(), object.dump(1) + "\n");
 }
 
@@ -201,7 +200,6 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
         .environment = ToList(object.at("environment")),
         .working_directory = ToBytes(object.at("working_directory")),
         .token = object.at("token").get<std::string>(),
-        .gpu_slots = object.at("gpu_slots").get<std::vector<uint32_t>>(),
     };
   } catch (const std::exception& error) {
     return NoRecord(launch_path(), "what the daemon wrote", error.what());

@@ -39,7 +39,6 @@ struct LaunchPlan {
   std::string working_directory;
   // What marks the run's processes; the launch puts it into the environment.
   std::string token;
-  std::vector<uint32_t> gpu_slots;
 
   friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };

@@ -41,8 +41,7 @@ LaunchPlan SomePlan() {
   return {.argv = {"python3", "-c", "print('\u00e9')", ""},
           .environment = {"PATH=/bin", "EMPTY=", "NO_UTF8=\xff\xfe", "odd"},
           .working_directory = "/tmp/\x80",
-          .token = "secret",
-          .gpu_slots = {0, 3}};
+          .token = "secret"};
 }
 
 TEST(RunFolder, IsForItsUserAlone) {
@@ -75,10 +74,9 @@ TEST(RunFolder, KeepsTheLaunchPlanByteForByte) {
 
 TEST(RunFolder, RefusesForeignLaunchPlans) {
   const RunFolder folder = NewFolder();
-  for (const char* text :
-       {"", "{", "{}", "[]", "{\"argv\": 1}",
-        "{\"argv\":[{\"base64\":\"*\"}],\"environment\":[],"
-        "\"working_directory\":\"\",\"token\":\"\",\"gpu_slots\":[]}"}) {
+  for (const char* text : {"", "{", "{}", "[]", "{\"argv\": 1}",
+                           "{\"argv\":[{\"base64\":\"*\"}],\"environment\":[],"
+                           "\"working_directory\":\"\",\"token\":\"\"}"}) {
     Write(folder.launch_path(), text);
     EXPECT_TRUE(absl::IsDataLoss(folder.ReadLaunchPlan().status())) << text;
   }

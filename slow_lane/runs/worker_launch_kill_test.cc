@@ -55,8 +55,7 @@ TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
         .argv = {HostileWorker(), "once", said},
         .environment = {},
         .working_directory = "",
-        .token = absl::StrCat("token-", data.path(), "-", seed),
-        .gpu_slots = {}};
+        .token = absl::StrCat("token-", data.path(), "-", seed)};
     if (seed == 0) {
       // How long a launch takes here.
       const RunFolder measured = RunFolder::At(data.path(), "measured");

@@ -107,8 +107,7 @@ class WorkerLaunch : public testing::Test {
   LaunchPlan plan_ = {.argv = {},
                       .environment = {"PATH=/usr/bin:/bin"},
                       .working_directory = data_.path(),
-                      .token = "",
-                      .gpu_slots = {}};
+                      .token = ""};
 };
 
 TEST_F(WorkerLaunch, RunsThePlanInItsPlace) {

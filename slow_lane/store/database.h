@@ -136,11 +136,6 @@ class Statement {
     return sqlite3_column_type(statement_, column) == SQLITE_NULL;
   }
 
-  int columns() const { return sqlite3_column_count(statement_); }
-  absl::string_view ColumnName(int column) const {
-    return sqlite3_column_name(statement_, column);
-  }
-
  private:
   friend class Database;
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}

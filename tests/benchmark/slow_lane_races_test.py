@@ -11,9 +11,7 @@ _OURS = "    #0 tandem::slow_lane::Run::Write() /proc/self/cwd/slow_lane/daemon/
 _HEADER = "    #0 operator() /usr/bin/../lib/gcc/x86_64-linux-gnu/12/../../include/c++/12/bits/move.h:5:9 (t+0x1)"
 _FREE = "    #0 free <null> (tandem-daemon+0xdddd4) (BuildId: 5759)"
 _GRPC = "    #1 grpc_core::Combiner::Run(grpc_closure*) <null> (tandem-daemon+0x30) (BuildId: 5759)"
-_GRPC_HEADER = (
-    "    #0 grpc::internal::Call::call() /proc/self/cwd/external/grpc/include/call.h:70:36 (t+0x1)"
-)
+_GRPC_HEADER = "    #0 grpc::internal::Call::call() /proc/self/cwd/external/grpc/include/call.h:70:36 (t+0x1)"
 _PROTOBUF = "    #1 tandem::slow_lane::v1::Hello::Clear() /proc/self/cwd/schema/protos/slow_lane.pb.cc:1:2 (t+0x2)"
 _CALLER = "    #1 tandem::slow_lane::ProxyCall::OnRead(bool) /proc/self/cwd/slow_lane/daemon/proxy_call.cc:94:3 (t+0x1)"
 
