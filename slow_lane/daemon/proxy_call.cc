@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/daemon/handover.h"
 #include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
@@ -11,11 +12,20 @@ namespace tandem::slow_lane {
 // gRPC's half: lives until OnDone.
 class ProxyCall::Adapter final : public ProxyCall::Reactor {
  public:
-  explicit Adapter(std::shared_ptr<ProxyCall> call) : call_(std::move(call)) {}
+  explicit Adapter(std::shared_ptr<ProxyCall> call) : call_(std::move(call)) {
+    HandOver(this);
+  }
 
-  void OnReadDone(bool ok) override { call_->OnRead(ok); }
-  void OnWriteDone(bool ok) override { call_->OnWritten(ok); }
+  void OnReadDone(bool ok) override {
+    TakeOver(this);
+    call_->OnRead(ok);
+  }
+  void OnWriteDone(bool ok) override {
+    TakeOver(this);
+    call_->OnWritten(ok);
+  }
   void OnDone() override {
+    TakeOver(this);
     call_->OnDone();
     delete this;
   }

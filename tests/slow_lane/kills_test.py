@@ -3,6 +3,7 @@
 `--test_env=SEEDS=200 --test_env=STEPS=100000` plays as many seeds, each with as many steps; tools/test plays a few.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -92,7 +93,8 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, t
             daemon.start()
         elif victim == "proxy":
             for proxy in proxies_of(daemon.data_dir):
-                os.kill(proxy, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # ended meanwhile
+                    os.kill(proxy, signal.SIGKILL)
         else:
             watcher.kill()
             watcher.wait()

@@ -255,7 +255,7 @@ def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
     Returns:
       The pids of those that are alive.
     """
-    found = []
+    found = {}
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
@@ -263,8 +263,10 @@ def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
             if words[1:2] == ["proxy"] and (process / "cwd").resolve(strict=True) == data_dir.resolve():
                 if not run_id or f"--run_id={run_id}" in words:
-                    found.append(int(process.name))
-    return found
+                    parent = (process / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
+                    found[int(process.name)] = int(parent)
+    # A proxy's child looks like it until it is the worker.
+    return [pid for pid, parent in found.items() if parent not in found]
 
 
 def is_alive(pid: int) -> bool:
