@@ -4,8 +4,8 @@
 
 Each run prints numbered steps. Each watcher follows one of them from its first step to its last, by one of the two
 calls; now and then it hangs up, and goes on behind what it got. Every ten seconds memory is told; at the end each run's
-rows are held against the file that its worker printed to. `--daemon` takes another build, such as ThreadSanitizer's, whose
-reports on Tandem's own code are failures.
+rows are held against the file that its worker printed to. `--daemon` takes another build, such as one for
+ThreadSanitizer, whose reports on Tandem's own code are failures.
 
 Exit codes: 0; 1: something is missing, out of order or was told by ThreadSanitizer; 2: the command line is wrong.
 Memory is told, not judged.
@@ -239,7 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def steps_of(parsed: argparse.Namespace) -> int:
     """How many steps each run prints."""
-    return max(1, round(parsed.minutes * 60 * parsed.hz))
+    minutes: float = parsed.minutes
+    hz: float = parsed.hz
+    return max(1, round(minutes * 60 * hz))
 
 
 def _load(parsed: argparse.Namespace, folder: Path) -> list[str]:
