@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -51,11 +52,47 @@ constexpr char kUsage[] =
     "line.";
 
 constexpr int kWrongCommandLine = 2;
+constexpr absl::Duration kLongestTime = absl::Hours(24 * 365);
 
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::cerr << "tandem-daemon: " << status.message() << "\n";
   return 1;
+}
+
+absl::Status Refuse(const char* flag, const std::string& expected,
+                    const std::string& found) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": expected ", expected, ", found ", found, "; see --help"));
+}
+
+absl::Status CheckFlags() {
+  constexpr int32_t kMostSlots = 1024;
+  if (absl::GetFlag(FLAGS_data_dir).empty()) {
+    return Refuse("--data_dir", "a folder", "nothing");
+  }
+  const int32_t slots = absl::GetFlag(FLAGS_gpu_slots).value_or(0);
+  if (slots < 0 || slots > kMostSlots) {
+    return Refuse("--gpu_slots", absl::StrCat("0 to ", kMostSlots),
+                  absl::StrCat(slots));
+  }
+  const struct {
+    const char* name;
+    absl::Duration value;
+    absl::Duration least;
+  } times[] = {
+      {"--heartbeat", absl::GetFlag(FLAGS_heartbeat), absl::Milliseconds(1)},
+      {"--timeout", absl::GetFlag(FLAGS_timeout), absl::Milliseconds(1)},
+      {"--kill_grace", absl::GetFlag(FLAGS_kill_grace), absl::ZeroDuration()}};
+  for (const auto& time : times) {
+    if (time.value < time.least || time.value > kLongestTime) {
+      return Refuse(time.name,
+                    absl::StrCat(absl::FormatDuration(time.least), " to ",
+                                 absl::FormatDuration(kLongestTime)),
+                    absl::FormatDuration(time.value));
+    }
+  }
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -78,9 +115,8 @@ int Main(int argc, char** argv) {
                             .heartbeat = absl::GetFlag(FLAGS_heartbeat),
                             .kill_grace = absl::GetFlag(FLAGS_kill_grace)}));
   }
-  if (absl::GetFlag(FLAGS_data_dir).empty()) {
-    Report(absl::InvalidArgumentError(
-        "--data_dir: expected a folder, found nothing; see --help"));
+  if (const absl::Status checked = CheckFlags(); !checked.ok()) {
+    Report(checked);
     return kWrongCommandLine;
   }
   if (const absl::Status entered = EnterCallersFolder(); !entered.ok()) {

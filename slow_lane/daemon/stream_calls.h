@@ -25,6 +25,7 @@
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/grpc_status.h"
+#include "slow_lane/daemon/handover.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
@@ -83,8 +84,12 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     if (end.has_value()) return this->Finish(ToGrpc(*end));
     ok ? BlockWritten() : Gone();
   }
-  void OnCancel() final { Gone(); }
+  void OnCancel() final {
+    Gone();
+    HandOver(this);
+  }
   void OnDone() final {
+    TakeOver(this);
     mutex_
         .lock();  // so that all others are behind it, for ThreadSanitizer, too
     mutex_.unlock();

@@ -48,7 +48,8 @@ constexpr int kShortestPollMs = 20;
 constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
 constexpr int64_t kNsPerMs = 1'000'000;
-// A worker that has ended, and nobody to tell: the next daemon asks again.
+// A worker that has ended, and for so long no daemon to tell: the next one asks
+// again.
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
 constexpr double kExitRecordSecs = 5;
@@ -82,6 +83,8 @@ class Proxy {
   // The worker is dead: ends what is left of its processes, finds out how it
   // ended unless `known`, and writes it down.
   void WorkerHasEnded(std::optional<WorkerExit> known);
+  // In the run's folder. False: that failed.
+  bool RecordExit();
   WorkerExit FindOutHowItEnded() const;
   std::string LastOfStderr() const;
   void Wait();
@@ -106,6 +109,7 @@ class Proxy {
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended
   std::optional<WorkerExit> exit_;
+  bool exit_is_recorded_ = false;
   std::string tail_problem_;
   Deadline lonely_ = Deadline::Infinite();
   bool recorded_ = false;
@@ -136,8 +140,12 @@ absl::Status Proxy::Run() {
     TellStart();
     Deliver();
     TellBeatOrEnd();
+    if (welcome_.has_value() && link_.connected()) {
+      lonely_ = Deadline::After(kLonelySecs);
+    }
+    // Not before the next daemon can find out how the worker ended.
     if (exit_.has_value() && !link_.connected() &&
-        lonely_.PassedAt(MonotonicNanos())) {
+        lonely_.PassedAt(MonotonicNanos()) && RecordExit()) {
       Log("the worker has ended and there is no daemon: the next one goes on");
       return absl::OkStatus();
     }
@@ -302,14 +310,20 @@ void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
   } else if (end->ended > 0 || !end->left.empty()) {
     Log(absl::StrCat("left behind by the worker: ", end->Describe()));
   }
+  exit_ = exit;
   // Should it fail, as on a full disk, the daemon is told all the same.
-  if (const absl::Status s = folder_.WriteExit(exit); !s.ok()) {
-    Log(s.message());
-  }
+  RecordExit();
   if (worker_.has_value()) Reap(*worker_);
   worker_.reset();
-  exit_ = exit;
   lonely_ = Deadline::After(kLonelySecs);
+}
+
+bool Proxy::RecordExit() {
+  if (exit_is_recorded_) return true;
+  const absl::Status written = folder_.WriteExit(*exit_);
+  if (!written.ok()) Log(written.message());
+  exit_is_recorded_ = written.ok();
+  return exit_is_recorded_;
 }
 
 WorkerExit Proxy::FindOutHowItEnded() const {

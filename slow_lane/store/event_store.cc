@@ -291,6 +291,15 @@ absl::Status EventStore::CommitAll(std::vector<Item>* items) {
 }
 
 absl::Status EventStore::NoticeOthers() {
+  int moved = 0;
+  sqlite3_file_control(database_->connection(), "main", SQLITE_FCNTL_HAS_MOVED,
+                       &moved);
+  if (moved != 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "expected the table at ",
+        sqlite3_db_filename(database_->connection(), "main"),
+        ", where it was opened, found it moved or removed; put it back"));
+  }
   absl::StatusOr<int64_t> version = database_->ReadInt("PRAGMA data_version");
   if (!version.ok()) return version.status();
   if (*version != data_version_) writer_->Forget();

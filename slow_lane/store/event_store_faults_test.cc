@@ -316,6 +316,25 @@ TEST(EventStoreFaults, AReadOnlyDiskIsRefusedAndSaysSo) {
   EXPECT_EQ(code, 0);
 }
 
+TEST(EventStoreFaults, ATableThatWasMovedAwayDelaysAndLosesNothing) {
+  TestFolder folder;
+  const std::string path = folder.File("tandem.db");
+  auto opened = EventStore::Open(path, {.retry_secs = 0.01});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EventStore& store = **opened;
+  ASSERT_TRUE(AddRun(store, "a").ok());
+  ASSERT_EQ(rename(path.c_str(), folder.File("away").c_str()), 0);
+  Answers answers;
+  AppendBatches(store, 0, 1, &answers);
+  WaitUntil([&] { return !store.state().ok(); });
+  EXPECT_THAT(std::string(store.state().message()), HasSubstr(path));
+  EXPECT_EQ(answers.ok + answers.failed, 0);
+  ASSERT_EQ(rename(folder.File("away").c_str(), path.c_str()), 0);
+  WaitUntil([&] { return answers.ok == 1; });
+  EXPECT_TRUE(store.state().ok());
+  EXPECT_EQ(CountSteps(path, "a"), 100u);
+}
+
 TEST(EventStoreFaults, AnotherProgramsLockDelaysAndLosesNothing) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");

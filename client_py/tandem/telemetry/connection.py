@@ -11,6 +11,7 @@ TARGET_VARIABLE = "TANDEM_DAEMON"
 DEFAULT_TARGET = "127.0.0.1:50055"
 
 _MAX_MESSAGE_BYTES = 64 << 20
+_LONGEST_SECS = 1e9
 _OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
@@ -119,7 +120,7 @@ class Connection:
           TandemError: As `ERROR_TABLE` says.
         """
         try:
-            return self.start(name, argument, timeout=timeout, metadata=metadata)
+            return self.start(name, argument, timeout=_deadline(timeout), metadata=metadata)
         except self.grpc.RpcError as error:
             raise self.error_of(name, error) from error
 
@@ -156,7 +157,9 @@ class Connection:
         """
         self._check_open()
         try:
-            return self._callable("GetHealth").future(self.request("GetHealth"), timeout=timeout, wait_for_ready=True)
+            return self._callable("GetHealth").future(
+                self.request("GetHealth"), timeout=_deadline(timeout), wait_for_ready=True
+            )
         except ValueError:  # closed at this moment
             self._check_open()
             raise
@@ -197,3 +200,8 @@ class Connection:
     def _check_open(self) -> None:
         if self.closed:
             raise ClientClosed("expected an open TrainerClient, found it closed; make another")
+
+
+def _deadline(seconds: float | None) -> float | None:
+    """What gRPC takes for it: a time that is beyond its clock would have passed at once."""
+    return None if seconds is None or seconds > _LONGEST_SECS else seconds
