@@ -1,9 +1,9 @@
 // What a thread hands to another one through gRPC, told to ThreadSanitizer:
 // gRPC orders it, but is the system's, compiled without it.
 //
-// Data flow: a reactor's members, written by its constructor -> HandOver ->
-// gRPC -> TakeOver, in the reactor's functions -> read. What a lock guards
-// needs none of it. Without ThreadSanitizer both do nothing.
+// Data flow: a reactor's members, written by its constructor or in OnCancel ->
+// HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. What a
+// lock guards needs none of it. Without ThreadSanitizer both do nothing.
 //
 //   explicit Adapter(...) : ... { HandOver(this); }
 //   void OnReadDone(bool ok) override { TakeOver(this); ... }

@@ -90,8 +90,8 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   }
   void OnDone() final {
     TakeOver(this);
-    mutex_
-        .lock();  // so that all others are behind it, for ThreadSanitizer, too
+    // All others are behind this, for ThreadSanitizer, too.
+    mutex_.lock();
     mutex_.unlock();
     delete this;
   }
