@@ -109,7 +109,7 @@ TEST(EventLoop, TakesNoOldEventForOneOfANewDescriptor) {
         loop.Unwatch(fds[i].get());
         loop.Unwatch(other);
         ASSERT_EQ(dup2(silent.get(), other), other);
-        loop.Watch(other, [&, other] {
+        loop.Watch(other, [&] {
           eventfd_t value = 99;
           eventfd_read(silent.get(), &value);
           said.Say(static_cast<int>(value));
