@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,13 @@
 #include "absl/strings/str_cat.h"
 
 namespace tandem::slow_lane {
+namespace {
+
+constexpr char kCut[] =
+    ": somebody cut or replaced it, and lines are lost. Next: look who writes "
+    "to ";
+
+}  // namespace
 
 absl::StatusOr<LineTail> LineTail::Open(const std::string& path,
                                         uint64_t offset) {
@@ -96,7 +104,19 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
         errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
   }
   if (count > 0) {
-    end_ += static_cast<size_t>(count);
+    const absl::StatusOr<bool> stands = StillStands(offset);
+    if (!stands.ok()) return stands.status();
+    if (!*stands) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "expected a file that only grows, found other bytes than were read "
+          "before byte ",
+          offset, kCut, name_));
+    }
+    const size_t bytes = static_cast<size_t>(count);
+    const size_t last = std::min(bytes, kSeenBytes);
+    seen_.append(buffer_.get() + end_ + bytes - last, last);
+    seen_.erase(0, seen_.size() - std::min(seen_.size(), kSeenBytes));
+    end_ += bytes;
     return Read::kSome;
   }
   struct stat found = {};
@@ -104,14 +124,24 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot fstat ", name_));
   }
   if (static_cast<uint64_t>(found.st_size) < offset) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "expected a file that only grows, of at least ", offset,
-        " bytes, found ", found.st_size,
-        ": somebody cut or replaced it, and lines are lost. Next: look who "
-        "writes to ",
-        name_));
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected a file that only grows, of at least ", offset,
+                     " bytes, found ", found.st_size, kCut, name_));
   }
   return Read::kEnd;
+}
+
+absl::StatusOr<bool> LineTail::StillStands(uint64_t offset) const {
+  std::array<char, kSeenBytes> now;
+  ssize_t count = 0;
+  do {
+    count = pread(file_.get(), now.data(), seen_.size(),
+                  static_cast<off_t>(offset - seen_.size()));
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
+  }
+  return absl::string_view(now.data(), static_cast<size_t>(count)) == seen_;
 }
 
 void LineTail::MakeRoom() {

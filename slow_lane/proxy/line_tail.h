@@ -14,8 +14,8 @@
 //   }
 //
 // The writer only appends. A file that got shorter is noticed once it ends
-// before what was read; one that was cut and has grown beyond that again is
-// not.
+// before what was read; one that was cut and has grown beyond that again, once
+// the last bytes that this reader read are others than they were.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
 #define TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
@@ -59,6 +59,7 @@ class LineTail {
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kHeadBytes = 1024;
   static constexpr size_t kPaddingBytes = 64;
+  static constexpr size_t kSeenBytes = 256;
 
   struct Limits {
     size_t max_line_bytes = kMaxLineBytes;  // at least kHeadBytes
@@ -78,11 +79,12 @@ class LineTail {
   //
   //   a line         valid until the next call
   //   nullopt        the file has no more whole line yet: call again later
-  //   FAILED_PRECONDITION  the file ends before what was read already
+  //   FAILED_PRECONDITION  the file ends before what was read already, or what
+  //                        was read last is not there any more
   //   another error  of the system, with its text
   //
   // After an error nothing was skipped: the next call tries the same again.
-  // Makes at most one pread for each kChunkBytes, and a fstat at the end of
+  // Makes at most two preads for each kChunkBytes, and a fstat at the end of
   // the file. Holds 2 * kChunkBytes; while a line needs it more, at most
   // kMaxLineBytes and a chunk. Reads an oversized line to its end, and so
   // takes as long as that, unless the file ends sooner.
@@ -98,6 +100,8 @@ class LineTail {
  private:
   enum class Read { kSome, kEnd };
 
+  // Whether what was read last still stands in the file, before `offset`.
+  absl::StatusOr<bool> StillStands(uint64_t offset) const;
   // Reads more, behind what is there.
   absl::StatusOr<Read> ReadMore();
   // For a chunk behind what is there.
@@ -121,6 +125,7 @@ class LineTail {
   uint64_t line_offset_ = 0;
   // Bytes of an oversized line that were read and dropped.
   uint64_t dropped_ = 0;
+  std::string seen_;  // what was read last, up to kSeenBytes
 };
 
 }  // namespace tandem::slow_lane

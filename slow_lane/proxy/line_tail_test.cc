@@ -161,6 +161,23 @@ TEST(LineTail, NoticesThatItsFileWasCut) {
   EXPECT_EQ(tail.Next().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(LineTail, NoticesThatItsFileWasCutAndHasGrownBeyondThat) {
+  WrittenFile file;
+  file.Append("one\ntwo\n");
+  LineTail tail = file.Tail();
+  EXPECT_THAT(Texts(&tail), testing::ElementsAre("one", "two"));
+  file.Append("three\n");
+  EXPECT_THAT(Texts(&tail), testing::ElementsAre("three"));
+  file.Resize(0);
+  file.Append("ten\neleven\ntwelve\n");
+  const auto line = tail.Next();
+  ASSERT_EQ(line.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(line.status().message()),
+              testing::AllOf(testing::HasSubstr("before byte 14"),
+                             testing::HasSubstr(file.path())));
+  EXPECT_FALSE(tail.Next().ok());
+}
+
 TEST(LineTail, TriesTheSameAgainAfterAnError) {
   WrittenFile file;
   file.Append("one\n");
