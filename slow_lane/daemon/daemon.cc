@@ -279,11 +279,12 @@ absl::Status RunDaemon(const DaemonOptions& options) {
     hub.Stop();
     store->reset();
   });
-  (*store)->SetListener(
-      [&hub, &runs](const std::string& run_id, const Numbers& last) {
-        hub.Committed(run_id, last);
-        (*runs)->Committed(run_id, last);
-      });
+  (*store)->SetListener([&hub, &runs](const std::string& run_id,
+                                      const Numbers& last,
+                                      uint64_t printed_steps) {
+    hub.Committed(run_id, last);
+    (*runs)->Committed(run_id, last, printed_steps);
+  });
 
   gymgui::trainer::HealthCheckResponse health;
   health.set_pid(static_cast<uint64_t>(getpid()));

@@ -129,8 +129,7 @@ void ProxyCall::Welcome(EventReader& reader) {
   const absl::StatusOr<RunProgress> progress = reader.Progress(run_id_);
   if (!progress.ok()) return Fail(progress.status());
   // An earlier daemon committed them.
-  runs_->Committed(run_id_, progress->last);
-  runs_->Printed(run_id_, progress->position.steps());
+  runs_->Committed(run_id_, progress->last, progress->position.steps());
   const std::lock_guard lock(mutex_);
   welcome_ = progress->position;
   WriteNext();
@@ -151,7 +150,6 @@ void ProxyCall::Append(v1::EventBatch* batch) {
     const std::lock_guard lock(self->mutex_);
     --self->on_their_way_;
     if (!appended.ok()) return self->FailLocked(appended.status());
-    self->runs_->Printed(self->run_id_, end.steps());
     self->durable_ = end;
     self->WriteNext();
     self->ReadOn();

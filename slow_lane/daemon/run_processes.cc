@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "slow_lane/runs/exec_pointers.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"
@@ -39,13 +40,6 @@ std::map<std::string, std::string> OwnEnvironment() {
   // Of a daemon that is itself part of a run.
   environment.erase(kRunTokenVariable);
   return environment;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : *strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::vector<std::string> Entries(
@@ -130,7 +124,7 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
   pid_t pid = 0;
   const int failed =
       posix_spawn(&pid, "/proc/self/exe", &files, &attributes,
-                  Pointers(&words).data(), Pointers(&environment).data());
+                  ExecPointers(words).data(), ExecPointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return MakeSystemError("posix_spawn", "a proxy", failed);

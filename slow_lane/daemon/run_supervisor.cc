@@ -429,7 +429,7 @@ void RunSupervisor::WorkerStarted(const std::string& run_id,
     } else {
       Save(run);
     }
-    NoteRows(run, run->last);
+    NoteRows(run, run->last, run->printed_steps);
   });
 }
 
@@ -456,19 +456,11 @@ void RunSupervisor::WorkerEnded(const std::string& run_id,
   });
 }
 
-void RunSupervisor::Printed(const std::string& run_id, uint64_t steps) {
-  loop_.Post([this, run_id, steps] {
+void RunSupervisor::Committed(const std::string& run_id, const Numbers& last,
+                              uint64_t printed_steps) {
+  loop_.Post([this, run_id, last, printed_steps] {
     LiveRun* const run = Lookup(run_id);
-    if (run == nullptr || steps <= run->printed_steps) return;
-    run->printed_steps = steps;
-    CheckLimits(run);
-  });
-}
-
-void RunSupervisor::Committed(const std::string& run_id, const Numbers& last) {
-  loop_.Post([this, run_id, last] {
-    LiveRun* const run = Lookup(run_id);
-    if (run != nullptr) NoteRows(run, last);
+    if (run != nullptr) NoteRows(run, last, printed_steps);
   });
 }
 

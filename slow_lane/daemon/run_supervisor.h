@@ -133,11 +133,10 @@ class RunSupervisor {
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
-  // So many steps, kept or not, up to where all is durable.
-  void Printed(const std::string& run_id, uint64_t steps);
-  // Rows of a run are durable up to `last`: the store's listener, and who has
-  // looked.
-  void Committed(const std::string& run_id, const Numbers& last);
+  // Rows of a run are durable up to `last`, and what its worker printed up to
+  // so many steps, kept or not: the store's listener, and who has looked.
+  void Committed(const std::string& run_id, const Numbers& last,
+                 uint64_t printed_steps);
 
   // Answers who waits for a run to be cancelled: the next daemon goes on with
   // that.
@@ -189,8 +188,9 @@ class RunSupervisor {
   // A run that can never be heard of again: its folder and its proxy are gone,
   // and it was cancelled, or its worker is gone as well.
   void EndWithoutFolder(LiveRun* run);
-  // The run has rows up to `last`, or more: what follows from that.
-  void NoteRows(LiveRun* run, const Numbers& last);
+  // The run has rows up to `last`, or more, of as many printed steps, or more:
+  // what follows from that.
+  void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
   void CheckLimits(LiveRun* run);
   void Tick();
   void ForgetOld();

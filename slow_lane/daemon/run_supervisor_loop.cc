@@ -22,6 +22,7 @@
 #include "slow_lane/daemon/run_processes.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/run_id.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
@@ -35,12 +36,6 @@ constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-
-absl::Status NoSuchRun(const std::string& run_id) {
-  return absl::NotFoundError(absl::StrCat(
-      "expected a run that was submitted, found none with run_id '", run_id,
-      "'; ListRuns has those that there are"));
-}
 
 }  // namespace
 
@@ -395,7 +390,9 @@ void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
   });
 }
 
-void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last) {
+void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
+                             uint64_t printed_steps) {
+  run->printed_steps = std::max(run->printed_steps, printed_steps);
   for (const Stream stream : kAllStreams) {
     run->last[stream] = std::max(run->last[stream], last[stream]);
   }

@@ -105,9 +105,9 @@ class WatchHubTest : public ::testing::Test {
     }
     store_ = *EventStore::Open(path, {.full_sync = false});
     hub_.emplace(*EventReader::Open(path));
-    store_->SetListener([this](const std::string& run_id, const Numbers& last) {
-      hub_->Committed(run_id, last);
-    });
+    store_->SetListener(
+        [this](const std::string& run_id, const Numbers& last,
+               uint64_t /*printed_steps*/) { hub_->Committed(run_id, last); });
     Wait([this](auto done) {
       store_->Post(
           [](Database& database) {

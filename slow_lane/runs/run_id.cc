@@ -58,4 +58,10 @@ absl::Status CheckRunId(absl::string_view run_id) {
       Quoted(run_id), "; next: leave it empty, and the daemon makes one"));
 }
 
+absl::Status NoSuchRun(absl::string_view run_id) {
+  return absl::NotFoundError(absl::StrCat(
+      "expected a run that was submitted, found none with the run_id ",
+      Quoted(run_id), "; tandemctl list, or ListRuns, shows those that are"));
+}
+
 }  // namespace tandem::slow_lane

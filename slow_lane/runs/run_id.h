@@ -1,4 +1,5 @@
-// Run ids: a ULID where the client gave none, and which ones it may give.
+// Run ids: a ULID where the client gave none, which ones it may give, and what
+// to say of one that names no run.
 //
 // Data flow: clock and random bytes -> MakeRunId -> a run's key in the table,
 // and the name of its folder. Ids sort as the clock ran when they were made.
@@ -30,6 +31,9 @@ std::string FormatUlid(uint64_t unix_millis,
 // kInvalidArgument unless `run_id` may name a folder: 1 to 128 of A-Z, a-z,
 // 0-9, '_', '.' and '-', the first being neither '.' nor '-'.
 absl::Status CheckRunId(absl::string_view run_id);
+
+// kNotFound, in words for whoever asked for that run.
+absl::Status NoSuchRun(absl::string_view run_id);
 
 }  // namespace tandem::slow_lane
 

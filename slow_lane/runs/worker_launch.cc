@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/durable_file.h"
+#include "slow_lane/runs/exec_pointers.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
 #include "transport/base/blocked_signals.h"
@@ -70,13 +71,6 @@ std::vector<std::string> EnvironmentOf(const LaunchPlan& plan) {
     if (!entry.starts_with(ours)) environment.push_back(entry);
   }
   return environment;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& each : strings) pointers.push_back(each.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::string ReadAll(int fd) {
@@ -183,9 +177,9 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   std::vector<std::string> arguments = plan.argv;
   std::vector<std::string> environment = EnvironmentOf(plan);
   std::vector<std::string> candidates = Candidates(plan.argv[0], environment);
-  const std::vector<char*> argv = Pointers(arguments);
-  const std::vector<char*> envp = Pointers(environment);
-  const std::vector<char*> programs = Pointers(candidates);
+  const std::vector<char*> argv = ExecPointers(arguments);
+  const std::vector<char*> envp = ExecPointers(environment);
+  const std::vector<char*> programs = ExecPointers(candidates);
   const std::string worker_path = absolute.worker_path();
   const std::string exit_path = absolute.exit_path();
   const WorkerChild child = {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/timestamp.pb.h"
+#include "slow_lane/runs/run_id.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -240,12 +241,7 @@ absl::StatusOr<BatchWriter::Run> BatchWriter::Load(const std::string& run_id) {
   find.Bind(1, run_id);
   absl::StatusOr<bool> row = find.Step();
   if (!row.ok()) return row.status();
-  if (!*row) {
-    return absl::NotFoundError(
-        absl::StrCat("expected a run that was submitted, found none with the "
-                     "run_id ",
-                     Quoted(run_id), "; tandemctl list shows them"));
-  }
+  if (!*row) return NoSuchRun(run_id);
   run.run = find.Int(0);
   find.Reset();
 
@@ -381,6 +377,7 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
     run->position = end;
   }
   appended.last = run->last;
+  appended.printed_steps = run->position.steps();
   return appended;
 }
 

@@ -29,9 +29,10 @@ namespace tandem::slow_lane {
 
 // What became of a batch.
 struct Appended {
-  Numbers last;       // the run's highest seq_id of each stream
-  Numbers added;      // rows of this batch
-  Numbers duplicate;  // events of this batch that were known already
+  Numbers last;                // the run's highest seq_id of each stream
+  uint64_t printed_steps = 0;  // up to the run's position, kept or not
+  Numbers added;               // rows of this batch
+  Numbers duplicate;           // events of this batch that were known already
 };
 
 class BatchWriter {

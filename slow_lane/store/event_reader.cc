@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/timestamp.pb.h"
-#include "transport/base/quoted.h"
+#include "slow_lane/runs/run_id.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -156,12 +155,6 @@ absl::StatusOr<size_t> ReadRows(Statement& rows, const std::string& run_id,
       return count;
     }
   }
-}
-
-absl::Status NoSuchRun(const std::string& run_id) {
-  return absl::NotFoundError(
-      absl::StrCat("expected a run of the table, found none with the run_id ",
-                   Quoted(run_id), "; tandemctl list shows them"));
 }
 
 const char* SelectOf(Stream stream) {

@@ -151,17 +151,6 @@ size_t EventStore::queued_bytes() const {
   return queued_bytes_;
 }
 
-void EventStore::WhenRoom(absl::AnyInvocable<void()> call) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!closing_ && queued_bytes_ >= options_.max_queued_bytes) {
-      when_room_.push_back(std::move(call));
-      return;
-    }
-  }
-  call();
-}
-
 absl::Status EventStore::state() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return closing_ ? Closed() : state_;
@@ -191,7 +180,6 @@ void EventStore::Run() {
     CommitPatiently(&items);
     Checkpoint();
   }
-  CallWhoWaitsForRoom();
   // In this order; the last connection to close empties the log.
   writer_ = nullptr;
   database_ = nullptr;
@@ -258,17 +246,13 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     wake_.wait_for(lock, std::chrono::duration<double>(options_.retry_secs),
                    [this] { return closing_; });
   }
-  TellListener(*items);
-  size_t bytes = 0;
-  for (Item& item : *items) {
-    bytes += item.bytes;
-    Answer(item);
-  }
   {
+    // Who is answered may send more.
     const std::lock_guard<std::mutex> lock(mutex_);
-    queued_bytes_ -= bytes;
+    for (const Item& item : *items) queued_bytes_ -= item.bytes;
   }
-  CallWhoWaitsForRoom();
+  TellListener(*items);
+  for (Item& item : *items) Answer(item);
 }
 
 absl::Status EventStore::CommitAll(std::vector<Item>* items) {
@@ -343,30 +327,19 @@ void EventStore::TellListener(const std::vector<Item>& items) {
   if (listener_ == nullptr) return;
   absl::flat_hash_map<absl::string_view, const Item*> newest;
   for (const Item& item : items) {
-    if (item.batch == nullptr || !item.result.ok() ||
-        item.result->added == Numbers{}) {
-      continue;
-    }
+    if (item.batch == nullptr || !item.result.ok()) continue;
+    if (item.result->added == Numbers{} && !item.batch->has_end()) continue;
     newest[item.batch->run_id()] = &item;
   }
   for (const auto& [run_id, item] : newest) {
-    listener_(item->batch->run_id(), item->result->last);
+    listener_(item->batch->run_id(), item->result->last,
+              item->result->printed_steps);
   }
 }
 
 void EventStore::Answer(Item& item) {
   if (item.append_done != nullptr) item.append_done(item.result);
   if (item.done != nullptr) item.done(item.result.status());
-}
-
-void EventStore::CallWhoWaitsForRoom() {
-  std::vector<absl::AnyInvocable<void()>> calls;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!closing_ && queued_bytes_ >= options_.max_queued_bytes) return;
-    calls.swap(when_room_);
-  }
-  for (absl::AnyInvocable<void()>& call : calls) call();
 }
 
 void EventStore::Checkpoint() {

@@ -69,9 +69,10 @@ class EventStore {
   using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
   using Change = absl::AnyInvocable<absl::Status(Database&)>;
-  // A run has rows up to these numbers, all durable.
-  using Listener =
-      absl::AnyInvocable<void(const std::string& run_id, const Numbers& last)>;
+  // A run has rows up to these numbers, and its proxy has read so many steps,
+  // all durable.
+  using Listener = absl::AnyInvocable<void(
+      const std::string& run_id, const Numbers& last, uint64_t printed_steps)>;
 
   // Opens or makes the file, brings its schema up to date and starts the
   // thread. Errors: as Database::Open and BringUpToDate.
@@ -81,7 +82,8 @@ class EventStore {
   EventStore& operator=(const EventStore&) = delete;
   ~EventStore();  // Close
 
-  // Called after each commit for each run that got rows, before their `done`.
+  // Called after each commit for each run that got rows or another position,
+  // before their `done`.
   // At most once, before the first Append.
   void SetListener(Listener listener);
 
@@ -113,9 +115,6 @@ class EventStore {
   // others asks before it takes more from them. Thread-safe.
   bool HasRoom() const;
   size_t queued_bytes() const;
-  // Calls `call` once there is room: now, or later on the store's thread; when
-  // the store closes in any case. Thread-safe.
-  void WhenRoom(absl::AnyInvocable<void()> call);
 
   // OK, or what keeps the store from committing, in words for people.
   // Thread-safe.
@@ -166,7 +165,6 @@ class EventStore {
   void TellListener(const std::vector<Item>& items);
   // From closed_ on, until the destructor.
   void AnswerLate();
-  void CallWhoWaitsForRoom();
   void Checkpoint();
 
   const Options options_;
@@ -186,7 +184,6 @@ class EventStore {
   // Guarded by mutex_.
   std::deque<Item> queue_;
   size_t queued_bytes_ = 0;  // of the queue, and of what is being committed
-  std::vector<absl::AnyInvocable<void()>> when_room_;
   absl::Status state_;
   bool closing_ = false;
   bool closed_ = false;

@@ -100,11 +100,7 @@ void AppendAll(
     EventStore& store,
     const std::vector<std::shared_ptr<const v1::EventBatch>>& batches) {
   for (const auto& batch : batches) {
-    if (!store.HasRoom()) {
-      std::promise<void> room;
-      store.WhenRoom([&] { room.set_value(); });
-      room.get_future().wait();
-    }
+    WaitForRoom(store);
     store.Append(batch, [](const absl::StatusOr<Appended>& appended) {
       if (!appended.ok()) std::abort();
     });

@@ -315,14 +315,22 @@ TEST_F(EventStoreTest, ABatchThatFailsHalfWayLeavesNothingAndHarmsNoOther) {
 
 TEST_F(EventStoreTest, TheListenerHearsOfDurableRowsBeforeWhoeverSentThem) {
   std::vector<std::string> told;
-  store_->SetListener([&](const std::string& run_id, const Numbers& last) {
+  store_->SetListener([&](const std::string& run_id, const Numbers& last,
+                          uint64_t printed_steps) {
     told.push_back(absl::StrCat(run_id, " ", last[Stream::kSteps], " of ",
-                                StepIndices(run_id).size()));
+                                StepIndices(run_id).size(), ", ", printed_steps,
+                                " printed"));
   });
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());  // no news
-  EXPECT_THAT(told, ElementsAre("a 2 of 2"));
+  // Seven more were printed, one of which is kept.
+  ASSERT_TRUE(AppendAndWait(*store_, Between(Steps("a", 7, 7), 0, 7)).ok());
+  v1::EventBatch none;
+  none.set_run_id("a");
+  ASSERT_TRUE(AppendAndWait(*store_, Between(none, 7, 9)).ok());
+  EXPECT_THAT(told, ElementsAre("a 2 of 2, 0 printed", "a 3 of 3, 7 printed",
+                                "a 3 of 3, 9 printed"));
 }
 
 TEST_F(EventStoreTest, RoomIsWhatIsNotQueuedYet) {
@@ -331,10 +339,6 @@ TEST_F(EventStoreTest, RoomIsWhatIsNotQueuedYet) {
   store_ = *std::move(opened);
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   EXPECT_TRUE(store_->HasRoom());
-  bool now = false;
-  store_->WhenRoom([&] { now = true; });
-  EXPECT_TRUE(now);
-
   Held held(*store_);
   v1::EventBatch big = Steps("a", 1, 1);
   big.mutable_steps(0)->set_observation_json(std::string(20'000, 'x'));
@@ -342,10 +346,9 @@ TEST_F(EventStoreTest, RoomIsWhatIsNotQueuedYet) {
                  [](const absl::StatusOr<Appended>&) {});
   EXPECT_FALSE(store_->HasRoom());
   EXPECT_GT(store_->queued_bytes(), 20'000u);
-  std::promise<bool> later;
-  store_->WhenRoom([&] { later.set_value(store_->HasRoom()); });
   held.Release();
-  EXPECT_TRUE(later.get_future().get());
+  WaitForRoom(*store_);
+  EXPECT_EQ(store_->queued_bytes(), 0u);
 }
 
 TEST_F(EventStoreTest, CloseCommitsWhatIsQueuedAndRefusesWhatComesLater) {
@@ -363,9 +366,6 @@ TEST_F(EventStoreTest, CloseCommitsWhatIsQueuedAndRefusesWhatComesLater) {
   auto late = AppendAndWait(*store_, Steps("a", 101, 101));
   EXPECT_TRUE(absl::IsCancelled(late.status())) << late.status();
   EXPECT_TRUE(absl::IsCancelled(store_->state()));
-  bool called = false;
-  store_->WhenRoom([&] { called = true; });
-  EXPECT_TRUE(called);
 }
 
 TEST_F(EventStoreTest, EachFieldComesBackAsItWas) {

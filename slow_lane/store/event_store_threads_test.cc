@@ -34,17 +34,16 @@ TEST(EventStoreThreads, WhoReadsWhileOthersWriteSeesEachRowOnceInOrder) {
   EventStore& store = **opened;
   std::mutex mutex;
   absl::flat_hash_map<std::string, uint64_t> durable;  // guarded by mutex
-  store.SetListener([&](const std::string& run_id, const Numbers& last) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    durable[run_id] = last[Stream::kSteps];
-  });
+  store.SetListener(
+      [&](const std::string& run_id, const Numbers& last, uint64_t) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        durable[run_id] = last[Stream::kSteps];
+      });
   std::atomic<int> failed{0};
   auto write = [&](const std::string& run_id) {
     failed += !AddRun(store, run_id).ok();
     for (uint64_t i = 0; i < kBatches; ++i) {
-      std::promise<void> room;
-      store.WhenRoom([&] { room.set_value(); });
-      room.get_future().wait();
+      WaitForRoom(store);
       store.Append(std::make_shared<const v1::EventBatch>(
                        Steps(run_id, i * kBatchRows + 1, (i + 1) * kBatchRows)),
                    [&](const absl::StatusOr<Appended>& appended) {

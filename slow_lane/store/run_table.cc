@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "slow_lane/runs/run_id.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -41,12 +42,6 @@ std::optional<std::string> OptionalText(const Statement& statement,
                                         int column) {
   if (statement.IsNull(column)) return std::nullopt;
   return std::string(statement.Text(column));
-}
-
-absl::Status NoSuchRun(absl::string_view run_id) {
-  return absl::NotFoundError(
-      absl::StrCat("expected a run of the table, found none with the run_id ",
-                   Quoted(run_id), "; tandemctl list shows them"));
 }
 
 // 0: there is none.

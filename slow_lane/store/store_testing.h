@@ -69,6 +69,14 @@ inline absl::Status PostAndWait(EventStore& store, EventStore::Change change) {
   return done.get_future().get();
 }
 
+inline void WaitForRoom(EventStore& store) {
+  while (!store.HasRoom()) {
+    PostAndWait(store, [](Database&) {
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+}
+
 inline absl::Status AddRun(EventStore& store, const std::string& run_id) {
   return PostAndWait(store, [run_id](Database& database) {
     RunRow run = RunNamed(run_id);
