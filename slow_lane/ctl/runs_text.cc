@@ -101,6 +101,7 @@ std::string RemarkOn(const v1::RunDescription& run, absl::Time now) {
                   AgeText(SecsBetween(run.record().last_heartbeat(), now)))
             : "unreachable, no beat yet");
   }
+  if (!run.output_problem().empty()) remarks.push_back(run.output_problem());
   if (run.proxy_starts() > 1) {
     remarks.push_back(
         absl::StrCat("proxy started ", run.proxy_starts(), " times"));
@@ -243,6 +244,7 @@ std::string RunsJson(const v1::DescribeRunsResponse& response) {
                    {"proxy_starts", run.proxy_starts()},
                    {"worker_pid", run.worker_pid()},
                    {"waiting_for", run.waiting_for()},
+                   {"output_problem", run.output_problem()},
                    {"gpu_slots", std::vector<int>(record.gpu_slots().begin(),
                                                   record.gpu_slots().end())}};
     object["failure_reason"] = record.has_failure_reason()

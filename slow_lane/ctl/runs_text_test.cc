@@ -59,6 +59,9 @@ TEST(RunsText, RemarksSayAllThatIsWrong) {
   run.set_waiting_for("2 GPUs");
   EXPECT_EQ(RemarkOn(run, kNow), "waits for 2 GPUs");
   run.clear_waiting_for();
+  run.set_output_problem("its output cannot be read on: it was cut");
+  EXPECT_EQ(RemarkOn(run, kNow), "its output cannot be read on: it was cut");
+  run.clear_output_problem();
   run.set_unreachable(true);
   EXPECT_EQ(RemarkOn(run, kNow), "unreachable, no beat yet");
   run.mutable_record()->mutable_last_heartbeat()->set_seconds(1'699'999'800);

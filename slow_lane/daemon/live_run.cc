@@ -124,6 +124,7 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   if (IsFinal(run.record.status())) return description;
   description.set_steps_per_second(run.steps_per_second);
   description.set_worker_pid(run.row.worker.pid());
+  description.set_output_problem(run.output_problem);
   return description;
 }
 

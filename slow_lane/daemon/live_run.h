@@ -60,7 +60,8 @@ struct LiveRun {
   std::map<std::string, std::string> session_tokens;  // by worker_id
   int64_t last_beat_ns = 0;                           // by the monotonic clock
   bool unreachable = false;
-  std::string waiting_for;  // why it is not started yet, for people
+  std::string waiting_for;     // why it is not started yet, for people
+  std::string output_problem;  // why its output is not read on, likewise
 
   // `helper` is at work on its processes, which takes a while; what else is to
   // be done about them waits.

@@ -98,6 +98,9 @@ void ProxyCall::OnRead(bool ok) {
     case v1::FromProxy::kWorkerEnded:
       runs_->WorkerEnded(run_id_, message_.worker_ended());
       break;
+    case v1::FromProxy::kOutputProblem:
+      runs_->OutputFailed(run_id_, message_.output_problem());
+      break;
     case v1::FromProxy::MESSAGE_NOT_SET:
       break;  // a newer proxy's: it is ours to ignore
   }

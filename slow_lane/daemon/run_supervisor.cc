@@ -397,6 +397,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
           run->link->Refuse("another link of this run's proxy took over");
         }
         run->link = std::move(link);
+        run->output_problem.clear();  // another proxy may fare better
         run->backoff = absl::ZeroDuration();
         NoteBeat(run);
         if (IsFinal(run->row.status)) {
@@ -436,6 +437,14 @@ void RunSupervisor::WorkerStarted(const std::string& run_id,
 void RunSupervisor::ProxyBeat(const std::string& run_id) {
   loop_.Post([this, run_id] {
     if (LiveRun* const run = Lookup(run_id); run != nullptr) NoteBeat(run);
+  });
+}
+
+void RunSupervisor::OutputFailed(const std::string& run_id,
+                                 const std::string& problem) {
+  loop_.Post([this, run_id, problem] {
+    LiveRun* const run = Lookup(run_id);
+    if (run != nullptr) run->output_problem = problem;
   });
 }
 

@@ -132,6 +132,7 @@ class RunSupervisor {
   void Unlink(const std::string& run_id, const ProxyLink* link);
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
+  void OutputFailed(const std::string& run_id, const std::string& problem);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
   // Rows of a run are durable up to `last`, and what its worker printed up to
   // so many steps, kept or not: the store's listener, and who has looked.

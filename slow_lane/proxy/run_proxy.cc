@@ -98,6 +98,7 @@ class Proxy {
   // Of the link at hand.
   std::optional<v1::Position> welcome_;
   bool told_start_ = false;
+  bool told_problem_ = false;
   bool told_end_ = false;
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
@@ -159,7 +160,7 @@ void Proxy::SayHello() {
   welcome_.reset();
   collector_.reset();
   unacknowledged_.clear();
-  told_start_ = told_end_ = delivered_all_ = false;
+  told_start_ = told_problem_ = told_end_ = delivered_all_ = false;
   next_look_ns_ = 0;
   v1::Hello hello;
   hello.set_run_id(options_.run_id);
@@ -236,6 +237,11 @@ absl::Status Proxy::OpenCollector() {
 void Proxy::Deliver() {
   if (!welcome_.has_value() || !link_.connected()) return;
   if (!tail_problem_.empty()) {
+    if (!told_problem_) {
+      v1::FromProxy message;
+      message.set_output_problem(tail_problem_);
+      told_problem_ = link_.Send(message);
+    }
     delivered_all_ = exit_.has_value();
     return;
   }

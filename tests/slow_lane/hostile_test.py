@@ -227,11 +227,14 @@ def test_worker_may_close_its_stdout(lane: Lane) -> None:
 
 
 def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
-    """What was read before is kept, and the run's end says what happened."""
+    """What was read before is kept; the run says what happened, under the next daemon too, and at its end."""
     run_id = lane.run("steps(1, 100); wait_for('cut'); os.ftruncate(1, 0); steps(1, 1); wait_for('end')")
     lane.wait_for_steps(run_id, 100)
     lane.open("cut")
     wait_until(lambda: (Path(lane.describe(run_id).folder) / "stdout.jsonl").stat().st_size < 1000, "the cut")
+    wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the problem to be shown")
+    lane.restart()
+    wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the next daemon to be told")
     lane.open("end")
     assert "only grows" in lane.wait_for(run_id, FAULT).failure_reason
     assert lane.step_indices(run_id) == list(range(1, 101))
