@@ -7,6 +7,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,28 +45,30 @@ namespace {
 
 constexpr char kTable[] = "tandem.db";
 constexpr char kSocket[] = "daemon.sock";
+constexpr char kPid[] = "daemon.pid";
 constexpr std::chrono::milliseconds kStopLimit(200);
 constexpr double kLockSecs = 1;
 constexpr int kLockPollMs = 20;
 
-// That this process is the folder's daemon, as long as it lives. The file holds
-// its pid, for people.
+// That this process is the folder's daemon, as long as it lives: the lock is
+// the folder's own, which nobody removes by chance as they would a file. A file
+// in it holds the pid, for people.
 absl::StatusOr<UniqueFd> LockFolder(const std::string& data_dir) {
-  UniqueFd file(open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    return MakeSystemError("open", absl::StrCat(data_dir, "/lock"), errno);
-  }
-  struct flock whole = {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
+  UniqueFd folder(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return MakeSystemError("open", data_dir, errno);
   // A daemon that was killed while it started a proxy lives on in that one, as
   // far as its lock goes, until exec: a moment.
   const Deadline deadline = Deadline::After(kLockSecs);
-  bool locked = fcntl(file.get(), F_OFD_SETLK, &whole) == 0;
-  while (!locked && !deadline.PassedAt(MonotonicNanos())) {
+  bool locked = flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+  while (!locked && errno == EWOULDBLOCK &&
+         !deadline.PassedAt(MonotonicNanos())) {
     poll(nullptr, 0, kLockPollMs);
-    locked = fcntl(file.get(), F_OFD_SETLK, &whole) == 0;
+    locked = flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
   }
+  if (!locked && errno != EWOULDBLOCK) {
+    return MakeSystemError("flock", data_dir, errno);
+  }
+  const UniqueFd file(open(kPid, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!locked) {
     char pid[32] = {};
     const bool known = pread(file.get(), pid, sizeof(pid) - 1, 0) > 0;
@@ -77,11 +80,11 @@ absl::StatusOr<UniqueFd> LockFolder(const std::string& data_dir) {
         data_dir));
   }
   const std::string pid = absl::StrCat(getpid(), "\n");
-  if (ftruncate(file.get(), 0) != 0 ||
+  if (!file.valid() || ftruncate(file.get(), 0) != 0 ||
       pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
-    return MakeSystemError("write", absl::StrCat(data_dir, "/lock"), errno);
+    return MakeSystemError("write", absl::StrCat(data_dir, "/", kPid), errno);
   }
-  return file;
+  return folder;
 }
 
 absl::Status EnterFolder(const std::string& data_dir) {

@@ -185,8 +185,23 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
       return AnswerCancelInTime(run_id);
     }
     run->row.cancel_requested = true;
-    Save(run);
+    store_->Post(
+        [row = run->row](Database& database) { return SaveRun(database, row); },
+        [this, run_id](const absl::Status& saved) {
+          if (!saved.ok()) CancelIsLost(run_id);
+        });
     StartEnding(run, "cancelled");
+  });
+}
+
+void RunSupervisor::CancelIsLost(const std::string& run_id) {
+  loop_.Post([this, run_id] {
+    LiveRun* const run = Lookup(run_id);
+    if (run == nullptr) return;
+    AnswerCancel(run, absl::UnavailableError(
+                          "the daemon is stopping; the run is being ended, but "
+                          "that it was cancelled is not written down: cancel "
+                          "it again, once there is the next daemon"));
   });
 }
 

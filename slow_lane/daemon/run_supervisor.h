@@ -186,6 +186,8 @@ class RunSupervisor {
   // Nothing of the run is alive. Its last events may not be read yet, or the
   // disk be full: whoever waits is answered all the same after a while.
   void AnswerCancelInTime(const std::string& run_id);
+  // The store closed before it had that the run was cancelled.
+  void CancelIsLost(const std::string& run_id);
   // A run that can never be heard of again: its folder and its proxy are gone,
   // and it was cancelled, or its worker is gone as well.
   void EndWithoutFolder(LiveRun* run);

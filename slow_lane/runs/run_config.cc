@@ -315,6 +315,11 @@ json Canonical(const json& given, const RunConfig& config) {
 }
 
 absl::StatusOr<json> ParseObject(absl::string_view text) {
+  if (text.size() > kMaxConfigBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "run config: expected at most ", kMaxConfigBytes, " bytes, found ",
+        text.size(), "; put what is large into a file, and name that"));
+  }
   json given;
   std::string wrong;
   try {

@@ -22,6 +22,7 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,6 +55,9 @@ struct RunConfig {
   std::string canonical_json;  // parses to the same config, byte for byte
   std::string digest;          // its SHA-256, 64 hexadecimal digits
 };
+
+// Of config_json. Each run's is kept in memory; exec takes far less.
+inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 
 // kInvalidArgument with every problem found (20 at most are written out): JSON
 // path, what was expected, what was found. Allocates; no system call.

@@ -268,8 +268,19 @@ TEST(ParseRunConfig, RefusesWhatIsNoObject) {
   }
 }
 
+TEST(ParseRunConfig, HasALimit) {
+  json config = Smallest();
+  config["metadata"]["x"] = "";
+  config["metadata"]["x"] =
+      std::string(kMaxConfigBytes - config.dump().size(), 'x');
+  EXPECT_EQ(ParseRunConfig(config.dump()).status(), absl::OkStatus());
+  const auto parsed = ParseRunConfig(config.dump() + " ");
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  ExpectFacts(std::string(parsed.status().message()), {"4194304", "4194305"});
+}
+
 TEST(ParseRunConfig, RefusesBottomlessNesting) {
-  for (const size_t depth : {100u, 5'000'000u}) {
+  for (const size_t depth : {100u, 2'000'000u}) {
     std::string text = Smallest().dump();
     text.pop_back();
     absl::StrAppend(&text, ",\"metadata\":{\"x\":", std::string(depth, '['),

@@ -58,10 +58,10 @@ class _Lanes:
 def data_dir(tmp_path: Path) -> Iterator[Path]:
     """A folder for a daemon; whatever of it still runs at the end of a failed test is killed."""
     yield tmp_path / "data"
-    lock = tmp_path / "data/lock"
+    pid_file = tmp_path / "data/daemon.pid"
     tokens = [launch["token"] for launch in map(_read_json, (tmp_path / "data/runs").glob("*/launch.json"))]
     left = [pid for token in tokens for pid in _processes(token)]
-    if lock.exists() and "tandem-daemon" in _command(pid := int(lock.read_text())):
+    if pid_file.exists() and "tandem-daemon" in _command(pid := int(pid_file.read_text())):
         left.append(pid)
     for pid in left:
         os.kill(pid, signal.SIGKILL)

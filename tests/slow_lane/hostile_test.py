@@ -176,9 +176,12 @@ def test_daemon_refuses_a_table_that_is_not_its_own(lane: Lane, kind: str) -> No
 
 
 def test_second_daemon_of_a_folder_gives_up(lane: Lane) -> None:
-    """And says whose the folder is; the first one serves on."""
+    """And says whose the folder is, whatever was removed there; the first one serves on."""
     code, words = lane.start_in_vain("--listen=127.0.0.1:0")
     assert code == 1 and f"pid {lane.pid}" in words and "--data_dir" in words, words
+    (lane.data_dir / "daemon.pid").unlink()
+    code, words = lane.start_in_vain("--listen=127.0.0.1:0")
+    assert code == 1 and "--data_dir" in words, words
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 

@@ -3,6 +3,7 @@
 Length: one short test for each edge, all by the same few words.
 """
 
+import concurrent.futures
 import os
 import resource
 import shutil
@@ -175,6 +176,22 @@ def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> No
     lane.cancel(second)
     lane.open("end")
     lane.wait_for(first, TERM)
+
+
+def test_cancel_that_a_stopping_daemon_cannot_write_down_says_so(lane: Lane) -> None:
+    """Else whoever asked would take the next daemon's word that the run has failed for the truth."""
+    run_id = lane.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); steps(1, 1); wait_for('never')")
+    lane.wait_for(run_id, EXEC)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, lane.no_commits():
+        cancel = pool.submit(lane.cancel, run_id)
+        wait_until(lambda: not lane.healthy(), "the store to wait with the cancel")
+        assert lane.stop() == 0
+        refused = cancel.exception()
+    assert isinstance(refused, grpc.RpcError)
+    assert refused.code() is grpc.StatusCode.UNAVAILABLE
+    assert "not written down" in refused.details()
+    lane.start()
+    lane.wait_for(run_id, FAULT)
 
 
 def test_a_waiting_run_is_not_unreachable(one_gpu: Lane) -> None:
