@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
@@ -141,6 +142,10 @@ absl::StatusOr<bool> HasListener(const std::string& path) {
 
 // A socket that a dead daemon left behind.
 absl::Status RemoveStaleSocket(const std::string& path) {
+  const std::string folder = std::filesystem::absolute(path).parent_path();
+  if (access(folder.c_str(), W_OK) != 0) {
+    return MakeSystemError("--socket: access", folder, errno);
+  }
   struct stat file;
   if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
@@ -201,7 +206,10 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
     builder.RegisterService(service);
   }
   Server server;
+  // The words below say it; gRPC's are for who knows its insides.
+  gpr_set_log_function([](gpr_log_func_args*) {});
   server.grpc = builder.BuildAndStart();
+  gpr_set_log_function(nullptr);  // its own again
   if (server.grpc == nullptr) {
     return absl::UnavailableError(absl::StrCat(
         "--listen, --socket: expected addresses that are free and this "

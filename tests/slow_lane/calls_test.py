@@ -194,6 +194,12 @@ def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
             assert stub.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).pid == other.pid
 
 
+def test_daemon_says_that_a_sockets_folder_is_not_there(lane: Lane) -> None:
+    """Not that somebody else has that address."""
+    code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock")
+    assert code == 1 and "No such file" in complaint and "/no/such" in complaint, complaint
+
+
 def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
     """It has taken them up already, and ended one that it cannot go on with."""
     goes_on, unreadable = (lane.run("steps(1, 1); wait_for('end')") for _ in range(2))
@@ -207,6 +213,8 @@ def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
         for _ in range(5):
             code, complaint = lane.start_in_vain()
             assert code == 1 and "--listen" in complaint
+            # In its own words alone, not in gRPC's.
+            assert all(line.startswith("tandem-daemon: ") for line in complaint.splitlines()), complaint
     lane.start()
     assert "not valid any more" in lane.wait_for(unreadable, FAULT).failure_reason
     lane.open("end")
