@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+
+#include "transport/base/end_with_parent.h"
 
 namespace tandem {
 
@@ -25,8 +26,7 @@ ServerProcess::ServerProcess(std::vector<std::string> command, int inherited_fd)
   if (pid_ > 0) return;
   // From here to exec only what is async-signal-safe.
   alarm(0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(126);
+  EndWithParent(SIGKILL, parent);
   dup2(stderr_.get(), STDERR_FILENO);
   if (inherited_fd >= 0) fcntl(inherited_fd, F_SETFD, 0);
   execv(argv[0], argv.data());

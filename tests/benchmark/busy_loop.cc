@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tests/end_to_end/end_with_parent.h"
+#include "transport/base/end_with_parent.h"
 
 int main() {
   tandem::EndWithParent(SIGKILL, getppid());

@@ -22,8 +22,8 @@
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
-#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/blocked_signals.h"
+#include "transport/base/end_with_parent.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {

@@ -29,8 +29,8 @@
 #include "tests/benchmark/peer_channels.h"
 #include "tests/benchmark/quantile.h"
 #include "tests/benchmark/ring_channels.h"
-#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/clock.h"
+#include "transport/base/end_with_parent.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/wait_strategy.h"
 

@@ -36,8 +36,8 @@
 #include "tests/benchmark/quantile.h"
 #include "tests/benchmark/row.h"
 #include "tests/benchmark/tandem_rows.h"
-#include "tests/end_to_end/end_with_parent.h"
 #include "transport/base/clock.h"
+#include "transport/base/end_with_parent.h"
 
 ABSL_FLAG(std::string, row, "spin",
           "alone, spin, spin_copied, futex, socket, grpc; iceoryx_spin or "

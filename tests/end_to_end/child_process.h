@@ -20,7 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/end_to_end/end_with_parent.h"
+#include "transport/base/end_with_parent.h"
 
 namespace tandem {
 

@@ -1,13 +1,14 @@
 #include "tests/faults/victim.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+
+#include "transport/base/end_with_parent.h"
 
 namespace tandem {
 namespace {
@@ -20,10 +21,11 @@ namespace {
 }  // namespace
 
 Victim::Victim(const std::function<void()>& body) {
+  const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0) Fail("fork");
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(SIGKILL, parent);
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(99);
     raise(SIGSTOP);
     body();

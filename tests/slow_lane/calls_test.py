@@ -196,7 +196,9 @@ def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
 
 def test_daemon_says_that_a_sockets_folder_is_not_there(lane: Lane) -> None:
     """Not that somebody else has that address."""
-    code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock")
+    code, complaint = lane.start_in_vain(
+        f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock"
+    )
     assert code == 1 and "No such file" in complaint and "/no/such" in complaint, complaint
 
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/base/end_with_parent.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
@@ -147,9 +147,11 @@ int RunPattern(const PatternRun& run) {
   return PublishRegion(run);
 }
 
-Publisher::Publisher(const PatternRun& run) : run_(run), pid_(fork()) {
+Publisher::Publisher(const PatternRun& run) : run_(run) {
+  const pid_t parent = getpid();
+  pid_ = fork();
   if (pid_ != 0) return;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  EndWithParent(SIGKILL, parent);
   _exit(RunPattern(run));
 }
 

@@ -1,7 +1,6 @@
 #include "viz/testing/virtual_display.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/end_with_parent.h"
 
 namespace tandem {
 namespace {
@@ -31,9 +31,10 @@ VirtualDisplay::VirtualDisplay(int width, int height) {
   folder_ = mkdtemp(folder);
   int ready[2];
   if (pipe(ready) != 0) std::abort();
+  const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(SIGKILL, parent);
     close(ready[0]);
     const std::string fd = absl::StrCat(ready[1]);
     const std::string screen = absl::StrCat(width, "x", height, "x24");
