@@ -9,6 +9,7 @@
 #include "engine_adapter/base/guarded.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/rgb.h"
+#include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
 
@@ -102,7 +103,7 @@ void ImageThread::GiveTurn(Turn turn) {
 }
 
 void ImageThread::AwaitTurn(std::unique_lock<std::mutex>* lock) {
-  turned_.wait(*lock, [this] { return turn_ == Turn::kSteps; });
+  Await(turned_, *lock, [this] { return turn_ == Turn::kSteps; });
 }
 
 void ImageThread::Run() {
@@ -113,7 +114,7 @@ void ImageThread::Run() {
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      turned_.wait(lock, [this] { return turn_ != Turn::kSteps; });
+      Await(turned_, lock, [this] { return turn_ != Turn::kSteps; });
       if (turn_ == Turn::kEnds) break;
     }
     if (started) status_ = Guarded([this] { return DrawChosen(); });

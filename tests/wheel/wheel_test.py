@@ -102,6 +102,12 @@ def test_tags_are_what_the_audit_and_the_interpreter_say(wheel: Path) -> None:
     assert platform.startswith("manylinux_2_") and platform == audited_platform(wheel)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_platform_is_the_one_that_people_are_told(wheel: Path, page: str) -> None:
+    """A newer symbol of the system's libraries would quietly take it away from some of them."""
+    assert f"-{tags(wheel)[3]}.whl" in Path(page).read_text("utf-8")
+
+
 def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> None:
     """Nothing that only tests need is in it; programs may be run."""
     with zipfile.ZipFile(wheel) as archive:

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "flatbuffers/flatbuffers.h"
+#include "transport/base/await.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 
@@ -196,7 +197,7 @@ void RpcClient::End() {
   Lock lock(mutex_);
   if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClosed;
   arrived_.notify_all();
-  arrived_.wait(lock, [&] { return waiting_ == 0; });
+  tandem::Await(arrived_, lock, [&] { return waiting_ == 0; });
 }
 
 // Waits until `ready()`, which is asked under the lock.

@@ -14,6 +14,7 @@
 #include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
+#include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
 
@@ -194,7 +195,7 @@ void MujocoCameras::Run() {
 
 std::optional<MujocoCameras::Job> MujocoCameras::NextJob() {
   std::unique_lock<std::mutex> lock(mutex_);
-  news_.wait(lock, [this] {
+  Await(news_, lock, [this] {
     DropUnwanted();
     return stopping_ || !waiting_.empty();
   });
