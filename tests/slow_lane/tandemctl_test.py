@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from tandem.testing.daemons import Daemon
 from tools.testing import pytest_main
 
 CTL = Path("slow_lane/ctl/tandemctl").absolute()
-DAEMON = Path("slow_lane/daemon/tandem-daemon").absolute()
 TIMEOUT_SECS = 120
 DONE, FAILED, WRONG_USAGE, NOT_WELL = 0, 1, 2, 3
 
@@ -39,31 +39,13 @@ def episode(index, **more):
 """
 
 
-class Daemon:
-    """A daemon of the test's own, and `tandemctl` for it."""
+class CtlDaemon(Daemon):
+    """A daemon of the test's own, and `tandemctl` for it, which is run in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        """Starts it; tandemctl is run in `folder`."""
+        """Starts it."""
         self.folder = folder
-        self.address = "127.0.0.1:0"
-        self.start()
-
-    def start(self) -> None:
-        """Starts it at the same address."""
-        flags = ["--data_dir=data", f"--listen={self.address}", "--gpu_slots=2"]
-        self.process = subprocess.Popen([DAEMON, *flags], stdout=subprocess.PIPE, text=True, cwd=self.folder)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        found = re.match(r"tandem-daemon: listening on (\S+) and unix:", line)
-        assert found, line
-        self.address = found[1]
-
-    def end(self, number: signal.Signals) -> None:
-        """Ends it by a signal; its runs go on."""
-        self.process.send_signal(number)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        super().__init__(folder / "data", "--gpu_slots=2")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -132,17 +114,17 @@ def read_until(process: "subprocess.Popen[str]", part: str) -> str:
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def daemon(tmp_path: Path) -> Iterator[CtlDaemon]:
     """A daemon whose runs are ended in the end."""
-    started = Daemon(tmp_path)
+    started = CtlDaemon(tmp_path)
     try:
         yield started
     finally:
         started.ctl("cancel", "--all")
-        started.end(signal.SIGTERM)
+        started.stop()
 
 
-def test_a_run_from_its_submission_to_its_deletion(daemon: Daemon) -> None:
+def test_a_run_from_its_submission_to_its_deletion(daemon: CtlDaemon) -> None:
     """Each command says of it what the worker did."""
     run_id = daemon.submit(
         """
@@ -187,7 +169,7 @@ sys.stderr.write("to stderr\\n")
     assert not (daemon.folder / "data/runs" / run_id).exists()
 
 
-def test_export_to_a_file_is_whole_or_nothing(daemon: Daemon) -> None:
+def test_export_to_a_file_is_whole_or_nothing(daemon: CtlDaemon) -> None:
     """A file that was there is replaced; where it cannot be, nothing is left behind."""
     run_id = daemon.submit("for i in range(3000): step(i)")
     daemon.ctl("watch", run_id)
@@ -203,7 +185,7 @@ def test_export_to_a_file_is_whole_or_nothing(daemon: Daemon) -> None:
     assert sorted(path.name for path in daemon.folder.glob("*")) == ["data", "folder", "steps.csv"]
 
 
-def test_a_fault_is_shown_and_is_the_exit_code(daemon: Daemon) -> None:
+def test_a_fault_is_shown_and_is_the_exit_code(daemon: CtlDaemon) -> None:
     """The reason has what the worker said last."""
     run_id = daemon.submit("step(0); raise ValueError('no such thing')", "--name=bad")
     last = daemon.ctl("watch", run_id, code=NOT_WELL)
@@ -213,7 +195,7 @@ def test_a_fault_is_shown_and_is_the_exit_code(daemon: Daemon) -> None:
     assert "Traceback" in daemon.ctl("logs", run_id, "--stderr")
 
 
-def test_submit_passes_on_folder_environment_and_limits(daemon: Daemon) -> None:
+def test_submit_passes_on_folder_environment_and_limits(daemon: CtlDaemon) -> None:
     """The worker is started where tandemctl was, with what it was told."""
     flags = ("--env", "A=b=c", "--env=D=", "--gpus=1", "--max_duration=90m", "--step_stride=10", "--max_steps=500")
     run_id = daemon.submit(
@@ -231,7 +213,7 @@ for i in range(100): step(i)
     assert config["schedule"] == {"max_duration_seconds": 5400, "max_steps": 500}
 
 
-def test_submit_takes_a_config(daemon: Daemon) -> None:
+def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
     """From a file or from standard input; one that is wrong is refused with all that is wrong with it."""
     config = {
         "run_name": "by config",
@@ -250,7 +232,7 @@ def test_submit_takes_a_config(daemon: Daemon) -> None:
     assert "none.json" in daemon.ctl("submit", "--config=none.json", code=FAILED)
 
 
-def test_submit_may_go_on_as_watch(daemon: Daemon) -> None:
+def test_submit_may_go_on_as_watch(daemon: CtlDaemon) -> None:
     """The run_id comes first, alone on its line."""
     words = ("submit", "--watch", "--", sys.executable, "-c", "print('{}'); raise SystemExit(4)")
     first, *lines = daemon.ctl(*words, code=NOT_WELL).splitlines()
@@ -259,13 +241,13 @@ def test_submit_may_go_on_as_watch(daemon: Daemon) -> None:
     assert "code 4" in lines[-1]
 
 
-def test_a_program_that_is_not_there_is_refused_at_once(daemon: Daemon) -> None:
+def test_a_program_that_is_not_there_is_refused_at_once(daemon: CtlDaemon) -> None:
     """Before there is a run."""
     assert "'nonesuch'" in daemon.ctl("submit", "--", "nonesuch", code=FAILED)
     assert json.loads(daemon.ctl("list", "--json"))["runs"] == []
 
 
-def test_cancel_ends_some_or_all(daemon: Daemon) -> None:
+def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
     """When it returns, they have ended; what cannot be cancelled does not keep it from the rest."""
     runs = [daemon.submit("step(0); wait_for('never')") for _ in range(3)]
     for run_id in runs:
@@ -279,7 +261,7 @@ def test_cancel_ends_some_or_all(daemon: Daemon) -> None:
     assert daemon.ctl("cancel", runs[0]) == f"{runs[0]} ended\n"
 
 
-def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: Daemon) -> None:
+def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: CtlDaemon) -> None:
     """What is neither executing nor paused cannot be."""
     run_id = daemon.submit("step(0); wait_for('go')")
     pid = daemon.await_state(run_id, "EXECUTING")["worker_pid"]
@@ -293,7 +275,7 @@ def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: Daemon) -> None:
     assert "TERMINATED" in daemon.ctl("pause", run_id, code=FAILED)
 
 
-def test_a_run_says_what_it_waits_for(daemon: Daemon) -> None:
+def test_a_run_says_what_it_waits_for(daemon: CtlDaemon) -> None:
     """Two GPUs, of which another run has one."""
     holder = daemon.submit("step(0); wait_for('never')", "--gpus=1")
     daemon.await_state(holder, "EXECUTING")
@@ -304,13 +286,13 @@ def test_a_run_says_what_it_waits_for(daemon: Daemon) -> None:
     daemon.ctl("watch", waiter)
 
 
-def test_watch_outlives_the_daemon(daemon: Daemon) -> None:
+def test_watch_outlives_the_daemon(daemon: CtlDaemon) -> None:
     """It says that it waits, goes on with the next daemon, and ends with the run."""
     run_id = daemon.submit("step(0); wait_for('go'); step(1)")
     with daemon.started("watch", run_id) as watch, daemon.started("watch") as watch_all:
         read_until(watch, "EXECUTING")
         read_until(watch_all, "EXECUTING")
-        daemon.end(signal.SIGKILL)
+        daemon.kill()
         read_until(watch, "waiting for the daemon at " + daemon.address)
         read_until(watch_all, "waiting for the daemon")
         daemon.start()
@@ -324,7 +306,7 @@ def test_watch_outlives_the_daemon(daemon: Daemon) -> None:
         assert watch_all.wait(TIMEOUT_SECS) == DONE
 
 
-def test_logs_follow_a_run_to_its_end(daemon: Daemon) -> None:
+def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
     """Whether or not there is a daemon meanwhile."""
     run_id = daemon.submit("print('{1', flush=True); step(0); wait_for('go'); print('{2', flush=True); step(1)")
     daemon.await_state(run_id, "EXECUTING")
@@ -334,7 +316,7 @@ def test_logs_follow_a_run_to_its_end(daemon: Daemon) -> None:
     ):
         assert read_until(logs, "{1") == "{1\n"
         assert read_until(bad, "{1").startswith("1: at byte 0, 2 bytes: ")
-        daemon.end(signal.SIGKILL)
+        daemon.kill()
         daemon.start()
         (daemon.folder / "go").touch()
         assert read_until(logs, "{2") == "{2\n"
@@ -343,7 +325,7 @@ def test_logs_follow_a_run_to_its_end(daemon: Daemon) -> None:
         assert bad.wait(TIMEOUT_SECS) == DONE
 
 
-def on_a_terminal(daemon: Daemon, *words: str) -> tuple[int, int]:
+def on_a_terminal(daemon: CtlDaemon, *words: str) -> tuple[int, int]:
     """Runs tandemctl on a terminal of its own: its pid, and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -375,7 +357,7 @@ def exit_code(pid: int) -> int:
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
-def test_ctrl_c_restores_the_screen(daemon: Daemon) -> None:
+def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
     """The table is drawn on another screen, again and again, until Ctrl-C."""
     run_id = daemon.submit("step(0); episode(0); wait_for('never')", "--max_steps=4", "--name=bar")
     daemon.await_state(run_id, "EXECUTING")
@@ -389,7 +371,7 @@ def test_ctrl_c_restores_the_screen(daemon: Daemon) -> None:
     assert exit_code(pid) == DONE
 
 
-def test_watch_of_one_run_leaves_its_last_words(daemon: Daemon) -> None:
+def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
     """Its page shows progress and episodes; the last stays when the screen is restored."""
     run_id = daemon.submit(
         "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
@@ -397,7 +379,7 @@ def test_watch_of_one_run_leaves_its_last_words(daemon: Daemon) -> None:
     pid, terminal = on_a_terminal(daemon, "watch", run_id)
     shown = read_screen(terminal, lambda text: "25 %" in text and "EPISODE" in text)
     assert "[##########------------------------------]" in shown
-    daemon.end(signal.SIGTERM)
+    daemon.stop()
     read_screen(terminal, lambda text: "waiting for the daemon" in text)
     daemon.start()
     (daemon.folder / "go").touch()
@@ -408,7 +390,7 @@ def test_watch_of_one_run_leaves_its_last_words(daemon: Daemon) -> None:
     assert exit_code(pid) == NOT_WELL
 
 
-def test_watch_ends_when_nobody_reads_it(daemon: Daemon) -> None:
+def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
     """As `tandemctl watch | head -1` does."""
     with daemon.started("watch") as watch:
         assert watch.stdout is not None
@@ -417,14 +399,14 @@ def test_watch_ends_when_nobody_reads_it(daemon: Daemon) -> None:
         assert watch.wait(TIMEOUT_SECS) == DONE
 
 
-def test_health(daemon: Daemon) -> None:
+def test_health(daemon: CtlDaemon) -> None:
     """Who the daemon is, by each way to name it."""
     found = daemon.ctl("health")
-    assert f"{daemon.address}, pid {daemon.process.pid}," in found
+    assert f"{daemon.address}, pid {daemon.pid}," in found
     assert "state     ok\n" in found
     socket = f"unix:{daemon.folder}/data/daemon.sock"
-    assert f"pid {daemon.process.pid}," in daemon.ctl("health", "--daemon", socket)
-    assert f"pid {daemon.process.pid}," in daemon.ctl("--daemon=unix:data/daemon.sock", "health")
+    assert f"pid {daemon.pid}," in daemon.ctl("health", "--daemon", socket)
+    assert f"pid {daemon.pid}," in daemon.ctl("--daemon=unix:data/daemon.sock", "health")
 
 
 def test_without_a_daemon_it_says_what_it_tried(tmp_path: Path) -> None:
@@ -454,7 +436,7 @@ def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
         assert done.stdout.startswith("Usage: tandemctl")
 
 
-def test_under_bazel_run_paths_are_the_callers(daemon: Daemon) -> None:
+def test_under_bazel_run_paths_are_the_callers(daemon: CtlDaemon) -> None:
     """`bazel run` starts it among its own files; whoever inherits its variable elsewhere is where he is."""
     inside = daemon.folder / "tandemctl.runfiles" / "tandem"
     inside.mkdir(parents=True)
