@@ -29,6 +29,7 @@ absl::StatusOr<std::string> ReadConfig(const std::string& file) {
     return absl::NotFoundError(
         absl::StrCat("--config: expected a file, found none at ", file));
   }
+  if (absl::Status s = CheckUtf8(**text, file); !s.ok()) return s;
   return **text;
 }
 

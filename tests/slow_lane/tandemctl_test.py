@@ -232,6 +232,16 @@ def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
     assert "none.json" in daemon.ctl("submit", "--config=none.json", code=FAILED)
 
 
+def test_a_config_that_is_no_utf8_is_refused_before_it_is_sent(daemon: CtlDaemon) -> None:
+    """With the file and the place, and in tandemctl's words alone."""
+    (daemon.folder / "latin1.json").write_bytes('{"run_name": "caf\u00e9"}'.encode("latin1"))
+    said = daemon.ctl("submit", "--config=latin1.json", code=FAILED)
+    assert said.startswith("tandemctl: ")
+    assert "0xe9 at offset 17 of latin1.json" in said
+    assert "Next: " in said
+    assert "protobuf" not in said
+
+
 def test_submit_may_go_on_as_watch(daemon: CtlDaemon) -> None:
     """The run_id comes first, alone on its line."""
     words = ("submit", "--watch", "--", sys.executable, "-c", "print('{}'); raise SystemExit(4)")
