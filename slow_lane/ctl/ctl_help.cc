@@ -132,7 +132,8 @@ numbers are exact (17 digits), times are UTC.
   --steps      the steps; the default
   --episodes   the episodes
   --lifecycle  the other events, such as run_started
-  --out FILE   there, whole or not at all; default: standard output
+  --out FILE   there, whole or not at all, and where it is a link, in the file
+               that it leads to; default: standard output
 )";
 
 const char kHealthHelp[] =
