@@ -67,8 +67,9 @@ const char kWatchHelp[] =
     R"(Usage: tandemctl watch [RUN_ID] [--daemon ADDRESS]
 
 The table of `tandemctl list`, drawn anew each second, those that go on first;
-of one run also its last episodes. Where standard output is no terminal, a line
-a second for each run that goes on. While there is no daemon it waits for it.
+of one run also its last episodes. Where standard output is no terminal, or TERM
+is dumb or not set, a line a second for each run that goes on. While there is no
+daemon it waits for it.
 
 Ends with Ctrl-C (exit code 0); with a RUN_ID also when the run ends, with exit
 code 0 if it is TERMINATED and 3 if it is FAULTED.

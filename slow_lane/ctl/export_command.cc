@@ -12,6 +12,7 @@
 #include "slow_lane/ctl/events_csv.h"
 #include "slow_lane/ctl/export_output.h"
 #include "slow_lane/ctl/text_table.h"
+#include "transport/base/screen.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -25,17 +26,17 @@ constexpr absl::Duration kBetweenProgress = absl::Milliseconds(100);
 class Progress {
  public:
   explicit Progress(uint64_t total)
-      : total_(total), shown_(isatty(STDERR_FILENO) == 1) {}
+      : total_(total), shown_(TakesEscapes(STDERR_FILENO)) {}
   ~Progress() {
-    if (any_) std::fputs("\r\x1b[K", stderr);
+    if (any_) std::fprintf(stderr, "\r%s", kClearRestOfLine);
   }
   void Show(uint64_t rows) {
     const absl::Time now = absl::Now();
     if (!shown_ || now - last_ < kBetweenProgress) return;
     last_ = now;
     any_ = true;
-    std::fprintf(stderr, "\r%s of %s events\x1b[K", CountText(rows).c_str(),
-                 CountText(total_).c_str());
+    std::fprintf(stderr, "\r%s of %s events%s", CountText(rows).c_str(),
+                 CountText(total_).c_str(), kClearRestOfLine);
   }
 
  private:

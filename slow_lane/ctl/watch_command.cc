@@ -13,10 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "slow_lane/ctl/cut_to.h"
 #include "slow_lane/ctl/runs_text.h"
-#include "slow_lane/ctl/screen.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
+#include "transport/base/screen.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -143,7 +144,11 @@ void BlockWatchSignals() {
 
 ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
   const bool one = !command.run_id.empty();
-  Screen screen;
+  // A cursor behind the last column is still in it for what clears: that one
+  // stays empty.
+  Screen screen([](absl::string_view text, size_t rows, size_t columns) {
+    return CutTo(text, rows, columns - 1);
+  });
   Look last;
   std::set<std::string> going_on;
   std::string waiting;
@@ -165,7 +170,7 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
         one && waiting.empty() && IsFinal(last.runs.front().record().status());
     if (ended) screen.Leave();
     std::string text;
-    if (!screen.is_terminal()) {
+    if (!screen.replaces()) {
       text = waiting.empty() ? LinesOf(last, one, &going_on, now)
                              : absl::StrCat(ClockText(now), " ", waiting, "\n");
     } else {

@@ -335,12 +335,12 @@ def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
         assert bad.wait(TIMEOUT_SECS) == DONE
 
 
-def on_a_terminal(daemon: CtlDaemon, *words: str) -> tuple[int, int]:
+def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> tuple[int, int]:
     """Runs tandemctl on a terminal of its own: its pid, and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(daemon.folder)
-        os.execve(CTL, [str(CTL), *words], daemon.environment)
+        os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
     return pid, terminal
 
 
@@ -378,6 +378,20 @@ def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
     assert "1 run: 1 EXECUTING" in shown
     os.write(terminal, b"\x03")
     assert read_screen(terminal, lambda _: False).endswith(LEAVE)
+    assert exit_code(pid) == DONE
+
+
+def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
+    """As where standard output is none: no escape sequence, a line each second."""
+    run_id = daemon.submit("step(0); wait_for('go')")
+    daemon.await_state(run_id, "EXECUTING")
+    pid, terminal = on_a_terminal(daemon, "watch", run_id, kind="dumb")
+    shown = read_screen(terminal, lambda text: "EXECUTING" in text)
+    (daemon.folder / "go").touch()
+    shown += read_screen(terminal, lambda _: False)
+    assert "\x1b" not in shown
+    assert all(run_id in line for line in shown.splitlines())
+    assert "TERMINATED" in shown.splitlines()[-1]
     assert exit_code(pid) == DONE
 
 
