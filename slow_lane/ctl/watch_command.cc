@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +16,9 @@
 #include "slow_lane/ctl/runs_text.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
+#include "transport/base/error.h"
 #include "transport/base/screen.h"
+#include "transport/base/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -134,6 +135,10 @@ bool MayComeBack(const absl::Status& status) {
          absl::IsCancelled(status);
 }
 
+bool NobodyReads(const absl::Status& status) {
+  return CodeOf(status) == ErrorCode::kPeerGone;
+}
+
 }  // namespace
 
 void BlockWatchSignals() {
@@ -178,14 +183,18 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
     }
     if (ended) {
       // It stays, below what was there before the watch.
-      std::fputs(text.c_str(), stdout);
-      std::fflush(stdout);
+      if (const absl::Status s = Print(text); !s.ok() && !NobodyReads(s)) {
+        return Fail(s);
+      }
       return last.runs.front().record().status() ==
                      gymgui::trainer::RUN_STATUS_FAULT
                  ? kNotWell
                  : kDone;
     }
-    if (!screen.Show(text)) return kDone;
+    if (const absl::Status s = screen.Show(text); !s.ok()) {
+      screen.Leave();
+      return NobodyReads(s) ? kDone : Fail(s);
+    }
   } while (WaitForNextLook(&screen) == Woken::kNextLook);
   return kDone;
 }

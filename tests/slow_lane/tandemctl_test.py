@@ -423,6 +423,60 @@ def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
         assert watch.wait(TIMEOUT_SECS) == DONE
 
 
+def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
+    """Once, by every command, however much was to be written; what was submitted is named."""
+    run_id = daemon.submit("for i in range(300): step(i)")
+    daemon.ctl("watch", run_id)
+    program = ("--", "sleep", "1000")
+    named: list[str] = []
+    for words in (
+        ["list"],
+        ["list", "--json"],
+        ["watch"],
+        ["watch", run_id],
+        ["logs", run_id],
+        ["export", run_id],
+        ["cancel", run_id],
+        ["health"],
+        ["--help"],
+        ["submit", *program],
+        ["submit", "--watch", *program],
+    ):
+        for how, reason in ((">/dev/full", "No space left on device"), (">&-", "closed")):
+            shell = ["sh", "-c", f'exec "$@" {how}', "sh", CTL, *words]
+            done = subprocess.run(
+                shell, stderr=subprocess.PIPE, text=True, env=daemon.environment, timeout=TIMEOUT_SECS, check=False
+            )
+            assert done.returncode == FAILED, (words, how, done.stderr)
+            assert done.stderr.count("tandemctl: ") == 1, done.stderr
+            assert "standard output" in done.stderr
+            assert reason in done.stderr
+            named += re.findall(r"([0-9A-Z]{26}) was submitted", done.stderr)
+    assert [run_id, *named] == [run["run_id"] for run in json.loads(daemon.ctl("list", "--json"))["runs"]]
+    assert len(named) == 2
+
+
+def test_a_pipe_that_nobody_reads_ends_it_quietly(daemon: CtlDaemon) -> None:
+    """By SIGPIPE, as it does other programs; but watch, which just ends."""
+    run_id = daemon.submit("for i in range(300): step(i)")
+    daemon.ctl("watch", run_id)
+    for words in (["list"], ["logs", run_id], ["export", run_id], ["watch"], ["watch", run_id]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [CTL, *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=daemon.environment,
+            timeout=TIMEOUT_SECS,
+            check=False,
+        )
+        os.close(writing)
+        assert done.returncode == (DONE if words[0] == "watch" else -signal.SIGPIPE)
+        assert done.stderr == ""
+
+
 def test_health(daemon: CtlDaemon) -> None:
     """Who the daemon is, by each way to name it."""
     found = daemon.ctl("health")

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/standard_output.h"
 
 namespace tandem {
 namespace {
@@ -29,20 +30,17 @@ bool TakesEscapes(int descriptor) {
 Screen::Screen(Clip clip)
     : clip_(clip), replaces_(TakesEscapes(STDOUT_FILENO)) {}
 
-bool Screen::Show(const std::string& text) {
-  std::string out = text;
-  if (replaces_) {
-    winsize window = {};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0 ||
-        window.ws_col == 0) {
-      window.ws_row = 24;
-      window.ws_col = 80;
-    }
-    out = absl::StrCat(std::exchange(entered_, true) ? "" : kEnter, kToTopLeft,
-                       clip_(text, window.ws_row, window.ws_col), kClearBelow);
+absl::Status Screen::Show(const std::string& text) {
+  if (!replaces_) return Print(text);
+  winsize window = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0 ||
+      window.ws_col == 0) {
+    window.ws_row = 24;
+    window.ws_col = 80;
   }
-  return std::fwrite(out.data(), 1, out.size(), stdout) == out.size() &&
-         std::fflush(stdout) == 0;
+  return Print(
+      absl::StrCat(std::exchange(entered_, true) ? "" : kEnter, kToTopLeft,
+                   clip_(text, window.ws_row, window.ws_col), kClearBelow));
 }
 
 void Screen::Leave() {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace tandem {
@@ -40,8 +41,8 @@ class Screen {
 
   // False: texts come one after another, whole.
   bool replaces() const { return replaces_; }
-  // False: nobody reads it any more.
-  bool Show(const std::string& text);
+  // As Print.
+  absl::Status Show(const std::string& text);
   // Safe twice.
   void Leave();
 

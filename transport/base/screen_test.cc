@@ -34,8 +34,7 @@ std::string ShownOn(std::optional<std::string> kind) {
     ioctl(STDOUT_FILENO, TIOCSWINSZ, &window);
     {
       Screen screen(SaysTheWindow);
-      screen.Show("one");
-      screen.Show("two");
+      if (!screen.Show("one").ok() || !screen.Show("two").ok()) _exit(1);
     }
     _exit(0);
   }

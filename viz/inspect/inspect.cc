@@ -86,7 +86,7 @@ int Watch(const InspectOptions& options) {
     Shown shown = LookAndShow(options, &onlooker);
     // Blocks that follow one another have an empty line between them.
     if (!options.json && !screen.replaces()) shown.text += "\n";
-    if (!screen.Show(shown.text)) return kFine;
+    if (!screen.Show(shown.text).ok()) return kFine;
     constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
     switch (sigtimedwait(&signals, nullptr, &kSecond)) {
       case SIGINT:
