@@ -502,6 +502,25 @@ def test_without_a_daemon_it_says_what_it_tried(tmp_path: Path) -> None:
         assert done.stdout == ""
 
 
+def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
+    """Within a call's deadline, and where gRPC itself gives up, by port and by socket: there is no answer."""
+    run_id = daemon.submit("step(0); wait_for('never')")
+    daemon.await_state(run_id, "EXECUTING")
+    addresses = (daemon.address, f"unix:{daemon.folder}/data/daemon.sock")
+    commands = [(*words, "--daemon", address) for words in (["list"], ["cancel", run_id]) for address in addresses]
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        asked = [subprocess.Popen([CTL, *words], stderr=subprocess.PIPE, text=True) for words in commands]
+        answers = [(process.communicate(timeout=TIMEOUT_SECS)[1], process.returncode) for process in asked]
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+    for words, (said, code) in zip(commands, answers, strict=True):
+        assert code == FAILED
+        assert f"{words[-1]} (by --daemon), found no answer" in said
+        assert "Next: look whether that is a tandem-daemon, and not stopped" in said
+        assert "found none" not in said
+
+
 def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
     """Its exit code is one of its own, and no daemon is needed to find out; nor is one for --help."""
     for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"]):
