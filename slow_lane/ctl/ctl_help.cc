@@ -72,7 +72,8 @@ is dumb or not set, a line a second for each run that goes on. While there is no
 daemon it waits for it.
 
 Ends with Ctrl-C (exit code 0); with a RUN_ID also when the run ends, with exit
-code 0 if it is TERMINATED and 3 if it is FAULTED.
+code 0 if it is TERMINATED, 3 if it is FAULTED, and 1 if the daemon has forgotten
+it before that was seen (--keep_runs).
 )";
 
 const char kCancelHelp[] =

@@ -196,7 +196,7 @@ Parsed ParseWatch(const CommandWords& words) {
   if (run_ids->size() > 1) {
     return Expected("one RUN_ID or none", absl::StrJoin(*run_ids, " "));
   }
-  return WatchCommand{.run_id = run_ids->front()};
+  return WatchCommand{.run_id = run_ids->front(), .submitted = false};
 }
 
 template <RunsCommand::What what>

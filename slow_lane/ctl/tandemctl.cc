@@ -40,7 +40,9 @@ ExitCode Run(Connection* daemon, const SubmitCommand& command) {
         printed.code(),
         absl::StrCat(*run_id, " was submitted; ", printed.message())));
   }
-  return command.watch ? RunWatch(daemon, {.run_id = *run_id}) : kDone;
+  return command.watch
+             ? RunWatch(daemon, {.run_id = *run_id, .submitted = true})
+             : kDone;
 }
 ExitCode Run(Connection* daemon, const ListCommand& command) {
   return RunList(daemon, command);

@@ -135,6 +135,21 @@ bool MayComeBack(const absl::Status& status) {
          absl::IsCancelled(status);
 }
 
+// `last`: the run as it was seen last; nothing: never.
+absl::Status Forgotten(const std::string& run_id, const std::string& daemon,
+                       const std::vector<v1::RunDescription>& last) {
+  const std::string seen =
+      last.empty() ? "it was never seen"
+                   : absl::StrCat("it was seen last when it was ",
+                                  NameOf(last.front().record().status()));
+  return absl::NotFoundError(absl::StrCat(
+      "expected to see how run ", run_id, " ends, found that the daemon at ",
+      daemon,
+      " has forgotten it (--keep_runs, or tandemctl delete): its outcome "
+      "is not known; ",
+      seen, "\nNext: start the daemon with a greater --keep_runs, or without"));
+}
+
 bool NobodyReads(const absl::Status& status) {
   return CodeOf(status) == ErrorCode::kPeerGone;
 }
@@ -169,7 +184,10 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
       waiting = absl::StrCat("waiting for the daemon at ", daemon->address());
     } else {
       screen.Leave();
-      return Fail(look.status());
+      return Fail(one && (met || command.submitted) &&
+                          absl::IsNotFound(look.status())
+                      ? Forgotten(command.run_id, daemon->address(), last.runs)
+                      : look.status());
     }
     const bool ended =
         one && waiting.empty() && IsFinal(last.runs.front().record().status());

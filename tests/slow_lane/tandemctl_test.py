@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.testing.daemons import Daemon
+from tandem.testing.daemons import Daemon, wait_until
 from tools.testing import pytest_main
 
 CTL = Path("slow_lane/ctl/tandemctl").absolute()
@@ -42,10 +42,10 @@ def episode(index, **more):
 class CtlDaemon(Daemon):
     """A daemon of the test's own, and `tandemctl` for it, which is run in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         """Starts it."""
         self.folder = folder
-        super().__init__(folder / "data", "--gpu_slots=2")
+        super().__init__(folder / "data", "--gpu_slots=2", *flags)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -113,15 +113,22 @@ def read_until(process: "subprocess.Popen[str]", part: str) -> str:
     raise AssertionError(f"it ended without {part!r}, exit code {process.wait()}")
 
 
+@contextlib.contextmanager
+def running(folder: Path, *flags: str) -> Iterator[CtlDaemon]:
+    """A daemon whose runs are ended in the end."""
+    daemon = CtlDaemon(folder, *flags)
+    try:
+        yield daemon
+    finally:
+        daemon.ctl("cancel", "--all")
+        daemon.stop()
+
+
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[CtlDaemon]:
-    """A daemon whose runs are ended in the end."""
-    started = CtlDaemon(tmp_path)
-    try:
+    """One with no flags."""
+    with running(tmp_path) as started:
         yield started
-    finally:
-        started.ctl("cancel", "--all")
-        started.stop()
 
 
 def test_a_run_from_its_submission_to_its_deletion(daemon: CtlDaemon) -> None:
@@ -249,6 +256,32 @@ def test_submit_may_go_on_as_watch(daemon: CtlDaemon) -> None:
     assert daemon.run(first)["malformed"] == 1
     assert f"{first} FAULTED" in lines[-1]
     assert "code 4" in lines[-1]
+
+
+def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
+    """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
+    with running(tmp_path, "--keep_runs=0") as daemon:
+        program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
+        words = [CTL, "submit", "--watch", *program]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=daemon.environment
+        ) as watch:
+            assert watch.stdout is not None
+            run_id = watch.stdout.readline().strip()
+            read_until(watch, "EXECUTING")
+            # It sees nothing of the second in which the daemon still has the run that has ended.
+            watch.send_signal(signal.SIGSTOP)
+            (tmp_path / "go").touch()
+            wait_until(lambda: run_id not in daemon.ctl("list", "--json"), f"{run_id} to be forgotten")
+            watch.send_signal(signal.SIGCONT)
+            _, said = watch.communicate(timeout=TIMEOUT_SECS)
+        assert watch.returncode == FAILED
+        for part in (run_id, daemon.address, "has forgotten it", "--keep_runs", "not known", "EXECUTING", "Next: "):
+            assert part in said
+    # One that was never there is another matter.
+    with running(tmp_path, "--keep_runs=0") as daemon:
+        assert "forgotten" not in daemon.ctl("watch", run_id, code=FAILED)
 
 
 def test_a_program_that_is_not_there_is_refused_at_once(daemon: CtlDaemon) -> None:
