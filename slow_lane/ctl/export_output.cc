@@ -21,7 +21,7 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr int kMostLinks = 40;  // as Linux
-// A part's name is longer than its file's, and has room for 255 bytes.
+// A name may have 255 bytes, and a part's is longer than its file's.
 constexpr size_t kLongestStem = 200;
 
 // What a signal must not leave behind. Its handler takes the lock and keeps it:
@@ -52,7 +52,7 @@ void RemovePart(int number) {
 void RemovePartOnSignals() {
   struct sigaction action = {};
   action.sa_handler = RemovePart;
-  action.sa_flags = SA_RESETHAND;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigfillset(&action.sa_mask);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ}) {
     struct sigaction before;
