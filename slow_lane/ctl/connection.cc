@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "slow_lane/wire/client_arguments.h"
@@ -23,6 +24,14 @@ constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
 
 void SetDeadline(grpc::ClientContext* context, absl::Duration deadline) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+}
+
+// Whether somebody is there and says nothing, such as a daemon that is stopped:
+// to a new connection, or on one that there was. gRPC has one code for these
+// and for nobody being there; its words tell.
+bool IsSilence(const grpc::Status& status) {
+  return absl::StrContains(status.error_message(), "SETTINGS frame") ||
+         absl::StrContains(status.error_message(), "keepalive watchdog");
 }
 
 // Where a stream goes on behind `batch`.
@@ -62,27 +71,43 @@ Connection::Connection(const std::string& address, const std::string& source)
       trainer_(TrainerService::NewStub(channel_)),
       slow_lane_(v1::SlowLane::NewStub(channel_)) {}
 
+std::string Connection::Where() const {
+  return absl::StrCat(address_, " (", source_, ")");
+}
+
+absl::Status Connection::NoAnswer(absl::StatusCode code,
+                                  absl::string_view more) const {
+  return absl::Status(
+      code,
+      absl::StrCat("expected an answer of the daemon at ", Where(),
+                   ", found no answer ", more,
+                   "\nNext: look whether that is a tandem-daemon, and not "
+                   "stopped"));
+}
+
 absl::Status Connection::ToStatus(const grpc::Status& status,
                                   absl::Duration deadline) const {
-  const std::string where = absl::StrCat(address_, " (", source_, ")");
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return absl::OkStatus();
     case grpc::StatusCode::UNAVAILABLE:
+      if (IsSilence(status)) {
+        return NoAnswer(absl::StatusCode::kUnavailable,
+                        absl::StrCat("though there is a connection: ",
+                                     status.error_message()));
+      }
       return absl::UnavailableError(absl::StrCat(
-          "expected a daemon at ", where,
+          "expected a daemon at ", Where(),
           ", found none: ", status.error_message(),
           "\nNext: start one, tandem-daemon --data_dir DIR; or say where it "
           "is, --daemon ADDRESS or TANDEM_DAEMON"));
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::DeadlineExceededError(absl::StrCat(
-          "expected an answer of the daemon at ", where, " within ",
-          absl::FormatDuration(deadline),
-          ", found none; what was asked for may still be done"
-          "\nNext: look whether that is a tandem-daemon, and not stopped"));
+      return NoAnswer(absl::StatusCode::kDeadlineExceeded,
+                      absl::StrCat("within ", absl::FormatDuration(deadline),
+                                   "; what was asked for may still be done"));
     case grpc::StatusCode::UNIMPLEMENTED:
       return absl::UnimplementedError(
-          absl::StrCat("expected a tandem-daemon of this version at ", where,
+          absl::StrCat("expected a tandem-daemon of this version at ", Where(),
                        ", found a server that does not know the call: ",
                        status.error_message()));
     default:

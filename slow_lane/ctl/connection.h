@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 // Of gRPC's own: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
@@ -46,7 +47,7 @@ class Connection {
   const std::string& address() const { return address_; }
 
   // Every call's statuses are the daemon's own, but for kUnavailable (there is
-  // none, or it is stopping) and kDeadlineExceeded.
+  // none, or none that answers, or it is stopping) and kDeadlineExceeded.
 
   absl::StatusOr<gymgui::trainer::SubmitRunResponse> SubmitRun(
       const std::string& config_json);
@@ -78,6 +79,9 @@ class Connection {
       const std::function<bool(const v1::EventBatch&)>& take);
 
  private:
+  // The address, and who gave it.
+  std::string Where() const;
+  absl::Status NoAnswer(absl::StatusCode code, absl::string_view more) const;
   absl::Status ToStatus(const grpc::Status& status,
                         absl::Duration deadline) const;
   // One unary call.

@@ -67,11 +67,13 @@ const char kWatchHelp[] =
     R"(Usage: tandemctl watch [RUN_ID] [--daemon ADDRESS]
 
 The table of `tandemctl list`, drawn anew each second, those that go on first;
-of one run also its last episodes. Where standard output is no terminal, a line
-a second for each run that goes on. While there is no daemon it waits for it.
+of one run also its last episodes. Where standard output is no terminal, or TERM
+is dumb or not set, a line a second for each run that goes on. While there is no
+daemon it waits for it.
 
 Ends with Ctrl-C (exit code 0); with a RUN_ID also when the run ends, with exit
-code 0 if it is TERMINATED and 3 if it is FAULTED.
+code 0 if it is TERMINATED, 3 if it is FAULTED, and 1 if the daemon has forgotten
+it before that was seen (--keep_runs).
 )";
 
 const char kCancelHelp[] =
@@ -132,7 +134,8 @@ numbers are exact (17 digits), times are UTC.
   --steps      the steps; the default
   --episodes   the episodes
   --lifecycle  the other events, such as run_started
-  --out FILE   there, whole or not at all; default: standard output
+  --out FILE   there, whole or not at all, and where it is a link, in the file
+               that it leads to; default: standard output
 )";
 
 const char kHealthHelp[] =

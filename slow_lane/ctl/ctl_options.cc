@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "slow_lane/ctl/command_words.h"
 #include "slow_lane/ctl/ctl_help.h"
@@ -195,7 +196,7 @@ Parsed ParseWatch(const CommandWords& words) {
   if (run_ids->size() > 1) {
     return Expected("one RUN_ID or none", absl::StrJoin(*run_ids, " "));
   }
-  return WatchCommand{.run_id = run_ids->front()};
+  return WatchCommand{.run_id = run_ids->front(), .submitted = false};
 }
 
 template <RunsCommand::What what>
@@ -295,6 +296,37 @@ size_t FindCommand(std::span<const absl::string_view> words) {
   return std::min(at, words.size());
 }
 
+// gRPC takes a port modulo 65536. A host without one has gRPC's own, and
+// unix:, ipv4: and ipv6: are checked by gRPC.
+absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
+  absl::string_view host_port = address;
+  if (absl::ConsumePrefix(&host_port, "dns:")) {  // dns:[//SERVER/]HOST:PORT
+    host_port = host_port.substr(host_port.rfind('/') + 1);
+  } else {
+    for (const absl::string_view scheme :
+         {"unix:", "unix-abstract:", "ipv4:", "ipv6:"}) {
+      if (absl::StartsWith(address, scheme)) return absl::OkStatus();
+    }
+  }
+  const size_t colon = host_port.rfind(':');
+  // Of IPv6 only [HOST] may have a port behind it.
+  if (colon == absl::string_view::npos ||
+      (host_port.find(':') != colon && host_port[colon - 1] != ']') ||
+      absl::EndsWith(host_port, "]")) {
+    return absl::OkStatus();
+  }
+  const absl::string_view digits = host_port.substr(colon + 1);
+  uint32_t port = 0;
+  if (digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+      absl::SimpleAtoi(digits, &port) && port >= 1 && port <= 65535) {
+    return absl::OkStatus();
+  }
+  return Expected(
+      absl::StrCat("HOST:PORT with a PORT from 1 to 65535, or unix:PATH, ",
+                   source),
+      Quoted(address));
+}
+
 absl::Status WithNext(const absl::Status& status, absl::string_view command) {
   return absl::InvalidArgumentError(
       absl::StrCat(status.message(), "\nNext: tandemctl ", command,
@@ -351,6 +383,10 @@ absl::StatusOr<CtlOptions> ParseCtlOptions(
   } else {
     options.daemon = kDefaultDaemon;
     options.daemon_source = "by default";
+  }
+  if (absl::Status s = CheckAddress(options.daemon, options.daemon_source);
+      !s.ok()) {
+    return WithNext(s, name);
   }
   Parsed done = command->parse(*parsed);
   if (!done.ok()) return WithNext(done.status(), name);

@@ -46,6 +46,8 @@ struct ListCommand {
 
 struct WatchCommand {
   std::string run_id;  // empty: all
+  // The daemon had it a moment ago: it was submitted just now.
+  bool submitted = false;
 };
 
 // What is done to each of some runs.

@@ -44,6 +44,38 @@ TEST(CtlOptions, FindsTheDaemon) {
   Refusal({"list", "--daemon="});
 }
 
+TEST(CtlOptions, RefusesAPortThatCannotBe) {
+  for (const absl::string_view address :
+       {"host:99999", "host:0", "host:65536", "host:", "host:-1", "host:+1",
+        "host: 1", "host:1x", "host:http", "127.0.0.1:4294967297", ":0",
+        "[::1]:99999", "[::1]:", "dns:host:99999", "dns:///host:99999",
+        "dns://8.8.8.8:53/host:99999"}) {
+    const std::string refusal = Refusal({"list", "--daemon", address});
+    EXPECT_TRUE(absl::StrContains(
+        refusal, absl::StrCat("by --daemon, found '", address, "'")));
+    EXPECT_TRUE(absl::StrContains(refusal, "from 1 to 65535"));
+  }
+  EXPECT_TRUE(absl::StrContains(Parse({"list"}, "h:99999").status().message(),
+                                "by TANDEM_DAEMON, found 'h:99999'"));
+  // Whose flag counts, and of whom nobody asks.
+  EXPECT_TRUE(Parse({"list", "--daemon=h:1"}, "h:99999").ok());
+  EXPECT_TRUE(Parse({"list", "--help"}, "h:99999").ok());
+}
+
+TEST(CtlOptions, TakesEveryAddressOfGrpc) {
+  for (const absl::string_view address :
+       {"host:1", "host:65535", "host", "[::1]:50055", "[::1]", "::1",
+        "fe80::1:99999", "unix:/tmp/a:99999", "unix:///tmp/a", "unix:a",
+        "unix-abstract:a:99999", "dns:///host:50055", "dns:host", "dns:///host",
+        "dns:///[::1]:50055", "dns:///::1", "ipv4:127.0.0.1:50055",
+        "ipv4:127.0.0.1:1,127.0.0.2:2", "ipv6:[::1]:50055"}) {
+    const absl::StatusOr<CtlOptions> options =
+        Parse({"list", "--daemon", address});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->daemon, address);
+  }
+}
+
 TEST(CtlOptions, SubmitTakesAProgramWithItsOwnFlags) {
   const auto submit = Parsed<SubmitCommand>(
       {"submit", "--name", "ant", "--gpus=2", "--env", "A=b=c", "--env=D=",

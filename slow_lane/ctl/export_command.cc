@@ -1,21 +1,18 @@
 #include "slow_lane/ctl/export_command.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "slow_lane/ctl/events_csv.h"
+#include "slow_lane/ctl/export_output.h"
 #include "slow_lane/ctl/text_table.h"
-#include "transport/base/error.h"
+#include "transport/base/screen.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -25,81 +22,21 @@ using What = ExportCommand::What;
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr absl::Duration kBetweenProgress = absl::Milliseconds(100);
 
-// Standard output, or a file under another name until it is whole.
-class Output {
- public:
-  // Empty `path`: standard output.
-  static absl::StatusOr<Output> Open(const std::string& path) {
-    if (path.empty()) return Output("", stdout);
-    struct stat there;
-    if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--out: expected a new file, or one to replace, found something "
-          "else; without --out the CSV goes to standard output: ",
-          path));
-    }
-    const std::string part = absl::StrCat(path, ".part");
-    std::FILE* const file = std::fopen(part.c_str(), "we");
-    if (file == nullptr) return MakeSystemError("open", part, errno);
-    return Output(path, file);
-  }
-  Output(Output&& other) noexcept
-      : path_(other.path_), file_(std::exchange(other.file_, nullptr)) {}
-  ~Output() {
-    if (file_ == nullptr || file_ == stdout) return;
-    std::fclose(file_);
-    std::remove(Part().c_str());
-  }
-
-  absl::Status Write(absl::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) {
-      return absl::OkStatus();
-    }
-    return MakeSystemError("write", Where(), errno);
-  }
-
-  // It is whole.
-  absl::Status Close() {
-    if (std::fflush(file_) != 0) {
-      return MakeSystemError("write", Where(), errno);
-    }
-    if (file_ == stdout) return absl::OkStatus();
-    if (fsync(fileno(file_)) != 0) {
-      return MakeSystemError("fsync", Where(), errno);
-    }
-    if (std::rename(Part().c_str(), path_.c_str()) != 0) {
-      return MakeSystemError("rename", Where(), errno);
-    }
-    std::fclose(std::exchange(file_, nullptr));
-    return absl::OkStatus();
-  }
-
- private:
-  Output(const std::string& path, std::FILE* file) : path_(path), file_(file) {}
-  std::string Part() const { return absl::StrCat(path_, ".part"); }
-  std::string Where() const {
-    return path_.empty() ? "standard output" : Part();
-  }
-
-  std::string path_;
-  std::FILE* file_;
-};
-
 // A line on standard error that is written over, where that is a terminal.
 class Progress {
  public:
   explicit Progress(uint64_t total)
-      : total_(total), shown_(isatty(STDERR_FILENO) == 1) {}
+      : total_(total), shown_(TakesEscapes(STDERR_FILENO)) {}
   ~Progress() {
-    if (any_) std::fputs("\r\x1b[K", stderr);
+    if (any_) std::fprintf(stderr, "\r%s", kClearRestOfLine);
   }
   void Show(uint64_t rows) {
     const absl::Time now = absl::Now();
     if (!shown_ || now - last_ < kBetweenProgress) return;
     last_ = now;
     any_ = true;
-    std::fprintf(stderr, "\r%s of %s events\x1b[K", CountText(rows).c_str(),
-                 CountText(total_).c_str());
+    std::fprintf(stderr, "\r%s of %s events%s", CountText(rows).c_str(),
+                 CountText(total_).c_str(), kClearRestOfLine);
   }
 
  private:
@@ -137,7 +74,7 @@ absl::Status ExportEvents(Connection* daemon, const ExportCommand& command) {
   const auto described = daemon->DescribeRun(command.run_id);
   if (!described.ok()) return described.status();
   const auto [request, total] = RequestFor(command, described->runs(0));
-  absl::StatusOr<Output> output = Output::Open(command.out);
+  absl::StatusOr<ExportOutput> output = ExportOutput::Open(command.out);
   if (!output.ok()) return output.status();
   absl::Status written = output->Write(CsvHeader(command.what));
   uint64_t rows = 0;

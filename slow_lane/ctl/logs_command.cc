@@ -6,16 +6,15 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
+#include "transport/base/standard_output.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -24,19 +23,6 @@ namespace {
 constexpr absl::Duration kBetweenReads = absl::Milliseconds(200);
 constexpr int kReadsPerQuestion = 5;  // once a second
 constexpr absl::Duration kPatience = absl::Seconds(10);
-
-absl::Status Print(absl::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-    return MakeSystemError("write", "standard output", errno);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Flush() {
-  return std::fflush(stdout) == 0
-             ? absl::OkStatus()
-             : MakeSystemError("write", "standard output", errno);
-}
 
 absl::Status ShowMalformed(Connection* daemon, const LogsCommand& command) {
   v1::StreamEventsRequest request = NoEventsOf(command.run_id);
@@ -54,7 +40,6 @@ absl::Status ShowMalformed(Connection* daemon, const LogsCommand& command) {
                           OneLine(line.head(), 1'000), "\n");
         }
         written = Print(text);
-        if (written.ok()) written = Flush();
         return written.ok();
       });
   return streamed.ok() ? written : streamed;
@@ -67,7 +52,7 @@ absl::Status CopyRest(const UniqueFd& file, const std::string& path) {
     const ssize_t bytes = read(file.get(), block.data(), block.size());
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return MakeSystemError("read", path, errno);
-    if (bytes == 0) return Flush();
+    if (bytes == 0) return absl::OkStatus();
     if (absl::Status s = Print({block.data(), static_cast<size_t>(bytes)});
         !s.ok()) {
       return s;

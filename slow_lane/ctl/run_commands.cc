@@ -17,6 +17,7 @@
 #include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
+#include "transport/base/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -29,6 +30,7 @@ absl::StatusOr<std::string> ReadConfig(const std::string& file) {
     return absl::NotFoundError(
         absl::StrCat("--config: expected a file, found none at ", file));
   }
+  if (absl::Status s = CheckUtf8(**text, file); !s.ok()) return s;
   return **text;
 }
 
@@ -106,20 +108,21 @@ ExitCode RunList(Connection* daemon, const ListCommand& command) {
       runs.push_back(run);
     }
   }
+  absl::Status printed;
   if (command.json) {
     described->mutable_runs()->Assign(runs.begin(), runs.end());
-    std::cout << RunsJson(*described);
+    printed = Print(RunsJson(*described));
   } else if (runs.empty()) {
     std::cerr << "no " << (command.states.empty() ? "" : "such ")
               << "runs; tandemctl submit -- PROGRAM starts one\n";
   } else {
-    std::cout << RunsTable(runs, absl::Now());
+    printed = Print(RunsTable(runs, absl::Now()));
   }
   if (described->daemon_state() != "ok") {
     std::cerr << "tandemctl: the daemon is not well: "
               << described->daemon_state() << "\n";
   }
-  return kDone;
+  return printed.ok() ? kDone : Fail(printed);
 }
 
 ExitCode RunRuns(Connection* daemon, const RunsCommand& command) {
@@ -143,15 +146,17 @@ ExitCode RunRuns(Connection* daemon, const RunsCommand& command) {
     }
   }
   ExitCode code = kDone;
+  std::string done;
   for (size_t i = 0; i < run_ids.size(); ++i) {
     if (statuses[i].ok()) {
-      std::cout << run_ids[i] << " " << WordFor(command.what) << "\n";
+      absl::StrAppend(&done, run_ids[i], " ", WordFor(command.what), "\n");
     } else {
       code = Fail(
           absl::Status(statuses[i].code(),
                        absl::StrCat(run_ids[i], ": ", statuses[i].message())));
     }
   }
+  if (const absl::Status s = Print(done); !s.ok()) code = Fail(s);
   return code;
 }
 
@@ -162,15 +167,14 @@ ExitCode RunHealth(Connection* daemon) {
   if (!described.ok()) return Fail(described.status());
   const double up_secs = absl::ToDoubleSeconds(
       absl::Now() - absl::FromUnixSeconds(health->started_at().seconds()));
-  std::cout << "daemon    " << daemon->address() << ", pid " << health->pid()
-            << ", up for " << AgeText(up_secs) << "\n"
-            << "state     " << described->daemon_state() << "\n"
-            << "runs      "
-            << RunsSummary({described->runs().begin(), described->runs().end()})
-            << "\n"
-            << "watchers  " << described->watchers() << "\n"
-            << "queued    " << CountText(described->queued_bytes())
-            << " bytes\n";
+  const absl::Status printed = Print(absl::StrCat(
+      "daemon    ", daemon->address(), ", pid ", health->pid(), ", up for ",
+      AgeText(up_secs), "\nstate     ", described->daemon_state(),
+      "\nruns      ",
+      RunsSummary({described->runs().begin(), described->runs().end()}),
+      "\nwatchers  ", described->watchers(), "\nqueued    ",
+      CountText(described->queued_bytes()), " bytes\n"));
+  if (!printed.ok()) return Fail(printed);
   return health->healthy() && described->daemon_state() == "ok" ? kDone
                                                                 : kNotWell;
 }

@@ -1,6 +1,7 @@
 // The TrainRunConfig of `tandemctl submit`.
 //
-// Data flow: SubmitCommand, the caller's folder and PATH -> config_json.
+// Data flow: SubmitCommand, the caller's folder and PATH -> config_json; or a
+// file that is it, checked.
 //
 //   absl::StatusOr<std::string> program = FindProgram(name, getenv("PATH"));
 //   std::string json = SubmitConfigJson(submit, *program, folder);
@@ -10,6 +11,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "slow_lane/ctl/ctl_options.h"
@@ -22,6 +24,10 @@ namespace tandem::slow_lane {
 // kNotFound: there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         absl::string_view path);
+
+// kInvalidArgument: `text`, of the config `file` ("-": standard input), is no
+// UTF-8; protobuf would say so itself, and where it does not.
+absl::Status CheckUtf8(absl::string_view text, absl::string_view file);
 
 // `submit` has no config_file; `program` is its first word, found. All GPUs
 // asked for are mandatory. What is no UTF-8 becomes U+FFFD.

@@ -1,14 +1,19 @@
 // tandemctl: submits runs to a tandem-daemon and says how they are. The command
 // line is in ctl_options, its --help in ctl_help.
 
-#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdlib>
-#include <iostream>
 #include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "slow_lane/ctl/connection.h"
 #include "slow_lane/ctl/ctl_options.h"
 #include "slow_lane/ctl/exit_code.h"
@@ -17,7 +22,7 @@
 #include "slow_lane/ctl/run_commands.h"
 #include "slow_lane/ctl/watch_command.h"
 #include "slow_lane/runs/callers_folder.h"
-#include "transport/base/error.h"
+#include "transport/base/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -29,8 +34,15 @@ ExitCode ToExitCode(const absl::Status& status) {
 ExitCode Run(Connection* daemon, const SubmitCommand& command) {
   const absl::StatusOr<std::string> run_id = Submit(daemon, command);
   if (!run_id.ok()) return Fail(run_id.status());
-  std::cout << *run_id << std::endl;
-  return command.watch ? RunWatch(daemon, {.run_id = *run_id}) : kDone;
+  const absl::Status printed = Print(absl::StrCat(*run_id, "\n"));
+  if (!printed.ok()) {
+    return Fail(absl::Status(
+        printed.code(),
+        absl::StrCat(*run_id, " was submitted; ", printed.message())));
+  }
+  return command.watch
+             ? RunWatch(daemon, {.run_id = *run_id, .submitted = true})
+             : kDone;
 }
 ExitCode Run(Connection* daemon, const ListCommand& command) {
   return RunList(daemon, command);
@@ -57,15 +69,29 @@ bool Watches(const CtlOptions& options) {
          (submit != nullptr && submit->watch);
 }
 
+// Else the first file or socket that is opened would be taken for it.
+absl::Status CheckStandardFiles() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(file, F_GETFD) >= 0) continue;
+    if (file == STDOUT_FILENO) {
+      return absl::FailedPreconditionError(
+          "expected standard output to be open, found it closed"
+          "\nNext: >/dev/null, if nobody is to read it");
+    }
+    open("/dev/null", O_RDWR);
+  }
+  return absl::OkStatus();
+}
+
 ExitCode Main(const std::vector<absl::string_view>& words) {
+  if (const absl::Status s = CheckStandardFiles(); !s.ok()) return Fail(s);
   if (const absl::Status s = EnterCallersFolder(); !s.ok()) return Fail(s);
   const char* const variable = std::getenv("TANDEM_DAEMON");
   const absl::StatusOr<CtlOptions> options =
       ParseCtlOptions(words, variable == nullptr ? "" : variable);
   if (!options.ok()) return Fail(options.status(), kWrongUsage);
   if (const auto* help = std::get_if<HelpCommand>(&options->command)) {
-    std::cout << help->text;
-    return kDone;
+    return ToExitCode(Print(help->text));
   }
   if (Watches(*options)) BlockWatchSignals();
   Connection daemon(options->daemon, options->daemon_source);
@@ -85,11 +111,6 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
 }  // namespace tandem::slow_lane
 
 int main(int argc, char** argv) {
-  using tandem::slow_lane::Fail;
-  const tandem::slow_lane::ExitCode code = tandem::slow_lane::Main(
+  return tandem::slow_lane::Main(
       std::vector<absl::string_view>(argv + 1, argv + argc));
-  if (!std::cout.flush()) {
-    return Fail(tandem::MakeSystemError("write", "standard output", errno));
-  }
-  return code;
 }

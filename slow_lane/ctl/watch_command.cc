@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,10 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "slow_lane/ctl/cut_to.h"
 #include "slow_lane/ctl/runs_text.h"
-#include "slow_lane/ctl/screen.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
+#include "transport/base/error.h"
+#include "transport/base/screen.h"
+#include "transport/base/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -133,6 +135,25 @@ bool MayComeBack(const absl::Status& status) {
          absl::IsCancelled(status);
 }
 
+// `last`: the run as it was seen last; nothing: never.
+absl::Status Forgotten(const std::string& run_id, const std::string& daemon,
+                       const std::vector<v1::RunDescription>& last) {
+  const std::string seen =
+      last.empty() ? "it was never seen"
+                   : absl::StrCat("it was seen last when it was ",
+                                  NameOf(last.front().record().status()));
+  return absl::NotFoundError(absl::StrCat(
+      "expected to see how run ", run_id, " ends, found that the daemon at ",
+      daemon,
+      " has forgotten it (--keep_runs, or tandemctl delete): its outcome "
+      "is not known; ",
+      seen, "\nNext: start the daemon with a greater --keep_runs, or without"));
+}
+
+bool NobodyReads(const absl::Status& status) {
+  return CodeOf(status) == ErrorCode::kPeerGone;
+}
+
 }  // namespace
 
 void BlockWatchSignals() {
@@ -143,7 +164,11 @@ void BlockWatchSignals() {
 
 ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
   const bool one = !command.run_id.empty();
-  Screen screen;
+  // A cursor behind the last column is still in it for what clears: that one
+  // stays empty.
+  Screen screen([](absl::string_view text, size_t rows, size_t columns) {
+    return CutTo(text, rows, columns - 1);
+  });
   Look last;
   std::set<std::string> going_on;
   std::string waiting;
@@ -159,13 +184,16 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
       waiting = absl::StrCat("waiting for the daemon at ", daemon->address());
     } else {
       screen.Leave();
-      return Fail(look.status());
+      return Fail(one && (met || command.submitted) &&
+                          absl::IsNotFound(look.status())
+                      ? Forgotten(command.run_id, daemon->address(), last.runs)
+                      : look.status());
     }
     const bool ended =
         one && waiting.empty() && IsFinal(last.runs.front().record().status());
     if (ended) screen.Leave();
     std::string text;
-    if (!screen.is_terminal()) {
+    if (!screen.replaces()) {
       text = waiting.empty() ? LinesOf(last, one, &going_on, now)
                              : absl::StrCat(ClockText(now), " ", waiting, "\n");
     } else {
@@ -173,14 +201,18 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
     }
     if (ended) {
       // It stays, below what was there before the watch.
-      std::fputs(text.c_str(), stdout);
-      std::fflush(stdout);
+      if (const absl::Status s = Print(text); !s.ok() && !NobodyReads(s)) {
+        return Fail(s);
+      }
       return last.runs.front().record().status() ==
                      gymgui::trainer::RUN_STATUS_FAULT
                  ? kNotWell
                  : kDone;
     }
-    if (!screen.Show(text)) return kDone;
+    if (const absl::Status s = screen.Show(text); !s.ok()) {
+      screen.Leave();
+      return NobodyReads(s) ? kDone : Fail(s);
+    }
   } while (WaitForNextLook(&screen) == Woken::kNextLook);
   return kDone;
 }

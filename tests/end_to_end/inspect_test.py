@@ -338,7 +338,7 @@ def test_watching_on_a_terminal_leaves_it_as_it_was(engine: tandem.EngineProcess
     """Another screen, clipped to the window; the first one is back after Ctrl-Z and after Ctrl-C."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(INSPECT, [str(INSPECT), engine.name, "--watch"])
+        os.execve(INSPECT, [str(INSPECT), engine.name, "--watch"], os.environ | {"TERM": "xterm"})
     termios.tcsetwinsize(terminal, (6, 40))
     before = termios.tcgetattr(terminal)
     seen = read_until(terminal, b"", b"more lines")

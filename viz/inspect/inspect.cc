@@ -12,11 +12,12 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "transport/base/error.h"
+#include "transport/base/screen.h"
+#include "viz/inspect/clipped_to.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/look.h"
 #include "viz/inspect/look_json.h"
 #include "viz/inspect/look_text.h"
-#include "viz/inspect/screen.h"
 
 namespace tandem {
 namespace {
@@ -80,12 +81,12 @@ int Watch(const InspectOptions& options) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   Onlooker onlooker;
-  Screen screen;
+  Screen screen(ClippedTo);
   for (;;) {
     Shown shown = LookAndShow(options, &onlooker);
     // Blocks that follow one another have an empty line between them.
-    if (!options.json && !screen.is_terminal()) shown.text += "\n";
-    if (!screen.Show(shown.text)) return kFine;
+    if (!options.json && !screen.replaces()) shown.text += "\n";
+    if (!screen.Show(shown.text).ok()) return kFine;
     constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
     switch (sigtimedwait(&signals, nullptr, &kSecond)) {
       case SIGINT:

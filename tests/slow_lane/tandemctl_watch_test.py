@@ -1,0 +1,239 @@
+"""What `tandemctl` shows while time goes by, and where: terminals, pipes, full disks, the daemon killed meanwhile."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tandem.testing.daemons import wait_until
+from tests.slow_lane.tandemctl_fixture import (  # noqa: F401, one is a fixture
+    CTL,
+    DONE,
+    FAILED,
+    NOT_WELL,
+    PREAMBLE,
+    TIMEOUT_SECS,
+    CtlDaemon,
+    daemon_fixture,
+    read_until,
+    running,
+)
+from tools.testing import pytest_main
+
+
+def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
+    """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
+    with running(tmp_path, "--keep_runs=0") as daemon:
+        program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
+        words = [str(CTL), "submit", "--watch", *program]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=daemon.environment
+        ) as watch:
+            assert watch.stdout is not None
+            run_id = watch.stdout.readline().strip()
+            read_until(watch, "EXECUTING")
+            # It sees nothing of the second in which the daemon still has the run that has ended.
+            watch.send_signal(signal.SIGSTOP)
+            (tmp_path / "go").touch()
+            wait_until(lambda: run_id not in daemon.ctl("list", "--json"), f"{run_id} to be forgotten")
+            watch.send_signal(signal.SIGCONT)
+            _, said = watch.communicate(timeout=TIMEOUT_SECS)
+        assert watch.returncode == FAILED
+        for part in (run_id, daemon.address, "has forgotten it", "--keep_runs", "not known", "EXECUTING", "Next: "):
+            assert part in said
+    # One that was never there is another matter.
+    with running(tmp_path, "--keep_runs=0") as daemon:
+        assert "forgotten" not in daemon.ctl("watch", run_id, code=FAILED)
+
+
+def test_watch_outlives_the_daemon(daemon: CtlDaemon) -> None:
+    """It says that it waits, goes on with the next daemon, and ends with the run."""
+    run_id = daemon.submit("step(0); wait_for('go'); step(1)")
+    with daemon.started("watch", run_id) as watch, daemon.started("watch") as watch_all:
+        read_until(watch, "EXECUTING")
+        read_until(watch_all, "EXECUTING")
+        daemon.kill()
+        read_until(watch, "waiting for the daemon at " + daemon.address)
+        read_until(watch_all, "waiting for the daemon")
+        daemon.start()
+        read_until(watch, "EXECUTING")
+        (daemon.folder / "go").touch()
+        assert "2 steps" in read_until(watch, "TERMINATED")
+        assert watch.wait(TIMEOUT_SECS) == DONE
+        assert run_id in read_until(watch_all, "TERMINATED")
+        read_until(watch_all, "no run goes on")
+        watch_all.send_signal(signal.SIGINT)
+        assert watch_all.wait(TIMEOUT_SECS) == DONE
+
+
+def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
+    """Whether or not there is a daemon meanwhile."""
+    run_id = daemon.submit("print('{1', flush=True); step(0); wait_for('go'); print('{2', flush=True); step(1)")
+    daemon.await_state(run_id, "EXECUTING")
+    with (
+        daemon.started("logs", run_id, "--follow") as logs,
+        daemon.started("logs", run_id, "--malformed", "--follow") as bad,
+    ):
+        assert read_until(logs, "{1") == "{1\n"
+        assert read_until(bad, "{1").startswith("1: at byte 0, 2 bytes: ")
+        daemon.kill()
+        daemon.start()
+        (daemon.folder / "go").touch()
+        assert read_until(logs, "{2") == "{2\n"
+        assert read_until(bad, "").startswith("2: ")
+        assert logs.wait(TIMEOUT_SECS) == DONE
+        assert bad.wait(TIMEOUT_SECS) == DONE
+
+
+def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> tuple[int, int]:
+    """Runs tandemctl on a terminal of its own: its pid, and the terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(daemon.folder)
+        os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
+    return pid, terminal
+
+
+def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
+    """What comes from a terminal, until that is enough or its end."""
+    end = time.monotonic() + TIMEOUT_SECS
+    text = ""
+    while not enough(text):
+        assert time.monotonic() < end, text
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            text += os.read(terminal, 1 << 16).decode()
+        except OSError:  # as Linux says that the other side has closed it
+            break
+    return text
+
+
+def exit_code(pid: int) -> int:
+    """Of a child, once it has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
+    """The table is drawn on another screen, again and again, until Ctrl-C."""
+    run_id = daemon.submit("step(0); episode(0); wait_for('never')", "--max_steps=4", "--name=bar")
+    daemon.await_state(run_id, "EXECUTING")
+    pid, terminal = on_a_terminal(daemon, "watch")
+    shown = read_screen(terminal, lambda text: text.count("\x1b[H") >= 2 and run_id in text)
+    assert shown.startswith(ENTER)
+    assert LEAVE not in shown
+    assert "1 run: 1 EXECUTING" in shown
+    os.write(terminal, b"\x03")
+    assert read_screen(terminal, lambda _: False).endswith(LEAVE)
+    assert exit_code(pid) == DONE
+
+
+def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
+    """As where standard output is none: no escape sequence, a line each second."""
+    run_id = daemon.submit("step(0); wait_for('go')")
+    daemon.await_state(run_id, "EXECUTING")
+    pid, terminal = on_a_terminal(daemon, "watch", run_id, kind="dumb")
+    shown = read_screen(terminal, lambda text: "EXECUTING" in text)
+    (daemon.folder / "go").touch()
+    shown += read_screen(terminal, lambda _: False)
+    assert "\x1b" not in shown
+    assert all(run_id in line for line in shown.splitlines())
+    assert "TERMINATED" in shown.splitlines()[-1]
+    assert exit_code(pid) == DONE
+
+
+def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
+    """Its page shows progress and episodes; the last stays when the screen is restored."""
+    run_id = daemon.submit(
+        "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
+    )
+    pid, terminal = on_a_terminal(daemon, "watch", run_id)
+    shown = read_screen(terminal, lambda text: "25 %" in text and "EPISODE" in text)
+    assert "[##########------------------------------]" in shown
+    daemon.stop()
+    read_screen(terminal, lambda text: "waiting for the daemon" in text)
+    daemon.start()
+    (daemon.folder / "go").touch()
+    rest = read_screen(terminal, lambda _: False)
+    _, _, last = rest.rpartition(LEAVE)
+    assert "FAULTED" in last
+    assert re.search(r"\n +1 +0\.142857 +10 +terminated", last)
+    assert exit_code(pid) == NOT_WELL
+
+
+def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
+    """As `tandemctl watch | head -1` does."""
+    with daemon.started("watch") as watch:
+        assert watch.stdout is not None
+        assert "no run goes on" in watch.stdout.readline()
+        watch.stdout.close()
+        assert watch.wait(TIMEOUT_SECS) == DONE
+
+
+def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
+    """Once, by every command, however much was to be written; what was submitted is named."""
+    run_id = daemon.submit("for i in range(300): step(i)")
+    daemon.ctl("watch", run_id)
+    program = ("--", "sleep", "1000")
+    named: list[str] = []
+    for words in (
+        ["list"],
+        ["list", "--json"],
+        ["watch"],
+        ["watch", run_id],
+        ["logs", run_id],
+        ["export", run_id],
+        ["cancel", run_id],
+        ["health"],
+        ["--help"],
+        ["submit", *program],
+        ["submit", "--watch", *program],
+    ):
+        for how, reason in ((">/dev/full", "No space left on device"), (">&-", "closed")):
+            shell = ["sh", "-c", f'exec "$@" {how}', "sh", str(CTL), *words]
+            done = subprocess.run(
+                shell, stderr=subprocess.PIPE, text=True, env=daemon.environment, timeout=TIMEOUT_SECS, check=False
+            )
+            assert done.returncode == FAILED, (words, how, done.stderr)
+            assert done.stderr.count("tandemctl: ") == 1, done.stderr
+            assert "standard output" in done.stderr
+            assert reason in done.stderr
+            named += re.findall(r"([0-9A-Z]{26}) was submitted", done.stderr)
+    assert [run_id, *named] == [run["run_id"] for run in json.loads(daemon.ctl("list", "--json"))["runs"]]
+    assert len(named) == 2
+
+
+def test_a_pipe_that_nobody_reads_ends_it_quietly(daemon: CtlDaemon) -> None:
+    """By SIGPIPE, as it does other programs; but watch, which just ends."""
+    run_id = daemon.submit("for i in range(300): step(i)")
+    daemon.ctl("watch", run_id)
+    for words in (["list"], ["logs", run_id], ["export", run_id], ["watch"], ["watch", run_id]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [CTL, *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=daemon.environment,
+            timeout=TIMEOUT_SECS,
+            check=False,
+        )
+        os.close(writing)
+        assert done.returncode == (DONE if words[0] == "watch" else -signal.SIGPIPE)
+        assert done.stderr == ""
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
