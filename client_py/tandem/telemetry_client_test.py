@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -93,6 +94,34 @@ def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
     assert run.digest == submitted.digest and run.failure_reason is None and run.gpu_slots == ()
     assert run.created_at is not None and run.updated_at is not None
     assert run.created_at <= run.updated_at <= datetime.now(UTC)
+
+
+_DEEPEST = """
+from tandem.telemetry import EventWriter
+from tandem.telemetry.json_lines import MAX_DEPTH
+value = 1
+for depth in range(1, MAX_DEPTH):
+    value = [value]
+events = EventWriter()
+events.step(episode=0, step_index=0, reward=0.0, observation=value, action="[" * MAX_DEPTH)
+events.episode(episode=0, total_reward=0.0, steps=1, metadata={"in": value[0]})
+print('{"event_type":"step","episode":0,"step_index":1,"reward":0,"observation":' + "[" * MAX_DEPTH + "1", end="")
+print("]" * MAX_DEPTH + "}")
+"""
+
+
+def test_deepest_event_that_is_printed_is_the_deepest_that_is_taken(
+    client: TrainerClient, shared_daemon: Daemon
+) -> None:
+    """By the daemon, which calls the next deeper one malformed."""
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run_id = client.submit(run_config(sys.executable, "-c", _DEEPEST, **variables)).run_id
+    (step,) = client.steps(run_id)
+    assert step.observation_json == "[" * 63 + "1" + "]" * 63
+    assert len(list(client.episodes(run_id))) == 1
+    with contextlib.closing(sqlite3.connect(f"file:{shared_daemon.table}?mode=ro", uri=True)) as table:
+        ((reason,),) = table.execute("SELECT reason FROM malformed WHERE run_id = ?", (run_id,)).fetchall()
+    assert "at most 64 deep" in reason
 
 
 def test_json_is_a_configuration_too(client: TrainerClient) -> None:

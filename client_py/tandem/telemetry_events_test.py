@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.arguments import shown
 from tandem.telemetry import EventWriter
 from tandem.telemetry.json_lines import MAX_LINE_BYTES
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
@@ -167,6 +168,19 @@ def _circle() -> list[object]:
     return circle
 
 
+def _array_in_itself() -> np.ndarray[Any, Any]:
+    circle = np.empty(1, object)
+    circle[0] = {"again": circle}
+    return circle
+
+
+def _nested(depth: int, inside: object = 1) -> object:
+    """Lists and mappings in turn around something."""
+    for level in range(depth):
+        inside = [inside] if level % 2 else {"in": inside}
+    return inside
+
+
 @pytest.mark.parametrize(
     ("value", "fact"),
     [
@@ -182,8 +196,15 @@ def _circle() -> list[object]:
         (2**64, "2\\^64"),
         ([-(2**63) - 1], "2\\^63"),
         (_circle(), "circle"),
+        ([float("nan"), _circle()], "circle"),
+        (_array_in_itself(), "circle"),
+        (_nested(64), "at most 63 deep, found more"),
+        (_nested(100_000), "at most 63 deep, found more"),
+        ([float("nan"), _nested(63)], "at most 63 deep, found more"),
+        (_nested(32, np.zeros((1,) * 32)), "at most 63 deep, found more"),
+        ([_nested(63, "]"), "[" * 70], "at most 63 deep, found more"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_value_that_json_cannot_hold_is_refused(
     value: object, fact: str, out: io.StringIO, events: EventWriter
@@ -195,6 +216,24 @@ def test_value_that_json_cannot_hold_is_refused(
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        _nested(63),
+        _nested(63, []),
+        _nested(62, [float("nan")]),
+        _nested(31, np.zeros((1,) * 32)),
+        [[1]] * 100,
+        _nested(62, ["]" * 70 + '"\\{"', "[" * 70]),
+    ],
+    ids=shown,
+)
+def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.StringIO, events: EventWriter) -> None:
+    """With the event around it: 64; many that are beside each other count once, and those in strings not at all."""
+    events.step(**_STEP, observation=value)
+    assert _only(out)["observation"] is not None
+
+
+@pytest.mark.parametrize(
     ("change", "fact"),
     [
         ({"reward": float("nan")}, "reward: expected a finite number, found nan"),
@@ -203,6 +242,7 @@ def test_value_that_json_cannot_hold_is_refused(
         ({"reward": None}, "reward: .*None"),
         ({"reward": np.zeros(1)}, "reward: .*array"),
         ({"reward": 10**400}, "reward: "),
+        ({"reward": [[1], [2, 3]]}, r"reward: .*\[\[1\], \[2, 3\]\]"),
         ({"episode": -1}, "episode: expected an integer in 0 .. 18446744073709551615, found -1"),
         ({"episode": 1.0}, "episode: .*1.0"),
         ({"step_index": 2**64}, "step_index: "),

@@ -241,10 +241,11 @@ def _mapping(name: str, value: object) -> Mapping[str, object] | None:
 
 def _finite(name: str, value: SupportsFloat) -> float:
     number = math.nan
-    if not isinstance(value, str | bytes | bytearray) and np.ndim(value) == 0:  # type: ignore[arg-type]
+    if not isinstance(value, str | bytes | bytearray):
         try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
+            if np.ndim(value) == 0:  # type: ignore[arg-type]
+                number = float(value)
+        except (TypeError, ValueError, OverflowError):  # lists of different lengths, too
             pass
     if not math.isfinite(number):
         raise InvalidArgument(f"{name}: expected a finite number, found {shown(value)}; nothing was printed")
