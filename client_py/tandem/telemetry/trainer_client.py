@@ -67,8 +67,8 @@ class TrainerClient:
         """Connects when it is first used.
 
         Args:
-          target: HOST:PORT or unix:PATH; None: what the environment variable TANDEM_DAEMON says, or else
-            127.0.0.1:50055.
+          target: HOST:PORT or unix:PATH, or else as gRPC takes it; None: what the environment variable TANDEM_DAEMON
+            says, or else 127.0.0.1:50055.
           timeout: Seconds that a call may take, unless it is told otherwise.
           reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
 
