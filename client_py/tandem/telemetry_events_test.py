@@ -278,6 +278,70 @@ def test_other_arguments_that_cannot_be_are_refused(out: io.StringIO, events: Ev
     assert out.getvalue() == ""
 
 
+def _closed(file: IO[Any]) -> IO[Any]:
+    file.close()
+    return file
+
+
+def _detached(file: Any) -> IO[Any]:
+    file.detach()
+    return file  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("open_stream", "fact"),
+    [
+        (lambda path: path.open(), "mode='r'.*for reading only"),
+        (lambda path: path.open("rb"), "for reading only"),
+        (lambda path: os.fdopen(os.open(path, os.O_RDONLY), "w"), "for reading only"),
+        (lambda path: _closed(path.open("w")), "which is closed"),
+        (lambda path: _closed(path.open("ab", buffering=0)), "which is closed"),
+        (lambda path: _closed(io.StringIO()), "which is closed"),
+        (lambda path: _detached(path.open("w")), "which is closed"),
+        (lambda path: io.BytesIO(), "takes no text"),
+        (lambda path: -77, "77"),
+    ],
+)
+def test_stream_that_cannot_be_written_to_is_refused(
+    open_stream: Callable[[Path], Any], fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, also where it is the standard output, which may be None."""
+    (tmp_path / "file").touch()
+    stream = open_stream(tmp_path / "file")
+    with pytest.raises(tandem.InvalidArgument, match=f"^stream: expected a file open for writing, found .*{fact}"):
+        EventWriter(stream)
+    monkeypatch.setattr(sys, "stdout", stream)
+    with pytest.raises(tandem.InvalidArgument, match=f"^stream, which is sys.stdout: .*{fact}"):
+        EventWriter()
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(tandem.InvalidArgument, match="^stream, which is sys.stdout: .*found None"):
+        EventWriter()
+
+
+def test_streams_of_every_kind_are_written_to(tmp_path: Path) -> None:
+    """Text and bytes, appended to or not, and pipes."""
+    read, write = os.pipe()
+    path = tmp_path / "file"
+    streams: list[IO[Any]] = [path.open("w"), path.open("ab"), path.open("r+"), path.open("wb", buffering=0)]
+    for stream in [*streams, os.fdopen(write, "w")]:
+        with stream:
+            EventWriter(stream, timestamps=False).lifecycle("a")
+            printed = os.read(read, 100) if stream.fileno() == write else path.read_bytes()
+            assert printed.strip().splitlines()[-1] == b'{"event":"a"}'
+    os.close(read)
+
+
+@pytest.mark.parametrize("make", [lambda path: path.open("w"), lambda path: io.StringIO()], ids=["file", "memory"])
+def test_stream_that_was_closed_is_told(make: Callable[[Path], IO[Any]], tmp_path: Path) -> None:
+    """The descriptor may be another file's by then, which gets no event."""
+    stream = make(tmp_path / "file")
+    events = EventWriter(stream)
+    stream.close()
+    with (tmp_path / "other").open("w"), pytest.raises(tandem.InvalidArgument, match="stream: .*closed; nothing was"):
+        events.lifecycle("a")
+    assert (tmp_path / "other").read_bytes() == b""
+
+
 def test_line_longer_than_the_daemon_takes_is_refused(out: io.StringIO, events: EventWriter) -> None:
     """The message names the field that is to blame; one that just fits is printed."""
     with pytest.raises(tandem.InvalidArgument, match=f"{MAX_LINE_BYTES}.*observation"):
