@@ -96,7 +96,7 @@ def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
     assert run.created_at <= run.updated_at <= datetime.now(UTC)
 
 
-_DEEPEST = """
+_AT_THE_LIMITS = """
 from tandem.telemetry import EventWriter
 from tandem.telemetry.json_lines import MAX_DEPTH
 value = 1
@@ -105,20 +105,20 @@ for depth in range(1, MAX_DEPTH):
 events = EventWriter()
 events.step(episode=0, step_index=0, reward=0.0, observation=value, action="[" * MAX_DEPTH)
 events.episode(episode=0, total_reward=0.0, steps=1, metadata={"in": value[0]})
+events.episode(episode=0, total_reward=0.0, steps=1, metadata={"episode_index": 2**64 - 1})
+events.episode(episode=7, total_reward=0.0, steps=1, metadata={"episode_index": None})
 print('{"event_type":"step","episode":0,"step_index":1,"reward":0,"observation":' + "[" * MAX_DEPTH + "1", end="")
 print("]" * MAX_DEPTH + "}")
 """
 
 
-def test_deepest_event_that_is_printed_is_the_deepest_that_is_taken(
-    client: TrainerClient, shared_daemon: Daemon
-) -> None:
-    """By the daemon, which calls the next deeper one malformed."""
+def test_what_is_printed_at_the_limits_is_taken(client: TrainerClient, shared_daemon: Daemon) -> None:
+    """By the daemon, which calls the next deeper event malformed; an episode's metadata may have its number."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    run_id = client.submit(run_config(sys.executable, "-c", _DEEPEST, **variables)).run_id
+    run_id = client.submit(run_config(sys.executable, "-c", _AT_THE_LIMITS, **variables)).run_id
     (step,) = client.steps(run_id)
     assert step.observation_json == "[" * 63 + "1" + "]" * 63
-    assert len(list(client.episodes(run_id))) == 1
+    assert [episode.episode_index for episode in client.episodes(run_id)] == [0, 2**64 - 1, 7]
     with contextlib.closing(sqlite3.connect(f"file:{shared_daemon.table}?mode=ro", uri=True)) as table:
         ((reason,),) = table.execute("SELECT reason FROM malformed WHERE run_id = ?", (run_id,)).fetchall()
     assert "at most 64 deep" in reason
@@ -164,9 +164,15 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
     assert session.publish_steps([bare, bare]) == session.publish_steps([bare, bare]) == Published(2, 0)
     when = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
     assert session.publish_episodes([Episode(total_reward=2.5, timestamp=when)]) == Published(1, 0)
-    for wrong, fact in [(7, "expected a Step, found int"), (Step(reward="x"), "reward"), (Step(seq_id=-1), "-1")]:  # type: ignore[arg-type]
+    refused: list[tuple[Any, str]] = [
+        (7, "expected a Step, found int"),
+        (Step(reward="x"), "reward"),  # type: ignore[arg-type]
+        (Step(seq_id=-1), "-1"),
+        (Step(action_json=b"[1]"), r"action_json: expected no bytes, found b'\[1\]'"),  # type: ignore[arg-type]
+    ]
+    for wrong, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: .*{fact}"):
-            session.publish_steps([wrong])  # type: ignore[list-item]
+            session.publish_steps([wrong])
 
     def failing() -> Iterator[Step]:
         yield Step()
@@ -395,6 +401,11 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
         (lambda: client.submit(run_config("true") | {"entry_point": 7}), "entry_point"),
         (lambda: client.steps("x", since_seq=-1), "StreamRunSteps: "),
         (lambda: client.steps(7), "StreamRunSteps: "),  # type: ignore[arg-type]
+        (lambda: client.steps(b"x"), "StreamRunSteps: run_id: expected a string, found b'x'"),  # type: ignore[arg-type]
+        (lambda: client.cancel(b"x"), "CancelRun: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.submit("{}", run_id=b"x"), "SubmitRun: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.register("x", b"w"), "RegisterWorker: worker_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.control().pause(b"x"), "ControlStream: run_id: expected a string"),  # type: ignore[arg-type]
         (lambda: client.runs("TERM"), "ListRuns: "),  # type: ignore[arg-type]
         (lambda: client.cancel("x", timeout=-1), "timeout"),
         (lambda: TrainerClient(""), "target"),

@@ -89,6 +89,9 @@ class Connection:
         Raises:
           InvalidArgument: A value that its field cannot have.
         """
+        for field, value in fields.items():
+            if isinstance(value, bytes):  # which protobuf takes for text
+                raise InvalidArgument(f"{name}: {field}: expected a string, found {shown(value)}; nothing was sent")
         try:
             return self.method(name).request(**fields)
         except (TypeError, ValueError) as error:

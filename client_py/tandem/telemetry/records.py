@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
+from tandem.arguments import shown
+
 
 class RunStatus(enum.IntEnum):
     """What a run is doing."""
@@ -185,7 +187,10 @@ def fill_message(message: Any, record: Step | Episode) -> None:
       ValueError: A number beyond the field's.
     """
     for name in _plain_fields(type(record)):
-        setattr(message, name, getattr(record, name))
+        value = getattr(record, name)
+        if isinstance(value, bytes):  # which protobuf takes for text
+            raise TypeError(f"{name}: expected no bytes, found {shown(value)}")
+        setattr(message, name, value)
     if record.timestamp is not None:
         message.timestamp.FromDatetime(record.timestamp)
 
