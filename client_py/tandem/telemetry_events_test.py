@@ -268,7 +268,7 @@ def test_other_arguments_that_cannot_be_are_refused(out: io.StringIO, events: Ev
         (lambda: events.episode(episode=0, total_reward=0, steps=-1), "steps: "),
         (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata=[1]), "metadata: .*mapping"),  # type: ignore[arg-type]
         (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": "3"}), "'3'"),
-        (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": -1}), "episode_index.*-1"),
+        (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": -1}), "index.*-1"),
         (lambda: events.lifecycle(""), "event: "),
         (lambda: events.lifecycle("a", "b"), "payload: "),  # type: ignore[arg-type]
         (lambda: EventWriter(out, run_id=7), "run_id: "),  # type: ignore[arg-type]
