@@ -121,6 +121,8 @@ def test_what_is_printed_at_the_limits_is_taken(client: TrainerClient, shared_da
     assert [episode.episode_index for episode in client.episodes(run_id)] == [0, 2**64 - 1, 7]
     with contextlib.closing(sqlite3.connect(f"file:{shared_daemon.table}?mode=ro", uri=True)) as table:
         ((reason,),) = table.execute("SELECT reason FROM malformed WHERE run_id = ?", (run_id,)).fetchall()
+        shown = "SELECT episode_index, printf('%u', episode_index) FROM episodes WHERE run_id = ? AND seq_id = 2"
+        assert table.execute(shown, (run_id,)).fetchall() == [(-1, str(2**64 - 1))]  # docs/telemetry_queries.md
     assert "at most 64 deep" in reason
 
 
@@ -168,6 +170,8 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
         (7, "expected a Step, found int"),
         (Step(reward="x"), "reward"),  # type: ignore[arg-type]
         (Step(seq_id=-1), "-1"),
+        (Step(timestamp=datetime(2263, 1, 1, tzinfo=UTC)), "timestamp: expected one from 1677-09-22 to 2262-04-11, found 2263"),
+        (Step(timestamp=datetime(1677, 1, 1)), "timestamp: .*found 1677"),
         (Step(action_json=b"[1]"), r"action_json: expected no bytes, found b'\[1\]'"),  # type: ignore[arg-type]
     ]
     for wrong, fact in refused:

@@ -11,6 +11,7 @@ from typing import Any
 from tandem.arguments import shown
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_LAST_SECOND = 2**63 // 10**9 - 1  # the daemon keeps nanoseconds in 64 bits
 
 
 class RunStatus(enum.IntEnum):
@@ -190,7 +191,7 @@ def fill_message(message: Any, record: Step | Episode) -> None:
 
     Raises:
       TypeError: A field of another type than the record's.
-      ValueError: A number beyond the field's.
+      ValueError: A number or time beyond the field's.
     """
     for name in _plain_fields(type(record)):
         value = getattr(record, name)
@@ -199,6 +200,8 @@ def fill_message(message: Any, record: Step | Episode) -> None:
         setattr(message, name, value)
     if record.timestamp is not None:
         message.timestamp.FromDatetime(record.timestamp)
+        if abs(message.timestamp.seconds) > _LAST_SECOND:
+            raise ValueError(f"timestamp: expected one from 1677-09-22 to 2262-04-11, found {record.timestamp}")
 
 
 def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
