@@ -170,7 +170,10 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
         (7, "expected a Step, found int"),
         (Step(reward="x"), "reward"),  # type: ignore[arg-type]
         (Step(seq_id=-1), "-1"),
-        (Step(timestamp=datetime(2263, 1, 1, tzinfo=UTC)), "timestamp: expected one from 1677-09-22 to 2262-04-11, found 2263"),
+        (
+            Step(timestamp=datetime(2263, 1, 1, tzinfo=UTC)),
+            "timestamp: expected one from 1677-09-22 to 2262-04-11, found 2263",
+        ),
         (Step(timestamp=datetime(1677, 1, 1)), "timestamp: .*found 1677"),
         (Step(action_json=b"[1]"), r"action_json: expected no bytes, found b'\[1\]'"),  # type: ignore[arg-type]
     ]
@@ -419,55 +422,6 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
     for call, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=fact):
             call()
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["host:99999", "host:65536", "127.0.0.1:0", "[::1]:70000", "host:-1", "host:", "host:5x", "host:٣", "host:5\n"]
-    + ["dns:host:65537", "dns:///host:65537", "dns://8.8.8.8/host:65537", "ipv4:127.0.0.1:5,127.0.0.1:65536"],
-)
-def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, with where it came from: gRPC would take it modulo 65536."""
-    with pytest.raises(tandem.InvalidArgument, match=r"^target: expected .* 1 \.\. 65535, .*found '"):
-        TrainerClient(target)
-    monkeypatch.setenv("TANDEM_DAEMON", target)
-    with pytest.raises(tandem.InvalidArgument, match=r"^target, from TANDEM_DAEMON: expected .*65535"):
-        TrainerClient()
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["host:1", "host:65535", "host", "[::1]:50055", "::1", "dns:///host:50055", "dns:host:5", "ipv4:127.0.0.1:50055"]
-    + ["unix:99999", "unix:a:99999", "unix:///run/a:99999", "unix-abstract:99999", "ipv6:[::1]:5,[::2]:6"],
-)
-def test_other_targets_are_grpcs(target: str) -> None:
-    """A socket's name is no port, for one."""
-    with TrainerClient(target) as client:
-        assert client.target == target
-
-
-def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> None:
-    """By its port and by its socket."""
-    host, port = shared_daemon.address.split(":")
-    socket = shared_daemon.data_dir / "daemon.sock"
-    for target in (f"ipv4:{host}:{port}", f"dns:///localhost:{port}", f"localhost:{port}", f"unix:{socket}"):
-        with TrainerClient(target) as client:
-            assert client.health().pid == shared_daemon.pid
-
-
-def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By calls and subscriptions; it is a ConnectionError, too."""
-    target = f"unix:{tmp_path}/no.sock"
-    monkeypatch.setenv("TANDEM_DAEMON", target)
-    with TrainerClient(timeout=0.3) as client:
-        assert client.target == target
-        for call in (client.runs, client.health, lambda: next(client.steps("x"))):
-            with pytest.raises(DaemonUnreachable, match="TANDEM_DAEMON") as caught:
-                call()
-            assert isinstance(caught.value, ConnectionError)
-    monkeypatch.delenv("TANDEM_DAEMON")
-    with TrainerClient() as client:
-        assert client.target == "127.0.0.1:50055"
 
 
 def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate) -> None:
