@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -95,6 +96,36 @@ def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
     assert run.created_at <= run.updated_at <= datetime.now(UTC)
 
 
+_AT_THE_LIMITS = """
+from tandem.telemetry import EventWriter
+from tandem.telemetry.json_lines import MAX_DEPTH
+value = 1
+for depth in range(1, MAX_DEPTH):
+    value = [value]
+events = EventWriter()
+events.step(episode=0, step_index=0, reward=0.0, observation=value, action="[" * MAX_DEPTH)
+events.episode(episode=0, total_reward=0.0, steps=1, metadata={"in": value[0]})
+events.episode(episode=0, total_reward=0.0, steps=1, metadata={"episode_index": 2**64 - 1})
+events.episode(episode=7, total_reward=0.0, steps=1, metadata={"episode_index": None})
+print('{"event_type":"step","episode":0,"step_index":1,"reward":0,"observation":' + "[" * MAX_DEPTH + "1", end="")
+print("]" * MAX_DEPTH + "}")
+"""
+
+
+def test_what_is_printed_at_the_limits_is_taken(client: TrainerClient, shared_daemon: Daemon) -> None:
+    """By the daemon, which calls the next deeper event malformed; an episode's metadata may have its number."""
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run_id = client.submit(run_config(sys.executable, "-c", _AT_THE_LIMITS, **variables)).run_id
+    (step,) = client.steps(run_id)
+    assert step.observation_json == "[" * 63 + "1" + "]" * 63
+    assert [episode.episode_index for episode in client.episodes(run_id)] == [0, 2**64 - 1, 7]
+    with contextlib.closing(sqlite3.connect(f"file:{shared_daemon.table}?mode=ro", uri=True)) as table:
+        ((reason,),) = table.execute("SELECT reason FROM malformed WHERE run_id = ?", (run_id,)).fetchall()
+        shown = "SELECT episode_index, printf('%u', episode_index) FROM episodes WHERE run_id = ? AND seq_id = 2"
+        assert table.execute(shown, (run_id,)).fetchall() == [(-1, str(2**64 - 1))]  # docs/telemetry_queries.md
+    assert "at most 64 deep" in reason
+
+
 def test_json_is_a_configuration_too(client: TrainerClient) -> None:
     """And so is a name of one's own; the same again is the same run."""
     config = run_config("true")
@@ -135,9 +166,20 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
     assert session.publish_steps([bare, bare]) == session.publish_steps([bare, bare]) == Published(2, 0)
     when = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
     assert session.publish_episodes([Episode(total_reward=2.5, timestamp=when)]) == Published(1, 0)
-    for wrong, fact in [(7, "expected a Step, found int"), (Step(reward="x"), "reward"), (Step(seq_id=-1), "-1")]:  # type: ignore[arg-type]
+    refused: list[tuple[Any, str]] = [
+        (7, "expected a Step, found int"),
+        (Step(reward="x"), "reward"),  # type: ignore[arg-type]
+        (Step(seq_id=-1), "-1"),
+        (
+            Step(timestamp=datetime(2263, 1, 1, tzinfo=UTC)),
+            "timestamp: expected one from 1677-09-22 to 2262-04-11, found 2263",
+        ),
+        (Step(timestamp=datetime(1677, 1, 1)), "timestamp: .*found 1677"),
+        (Step(action_json=b"[1]"), r"action_json: expected no bytes, found b'\[1\]'"),  # type: ignore[arg-type]
+    ]
+    for wrong, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: .*{fact}"):
-            session.publish_steps([wrong])  # type: ignore[list-item]
+            session.publish_steps([wrong])
 
     def failing() -> Iterator[Step]:
         yield Step()
@@ -366,6 +408,11 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
         (lambda: client.submit(run_config("true") | {"entry_point": 7}), "entry_point"),
         (lambda: client.steps("x", since_seq=-1), "StreamRunSteps: "),
         (lambda: client.steps(7), "StreamRunSteps: "),  # type: ignore[arg-type]
+        (lambda: client.steps(b"x"), "StreamRunSteps: run_id: expected a string, found b'x'"),  # type: ignore[arg-type]
+        (lambda: client.cancel(b"x"), "CancelRun: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.submit("{}", run_id=b"x"), "SubmitRun: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.register("x", b"w"), "RegisterWorker: worker_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.control().pause(b"x"), "ControlStream: run_id: expected a string"),  # type: ignore[arg-type]
         (lambda: client.runs("TERM"), "ListRuns: "),  # type: ignore[arg-type]
         (lambda: client.cancel("x", timeout=-1), "timeout"),
         (lambda: TrainerClient(""), "target"),
@@ -375,21 +422,6 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
     for call, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=fact):
             call()
-
-
-def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By calls and subscriptions; it is a ConnectionError, too."""
-    target = f"unix:{tmp_path}/no.sock"
-    monkeypatch.setenv("TANDEM_DAEMON", target)
-    with TrainerClient(timeout=0.3) as client:
-        assert client.target == target
-        for call in (client.runs, client.health, lambda: next(client.steps("x"))):
-            with pytest.raises(DaemonUnreachable, match="TANDEM_DAEMON") as caught:
-                call()
-            assert isinstance(caught.value, ConnectionError)
-    monkeypatch.delenv("TANDEM_DAEMON")
-    with TrainerClient() as client:
-        assert client.target == "127.0.0.1:50055"
 
 
 def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate) -> None:

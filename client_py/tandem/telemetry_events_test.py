@@ -1,4 +1,4 @@
-"""Events are printed as lines of their own, whole, whatever is in them and whatever else is printed."""
+"""Events are printed whole, whatever is in them, or refused."""
 
 import enum
 import io
@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tandem
+from tandem.arguments import shown
 from tandem.telemetry import EventWriter
 from tandem.telemetry.json_lines import MAX_LINE_BYTES
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
@@ -167,6 +167,19 @@ def _circle() -> list[object]:
     return circle
 
 
+def _array_in_itself() -> np.ndarray[Any, Any]:
+    circle = np.empty(1, object)
+    circle[0] = {"again": circle}
+    return circle
+
+
+def _nested(depth: int, inside: object = 1) -> object:
+    """Lists and mappings in turn around something."""
+    for level in range(depth):
+        inside = [inside] if level % 2 else {"in": inside}
+    return inside
+
+
 @pytest.mark.parametrize(
     ("value", "fact"),
     [
@@ -182,8 +195,15 @@ def _circle() -> list[object]:
         (2**64, "2\\^64"),
         ([-(2**63) - 1], "2\\^63"),
         (_circle(), "circle"),
+        ([float("nan"), _circle()], "circle"),
+        (_array_in_itself(), "circle"),
+        (_nested(64), "at most 63 deep, found more"),
+        (_nested(100_000), "at most 63 deep, found more"),
+        ([float("nan"), _nested(63)], "at most 63 deep, found more"),
+        (_nested(32, np.zeros((1,) * 32)), "at most 63 deep, found more"),
+        ([_nested(63, "]"), "[" * 70], "at most 63 deep, found more"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_value_that_json_cannot_hold_is_refused(
     value: object, fact: str, out: io.StringIO, events: EventWriter
@@ -195,6 +215,24 @@ def test_value_that_json_cannot_hold_is_refused(
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        _nested(63),
+        _nested(63, []),
+        _nested(62, [float("nan")]),
+        _nested(31, np.zeros((1,) * 32)),
+        [[1]] * 100,
+        _nested(62, ["]" * 70 + '"\\{"', "[" * 70]),
+    ],
+    ids=shown,
+)
+def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.StringIO, events: EventWriter) -> None:
+    """With the event around it: 64; many that are beside each other count once, and those in strings not at all."""
+    events.step(**_STEP, observation=value)
+    assert _only(out)["observation"] is not None
+
+
+@pytest.mark.parametrize(
     ("change", "fact"),
     [
         ({"reward": float("nan")}, "reward: expected a finite number, found nan"),
@@ -203,6 +241,7 @@ def test_value_that_json_cannot_hold_is_refused(
         ({"reward": None}, "reward: .*None"),
         ({"reward": np.zeros(1)}, "reward: .*array"),
         ({"reward": 10**400}, "reward: "),
+        ({"reward": [[1], [2, 3]]}, r"reward: .*\[\[1\], \[2, 3\]\]"),
         ({"episode": -1}, "episode: expected an integer in 0 .. 18446744073709551615, found -1"),
         ({"episode": 1.0}, "episode: .*1.0"),
         ({"step_index": 2**64}, "step_index: "),
@@ -227,6 +266,8 @@ def test_other_arguments_that_cannot_be_are_refused(out: io.StringIO, events: Ev
         (lambda: events.episode(episode=0, total_reward=float("inf"), steps=1), "total_reward: "),
         (lambda: events.episode(episode=0, total_reward=0, steps=-1), "steps: "),
         (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata=[1]), "metadata: .*mapping"),  # type: ignore[arg-type]
+        (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": "3"}), "'3'"),
+        (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": -1}), "index.*-1"),
         (lambda: events.lifecycle(""), "event: "),
         (lambda: events.lifecycle("a", "b"), "payload: "),  # type: ignore[arg-type]
         (lambda: EventWriter(out, run_id=7), "run_id: "),  # type: ignore[arg-type]
@@ -283,105 +324,6 @@ def test_exception_is_told_and_goes_on_its_way(
     assert caught.value is error
     told = json.loads(out.getvalue().splitlines()[-1])
     assert (told["event"], told.get("payload", {}).get("error")) == last
-
-
-_AMONG_PRINTS = """
-import ctypes, os, subprocess, sys, threading
-from tandem.telemetry import EventWriter
-
-events = EventWriter()
-libc = ctypes.CDLL(None)
-
-def others(index):
-    for number in range(200):
-        print("whole line", index, number)
-        print("a part", end="", flush=True)
-        os.write(1, b"another part")
-        libc.printf(b"of a library")
-        libc.fflush(None)
-
-def own(index):
-    for number in range(200):
-        events.step(episode=index, step_index=number, reward=0.5, observation=[number] * 100)
-
-threads = [threading.Thread(target=each, args=(index,)) for index in range(4) for each in (others, own)]
-for thread in threads:
-    thread.start()
-child = subprocess.Popen([sys.executable, "-c", "for _ in range(200): print('child', end='', flush=True)"])
-for thread in threads:
-    thread.join()
-child.wait()
-"""
-
-_ONE_AFTER_THE_OTHER = """
-import os
-from tandem.telemetry import EventWriter
-
-print("before", end="", flush=True)
-events = EventWriter()
-events.lifecycle("first")
-events.lifecycle("second")
-print("not flushed", end="")
-events.lifecycle("third")
-os.write(1, b"half a line")
-events.lifecycle("fourth")
-print("a whole line")
-events.lifecycle("fifth")
-"""
-
-
-def _run(program: str, out: IO[bytes], **options: Any) -> "subprocess.CompletedProcess[bytes]":
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run([sys.executable, "-c", program], stdout=out, env=environment, **options)
-
-
-@pytest.fixture
-def appended(tmp_path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A file that is appended to, as a worker's standard output is under the daemon."""
-    path = tmp_path / "stdout.jsonl"
-    with path.open("ab") as file:
-        yield path, file
-
-
-def test_events_begin_and_end_lines_whatever_stands_before_them(appended: tuple[Path, IO[bytes]]) -> None:
-    """A newline goes before an event once there is another's text."""
-    path, file = appended
-    _run(_ONE_AFTER_THE_OTHER, file, check=True)
-    lines = path.read_text().split("\n")
-    kept = [json.loads(line)["event"] if line.startswith("{") else line for line in lines]
-    assert kept == [
-        *("before", "first", "", "second", "", "third", "half a line", "fourth"),
-        *("not flusheda whole line", "", "fifth", ""),
-    ]
-
-
-def test_no_event_is_lost_among_the_prints_of_threads_and_children(appended: tuple[Path, IO[bytes]]) -> None:
-    """Each is a line of its own, once, in its thread's order."""
-    path, file = appended
-    _run(_AMONG_PRINTS, file, check=True)
-    seen = [json.loads(line) for line in path.read_text().split("\n") if line.startswith("{")]
-    for index in range(4):
-        assert [step["step_index"] for step in seen if step["episode"] == index] == list(range(200))
-
-
-def test_no_line_is_empty_where_nobody_else_prints(appended: tuple[Path, IO[bytes]]) -> None:
-    """As in most programs."""
-    path, file = appended
-    _run(
-        "from tandem.telemetry import EventWriter\nevents = EventWriter()\nfor _ in range(3): events.lifecycle('a')",
-        file,
-    )
-    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["a"] * 3
-
-
-def test_full_disk_is_told(tmp_path: Path) -> None:
-    """As an OSError, with the system's words."""
-    with open("/dev/full", "wb") as full:
-        result = _run(
-            "from tandem.telemetry import EventWriter\nEventWriter().lifecycle('a')", full, stderr=subprocess.PIPE
-        )
-    assert result.returncode != 0
-    assert b"SystemCallFailed: write of an event of" in result.stderr and b"No space left" in result.stderr
 
 
 def test_printing_imports_neither_grpc_nor_protobuf(out: io.StringIO) -> None:

@@ -171,10 +171,19 @@ def test_structured_spaces_are_printed_by_environment() -> None:
 
 
 def test_what_cannot_be_wrapped_is_refused() -> None:
-    """A single environment, and one that does not tell how it resets."""
+    """A single environment, arguments of other types, and environments that do not tell how they reset."""
     with pytest.raises(TypeError, match="VectorEnv"):
         RecordEpisodes(gymnasium.make("CartPole-v1"))  # type: ignore[arg-type]
     envs = _sync("CartPole-v1", 1, AutoresetMode.NEXT_STEP)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"events": io.StringIO()}, "events: expected an EventWriter or None, found <_io.StringIO"),
+        ({"events": EventWriter}, "events: expected an EventWriter"),
+        ({"steps": 5}, "steps: expected a bool, found 5"),
+        ({"steps": None}, "steps: expected a bool, found None"),
+    ]
+    for options, fact in refused:
+        with pytest.raises(tandem.InvalidArgument, match=fact):
+            RecordEpisodes(envs, **options)
     envs.metadata = {"autoreset_mode": "sometimes"}
     with pytest.raises(tandem.InvalidArgument, match="sometimes"):
         RecordEpisodes(envs)

@@ -28,7 +28,7 @@ ROWS = {
     "resume_cpp_batches": "StreamEvents, C++",
     "resume_cpp_messages": "StreamRunSteps, C++",
     "resume_python_batches": "StreamEvents, Python",
-    "resume_python_messages": "StreamRunSteps, TrainerClient.steps",
+    "resume_python_client": "TrainerClient.steps, Python",
 }
 _EVENTS, _QUICK_EVENTS = 1_000_000, 50_000
 _TIMEOUT_SECS = 300.0
@@ -116,7 +116,7 @@ def _blocks(target: str, run_id: str) -> Iterator[Sequence[Any]]:
             yield batch.steps
 
 
-def _messages(target: str, run_id: str) -> Iterator[Sequence[Any]]:
+def _client(target: str, run_id: str) -> Iterator[Sequence[Any]]:
     with TrainerClient(target) as client:
         for step in client.steps(run_id):
             yield (step,)
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for flag in ("--target", "--call", "--run_id"):
         parser.add_argument(flag, required=True)
     parsed = parser.parse_args(arguments)
-    ways = {"batches": _blocks, "messages": _messages}
+    ways = {"batches": _blocks, "client": _client}
     events = 0
     begin = time.perf_counter()
     for block in ways[parsed.call](parsed.target, parsed.run_id):

@@ -1,14 +1,22 @@
 """A connection to the daemon: makes calls, and errors of what gRPC raises."""
 
 import os
+import re
 from typing import Any
 
+from tandem.arguments import shown
 from tandem.errors import ClientClosed, InvalidArgument
 from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
 from tandem.telemetry.wire import Method, load
 
 TARGET_VARIABLE = "TANDEM_DAEMON"
 DEFAULT_TARGET = "127.0.0.1:50055"
+
+# What gRPC takes for HOST:PORT, or for several of them with commas between. (One with more colons is an IPv6 address
+# without a port.)
+_ADDRESSES = re.compile(r"(?!unix:|unix-abstract:|vsock:)(?:dns:(?://[^/]*/)?|ipv[46]:)?([^/]+)")
+_HOST_AND_PORT = re.compile(r"(?:\[.*\]|[^:]*):([^:]*)")
+_LAST_PORT = 65535
 
 _MAX_MESSAGE_BYTES = 64 << 20
 _LONGEST_SECS = 1e9
@@ -40,13 +48,16 @@ class Connection:
           target: As gRPC takes it; None: TANDEM_DAEMON's, or else 127.0.0.1:50055.
 
         Raises:
-          InvalidArgument: No string, or an empty one.
+          InvalidArgument: No string, an empty one, or one whose port cannot be.
           ModuleNotFoundError: There is no grpc or protobuf.
         """
+        name = "target"
         if target is None:
+            name = f"target, from {TARGET_VARIABLE}"
             target = os.environ.get(TARGET_VARIABLE) or DEFAULT_TARGET
         if not isinstance(target, str) or not target:
-            raise InvalidArgument(f"target: expected HOST:PORT or unix:PATH, found {target!r}")
+            raise InvalidArgument(f"{name}: expected HOST:PORT or unix:PATH, found {shown(target)}")
+        _check_ports(name, target)
         self.target = target
         self._wire = load()
         self.grpc = self._wire.grpc
@@ -78,6 +89,9 @@ class Connection:
         Raises:
           InvalidArgument: A value that its field cannot have.
         """
+        for field, value in fields.items():
+            if isinstance(value, bytes):  # which protobuf takes for text
+                raise InvalidArgument(f"{name}: {field}: expected a string, found {shown(value)}; nothing was sent")
         try:
             return self.method(name).request(**fields)
         except (TypeError, ValueError) as error:
@@ -200,6 +214,19 @@ class Connection:
     def _check_open(self) -> None:
         if self.closed:
             raise ClientClosed("expected an open TrainerClient, found it closed; make another")
+
+
+def _check_ports(name: str, target: str) -> None:
+    """Refuses ports that do not exist: gRPC takes them modulo 65536."""
+    addresses = _ADDRESSES.fullmatch(target)
+    if addresses is None:
+        return
+    for address in addresses[1].split(","):
+        found = _HOST_AND_PORT.fullmatch(address)
+        if found and not (re.fullmatch("[0-9]{1,5}", found[1]) and 1 <= int(found[1]) <= _LAST_PORT):
+            raise InvalidArgument(
+                f"{name}: expected HOST:PORT with a port in 1 .. {_LAST_PORT}, or unix:PATH, found {shown(target)}"
+            )
 
 
 def _deadline(seconds: float | None) -> float | None:

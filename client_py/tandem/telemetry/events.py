@@ -147,7 +147,8 @@ class EventWriter:
           terminated: Whether it reached its end.
           truncated: Whether it was cut off.
           agent_id: Whose, among several agents.
-          metadata: Whatever else is worth keeping with it.
+          metadata: Whatever else is worth keeping with it. An "episode_index" in it is for the daemon the number of the
+            episode, before `episode`, as in MOSAIC's events.
 
         Raises:
           InvalidArgument: A value that cannot be; nothing was printed.
@@ -161,6 +162,8 @@ class EventWriter:
         fields["truncated"] = flag("truncated", truncated)
         _add_texts(fields, agent_id=agent_id)
         _add(fields, metadata=_mapping("metadata", metadata))
+        if metadata and (index := metadata.get("episode_index")) is not None:
+            integer("metadata['episode_index']", index, 0, _LARGEST)  # type: ignore[arg-type]
         self._output.write(line_of(fields))
 
     def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
@@ -241,10 +244,11 @@ def _mapping(name: str, value: object) -> Mapping[str, object] | None:
 
 def _finite(name: str, value: SupportsFloat) -> float:
     number = math.nan
-    if not isinstance(value, str | bytes | bytearray) and np.ndim(value) == 0:  # type: ignore[arg-type]
+    if not isinstance(value, str | bytes | bytearray):
         try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
+            if np.ndim(value) == 0:  # type: ignore[arg-type]
+                number = float(value)
+        except (TypeError, ValueError, OverflowError):  # lists of different lengths, too
             pass
     if not math.isfinite(number):
         raise InvalidArgument(f"{name}: expected a finite number, found {shown(value)}; nothing was printed")

@@ -7,6 +7,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
+from tandem.arguments import flag, shown
 from tandem.errors import InvalidArgument
 from tandem.telemetry.events import EventWriter
 
@@ -52,16 +53,19 @@ class RecordEpisodes(_Wrapper):
 
         Raises:
           TypeError: No `gymnasium.vector.VectorEnv`.
-          InvalidArgument: One whose metadata does not tell how it resets.
+          InvalidArgument: One whose metadata does not tell how it resets; another argument of another type; no `events`
+            where there is no standard output.
         """
         super().__init__(env)
+        if events is not None and not isinstance(events, EventWriter):
+            raise InvalidArgument(f"events: expected an EventWriter or None, found {shown(events)}")
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if not isinstance(mode, AutoresetMode):
             raise InvalidArgument(f"env.metadata['autoreset_mode']: expected an AutoresetMode, found {mode!r}")
         self._resets_in_step = mode is AutoresetMode.SAME_STEP
         self._resets_by_itself = mode is not AutoresetMode.DISABLED
         self._events = EventWriter() if events is None else events
-        self._print_steps = steps
+        self._print_steps = flag("steps", steps)
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._episodes = np.arange(self.num_envs)  # number of each environment's

@@ -3,10 +3,15 @@
 import enum
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass, fields, make_dataclass
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
+
+from tandem.arguments import shown
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_LAST_SECOND = 2**63 // 10**9 - 1  # the daemon keeps nanoseconds in 64 bits
 
 
 class RunStatus(enum.IntEnum):
@@ -129,7 +134,9 @@ class Step:
     @staticmethod
     def from_message(message: Any) -> "Step":
         """Copies a RunStep."""
-        return Step(*(*_step_values(message), _time(message, "timestamp")))
+        step = _FreeStep(*_step_values(message), _time(message, "timestamp"))
+        step.__class__ = Step
+        return step  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,9 @@ class Episode:
     @staticmethod
     def from_message(message: Any) -> "Episode":
         """Copies a RunEpisode."""
-        return Episode(*(*_episode_values(message), _time(message, "timestamp")))
+        episode = _FreeEpisode(*_episode_values(message), _time(message, "timestamp"))
+        episode.__class__ = Episode
+        return episode  # type: ignore[no-any-return]
 
 
 def fill_message(message: Any, record: Step | Episode) -> None:
@@ -182,12 +191,17 @@ def fill_message(message: Any, record: Step | Episode) -> None:
 
     Raises:
       TypeError: A field of another type than the record's.
-      ValueError: A number beyond the field's.
+      ValueError: A number or time beyond the field's.
     """
     for name in _plain_fields(type(record)):
-        setattr(message, name, getattr(record, name))
+        value = getattr(record, name)
+        if isinstance(value, bytes):  # which protobuf takes for text
+            raise TypeError(f"{name}: expected no bytes, found {shown(value)}")
+        setattr(message, name, value)
     if record.timestamp is not None:
         message.timestamp.FromDatetime(record.timestamp)
+        if abs(message.timestamp.seconds) > _LAST_SECOND:
+            raise ValueError(f"timestamp: expected one from 1677-09-22 to 2262-04-11, found {record.timestamp}")
 
 
 def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
@@ -195,8 +209,16 @@ def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
 
 
 def _time(message: Any, name: str) -> datetime | None:
-    return getattr(message, name).ToDatetime(tzinfo=UTC) if message.HasField(name) else None
+    if not message.HasField(name):
+        return None
+    time = getattr(message, name)
+    return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # as ToDatetime, in half of its time
 
+
+# A frozen dataclass sets each field by a call, which would be a third of what a step costs. Those that are not frozen,
+# with the same slots, are made in a fifth of the time, and then get the frozen one's class.
+_FreeStep: Any = make_dataclass("_FreeStep", [field.name for field in fields(Step)], slots=True)
+_FreeEpisode: Any = make_dataclass("_FreeEpisode", [field.name for field in fields(Episode)], slots=True)
 
 _step_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Step))
 _episode_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Episode))

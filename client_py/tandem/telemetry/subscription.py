@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from tandem.errors import BrokenPeer
+from tandem.errors import BrokenPeer, Unsupported
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.daemon_errors import DaemonUnreachable
+from tandem.telemetry.feeds import Feed
 
 
 class Numbered(Protocol):
@@ -36,34 +37,29 @@ class Subscription(Generic[Record]):
     def __init__(
         self,
         connection: Connection,
-        method: str,
-        convert: Callable[[Any], Record],
+        feeds: Sequence[Feed[Record]],
         since_seq: int,
         *,
         timeout: float,
         reconnect_secs: float,
-        **fields: Any,
     ) -> None:
         """Asks nothing before the first `next`.
 
         Args:
           connection: To the daemon.
-          method: That streams.
-          convert: Makes a record of a message.
+          feeds: Ways to get the records. The first that the daemon has is used; the last is what any daemon has.
           since_seq: Records with greater numbers are wanted.
           timeout: Seconds until the first connection.
           reconnect_secs: How long to try when one broke, since then or since the last record.
-          fields: What else to ask for.
 
         Raises:
           InvalidArgument: Fields that cannot be.
         """
-        connection.request(method, since_seq=since_seq, **fields)
+        connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))
         self.last_seq = since_seq
         self._connection = connection
-        self._method = method
-        self._convert = convert
-        self._fields = fields
+        self._feeds = list(feeds)  # the first is at work
+        self._received: Iterator[Record] = iter(())  # in the last message, and not yet given
         self._timeout = timeout
         self._reconnect_secs = reconnect_secs
         self._closing = threading.Event()
@@ -91,24 +87,18 @@ class Subscription(Generic[Record]):
           TandemError: As `ERROR_TABLE` says.
         """
         while not self._closing.is_set():
-            try:
-                message = next(self._opened())
-            except StopIteration:
-                self.close()
-            except self._connection.grpc.RpcError as error:
-                if not self._closing.is_set():
-                    self._broke(error)
-            else:
-                record = self._convert(message)
+            if self._connection.closed:
+                self._received = iter(())
+            for record in self._received:
                 if record.seq_id <= self.last_seq:
                     self.close()
                     raise BrokenPeer(
-                        f"{self._method}: expected a number above {self.last_seq}, found {record.seq_id}; "
+                        f"{self._feeds[0].method}: expected a number above {self.last_seq}, found {record.seq_id}; "
                         "the daemon and this client do not fit together"
                     )
                 self.last_seq = record.seq_id
-                self._broken_since, self._pause = None, 0.0
                 return record
+            self._receive()
         raise StopIteration
 
     def close(self) -> None:
@@ -128,14 +118,28 @@ class Subscription(Generic[Record]):
         """Closes it."""
         self.close()
 
+    def _receive(self) -> None:
+        """Waits for the next message."""
+        try:
+            message = next(self._opened())
+        except StopIteration:
+            self.close()
+        except self._connection.grpc.RpcError as error:
+            if not self._closing.is_set():
+                self._broke(error)
+        else:
+            self._received = iter(self._feeds[0].records(message))
+            self._broken_since, self._pause = None, 0.0
+
     def _opened(self) -> Any:
         if not self._open:
             wait = self._reconnect_secs if self._connected else self._timeout
             self._begin(self._connection.greet(wait))
             self._connection.check_greeting(self._call, wait)
             self._connected = True
-            request = self._connection.request(self._method, since_seq=self.last_seq, **self._fields)
-            self._begin(self._connection.start(self._method, request))
+            feed = self._feeds[0]
+            request = self._connection.request(feed.method, **feed.fields(self.last_seq))
+            self._begin(self._connection.start(feed.method, request))
             self._open = True
         return self._call
 
@@ -145,8 +149,12 @@ class Subscription(Generic[Record]):
             call.cancel()
 
     def _broke(self, error: Any) -> None:
-        """Gets ready to ask again, or raises what cannot be mended so."""
-        meant = self._connection.error_of(self._method, error)
+        """Gets ready to ask again, or in the next way, or raises what cannot be mended so."""
+        meant = self._connection.error_of(self._feeds[0].method, error)
+        if isinstance(meant, Unsupported) and len(self._feeds) > 1:
+            self._feeds.pop(0)
+            self._open = False
+            return
         now = time.monotonic()
         self._broken_since = self._broken_since or now
         if not isinstance(meant, DaemonUnreachable) or now - self._broken_since > self._reconnect_secs:

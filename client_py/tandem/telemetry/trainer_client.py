@@ -1,7 +1,7 @@
 """`TrainerClient`: submits runs to the daemon and watches them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -11,8 +11,9 @@ from tandem.arguments import seconds
 from tandem.errors import InvalidArgument
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
+from tandem.telemetry.feeds import Feed, episode_feeds, run_feeds, step_feeds
 from tandem.telemetry.records import Episode, Run, RunStatus, Step
-from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.worker_session import WorkerSession
 
 _PROTO_VERSION = "1"
@@ -67,8 +68,8 @@ class TrainerClient:
         """Connects when it is first used.
 
         Args:
-          target: HOST:PORT or unix:PATH; None: what the environment variable TANDEM_DAEMON says, or else
-            127.0.0.1:50055.
+          target: HOST:PORT or unix:PATH, or else as gRPC takes it; None: what the environment variable TANDEM_DAEMON
+            says, or else 127.0.0.1:50055.
           timeout: Seconds that a call may take, unless it is told otherwise.
           reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
 
@@ -163,7 +164,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: A number that cannot be.
         """
-        return self._subscribe("WatchRuns", Run.from_message, since_seq, status_filter=statuses)
+        return self._subscribe(run_feeds(statuses), since_seq)
 
     def steps(self, run_id: str, *, since_seq: int = 0) -> Subscription[Step]:
         """Follows a run's steps, from those in the table to those that are yet to come, until it ends.
@@ -178,7 +179,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: A number that cannot be.
         """
-        return self._subscribe("StreamRunSteps", Step.from_message, since_seq, run_id=run_id)
+        return self._subscribe(step_feeds(run_id), since_seq)
 
     def episodes(self, run_id: str, *, since_seq: int = 0) -> Subscription[Episode]:
         """Follows a run's episodes, from those in the table to those that are yet to come, until it ends.
@@ -193,7 +194,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: A number that cannot be.
         """
-        return self._subscribe("StreamRunEpisodes", Episode.from_message, since_seq, run_id=run_id)
+        return self._subscribe(episode_feeds(run_id), since_seq)
 
     def control(self) -> Control:
         """Opens a ControlStream: credits and rates for this client's subscriptions, pause and resume for runs.
@@ -279,13 +280,7 @@ class TrainerClient:
         request = self._connection.request(name, **fields)
         return self._connection.call(name, request, timeout=self._timeout if timeout is None else timeout)
 
-    def _subscribe(self, name: str, convert: Any, since_seq: int, **fields: Any) -> Subscription[Any]:
+    def _subscribe(self, feeds: Sequence[Feed[Record]], since_seq: int) -> Subscription[Record]:
         return Subscription(
-            self._connection,
-            name,
-            convert,
-            since_seq,
-            timeout=self._timeout,
-            reconnect_secs=self._reconnect_secs,
-            **fields,
+            self._connection, feeds, since_seq, timeout=self._timeout, reconnect_secs=self._reconnect_secs
         )

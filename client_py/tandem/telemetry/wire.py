@@ -11,14 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# All of schema/protos/trainer.proto and what it imports: a FileDescriptorSet.
-_DESCRIPTORS = Path(__file__).with_name("trainer.binpb")
-_SERVICE = "gymgui.trainer.TrainerService"
+# All of schema/protos/slow_lane.proto and what it imports, which is trainer.proto for one: a FileDescriptorSet.
+_DESCRIPTORS = Path(__file__).with_name("slow_lane.binpb")
+_SERVICES = ("gymgui.trainer.TrainerService", "tandem.slow_lane.v1.SlowLane")
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the service.
+    """A method of one of the services.
 
     Attributes:
       path: Its name in HTTP/2.
@@ -52,7 +52,7 @@ class Wire:
 
     Attributes:
       grpc: The module.
-      methods: Name -> method.
+      methods: Name -> method, of both services: no two have the same name.
     """
 
     grpc: ModuleType
@@ -85,12 +85,13 @@ def load() -> Wire:
     kinds = {False: "unary", True: "stream"}
     methods = {
         method.name: Method(
-            f"/{_SERVICE}/{method.name}",
+            f"/{service}/{method.name}",
             message_factory.GetMessageClass(method.input_type),
             message_factory.GetMessageClass(method.output_type),
             f"{kinds[method.client_streaming]}_{kinds[method.server_streaming]}",
         )
-        for method in pool.FindServiceByName(_SERVICE).methods
+        for service in _SERVICES
+        for method in pool.FindServiceByName(service).methods
     }
     return Wire(grpc, methods)
 

@@ -1,0 +1,219 @@
+"""Subscriptions by either of the daemon's ways, to real servers that do what no daemon does; and their records."""
+
+import contextlib
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+import tandem
+from tandem.telemetry import DaemonUnreachable, Episode, Step, Subscription, TrainerClient
+from tandem.telemetry.records import fill_message
+from tandem.telemetry.wire import load
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+_METHODS = load().methods
+_UNWANTED = 2**64 - 1
+
+# The numbers in each message that a server sends to who asks for what comes after a number.
+_Answer = Callable[[int], Sequence[Sequence[int]]]
+
+
+class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Has GetHealth and some of the methods that stream. After its answer, the call breaks.
+
+    Attributes:
+      asked: The methods that were called, but for GetHealth.
+      requests: Of those that it has.
+    """
+
+    def __init__(self, methods: Sequence[str], answer: _Answer, last: int) -> None:
+        """Takes the methods' names.
+
+        Args:
+          methods: The names.
+          answer: What is sent.
+          last: The last number there is: who asks for what comes after it gets a good end.
+        """
+        self.asked: list[str] = []
+        self.requests: list[Any] = []
+        self._methods, self._answer, self._last = methods, answer, last
+
+    def service(self, details: Any) -> Any:
+        """Finds what answers a call; None: it is UNIMPLEMENTED."""
+        name = details.method.rpartition("/")[2]
+        method: Any = _METHODS[name]
+        assert details.method == method.path
+        functions: dict[str, Any] = {"GetHealth": lambda request, context: method.response(healthy=True)}
+        if name != "GetHealth":
+            self.asked.append(name)
+            functions |= dict.fromkeys(self._methods, lambda request, context: self._stream(name, request, context))
+        if name not in functions:
+            return None
+        return getattr(grpc, f"{method.kind}_rpc_method_handler")(
+            functions[name],
+            request_deserializer=method.request.FromString,
+            response_serializer=method.response.SerializeToString,
+        )
+
+    def _stream(self, name: str, request: Any, context: Any) -> Iterator[Any]:
+        self.requests.append(request)
+        since = request.since_step if name == "StreamEvents" else request.since_seq
+        response = _METHODS[name].response
+        for numbers in self._answer(since):
+            if name == "StreamEvents":
+                yield response(steps=[{"seq_id": number} for number in numbers])
+            else:
+                yield from (response(seq_id=number) for number in numbers)
+        if since < self._last:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "broken on purpose")
+
+
+@contextlib.contextmanager
+def _serving(server: _Server) -> Iterator[TrainerClient]:
+    running = grpc.server(ThreadPoolExecutor(4), handlers=[server])
+    port = running.add_insecure_port("127.0.0.1:0")
+    running.start()
+    try:
+        with TrainerClient(f"127.0.0.1:{port}") as client:
+            yield client
+    finally:
+        running.stop(None).wait()
+
+
+_BOTH = ("StreamEvents", "StreamRunSteps")
+_WAYS = pytest.mark.parametrize("way", _BOTH)
+
+
+def test_blocks_are_asked_for_of_who_has_them() -> None:
+    """The other streams are left out."""
+    server = _Server(_BOTH, lambda since: [range(since + 1, 8), [8, 9]] if since < 9 else [], last=0)
+    with _serving(server) as client:
+        assert [step.seq_id for step in client.steps("a", since_seq=4)] == [5, 6, 7, 8, 9]
+    (request,) = server.requests
+    assert server.asked == ["StreamEvents"] and (request.run_id, request.follow) == ("a", True)
+    others = (request.since_episode, request.since_lifecycle, request.since_malformed)
+    assert (request.since_step, *others) == (4, _UNWANTED, _UNWANTED, _UNWANTED)
+
+
+@pytest.mark.parametrize(
+    ("method", "records"),
+    [("StreamRunSteps", TrainerClient.steps), ("StreamRunEpisodes", TrainerClient.episodes)],
+)
+def test_server_without_blocks_is_asked_for_messages(
+    method: str, records: Callable[[TrainerClient, str], Subscription[Any]]
+) -> None:
+    """As any server of gymgui.trainer.TrainerService; also after its connections broke."""
+    server = _Server([method], lambda since: [range(since + 1, min(since + 3, 8))], last=7)
+    with _serving(server) as client:
+        assert [record.seq_id for record in records(client, "a")] == list(range(1, 8))
+    assert server.asked == ["StreamEvents", *[method] * 5]
+    assert [(request.run_id, request.since_seq) for request in server.requests] == [("a", n) for n in (0, 2, 4, 6, 7)]
+
+
+def test_server_without_either_is_told() -> None:
+    """By the name of what every server should have."""
+    with _serving(_Server([], lambda since: [], last=0)) as client:
+        with pytest.raises(tandem.Unsupported, match="StreamRunSteps at "):
+            next(client.steps("a"))
+        with pytest.raises(tandem.Unsupported, match="WatchRuns at "):
+            next(client.watch())
+
+
+@_WAYS
+def test_broken_stream_goes_on_behind_what_was_received(way: str) -> None:
+    """Each once, in order, though a block or a message is cut off from those that follow."""
+    server = _Server([way], lambda since: [range(since + 1, min(since + 4, 12))], last=11)
+    with _serving(server) as client:
+        steps = client.steps("a")
+        assert [step.seq_id for step in steps] == list(range(1, 12)) and steps.last_seq == 11
+    sinces = [request.since_step if way == "StreamEvents" else request.since_seq for request in server.requests]
+    assert sinces == [0, 3, 6, 9, 11]
+
+
+@_WAYS
+@pytest.mark.parametrize("sent", [[[1, 2, 2, 3]], [[1, 2], [2, 3]], [[1, 2], [1]], [[1, 2, 0]]])
+def test_repeated_number_is_a_broken_peer(way: str, sent: list[list[int]]) -> None:
+    """What came before it is given; then it is told, and nothing more comes."""
+    with _serving(_Server([way], lambda since: sent, last=9)) as client:
+        steps = client.steps("a")
+        assert [next(steps).seq_id, next(steps).seq_id] == [1, 2]
+        with pytest.raises(tandem.BrokenPeer, match=f"{way}: expected a number above 2, found [012];"):
+            next(steps)
+        assert list(steps) == [] and steps.last_seq == 2
+
+
+@_WAYS
+def test_nothing_comes_after_closing(way: str) -> None:
+    """Though a block of it is here already; of a client that is closed, an error."""
+    with _serving(_Server([way], lambda since: [range(since + 1, 100)], last=1000)) as client:
+        with client.steps("a") as steps:
+            assert next(steps).seq_id == 1
+        assert list(steps) == [] and steps.last_seq == 1
+        steps = client.steps("a", since_seq=steps.last_seq)
+        assert next(steps).seq_id == 2
+        client.close()
+        with pytest.raises(tandem.ClientClosed):
+            next(steps)
+
+
+def test_no_server_for_too_long_is_told_behind_a_block() -> None:
+    """Once what was received is given."""
+    server = _Server(["StreamEvents"], lambda since: [[1, 2, 3]] if since == 0 else [], last=9)
+    with _serving(server) as reached, TrainerClient(reached.target, reconnect_secs=0.2) as client:
+        steps = client.steps("a")
+        assert [next(steps).seq_id for _ in range(3)] == [1, 2, 3]
+        with pytest.raises(DaemonUnreachable, match="StreamEvents at .*broken on purpose"):
+            next(steps)
+
+
+_TIMES = [
+    datetime(2026, 1, 2, 3, 4, 5, 678_901, UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+    None,
+]
+
+
+@pytest.mark.parametrize("time", _TIMES, ids=str)
+@pytest.mark.parametrize(("kind", "method"), [(Step, "StreamRunSteps"), (Episode, "StreamRunEpisodes")])
+def test_record_of_a_message_is_as_one_that_was_made_by_hand(
+    kind: type[Step] | type[Episode], method: str, time: datetime | None
+) -> None:
+    """In all that a frozen dataclass can do."""
+    samples = {str: "text", int: 7, float: 0.5, bool: True}
+    plain = {
+        field.name: samples[type(field.default)] for field in dataclasses.fields(kind) if field.default is not None
+    }
+    made = kind(**plain, timestamp=time)  # type: ignore[arg-type]
+    message = _METHODS[method].response()
+    fill_message(message, made)
+    record = kind.from_message(type(message).FromString(message.SerializeToString()))
+    assert type(record) is kind and record == made and hash(record) == hash(made) and repr(record) == repr(made)
+    for same in (pickle.loads(pickle.dumps(record)), copy.copy(record), copy.deepcopy(record)):
+        assert type(same) is kind and same == record
+    assert dataclasses.replace(record, seq_id=8) == dataclasses.replace(made, seq_id=8) != made
+    assert dataclasses.asdict(record) == plain | {"timestamp": time}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        record.seq_id = 8  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del record.seq_id
+    assert not hasattr(record, "__dict__") and kind.from_message(type(message)()) == kind()
+
+
+def test_time_is_cut_to_microseconds() -> None:
+    """As protobuf's own conversion does."""
+    message = _METHODS["StreamRunSteps"].response(timestamp={"seconds": 5, "nanos": 1_999})
+    expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=5, microseconds=1)
+    assert Step.from_message(message).timestamp == expected == message.timestamp.ToDatetime(tzinfo=UTC)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,72 @@
+"""Where `TrainerClient` looks for the daemon: what a target may be, and what is said when nobody is there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tandem
+from tandem.telemetry import DaemonUnreachable, TrainerClient
+from tandem.testing.daemons import Daemon, running_daemon
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """For tests that leave it as it is."""
+    with running_daemon(tmp_path_factory.mktemp("data")) as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["host:99999", "host:65536", "127.0.0.1:0", "[::1]:70000", "host:-1", "host:", "host:5x", "host:٣", "host:5\n"]
+    + ["dns:host:65537", "dns:///host:65537", "dns://8.8.8.8/host:65537", "ipv4:127.0.0.1:5,127.0.0.1:65536"],
+)
+def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, with where it came from: gRPC would take it modulo 65536."""
+    with pytest.raises(tandem.InvalidArgument, match=r"^target: expected .* 1 \.\. 65535, .*found '"):
+        TrainerClient(target)
+    monkeypatch.setenv("TANDEM_DAEMON", target)
+    with pytest.raises(tandem.InvalidArgument, match=r"^target, from TANDEM_DAEMON: expected .*65535"):
+        TrainerClient()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["host:1", "host:65535", "host", "[::1]:50055", "::1", "dns:///host:50055", "dns:host:5", "ipv4:127.0.0.1:50055"]
+    + ["unix:99999", "unix:a:99999", "unix:///run/a:99999", "unix-abstract:99999", "ipv6:[::1]:5,[::2]:6"],
+)
+def test_other_targets_are_grpcs(target: str) -> None:
+    """A socket's name is no port, for one."""
+    with TrainerClient(target) as client:
+        assert client.target == target
+
+
+def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> None:
+    """By its port and by its socket."""
+    host, port = shared_daemon.address.split(":")
+    socket = shared_daemon.data_dir / "daemon.sock"
+    for target in (f"ipv4:{host}:{port}", f"dns:///localhost:{port}", f"localhost:{port}", f"unix:{socket}"):
+        with TrainerClient(target) as client:
+            assert client.health().pid == shared_daemon.pid
+
+
+def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By calls and subscriptions; it is a ConnectionError, too."""
+    target = f"unix:{tmp_path}/no.sock"
+    monkeypatch.setenv("TANDEM_DAEMON", target)
+    with TrainerClient(timeout=0.3) as client:
+        assert client.target == target
+        for call in (client.runs, client.health, lambda: next(client.steps("x"))):
+            with pytest.raises(DaemonUnreachable, match="TANDEM_DAEMON") as caught:
+                call()
+            assert isinstance(caught.value, ConnectionError)
+    monkeypatch.delenv("TANDEM_DAEMON")
+    with TrainerClient() as client:
+        assert client.target == "127.0.0.1:50055"
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
