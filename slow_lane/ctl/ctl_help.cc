@@ -73,7 +73,7 @@ daemon it waits for it.
 
 Ends with Ctrl-C (exit code 0); with a RUN_ID also when the run ends, with exit
 code 0 if it is TERMINATED, 3 if it is FAULTED, and 1 if the daemon has forgotten
-it before that was seen (--keep_runs).
+it before that was seen (--keep_runs, or tandemctl delete).
 )";
 
 const char kCancelHelp[] =

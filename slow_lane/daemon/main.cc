@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -66,10 +67,25 @@ absl::Status Refuse(const char* flag, const std::string& expected,
       flag, ": expected ", expected, ", found ", found, "; see --help"));
 }
 
+bool IsListenAddress(absl::string_view address) {
+  if (address == "none") return true;
+  const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view digits = address.substr(colon + 1);
+  uint32_t port = 0;
+  return digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(digits, &port) && port <= 65535;
+}
+
 absl::Status CheckFlags() {
   constexpr int32_t kMostSlots = 1024;
   if (absl::GetFlag(FLAGS_data_dir).empty()) {
     return Refuse("--data_dir", "a folder", "nothing");
+  }
+  if (const std::string listen = absl::GetFlag(FLAGS_listen);
+      !IsListenAddress(listen)) {
+    return Refuse("--listen", "HOST:PORT with a PORT from 0 to 65535, or none",
+                  absl::StrCat("'", listen, "'"));
   }
   const int32_t slots = absl::GetFlag(FLAGS_gpu_slots).value_or(0);
   if (slots < 0 || slots > kMostSlots) {

@@ -36,6 +36,9 @@ constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+// A run that has ended is kept so long at least: who looks each second, as
+// tandemctl watch does, sees how.
+constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
 
 }  // namespace
 
@@ -264,6 +267,7 @@ void RunSupervisor::Save(LiveRun* run) {
 void RunSupervisor::End(LiveRun* run, RunState state,
                         std::optional<std::string> reason) {
   gpus_.Release(run->row.gpu_slots);
+  run->ended_ns = MonotonicNanos();
   run->session_tokens.clear();
   run->unreachable = false;
   run->waiting_for.clear();
@@ -464,9 +468,14 @@ void RunSupervisor::Tick() {
 
 void RunSupervisor::ForgetOld() {
   if (!options_.keep_runs.has_value()) return;
+  const int64_t seen_by_all_ns =
+      MonotonicNanos() - absl::ToInt64Nanoseconds(kShownWhenEnded);
   std::map<uint64_t, std::string> ended;
   for (const auto& [run_id, run] : runs_) {
-    if (IsFinal(run.row.status) && !run.busy) ended[run.order] = run_id;
+    if (IsFinal(run.row.status) && !run.busy &&
+        run.ended_ns <= seen_by_all_ns) {
+      ended[run.order] = run_id;
+    }
   }
   while (ended.size() > *options_.keep_runs) {
     Delete(ended.begin()->second, [](const absl::Status&) {});

@@ -28,6 +28,13 @@ from tests.slow_lane.tandemctl_fixture import (  # noqa: F401, one is a fixture
 from tools.testing import pytest_main
 
 
+def test_a_run_that_is_not_kept_is_seen_to_its_end(tmp_path: Path) -> None:
+    """Long enough for who looks each second."""
+    with running(tmp_path, "--keep_runs=0") as daemon:
+        program = ("--", sys.executable, "-c", PREAMBLE + "step(0); sys.exit(3)")
+        assert "exited with code 3" in daemon.ctl("submit", "--watch", *program, code=NOT_WELL)
+
+
 def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
     """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
     with running(tmp_path, "--keep_runs=0") as daemon:
