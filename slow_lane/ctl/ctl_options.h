@@ -46,7 +46,7 @@ struct ListCommand {
 
 struct WatchCommand {
   std::string run_id;  // empty: all
-  // The daemon had it a moment ago: it was submitted just now.
+  // The daemon was there, and had it, a moment ago: it was submitted just now.
   bool submitted = false;
 };
 

@@ -79,8 +79,12 @@ std::string PageOf(const Look& look, bool one, const std::string& daemon,
         &page, "\nthe daemon is not well: ", OneLine(look.daemon_state, 4096));
   }
   absl::StrAppend(&page, "\n\n");
-  if (one)
-    return absl::StrCat(page, RunPage(look.runs.front(), look.episodes, now));
+  if (one) {
+    return look.runs.empty()  // it was submitted, and not looked at since
+               ? page
+               : absl::StrCat(page,
+                              RunPage(look.runs.front(), look.episodes, now));
+  }
   return look.runs.empty()
              ? absl::StrCat(page,
                             "no runs; tandemctl submit -- PROGRAM starts "
@@ -172,7 +176,7 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
   Look last;
   std::set<std::string> going_on;
   std::string waiting;
-  bool met = false;
+  bool met = command.submitted;
   do {
     absl::StatusOr<Look> look = LookAt(daemon, command.run_id);
     const absl::Time now = absl::Now();
@@ -184,8 +188,7 @@ ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
       waiting = absl::StrCat("waiting for the daemon at ", daemon->address());
     } else {
       screen.Leave();
-      return Fail(one && (met || command.submitted) &&
-                          absl::IsNotFound(look.status())
+      return Fail(one && met && absl::IsNotFound(look.status())
                       ? Forgotten(command.run_id, daemon->address(), last.runs)
                       : look.status());
     }

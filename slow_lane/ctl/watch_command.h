@@ -16,9 +16,10 @@ namespace tandem::slow_lane {
 void BlockWatchSignals();
 
 // Looks each second, until Ctrl-C, until nobody reads it, or until the one run
-// ends. A daemon that goes away is waited for; one that never was there is an
-// error. So is a run that the daemon forgets before its end was seen: kFailed,
-// for nobody knows whether the run has failed.
+// ends. A daemon that goes away is waited for; one that never was there, also
+// not for a submission just now, is an error. So is a run that the daemon
+// forgets before its end was seen: kFailed, for nobody knows whether the run
+// has failed.
 ExitCode RunWatch(Connection* daemon, const WatchCommand& command);
 
 }  // namespace tandem::slow_lane
