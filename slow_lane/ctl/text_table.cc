@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "slow_lane/runs/printable_head.h"
+#include "transport/base/clipped_lines.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -16,17 +17,6 @@ namespace {
 constexpr uint64_t kMinute = 60;
 constexpr uint64_t kHour = 60 * kMinute;
 constexpr uint64_t kDay = 24 * kHour;
-
-// The first `count` code points.
-absl::string_view Characters(absl::string_view utf8, size_t count) {
-  size_t at = 0;
-  while (at < utf8.size()) {
-    const bool begins = (utf8[at] & 0xC0) != 0x80;
-    if (begins && count-- == 0) break;
-    ++at;
-  }
-  return utf8.substr(0, at);
-}
 
 }  // namespace
 
@@ -68,14 +58,8 @@ std::string BarText(double share, size_t width) {
 }
 
 std::string OneLine(absl::string_view text, size_t max_characters) {
-  const std::string printable =
-      PrintableHead(text, std::numeric_limits<size_t>::max());
-  const absl::string_view head = Characters(printable, max_characters);
-  if (head.size() == printable.size()) return printable;
-  return absl::StrCat(
-      Characters(printable,
-                 max_characters - std::min<size_t>(max_characters, 3)),
-      "...");
+  return ClippedLine(PrintableHead(text, std::numeric_limits<size_t>::max()),
+                     max_characters);
 }
 
 size_t CountCharacters(absl::string_view utf8) {

@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "slow_lane/ctl/cut_to.h"
 #include "slow_lane/ctl/runs_text.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
@@ -168,11 +167,7 @@ void BlockWatchSignals() {
 
 ExitCode RunWatch(Connection* daemon, const WatchCommand& command) {
   const bool one = !command.run_id.empty();
-  // A cursor behind the last column is still in it for what clears: that one
-  // stays empty.
-  Screen screen([](absl::string_view text, size_t rows, size_t columns) {
-    return CutTo(text, rows, columns - 1);
-  });
+  Screen screen;
   Look last;
   std::set<std::string> going_on;
   std::string waiting;

@@ -5,9 +5,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clipped_lines.h"
 #include "transport/base/standard_output.h"
 
 namespace tandem {
@@ -17,7 +22,7 @@ namespace {
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 constexpr char kToTopLeft[] = "\x1b[H";
-constexpr char kClearBelow[] = "\x1b[J";
+constexpr char kClearRest[] = "\x1b[J";  // of the line, and below
 
 }  // namespace
 
@@ -27,8 +32,7 @@ bool TakesEscapes(int descriptor) {
   return !kind.empty() && kind != "dumb" && isatty(descriptor) == 1;
 }
 
-Screen::Screen(Clip clip)
-    : clip_(clip), replaces_(TakesEscapes(STDOUT_FILENO)) {}
+Screen::Screen() : replaces_(TakesEscapes(STDOUT_FILENO)) {}
 
 absl::Status Screen::Show(const std::string& text) {
   if (!replaces_) return Print(text);
@@ -38,9 +42,14 @@ absl::Status Screen::Show(const std::string& text) {
     window.ws_row = 24;
     window.ws_col = 80;
   }
+  // Behind a character in the last column the cursor is still in that column,
+  // for what clears: it stays empty.
+  const std::vector<std::string> lines =
+      ClippedLines(text, window.ws_row, window.ws_col - 1u);
   return Print(
       absl::StrCat(std::exchange(entered_, true) ? "" : kEnter, kToTopLeft,
-                   clip_(text, window.ws_row, window.ws_col), kClearBelow));
+                   absl::StrJoin(lines, absl::StrCat(kClearRestOfLine, "\r\n")),
+                   kClearRest));
 }
 
 void Screen::Leave() {

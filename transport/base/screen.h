@@ -2,22 +2,20 @@
 // output is none, or one that takes no escape sequences, texts one after
 // another.
 //
-// Data flow: texts -> clipped to the window -> standard output.
+// Data flow: texts -> ClippedLines -> standard output.
 // Ownership: one command; destruction leaves the terminal as it was. Signals
 // are the caller's: whoever ends the process otherwise leaves the screen first.
 //
-//   Screen screen(ClippedTo);
+//   Screen screen;
 //   screen.Show(text);
 //   screen.Leave();  // before a stop by Ctrl-Z; the next Show comes back
 
 #ifndef TANDEM_TRANSPORT_BASE_SCREEN_H_
 #define TANDEM_TRANSPORT_BASE_SCREEN_H_
 
-#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace tandem {
 
@@ -29,25 +27,19 @@ bool TakesEscapes(int descriptor);
 
 class Screen {
  public:
-  // What of `text` a window shows from its top left corner: lines with "\r\n"
-  // between them, each with kClearRestOfLine behind it.
-  using Clip = std::string (*)(absl::string_view text, size_t rows,
-                               size_t columns);
-
-  explicit Screen(Clip clip);
+  Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
   ~Screen() { Leave(); }
 
   // False: texts come one after another, whole.
   bool replaces() const { return replaces_; }
-  // As Print.
+  // As Print; of a text that is larger than the window what fits.
   absl::Status Show(const std::string& text);
   // Safe twice.
   void Leave();
 
  private:
-  const Clip clip_;
   const bool replaces_;
   bool entered_ = false;
 };

@@ -9,19 +9,18 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem {
 namespace {
 
-std::string SaysTheWindow(absl::string_view text, size_t rows, size_t columns) {
-  return absl::StrCat(text, " in ", rows, "x", columns, kClearRestOfLine);
-}
-
-// What a terminal of 6 rows and 40 columns gets of two texts; `kind`: TERM.
-std::string ShownOn(std::optional<std::string> kind) {
+// What a terminal of 3 rows and 6 columns gets of these; `kind`: TERM.
+std::string ShownOn(std::optional<std::string> kind,
+                    const std::vector<std::string>& texts = {"one\n",
+                                                             "two\n"}) {
   const UniqueFd terminal(posix_openpt(O_RDWR | O_NOCTTY));
   EXPECT_EQ(grantpt(terminal.get()), 0);
   EXPECT_EQ(unlockpt(terminal.get()), 0);
@@ -30,11 +29,13 @@ std::string ShownOn(std::optional<std::string> kind) {
     kind ? setenv("TERM", kind->c_str(), 1) : unsetenv("TERM");
     dup2(open(ptsname(terminal.get()), O_RDWR | O_NOCTTY), STDOUT_FILENO);
     const winsize window = {
-        .ws_row = 6, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0};
+        .ws_row = 3, .ws_col = 6, .ws_xpixel = 0, .ws_ypixel = 0};
     ioctl(STDOUT_FILENO, TIOCSWINSZ, &window);
     {
-      Screen screen(SaysTheWindow);
-      if (!screen.Show("one").ok() || !screen.Show("two").ok()) _exit(1);
+      Screen screen;
+      for (const std::string& text : texts) {
+        if (!screen.Show(text).ok()) _exit(1);
+      }
     }
     _exit(0);
   }
@@ -50,14 +51,22 @@ std::string ShownOn(std::optional<std::string> kind) {
 
 TEST(Screen, EachTextReplacesTheLastOnATerminal) {
   EXPECT_EQ(ShownOn("xterm"),
-            "\x1b[?1049h\x1b[?25l\x1b[Hone in 6x40\x1b[K\x1b[J"
-            "\x1b[Htwo in 6x40\x1b[K\x1b[J\x1b[?25h\x1b[?1049l");
+            "\x1b[?1049h\x1b[?25l\x1b[Hone\x1b[J"
+            "\x1b[Htwo\x1b[J\x1b[?25h\x1b[?1049l");
+}
+
+TEST(Screen, ATextIsClippedToTheWindowButForItsLastColumn) {
+  // Before "\n" the terminal itself puts "\r", too.
+  EXPECT_EQ(ShownOn("xterm", {"12345\n123456\n3\n4\n"}),
+            "\x1b[?1049h\x1b[?25l\x1b[H"
+            "12345\x1b[K\r\r\n12...\x1b[K\r\r\n... 2"
+            "\x1b[J\x1b[?25h\x1b[?1049l");
 }
 
 TEST(Screen, ADumbTerminalGetsNoEscapes) {
-  EXPECT_EQ(ShownOn("dumb"), "onetwo");
-  EXPECT_EQ(ShownOn(""), "onetwo");
-  EXPECT_EQ(ShownOn(std::nullopt), "onetwo");
+  EXPECT_EQ(ShownOn("dumb"), "one\r\ntwo\r\n");
+  EXPECT_EQ(ShownOn(""), "one\r\ntwo\r\n");
+  EXPECT_EQ(ShownOn(std::nullopt), "one\r\ntwo\r\n");
 }
 
 TEST(Screen, APipeIsNoTerminal) {

@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "transport/base/error.h"
 #include "transport/base/screen.h"
-#include "viz/inspect/clipped_to.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/look.h"
 #include "viz/inspect/look_json.h"
@@ -81,7 +80,7 @@ int Watch(const InspectOptions& options) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   Onlooker onlooker;
-  Screen screen(ClippedTo);
+  Screen screen;
   for (;;) {
     Shown shown = LookAndShow(options, &onlooker);
     // Blocks that follow one another have an empty line between them.
