@@ -26,7 +26,7 @@ INSPECT = Path("viz/inspect/inspect")
 SERVER = Path("engine_adapter/reference/server")
 SHM = Path("/dev/shm")
 TIMEOUT_SECS = 120
-FINE, NO_SUCH_REGION, USAGE, BROKEN = 0, 1, 2, 3
+FINE, NO_SUCH_REGION, USAGE, BROKEN, NOT_WRITTEN = 0, 1, 2, 3, 4
 
 # Offsets of header fields: schema/goldens/lrbc_v1.txt.
 NUM_ENVS, CMD_S2C_OFFSET, CMD_C2S_OFFSET = 20, 424, 432
@@ -307,6 +307,31 @@ def test_exit_codes_and_errors() -> None:
     assert "Exit codes" in done.stdout
     seen = look("no-such-region-of-tandem", NO_SUCH_REGION)
     assert seen["state"] == "unreadable"
+
+
+def test_an_output_that_cannot_be_written_is_said(engine: tandem.EngineProcess) -> None:
+    """However it was asked; but a pipe that nobody reads any more is a quiet end."""
+    asked = (
+        [engine.name],
+        [engine.name, "--json"],
+        [engine.name, "--watch"],
+        ["list"],
+        ["list", "--watch"],
+        ["--help"],
+    )
+    for arguments in asked:
+        for how, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+            shell = ["sh", "-c", f'exec "$@" {how}', "sh", str(INSPECT), *arguments]
+            done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_SECS, check=False)
+            assert (done.returncode, done.stderr.count("tandem: ")) == (NOT_WRITTEN, 1), (arguments, how, done.stderr)
+            for part in ("standard output", reason, "Next: "):
+                assert part in done.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    with subprocess.Popen([INSPECT, "list", "--watch"], stdout=writing, stderr=subprocess.PIPE, text=True) as watching:
+        os.close(writing)
+        assert watching.communicate(timeout=TIMEOUT_SECS)[1] == ""
+        assert watching.returncode == FINE
 
 
 def test_watching_waits_for_the_region_and_ends_on_ctrl_c() -> None:

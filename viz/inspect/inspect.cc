@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "transport/base/error.h"
 #include "transport/base/screen.h"
+#include "transport/base/standard_output.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/look.h"
 #include "viz/inspect/look_json.h"
@@ -21,7 +23,13 @@
 namespace tandem {
 namespace {
 
-enum ExitCode { kFine = 0, kNoSuchRegion = 1, kUsage = 2, kBroken = 3 };
+enum ExitCode {
+  kFine = 0,
+  kNoSuchRegion = 1,
+  kUsage = 2,
+  kBroken = 3,
+  kNotWritten = 4,
+};
 
 // What is shown, and how the command would end by it.
 struct Shown {
@@ -70,8 +78,20 @@ Shown LookOnce(const InspectOptions& options) {
   return LookAndShow(options, &onlooker);
 }
 
+// How the command ends: by `code`, unless there is something to say about what
+// it has printed. That nobody reads any more is a quiet end.
+ExitCode EndBy(ExitCode code, const absl::Status& printed) {
+  if (printed.ok() || CodeOf(printed) == ErrorCode::kPeerGone) return code;
+  const std::string message(printed.message());
+  std::fprintf(stderr,
+               "tandem: expected to write what was seen, found %s\nNext: give "
+               "it a standard output with room\n",
+               message.c_str());
+  return kNotWritten;
+}
+
 // Each second until Ctrl-C, or until nobody reads it.
-int Watch(const InspectOptions& options) {
+ExitCode Watch(const InspectOptions& options) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) {
@@ -85,7 +105,10 @@ int Watch(const InspectOptions& options) {
     Shown shown = LookAndShow(options, &onlooker);
     // Blocks that follow one another have an empty line between them.
     if (!options.json && !screen.replaces()) shown.text += "\n";
-    if (!screen.Show(shown.text).ok()) return kFine;
+    if (const absl::Status s = screen.Show(shown.text); !s.ok()) {
+      screen.Leave();
+      return EndBy(kFine, s);
+    }
     constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
     switch (sigtimedwait(&signals, nullptr, &kSecond)) {
       case SIGINT:
@@ -102,7 +125,7 @@ int Watch(const InspectOptions& options) {
   }
 }
 
-int Main(const std::vector<absl::string_view>& words) {
+ExitCode Main(const std::vector<absl::string_view>& words) {
   const absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
   if (!options.ok()) {
     const std::string message(options.status().message());
@@ -111,8 +134,7 @@ int Main(const std::vector<absl::string_view>& words) {
     return kUsage;
   }
   if (options->what == InspectOptions::What::kHelp) {
-    std::fputs(kInspectHelp, stdout);
-    return kFine;
+    return EndBy(kFine, Print(kInspectHelp));
   }
   if (options->watch) return Watch(*options);
   const Shown shown = LookOnce(*options);
@@ -120,10 +142,9 @@ int Main(const std::vector<absl::string_view>& words) {
   if (is_error && !options->json) {
     std::fprintf(stderr, "tandem: %sNext: tools/inspect %s\n",
                  shown.text.c_str(), shown.code == kUsage ? "--help" : "list");
-  } else {
-    std::fputs(shown.text.c_str(), stdout);
+    return shown.code;
   }
-  return shown.code;
+  return EndBy(shown.code, Print(shown.text));
 }
 
 }  // namespace

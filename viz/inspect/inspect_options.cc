@@ -30,7 +30,8 @@ took, since its start; a bar's label is the shortest time that belongs to it.
 
 Exit codes: 0 fine (also: something is slow or failed, and said to be; list;
 Ctrl-C), 1 no such region, or none that this user may read, 2 bad usage, 3 the
-region is there but corrupt, or a side of it died.
+region is there but corrupt, or a side of it died, 4 what was seen could not be
+written, such as on a full disk.
 
 Examples:
   tools/inspect list
