@@ -46,13 +46,15 @@ class PartLock {
 void RemovePart(int number) {
   TakePartLock();
   unlink(part_path);
-  raise(number);  // it is blocked until this returns, and then ends the process
+  // Not before that, for another thread may get the next one. It is blocked in
+  // this thread until this returns, and then ends the process.
+  signal(number, SIG_DFL);
+  raise(number);
 }
 
 void RemovePartOnSignals() {
   struct sigaction action = {};
   action.sa_handler = RemovePart;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigfillset(&action.sa_mask);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ}) {
     struct sigaction before;
@@ -77,13 +79,15 @@ absl::StatusOr<std::filesystem::path> FinalTarget(const std::string& path) {
   return target;
 }
 
-// A new file beside `target`; sets `part_path`. Not by mkstemp, whose mode is
-// 0600: the umask, or the folder's default, is for the kernel to apply.
+// A new file beside `target`; sets `part_path`, and the handler for it. Not by
+// mkstemp, whose mode is 0600: the umask, or the folder's default, is for the
+// kernel to apply.
 std::FILE* MakePart(const std::filesystem::path& target, std::string* part) {
   const std::string stem = (target.parent_path() /
                             target.filename().native().substr(0, kLongestStem))
                                .native();
   const PartLock lock;
+  RemovePartOnSignals();  // not again once a handler has begun to end us
   for (int number = 0;; ++number) {
     *part = absl::StrCat(stem, ".part-", getpid(), "-", number);
     const int fd =
@@ -109,7 +113,6 @@ absl::StatusOr<ExportOutput> ExportOutput::Open(const std::string& path) {
   }
   const absl::StatusOr<std::filesystem::path> target = FinalTarget(path);
   if (!target.ok()) return target.status();
-  RemovePartOnSignals();
   std::string part;
   std::FILE* const file = MakePart(*target, &part);
   if (file == nullptr) return MakeSystemError("open", part, errno);

@@ -15,6 +15,7 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -178,6 +179,27 @@ TEST_F(ExportOutputTest, ASignalLeavesNothingBehind) {
     });
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == number) << how;
     EXPECT_THAT(Names(), IsEmpty());
+  }
+}
+
+TEST_F(ExportOutputTest, ManySignalsLeaveNothingBehindEither) {
+  // The first waits in the other thread for the end of an Open; what the next
+  // ones do meanwhile is a matter of chance.
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::thread([] { pause(); }).detach();
+      for (;;) {
+        if (!ExportOutput::Open(At("out")).ok()) _exit(1);
+      }
+    }
+    // Not before it has something to leave behind, and so its handler.
+    while (Names().empty()) {
+    }
+    int how = 0;
+    while (waitpid(child, &how, WNOHANG) == 0) kill(child, SIGINT);
+    EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGINT) << how;
+    ASSERT_THAT(Names(), IsEmpty()) << i;
   }
 }
 
