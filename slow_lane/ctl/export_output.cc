@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/durable_file.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
 
@@ -105,7 +106,8 @@ std::FILE* MakePart(const std::filesystem::path& target, std::string* part) {
 absl::StatusOr<ExportOutput> ExportOutput::Open(const std::string& path) {
   if (path.empty()) return ExportOutput(stdout, "", "standard output");
   struct stat there;
-  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+  const bool replaces = stat(path.c_str(), &there) == 0;
+  if (replaces && !S_ISREG(there.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--out: expected a new file, or one to replace, found something "
         "else; without --out the CSV goes to standard output: ",
@@ -116,7 +118,11 @@ absl::StatusOr<ExportOutput> ExportOutput::Open(const std::string& path) {
   std::string part;
   std::FILE* const file = MakePart(*target, &part);
   if (file == nullptr) return MakeSystemError("open", part, errno);
-  return ExportOutput(file, target->native(), part);
+  ExportOutput output(file, target->native(), part);
+  if (replaces && fchmod(fileno(file), there.st_mode & 0777) != 0) {
+    return MakeSystemError("fchmod", part, errno);
+  }
+  return output;
 }
 
 ExportOutput::ExportOutput(ExportOutput&& other) noexcept
@@ -153,7 +159,7 @@ absl::Status ExportOutput::Close() {
     part_path[0] = '\0';
   }
   std::fclose(std::exchange(file_, nullptr));
-  return absl::OkStatus();
+  return SyncFolder(std::filesystem::path(target_).parent_path().string());
 }
 
 }  // namespace tandem::slow_lane

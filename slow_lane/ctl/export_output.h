@@ -35,7 +35,8 @@ class ExportOutput {
   // A system call's status: the rest is in vain.
   absl::Status Write(absl::string_view text);
 
-  // It is whole: a file is on the disk, and in the place of the one before it.
+  // It is whole: a file is on the disk, and in the place of the one before it,
+  // whose mode it has.
   absl::Status Close();
 
  private:

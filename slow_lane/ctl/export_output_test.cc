@@ -97,6 +97,18 @@ TEST_F(ExportOutputTest, ItsModeIsAsTheUmaskSays) {
   EXPECT_EQ(file.st_mode & 07777, 0640u);
 }
 
+TEST_F(ExportOutputTest, ItsModeIsThatOfTheFileThatItReplaces) {
+  Make("file", "before");
+  std::filesystem::create_symlink("file", folder_ / "out");
+  for (const mode_t mode : {0600u, 0666u}) {
+    ASSERT_EQ(chmod(At("file").c_str(), mode), 0);
+    ASSERT_TRUE(Export("out", "").ok());
+    struct stat file;
+    ASSERT_EQ(stat(At("file").c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 07777, mode);
+  }
+}
+
 TEST_F(ExportOutputTest, WhatIsNotClosedIsAsItWas) {
   Make("out", "before");
   {
