@@ -31,6 +31,7 @@ std::atomic_flag part_locked;
 char part_path[PATH_MAX];  // empty: nothing
 
 void TakePartLock() {
+  // SYNC(export.part): acquire; the lock, then part_path.
   while (part_locked.test_and_set(std::memory_order_acquire)) {
   }
 }
@@ -38,6 +39,7 @@ void TakePartLock() {
 class PartLock {
  public:
   PartLock() { TakePartLock(); }
+  // SYNC(export.part): release; part_path before the lock is free.
   ~PartLock() { part_locked.clear(std::memory_order_release); }
 
  private:
