@@ -9,19 +9,23 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "slow_lane/ctl/command_words.h"
 #include "slow_lane/ctl/ctl_help.h"
+#include "slow_lane/runs/printable_head.h"
+#include "slow_lane/runs/utf8.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
 
 constexpr char kDefaultDaemon[] = "127.0.0.1:50055";
-constexpr uint32_t kMostGpus = 8;  // of a TrainRunConfig
+constexpr size_t kMostQuoted = 80;  // bytes
+constexpr uint32_t kMostGpus = 8;   // of a TrainRunConfig
 
 using Parsed = absl::StatusOr<decltype(CtlOptions::command)>;
 
@@ -327,6 +331,19 @@ absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
       Quoted(address));
 }
 
+// Arguments are sent as text, and repeated in messages.
+absl::Status CheckWords(std::span<const absl::string_view> words) {
+  for (const absl::string_view word : words) {
+    const size_t at = Utf8PrefixBytes(word);
+    if (at == word.size()) continue;
+    return Expected("arguments in UTF-8",
+                    absl::StrFormat("the byte 0x%02x at offset %d of %s",
+                                    static_cast<uint8_t>(word[at]), at,
+                                    Quoted(PrintableHead(word, kMostQuoted))));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WithNext(const absl::Status& status, absl::string_view command) {
   return absl::InvalidArgumentError(
       absl::StrCat(status.message(), "\nNext: tandemctl ", command,
@@ -338,6 +355,7 @@ absl::Status WithNext(const absl::Status& status, absl::string_view command) {
 absl::StatusOr<CtlOptions> ParseCtlOptions(
     std::span<const absl::string_view> words,
     absl::string_view daemon_variable) {
+  if (absl::Status s = CheckWords(words); !s.ok()) return WithNext(s, "");
   CtlOptions options;
   const size_t at = FindCommand(words);
   const std::vector<CommandSpec>& commands = Commands();

@@ -184,6 +184,21 @@ TEST(CtlOptions, LogsAndExportTakeOneKind) {
   Refusal({"export", "a", "--out="});
 }
 
+TEST(CtlOptions, RefusesWordsThatAreNoUtf8) {
+  for (const std::vector<absl::string_view>& words :
+       {std::vector<absl::string_view>{"watch", "a\xff"},
+        {"submit", "--name=a\xff", "--", "true"},
+        {"submit", "--", "python", "a\xff"},
+        {"export", "run", "--out", "a\xff"},
+        {"a\xff"}}) {
+    const std::string refusal = Refusal(words);
+    EXPECT_TRUE(absl::StrContains(refusal, "the byte 0xff at offset "))
+        << refusal;
+    EXPECT_TRUE(absl::StrContains(refusal, "a\\xff'")) << refusal;
+  }
+  EXPECT_EQ(Parsed<WatchCommand>({"watch", "caf\u00e9"}).run_id, "caf\u00e9");
+}
+
 TEST(CtlOptions, EveryCommandHasItsHelp) {
   for (const absl::string_view command :
        {"submit", "list", "watch", "cancel", "pause", "resume", "delete",

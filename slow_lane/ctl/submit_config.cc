@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "slow_lane/runs/printable_head.h"
+#include "slow_lane/runs/utf8.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -30,26 +31,6 @@ bool IsProgram(const std::string& path) {
   struct stat file;
   return stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) &&
          access(path.c_str(), X_OK) == 0;
-}
-
-// Bytes of the character that `text` begins with; 0: with none of UTF-8.
-size_t CharacterBytes(absl::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  const size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (text.size() < bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if (byte(i) >> 6 != 0b10) return 0;
-  }
-  // Spelled longer than need be, a surrogate, or beyond U+10FFFF.
-  const uint8_t second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
-    return 0;
-  }
-  return bytes;
 }
 
 std::string DefaultName(const SubmitCommand& submit) {
@@ -77,20 +58,13 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
 }
 
 absl::Status CheckUtf8(absl::string_view text, absl::string_view file) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t bytes = CharacterBytes(text.substr(at));
-    if (bytes == 0) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "--config: expected UTF-8, found the byte 0x%02x at offset %d of %s"
-          "\nNext: save it as UTF-8; of Latin 1, iconv -f LATIN1 -t UTF-8 "
-          "makes "
-          "it",
-          static_cast<uint8_t>(text[at]), at,
-          file == "-" ? "standard input" : file));
-    }
-    at += bytes;
-  }
-  return absl::OkStatus();
+  const size_t at = Utf8PrefixBytes(text);
+  if (at == text.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "--config: expected UTF-8, found the byte 0x%02x at offset %d of %s"
+      "\nNext: save it as UTF-8; of Latin 1, iconv -f LATIN1 -t UTF-8 makes it",
+      static_cast<uint8_t>(text[at]), at,
+      file == "-" ? "standard input" : file));
 }
 
 std::string SubmitConfigJson(const SubmitCommand& submit,

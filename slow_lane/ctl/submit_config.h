@@ -26,11 +26,13 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         absl::string_view path);
 
 // kInvalidArgument: `text`, of the config `file` ("-": standard input), is no
-// UTF-8; protobuf would say so itself, and where it does not.
+// UTF-8; the message says from where on. What is none cannot be sent: gRPC
+// would name neither the file nor the place.
 absl::Status CheckUtf8(absl::string_view text, absl::string_view file);
 
 // `submit` has no config_file; `program` is its first word, found. All GPUs
-// asked for are mandatory. What is no UTF-8 becomes U+FFFD.
+// asked for are mandatory. What of `program` and `folder` is no UTF-8 becomes
+// U+FFFD.
 std::string SubmitConfigJson(const SubmitCommand& submit,
                              const std::string& program,
                              const std::string& folder);

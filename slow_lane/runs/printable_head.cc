@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "slow_lane/runs/utf8.h"
+
 namespace tandem::slow_lane {
 namespace {
 
@@ -10,30 +12,13 @@ uint8_t ByteAt(absl::string_view text, size_t index) {
 }
 
 // Bytes of the character that `text` begins with; 0 if it is none to print.
-size_t CharacterBytes(absl::string_view text) {
-  const uint8_t first = ByteAt(text, 0);
-  if (first < 0x80) return first < 0x20 || first == 0x7F ? 0 : 1;
-  size_t bytes = 0;
-  uint32_t value = 0;
-  if (first >> 5 == 0b110) {
-    bytes = 2;
-    value = first & 0x1Fu;
-  } else if (first >> 4 == 0b1110) {
-    bytes = 3;
-    value = first & 0x0Fu;
-  } else if (first >> 3 == 0b11110) {
-    bytes = 4;
-    value = first & 0x07u;
-  }
-  if (bytes == 0 || text.size() < bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if (ByteAt(text, i) >> 6 != 0b10) return 0;
-    value = value << 6 | (ByteAt(text, i) & 0x3Fu);
-  }
-  constexpr uint32_t kLeast[] = {0xA0, 0x800, 0x10000};  // C1 controls go too
-  const bool surrogate = value >= 0xD800 && value < 0xE000;
-  if (value < kLeast[bytes - 2] || value > 0x10FFFF || surrogate) return 0;
-  return bytes;
+size_t PrintableBytes(absl::string_view text) {
+  const size_t bytes = Utf8CharacterBytes(text);
+  const uint8_t last = bytes == 0 ? 0 : ByteAt(text, bytes - 1);
+  const bool is_control =
+      (bytes == 1 && (last < 0x20 || last == 0x7F)) ||
+      (bytes == 2 && ByteAt(text, 0) == 0xC2 && last < 0xA0);  // C1
+  return is_control ? 0 : bytes;
 }
 
 }  // namespace
@@ -42,7 +27,7 @@ std::string PrintableHead(absl::string_view text, size_t max_bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string printable;
   while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
+    const size_t bytes = PrintableBytes(text);
     const size_t printed = bytes == 0 ? 4 : bytes;
     if (printable.size() + printed > max_bytes) break;
     if (bytes == 0) {

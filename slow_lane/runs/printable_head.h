@@ -3,8 +3,8 @@
 //
 //   PrintableHead("a\0b", 80);  // "a\\x00b"
 
-#ifndef TANDEM_SLOW_LANE_PROXY_PRINTABLE_HEAD_H_
-#define TANDEM_SLOW_LANE_PROXY_PRINTABLE_HEAD_H_
+#ifndef TANDEM_SLOW_LANE_RUNS_PRINTABLE_HEAD_H_
+#define TANDEM_SLOW_LANE_RUNS_PRINTABLE_HEAD_H_
 
 #include <cstddef>
 #include <string>
@@ -20,4 +20,4 @@ std::string PrintableHead(absl::string_view text, size_t max_bytes);
 
 }  // namespace tandem::slow_lane
 
-#endif  // TANDEM_SLOW_LANE_PROXY_PRINTABLE_HEAD_H_
+#endif  // TANDEM_SLOW_LANE_RUNS_PRINTABLE_HEAD_H_

@@ -241,9 +241,10 @@ def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
 
 def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
     """Its exit code is one of its own, and no daemon is needed to find out; nor is one for --help."""
-    for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"]):
+    for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"], ["watch", "\udcff"]):
         done = subprocess.run([CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == WRONG_USAGE
+        assert done.stderr.startswith("tandemctl: expected ")
         assert "--help" in done.stderr
     for words in (["--help"], ["watch", "--help"]):
         done = subprocess.run([CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
