@@ -1,5 +1,6 @@
 """What `tandemctl` shows while time goes by, and where: terminals, pipes, full disks, the daemon killed meanwhile."""
 
+import contextlib
 import json
 import os
 import pty
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tandem.testing.daemons import wait_until
@@ -100,13 +101,22 @@ def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
         assert bad.wait(TIMEOUT_SECS) == DONE
 
 
-def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> tuple[int, int]:
-    """Runs tandemctl on a terminal of its own: its pid, and the terminal."""
+@contextlib.contextmanager
+def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterator[tuple[int, int]]:
+    """Runs tandemctl on a terminal of its own, for the block at most: its pid, and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(daemon.folder)
-        os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
-    return pid, terminal
+        try:
+            os.chdir(daemon.folder)
+            os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
+        finally:
+            os._exit(127)
+    try:
+        yield pid, terminal
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
 
 
 def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
@@ -125,8 +135,10 @@ def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
 
 
 def exit_code(pid: int) -> int:
-    """Of a child, once it has ended."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    """Of a child, once it has ended; it stays a zombie, so that its pid is nobody else's."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -136,28 +148,28 @@ def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
     """The table is drawn on another screen, again and again, until Ctrl-C."""
     run_id = daemon.submit("step(0); episode(0); wait_for('never')", "--max_steps=4", "--name=bar")
     daemon.await_state(run_id, "EXECUTING")
-    pid, terminal = on_a_terminal(daemon, "watch")
-    shown = read_screen(terminal, lambda text: text.count("\x1b[H") >= 2 and run_id in text)
-    assert shown.startswith(ENTER)
-    assert LEAVE not in shown
-    assert "1 run: 1 EXECUTING" in shown
-    os.write(terminal, b"\x03")
-    assert read_screen(terminal, lambda _: False).endswith(LEAVE)
-    assert exit_code(pid) == DONE
+    with on_a_terminal(daemon, "watch") as (pid, terminal):
+        shown = read_screen(terminal, lambda text: text.count("\x1b[H") >= 2 and run_id in text)
+        assert shown.startswith(ENTER)
+        assert LEAVE not in shown
+        assert "1 run: 1 EXECUTING" in shown
+        os.write(terminal, b"\x03")
+        assert read_screen(terminal, lambda _: False).endswith(LEAVE)
+        assert exit_code(pid) == DONE
 
 
 def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
     """As where standard output is none: no escape sequence, a line each second."""
     run_id = daemon.submit("step(0); wait_for('go')")
     daemon.await_state(run_id, "EXECUTING")
-    pid, terminal = on_a_terminal(daemon, "watch", run_id, kind="dumb")
-    shown = read_screen(terminal, lambda text: "EXECUTING" in text)
-    (daemon.folder / "go").touch()
-    shown += read_screen(terminal, lambda _: False)
-    assert "\x1b" not in shown
-    assert all(run_id in line for line in shown.splitlines())
-    assert "TERMINATED" in shown.splitlines()[-1]
-    assert exit_code(pid) == DONE
+    with on_a_terminal(daemon, "watch", run_id, kind="dumb") as (pid, terminal):
+        shown = read_screen(terminal, lambda text: "EXECUTING" in text)
+        (daemon.folder / "go").touch()
+        shown += read_screen(terminal, lambda _: False)
+        assert "\x1b" not in shown
+        assert all(run_id in line for line in shown.splitlines())
+        assert "TERMINATED" in shown.splitlines()[-1]
+        assert exit_code(pid) == DONE
 
 
 def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
@@ -165,18 +177,18 @@ def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
     run_id = daemon.submit(
         "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
     )
-    pid, terminal = on_a_terminal(daemon, "watch", run_id)
-    shown = read_screen(terminal, lambda text: "25 %" in text and "EPISODE" in text)
-    assert "[##########------------------------------]" in shown
-    daemon.stop()
-    read_screen(terminal, lambda text: "waiting for the daemon" in text)
-    daemon.start()
-    (daemon.folder / "go").touch()
-    rest = read_screen(terminal, lambda _: False)
-    _, _, last = rest.rpartition(LEAVE)
-    assert "FAULTED" in last
-    assert re.search(r"\n +1 +0\.142857 +10 +terminated", last)
-    assert exit_code(pid) == NOT_WELL
+    with on_a_terminal(daemon, "watch", run_id) as (pid, terminal):
+        shown = read_screen(terminal, lambda text: "25 %" in text and "EPISODE" in text)
+        assert "[##########------------------------------]" in shown
+        daemon.stop()
+        read_screen(terminal, lambda text: "waiting for the daemon" in text)
+        daemon.start()
+        (daemon.folder / "go").touch()
+        rest = read_screen(terminal, lambda _: False)
+        _, _, last = rest.rpartition(LEAVE)
+        assert "FAULTED" in last
+        assert re.search(r"\n +1 +0\.142857 +10 +terminated", last)
+        assert exit_code(pid) == NOT_WELL
 
 
 def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
