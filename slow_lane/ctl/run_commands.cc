@@ -17,7 +17,7 @@
 #include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
-#include "transport/base/standard_output.h"
+#include "transport/program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

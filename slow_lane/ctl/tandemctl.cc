@@ -22,7 +22,7 @@
 #include "slow_lane/ctl/run_commands.h"
 #include "slow_lane/ctl/watch_command.h"
 #include "slow_lane/runs/callers_folder.h"
-#include "transport/base/standard_output.h"
+#include "transport/program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "slow_lane/runs/printable_head.h"
-#include "transport/base/clipped_lines.h"
+#include "transport/program/clipped_lines.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -16,7 +16,7 @@
 #include "slow_lane/daemon/daemon.h"
 #include "slow_lane/proxy/run_proxy.h"
 #include "slow_lane/runs/callers_folder.h"
-#include "transport/base/program_flags.h"
+#include "transport/program/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made if it "

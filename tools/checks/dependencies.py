@@ -1,7 +1,7 @@
 """Checks over the build graph that dependencies between the project's layers point down only.
 
     client_py, engine_adapter, viz, slow_lane  ->  transport  ->  schema
-    within transport: rpc -> session -> ring -> wait, memory -> base
+    within transport: rpc -> session -> ring -> wait, memory -> base;  program -> base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 _BELOW: dict[str, frozenset[str]] = {
     "schema": frozenset(),
     "transport/base": frozenset({"schema"}),
+    "transport/program": frozenset({"schema", "transport/base"}),
     "transport/wait": frozenset({"schema", "transport/base"}),
     "transport/memory": frozenset({"schema", "transport/base"}),
 }

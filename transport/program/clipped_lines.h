@@ -2,8 +2,8 @@
 //
 //   for (const std::string& line : ClippedLines(text, rows, columns)) ...
 
-#ifndef TANDEM_TRANSPORT_BASE_CLIPPED_LINES_H_
-#define TANDEM_TRANSPORT_BASE_CLIPPED_LINES_H_
+#ifndef TANDEM_TRANSPORT_PROGRAM_CLIPPED_LINES_H_
+#define TANDEM_TRANSPORT_PROGRAM_CLIPPED_LINES_H_
 
 #include <cstddef>
 #include <string>
@@ -24,4 +24,4 @@ std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_CLIPPED_LINES_H_
+#endif  // TANDEM_TRANSPORT_PROGRAM_CLIPPED_LINES_H_

@@ -11,8 +11,8 @@
 //   if (ProgramFlags::WantHelp(words)) std::cout << flags.Help(usage);
 //   absl::Status status = flags.SetFromWords(words);
 
-#ifndef TANDEM_TRANSPORT_BASE_PROGRAM_FLAGS_H_
-#define TANDEM_TRANSPORT_BASE_PROGRAM_FLAGS_H_
+#ifndef TANDEM_TRANSPORT_PROGRAM_PROGRAM_FLAGS_H_
+#define TANDEM_TRANSPORT_PROGRAM_PROGRAM_FLAGS_H_
 
 #include <map>
 #include <string>
@@ -57,4 +57,4 @@ class ProgramFlags {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_PROGRAM_FLAGS_H_
+#endif  // TANDEM_TRANSPORT_PROGRAM_PROGRAM_FLAGS_H_

@@ -1,4 +1,4 @@
-#include "transport/base/clipped_lines.h"
+#include "transport/program/clipped_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,8 +10,8 @@
 //   screen.Show(text);
 //   screen.Leave();  // before a stop by Ctrl-Z; the next Show comes back
 
-#ifndef TANDEM_TRANSPORT_BASE_SCREEN_H_
-#define TANDEM_TRANSPORT_BASE_SCREEN_H_
+#ifndef TANDEM_TRANSPORT_PROGRAM_SCREEN_H_
+#define TANDEM_TRANSPORT_PROGRAM_SCREEN_H_
 
 #include <string>
 
@@ -46,4 +46,4 @@ class Screen {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_SCREEN_H_
+#endif  // TANDEM_TRANSPORT_PROGRAM_SCREEN_H_

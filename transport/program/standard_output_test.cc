@@ -1,4 +1,4 @@
-#include "transport/base/standard_output.h"
+#include "transport/program/standard_output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

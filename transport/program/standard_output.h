@@ -2,8 +2,8 @@
 //
 //   if (absl::Status s = Print("1 run\n"); !s.ok()) return Fail(s);
 
-#ifndef TANDEM_TRANSPORT_BASE_STANDARD_OUTPUT_H_
-#define TANDEM_TRANSPORT_BASE_STANDARD_OUTPUT_H_
+#ifndef TANDEM_TRANSPORT_PROGRAM_STANDARD_OUTPUT_H_
+#define TANDEM_TRANSPORT_PROGRAM_STANDARD_OUTPUT_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -17,4 +17,4 @@ absl::Status Print(absl::string_view text);
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_STANDARD_OUTPUT_H_
+#endif  // TANDEM_TRANSPORT_PROGRAM_STANDARD_OUTPUT_H_

@@ -1,4 +1,4 @@
-#include "transport/base/screen.h"
+#include "transport/program/screen.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

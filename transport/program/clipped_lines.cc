@@ -1,4 +1,4 @@
-#include "transport/base/clipped_lines.h"
+#include "transport/program/clipped_lines.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

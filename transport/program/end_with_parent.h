@@ -9,8 +9,8 @@
 //
 //   int main() { EndWithParent(SIGTERM, getppid()); ... }  // after an exec
 
-#ifndef TANDEM_TRANSPORT_BASE_END_WITH_PARENT_H_
-#define TANDEM_TRANSPORT_BASE_END_WITH_PARENT_H_
+#ifndef TANDEM_TRANSPORT_PROGRAM_END_WITH_PARENT_H_
+#define TANDEM_TRANSPORT_PROGRAM_END_WITH_PARENT_H_
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -28,4 +28,4 @@ inline void EndWithParent(int signal, pid_t parent) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_BASE_END_WITH_PARENT_H_
+#endif  // TANDEM_TRANSPORT_PROGRAM_END_WITH_PARENT_H_

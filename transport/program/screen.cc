@@ -1,4 +1,4 @@
-#include "transport/base/screen.h"
+#include "transport/program/screen.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/clipped_lines.h"
-#include "transport/base/standard_output.h"
+#include "transport/program/clipped_lines.h"
+#include "transport/program/standard_output.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/base/program_flags.h"
+#include "transport/program/program_flags.h"
 
 #include <cstddef>
 #include <vector>
