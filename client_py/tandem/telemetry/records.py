@@ -222,7 +222,7 @@ def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
     """
     names = [field.name for field in fields(kind)]
     twin: Any = make_dataclass(f"_Thawed{kind.__name__}", names, slots=True)
-    assert list(kind.__slots__) == list(twin.__slots__) == names  # type: ignore[attr-defined]
+    assert list(kind.__slots__) == list(twin.__slots__) == names
     assert names[-1] == "timestamp"  # as `copied` has it
     plain_values = attrgetter(*_plain_fields(kind))
 
