@@ -198,7 +198,7 @@ def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
     "address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "::1:50055"]
 )
 def test_daemon_refuses_an_address_that_is_none(lane: Lane, address: str) -> None:
-    """gRPC takes a port modulo 65536, and 443 where there is none."""
+    """Else gRPC takes a port modulo 65536, and 443 where there is none."""
     code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", f"--listen={address}")
     assert code == 2 and "--listen" in complaint and f"'{address}'" in complaint, complaint
 
