@@ -180,6 +180,17 @@ def _nested(depth: int, inside: object = 1) -> object:
     return inside
 
 
+def _between(before: str, depth: int, after: str) -> object:
+    """Lists around a number, which have strings before and after what is in them."""
+    inside: object = 1
+    for _ in range(depth):
+        inside = [before, inside, after]
+    return inside
+
+
+_STRINGS_WITH_BRACKETS = [("]", "["), ("]\\", "\\["), ('"]"', '"["'), ('\\"]', '[\\"'), ("]\n", "\u00e4[")]
+
+
 @pytest.mark.parametrize(
     ("value", "fact"),
     [
@@ -202,6 +213,7 @@ def _nested(depth: int, inside: object = 1) -> object:
         ([float("nan"), _nested(63)], "at most 63 deep, found more"),
         (_nested(32, np.zeros((1,) * 32)), "at most 63 deep, found more"),
         ([_nested(63, "]"), "[" * 70], "at most 63 deep, found more"),
+        *((_between(before, 64, after), "at most 63 deep, found more") for before, after in _STRINGS_WITH_BRACKETS),
     ],
     ids=shown,
 )
@@ -223,6 +235,8 @@ def test_value_that_json_cannot_hold_is_refused(
         _nested(31, np.zeros((1,) * 32)),
         [[1]] * 100,
         _nested(62, ["]" * 70 + '"\\{"', "[" * 70]),
+        *(_between(before, 63, after) for before, after in _STRINGS_WITH_BRACKETS),
+        *(_between(before, 63, after) for after, before in _STRINGS_WITH_BRACKETS),
     ],
     ids=shown,
 )

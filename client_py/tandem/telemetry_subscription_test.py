@@ -164,6 +164,20 @@ def test_nothing_comes_after_closing(way: str) -> None:
             next(steps)
 
 
+@_WAYS
+def test_closed_client_is_told_though_the_stream_has_ended_well(way: str) -> None:
+    """Else those that were received and not given would be missing from a loop that ends as all do."""
+    with _serving(_Server([way], lambda since: [range(since + 1, 4)], last=0)) as client:
+        steps = client.steps("a")
+        assert next(steps).seq_id == 1
+        assert client.health().healthy  # by the same connection: the stream's end is here, too
+        client.close()
+        for _ in range(2):
+            with pytest.raises(tandem.ClientClosed):
+                next(steps)
+        assert steps.last_seq == 1
+
+
 def test_no_server_for_too_long_is_told_behind_a_block() -> None:
     """Once what was received is given."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2, 3]] if since == 0 else [], last=9)

@@ -22,10 +22,11 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.mark.parametrize(
     "target",
     ["host:99999", "host:65536", "127.0.0.1:0", "[::1]:70000", "host:-1", "host:", "host:5x", "host:٣", "host:5\n"]
-    + ["dns:host:65537", "dns:///host:65537", "dns://8.8.8.8/host:65537", "ipv4:127.0.0.1:5,127.0.0.1:65536"],
+    + ["dns:host:65537", "dns:///host:65537", "dns://8.8.8.8/host:65537", "ipv4:127.0.0.1:5,127.0.0.1:65536"]
+    + ["ipv4:127.0.0.1:65536", "ipv4:127.0.0.1:5x", "ipv4:127.0.0.1:0", "ipv6:[::1]:65536"],
 )
 def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, with where it came from: gRPC would take it modulo 65536."""
+    """At once, with where it came from: gRPC would take another one, or tell by each call that something is wrong."""
     with pytest.raises(tandem.InvalidArgument, match=r"^target: expected .* 1 \.\. 65535, .*found '"):
         TrainerClient(target)
     monkeypatch.setenv("TANDEM_DAEMON", target)

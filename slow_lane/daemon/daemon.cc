@@ -117,15 +117,11 @@ int32_t CountGpus() {
 }
 
 // Whether somebody listens there. For the folder's own socket the lock would
-// do; another one may be that of a daemon of another folder.
+// do; another one may be that of a daemon of another folder. The path is as
+// short as it must be.
 absl::StatusOr<bool> HasListener(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--socket: expected a path of at most ", sizeof(address.sun_path) - 1,
-        " bytes, found ", path.size(), ": ", path));
-  }
   path.copy(address.sun_path, path.size());
   const UniqueFd client(
       socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -142,6 +138,12 @@ absl::StatusOr<bool> HasListener(const std::string& path) {
 
 // A socket that a dead daemon left behind.
 absl::Status RemoveStaleSocket(const std::string& path) {
+  constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.size() > kLongest) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--socket: expected a path of at most ", kLongest,
+                     " bytes, found ", path.size(), ": ", path));
+  }
   const std::string folder = std::filesystem::absolute(path).parent_path();
   if (access(folder.c_str(), W_OK) != 0) {
     return MakeSystemError("--socket: access", folder, errno);
@@ -165,6 +167,18 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
   return absl::OkStatus();
+}
+
+// What the system said, out of a line of gRPC's log, which is for who knows its
+// insides: os_error:"Address already in use", or behind UNKNOWN:.
+std::string SystemsWord(absl::string_view line) {
+  constexpr absl::string_view kSystems = "os_error:\"";
+  if (const size_t at = line.find(kSystems); at != absl::string_view::npos) {
+    line.remove_prefix(at + kSystems.size());
+    return std::string(line.substr(0, line.find('"')));
+  }
+  absl::ConsumePrefix(&line, "UNKNOWN:");
+  return std::string(line.substr(0, line.find(" {")));
 }
 
 struct Server {
@@ -206,8 +220,9 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
     builder.RegisterService(service);
   }
   Server server;
-  // The words below say it; gRPC's are for who knows its insides.
-  gpr_set_log_function([](gpr_log_func_args*) {});
+  static std::string why;
+  gpr_set_log_function(
+      [](gpr_log_func_args* line) { why = SystemsWord(line->message); });
   server.grpc = builder.BuildAndStart();
   gpr_set_log_function(nullptr);  // its own again
   if (server.grpc == nullptr) {
@@ -215,8 +230,9 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
         "--listen, --socket: expected addresses that are free and this "
         "machine's own, found that '",
         options.listen, options.socket.empty() ? "" : "' or '", options.socket,
-        "' is not; is another daemon running? --listen=127.0.0.1:0 takes a "
-        "free port"));
+        "' is not (", why,
+        "); is another daemon running? --listen=127.0.0.1:0 takes a free "
+        "port"));
   }
   // By name, too: without one the health service knows the server only.
   for (const char* const service :

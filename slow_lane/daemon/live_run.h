@@ -59,7 +59,7 @@ struct LiveRun {
 
   std::map<std::string, std::string> session_tokens;  // by worker_id
   int64_t last_beat_ns = 0;                           // by the monotonic clock
-  int64_t ended_ns = 0;  // likewise; 0: not yet, or under an earlier daemon
+  int64_t ended_ns = 0;  // likewise: when that was durable, or found so; 0: not
   bool unreachable = false;
   std::string waiting_for;     // why it is not started yet, for people
   std::string output_problem;  // why its output is not read on, likewise

@@ -8,7 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -16,6 +16,7 @@
 #include "slow_lane/daemon/daemon.h"
 #include "slow_lane/proxy/run_proxy.h"
 #include "slow_lane/runs/callers_folder.h"
+#include "slow_lane/wire/port.h"
 #include "transport/program/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
@@ -71,10 +72,11 @@ bool IsListenAddress(absl::string_view address) {
   if (address == "none") return true;
   const size_t colon = address.rfind(':');
   if (colon == absl::string_view::npos || colon == 0) return false;
-  const absl::string_view digits = address.substr(colon + 1);
-  uint32_t port = 0;
-  return digits.find_first_not_of("0123456789") == absl::string_view::npos &&
-         absl::SimpleAtoi(digits, &port) && port <= 65535;
+  const absl::string_view host = address.substr(0, colon);
+  const absl::string_view port = address.substr(colon + 1);
+  // Of IPv6 only [HOST] may have a port behind it.
+  return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
+         (port == "0" || IsPort(port));
 }
 
 absl::Status CheckFlags() {

@@ -89,13 +89,16 @@ void RunSupervisor::Begin(const std::string& address) {
 }
 
 void RunSupervisor::AnswerAll() {
-  loop_.Post([this] {
+  auto answer = [this] {
     for (auto& [run_id, run] : runs_) {
-      AnswerCancel(&run, absl::UnavailableError(
+      AnswerCancel(&run, absl::AbortedError(
                              "the daemon is stopping; the run is being ended, "
                              "and the next daemon goes on with that"));
     }
-  });
+  };
+  // Behind what the store says of cancels that it does not have.
+  store_->Post([](Database&) { return absl::OkStatus(); },
+               [this, answer](const absl::Status&) { loop_.Post(answer); });
 }
 
 size_t RunSupervisor::Stop() {
@@ -184,12 +187,13 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
     if (IsFinal(run->row.status)) {  // about to be durable
       return AnswerCancelInTime(run_id);
     }
-    run->row.cancel_requested = true;
-    store_->Post(
-        [row = run->row](Database& database) { return SaveRun(database, row); },
-        [this, run_id](const absl::Status& saved) {
-          if (!saved.ok()) CancelIsLost(run_id);
-        });
+    if (!std::exchange(run->row.cancel_requested, true)) {
+      store_->Post([row = run->row](
+                       Database& database) { return SaveRun(database, row); },
+                   [this, run_id](const absl::Status& saved) {
+                     if (!saved.ok()) CancelIsLost(run_id);
+                   });
+    }
     StartEnding(run, "cancelled");
   });
 }
@@ -198,7 +202,8 @@ void RunSupervisor::CancelIsLost(const std::string& run_id) {
   loop_.Post([this, run_id] {
     LiveRun* const run = Lookup(run_id);
     if (run == nullptr) return;
-    AnswerCancel(run, absl::UnavailableError(
+    run->row.cancel_requested = false;
+    AnswerCancel(run, absl::AbortedError(
                           "the daemon is stopping; the run is being ended, but "
                           "that it was cancelled is not written down: cancel "
                           "it again, once there is the next daemon"));

@@ -93,8 +93,8 @@ class RunSupervisor {
   // that names no folder, or more GPUs than there are.
   void Submit(std::string run_id, RunConfig config, Answer<Submitted> answer);
   // Answered when nothing of the run is alive. OK for one that has ended.
-  // kUnavailable: one that was not started yet; that it never will be cannot
-  // be written down.
+  // kAborted: the daemon is stopping, or that it is cancelled cannot be written
+  // down; the message says whether the next daemon knows of it.
   void Cancel(const std::string& run_id, Done done);
   // SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: not EXEC,
   // not PAUSE.
@@ -132,6 +132,7 @@ class RunSupervisor {
   void Unlink(const std::string& run_id, const ProxyLink* link);
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
+  // Why what the worker prints cannot be read on; until the next link.
   void OutputFailed(const std::string& run_id, const std::string& problem);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
   // Rows of a run are durable up to `last`, and what its worker printed up to

@@ -63,6 +63,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     absl::StatusOr<RunConfig> config = ParseRunConfig(run.row.config_json);
     if (config.ok()) run.config = *std::move(config);
     if (IsFinal(run.row.status)) {
+      run.ended_ns = now_ns;
       RemoveUnwantedLogs(run);  // should the daemon have died before it could
       continue;
     }
@@ -267,7 +268,6 @@ void RunSupervisor::Save(LiveRun* run) {
 void RunSupervisor::End(LiveRun* run, RunState state,
                         std::optional<std::string> reason) {
   gpus_.Release(run->row.gpu_slots);
-  run->ended_ns = MonotonicNanos();
   run->session_tokens.clear();
   run->unreachable = false;
   run->waiting_for.clear();
@@ -275,6 +275,7 @@ void RunSupervisor::End(LiveRun* run, RunState state,
     hub_->RunEnded(run_id);
     LiveRun* const still = Lookup(run_id);
     if (still == nullptr) return;
+    still->ended_ns = MonotonicNanos();
     if (still->link != nullptr) still->link->Recorded();
     RemoveUnwantedLogs(*still);
     if (!still->ending) AnswerCancel(still, absl::OkStatus());
@@ -385,7 +386,7 @@ void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
     }
     // Its folder would keep a started one from being started again.
     AnswerCancel(run,
-                 absl::UnavailableError(absl::StrCat(
+                 absl::AbortedError(absl::StrCat(
                      "the run is not started, and this daemon starts it "
                      "no more; expected to have that written down, found: ",
                      store_->state().message(),
@@ -472,8 +473,7 @@ void RunSupervisor::ForgetOld() {
       MonotonicNanos() - absl::ToInt64Nanoseconds(kShownWhenEnded);
   std::map<uint64_t, std::string> ended;
   for (const auto& [run_id, run] : runs_) {
-    if (IsFinal(run.row.status) && !run.busy &&
-        run.ended_ns <= seen_by_all_ns) {
+    if (run.ended_ns != 0 && run.ended_ns <= seen_by_all_ns && !run.busy) {
       ended[run.order] = run_id;
     }
   }

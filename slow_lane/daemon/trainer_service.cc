@@ -50,7 +50,8 @@ ServerUnaryReactor* TrainerService::SubmitRun(
     const gymgui::trainer::SubmitRunRequest* request,
     gymgui::trainer::SubmitRunResponse* response) {
   ServerUnaryReactor* const call = context->DefaultReactor();
-  absl::StatusOr<RunConfig> config = ParseRunConfig(request->config_json());
+  absl::StatusOr<RunConfig> config =
+      ParseSubmittedConfig(request->config_json());
   if (!config.ok()) {
     call->Finish(ToGrpc(config.status()));
     return call;

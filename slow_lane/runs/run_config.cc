@@ -315,11 +315,6 @@ json Canonical(const json& given, const RunConfig& config) {
 }
 
 absl::StatusOr<json> ParseObject(absl::string_view text) {
-  if (text.size() > kMaxConfigBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "run config: expected at most ", kMaxConfigBytes, " bytes, found ",
-        text.size(), "; put what is large into a file, and name that"));
-  }
   json given;
   std::string wrong;
   try {
@@ -344,7 +339,25 @@ absl::StatusOr<json> ParseObject(absl::string_view text) {
   return given;
 }
 
+absl::Status CheckSize(absl::string_view text) {
+  if (text.size() <= kMaxConfigBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "run config: expected at most ", kMaxConfigBytes, " bytes, found ",
+      text.size(), "; put what is large into a file, and name that"));
+}
+
 }  // namespace
+
+absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view text) {
+  if (absl::Status status = CheckSize(text); !status.ok()) return status;
+  absl::StatusOr<RunConfig> config = ParseRunConfig(text);
+  if (!config.ok()) return config;
+  // Longer by its defaults, and by numbers such as 1e15.
+  if (absl::Status status = CheckSize(config->canonical_json); !status.ok()) {
+    return status;
+  }
+  return config;
+}
 
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   absl::StatusOr<json> given = ParseObject(text);

@@ -4,7 +4,8 @@
 // the launch of its worker. The canonical text (sorted keys, defaults filled
 // in) is what is stored, and what the digest is of.
 //
-//   absl::StatusOr<RunConfig> config = ParseRunConfig(request.config_json());
+//   absl::StatusOr<RunConfig> config =
+//       ParseSubmittedConfig(request.config_json());
 //   if (!config.ok()) return config.status();
 //   config->gpus_requested;  // 0 to 8
 //   config->digest;          // of config->canonical_json
@@ -56,12 +57,16 @@ struct RunConfig {
   std::string digest;          // its SHA-256, 64 hexadecimal digits
 };
 
-// Of config_json. Each run's is kept in memory; exec takes far less.
-inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
-
 // kInvalidArgument with every problem found (20 at most are written out): JSON
 // path, what was expected, what was found. Allocates; no system call.
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view json);
+
+// Of what is submitted, as given and canonical. Each run's is kept in memory;
+// exec takes far less.
+inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
+
+// The same, of what comes from outside: kInvalidArgument for what is too large.
+absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view json);
 
 }  // namespace tandem::slow_lane
 

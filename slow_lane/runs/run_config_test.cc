@@ -268,15 +268,24 @@ TEST(ParseRunConfig, RefusesWhatIsNoObject) {
   }
 }
 
-TEST(ParseRunConfig, HasALimit) {
+TEST(ParseSubmittedConfig, HasALimit) {
   json config = Smallest();
   config["metadata"]["x"] = "";
-  config["metadata"]["x"] =
-      std::string(kMaxConfigBytes - config.dump().size(), 'x');
-  EXPECT_EQ(ParseRunConfig(config.dump()).status(), absl::OkStatus());
-  const auto parsed = ParseRunConfig(config.dump() + " ");
-  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
-  ExpectFacts(std::string(parsed.status().message()), {"4194304", "4194305"});
+  const size_t without = ParseRunConfig(config.dump())->canonical_json.size();
+  config["metadata"]["x"] = std::string(kMaxConfigBytes - without, 'x');
+  const auto largest = ParseSubmittedConfig(config.dump());
+  ASSERT_EQ(largest.status(), absl::OkStatus());
+  EXPECT_EQ(largest->canonical_json.size(), kMaxConfigBytes);
+  // What was stored is read again.
+  EXPECT_EQ(ParseRunConfig(largest->canonical_json).status(), absl::OkStatus());
+  config["metadata"]["x"] = std::string(kMaxConfigBytes - without + 1, 'x');
+  for (const std::string& text :
+       {config.dump(), Smallest().dump() + std::string(kMaxConfigBytes, ' ')}) {
+    const auto parsed = ParseSubmittedConfig(text);
+    EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+    ExpectFacts(std::string(parsed.status().message()),
+                {"4194304", "bytes, found 4194"});
+  }
 }
 
 TEST(ParseRunConfig, RefusesBottomlessNesting) {

@@ -324,13 +324,15 @@ absl::Status EventStore::RunCached(absl::string_view sql) {
 }
 
 void EventStore::TellListener(const std::vector<Item>& items) {
-  if (listener_ == nullptr) return;
   absl::flat_hash_map<absl::string_view, const Item*> newest;
   for (const Item& item : items) {
     if (item.batch == nullptr || !item.result.ok()) continue;
     if (item.result->added == Numbers{} && !item.batch->has_end()) continue;
     newest[item.batch->run_id()] = &item;
   }
+  // Set before any batch came, and ordered by the lock that took it in. Without
+  // one it may be being set.
+  if (newest.empty() || listener_ == nullptr) return;
   for (const auto& [run_id, item] : newest) {
     listener_(item->batch->run_id(), item->result->last,
               item->result->printed_steps);

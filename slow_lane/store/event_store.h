@@ -177,7 +177,7 @@ class EventStore {
   int64_t pages_per_checkpoint_ = 0;
   bool leftovers_ = true;  // there may be rows of deleted runs
   absl::Status given_up_;  // closing, and the last try failed of this
-  Listener listener_;      // set before
+  Listener listener_;      // set before the first batch
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

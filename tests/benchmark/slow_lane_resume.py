@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import schema.protos.slow_lane_pb2 as slow_lane_pb2
 import schema.protos.slow_lane_pb2_grpc as slow_lane_pb2_grpc
 
 from tandem.telemetry import TrainerClient
+from tandem.telemetry.wire import load
 from tandem.testing.daemons import Daemon, running_daemon, wait_until
 from tests.benchmark.json_program import answer_of
 from tests.benchmark.slow_lane_calls import TIMED_CLIENT
@@ -29,6 +30,7 @@ ROWS = {
     "resume_cpp_messages": "StreamRunSteps, C++",
     "resume_python_batches": "StreamEvents, Python",
     "resume_python_client": "TrainerClient.steps, Python",
+    "resume_python_messages": "TrainerClient.steps of a server without StreamEvents, Python",
 }
 _EVENTS, _QUICK_EVENTS = 1_000_000, 50_000
 _TIMEOUT_SECS = 300.0
@@ -122,6 +124,13 @@ def _client(target: str, run_id: str) -> Iterator[Sequence[Any]]:
             yield (step,)
 
 
+def _client_of_messages(target: str, run_id: str) -> Iterator[Sequence[Any]]:
+    """Asks for blocks by a path that the daemon does not have, as any other server: it answers UNIMPLEMENTED."""
+    methods = load().methods
+    methods["StreamEvents"] = replace(methods["StreamEvents"], path="/tandem.slow_lane.v0.SlowLane/StreamEvents")
+    yield from _client(target, run_id)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Watches a run that has ended, and prints how long that took, as timed_client does in C++.
 
@@ -132,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for flag in ("--target", "--call", "--run_id"):
         parser.add_argument(flag, required=True)
     parsed = parser.parse_args(arguments)
-    ways = {"batches": _blocks, "client": _client}
+    ways = {"batches": _blocks, "client": _client, "messages": _client_of_messages}
     events = 0
     begin = time.perf_counter()
     for block in ways[parsed.call](parsed.target, parsed.run_id):

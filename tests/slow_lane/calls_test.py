@@ -194,9 +194,11 @@ def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
             assert stub.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).pid == other.pid
 
 
-@pytest.mark.parametrize("address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http"])
+@pytest.mark.parametrize(
+    "address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "::1:50055"]
+)
 def test_daemon_refuses_an_address_that_is_none(lane: Lane, address: str) -> None:
-    """gRPC takes a port modulo 65536, and 443 where there is none."""
+    """Else gRPC takes a port modulo 65536, and 443 where there is none."""
     code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", f"--listen={address}")
     assert code == 2 and "--listen" in complaint and f"'{address}'" in complaint, complaint
 
@@ -207,6 +209,9 @@ def test_daemon_says_that_a_sockets_folder_is_not_there(lane: Lane) -> None:
         f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock"
     )
     assert code == 1 and "No such file" in complaint and "/no/such" in complaint, complaint
+    long = f"--socket={lane.scratch}/{'x' * 120}"
+    code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", "--listen=none", long)
+    assert code == 1 and "at most 107 bytes" in complaint, complaint
 
 
 def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
@@ -221,7 +226,7 @@ def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
     with socket.create_server((host, int(port))):
         for _ in range(5):
             code, complaint = lane.start_in_vain()
-            assert code == 1 and "--listen" in complaint
+            assert code == 1 and "--listen" in complaint and "Address already in use" in complaint
             # In its own words alone, not in gRPC's.
             assert all(line.startswith("tandem-daemon: ") for line in complaint.splitlines()), complaint
     lane.start()

@@ -170,7 +170,7 @@ def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> No
         wait_until(lambda: lane.record(second).status == INIT, "the second run to wait")
         with pytest.raises(grpc.RpcError) as refused:
             lane.cancel(second)
-        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert refused.value.code() is grpc.StatusCode.ABORTED
         assert "written" in refused.value.details()
     lane.wait_for(second, TERM)
     lane.cancel(second)
@@ -188,7 +188,7 @@ def test_cancel_that_a_stopping_daemon_cannot_write_down_says_so(lane: Lane) -> 
         assert lane.stop() == 0
         refused = cancel.exception()
     assert isinstance(refused, grpc.RpcError)
-    assert refused.code() is grpc.StatusCode.UNAVAILABLE
+    assert refused.code() is grpc.StatusCode.ABORTED
     assert "not written down" in refused.details()
     lane.start()
     lane.wait_for(run_id, FAULT)

@@ -10,12 +10,17 @@
 // sleep then would cost more than the wake: the scheduler would put both sides
 // on one core, where no spinning pays any more.
 //
+// Where they are on one core nevertheless, sleeping brings the answer in less
+// time than spinning waits for it in vain. There a wait spins on, for so long
+// as a scheduler takes to see two that run on one core, and to part them.
+//
 // So short a spin as kFreeNs is not counted: it costs no more than asking the
 // kernel for a sleep does.
 //
 //   SpinBudget budget;
 //   int64_t spin_ns = budget.ForThisWait();
-//   ... if it came in time: budget.Paid(waited_ns); else: budget.Failed();
+//   ... if it came in time: budget.Paid(waited_ns); else: budget.Failed(),
+//   and, if it came after a sleep: budget.Slept(waited_ns);
 
 #ifndef TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
 #define TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
@@ -38,9 +43,16 @@ class SpinBudget {
   // What a scheduler gives others before a process has its turn again: 3 to 16
   // ms were seen.
   static constexpr int64_t kMostSavingsNs = 16'000'000;
+  // On a core that both share a sleep lasts as long as the peer's own work and
+  // two switches: 5 to 8 us were seen.
+  static constexpr int64_t kSharedCoreNs = 25'000;
+  // What Linux takes to part two processes on a core, beside one that is busy:
+  // 79 to 117 ms were seen.
+  static constexpr int64_t kPartingNs = 200'000'000;
 
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
+    if (parting_ns_ > 0) return kFreeNs + parting_ns_;
     if (budget_ns_ > 0) return kFreeNs + budget_ns_ + savings_ns_;
     if (waits_to_probe_ > 1) {
       --waits_to_probe_;
@@ -52,6 +64,7 @@ class SpinBudget {
   // The condition came true after `spun_ns` of spinning.
   void Paid(int64_t spun_ns) {
     const int64_t waited_ns = std::max<int64_t>(spun_ns - kFreeNs, 0);
+    if (parting_ns_ > 0) NoteParting(waited_ns);
     const int64_t wanted = std::clamp(2 * waited_ns, kShortestNs, kLongestNs);
     // Earned: what it took less than a sleep; spent: what it took more.
     const int64_t allowed = std::max(kShortestNs, budget_ns_);
@@ -66,9 +79,16 @@ class SpinBudget {
   // It did not while we spun.
   void Failed() {
     savings_ns_ = 0;
+    if (parting_ns_ > 0) GiveUpParting();
     if (budget_ns_ == 0) {  // a probe
       probe_interval_ = std::min(2 * probe_interval_, kLastProbeInterval);
       waits_to_probe_ = probe_interval_;
+      if (quick_sleeps_ >= kFirstProbeInterval / 2 &&
+          --probes_to_parting_ <= 0) {
+        parting_ns_ = kPartingNs;
+        quick_answers_ = 0;
+      }
+      quick_sleeps_ = 0;
       return;
     }
     budget_ns_ -= budget_ns_ / 4;
@@ -78,14 +98,49 @@ class SpinBudget {
     }
   }
 
+  // It came after a sleep, `waited_ns` after the wait's begin.
+  void Slept(int64_t waited_ns) {
+    quick_sleeps_ = waited_ns < kSharedCoreNs ? quick_sleeps_ + 1 : 0;
+  }
+
  private:
   static constexpr int kFirstProbeInterval = 16;
   static constexpr int kLastProbeInterval = 1024;
+  // So many quick answers, one after the other, come from no shared core.
+  static constexpr int kAnswersApart = 64;
+  // In probes: a second or two, and some minutes.
+  static constexpr int kFirstPartingInterval = 256;
+  static constexpr int kLastPartingInterval = 1 << 16;
+
+  // While it waits to be parted: an answer came.
+  void NoteParting(int64_t waited_ns) {
+    quick_answers_ = waited_ns < kShortestNs ? quick_answers_ + 1 : 0;
+    if (quick_answers_ == kAnswersApart) {  // they run at the same time
+      parting_ns_ = 0;
+      parting_interval_ = kFirstPartingInterval;
+      probes_to_parting_ = 0;
+      return;
+    }
+    parting_ns_ -= waited_ns;
+    if (parting_ns_ <= 0) GiveUpParting();
+  }
+
+  void GiveUpParting() {
+    parting_ns_ = 0;
+    probes_to_parting_ = parting_interval_;
+    parting_interval_ = std::min(2 * parting_interval_, kLastPartingInterval);
+  }
 
   int64_t budget_ns_ = kLongestNs;
   int64_t savings_ns_ = 0;
   int probe_interval_ = kFirstProbeInterval;
   int waits_to_probe_ = 0;
+  int quick_sleeps_ = 0;    // one after the other, since the last probe
+  int64_t parting_ns_ = 0;  // left to spin until the scheduler parts the sides
+  int quick_answers_ = 0;   // one after the other, meanwhile
+  int probes_to_parting_ =
+      0;  // counts those alone before which sleeps are quick
+  int parting_interval_ = kFirstPartingInterval;
 };
 
 }  // namespace tandem

@@ -150,5 +150,79 @@ TEST(SpinBudget, AProbeWithoutOutcomeIsRepeated) {
   }
 }
 
+// Waits that sleep, each for so long, until a probe, which fails.
+void FailProbe(SpinBudget& budget, int64_t slept_ns) {
+  while (budget.ForThisWait() == 0) budget.Slept(slept_ns);
+  budget.Failed();
+  budget.Slept(slept_ns);
+}
+
+constexpr int64_t kParting = kFree + SpinBudget::kPartingNs;
+
+// On one core with its peer.
+SpinBudget OnSharedCore() {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  FailProbe(budget, 5'000);
+  return budget;
+}
+
+TEST(SpinBudget, SpinsOnWhereASleepIsQuickerThanAProbe) {
+  SpinBudget budget = OnSharedCore();
+  EXPECT_EQ(budget.ForThisWait(), kParting);
+  // What the wait took is gone from it.
+  budget.Paid(kFree + 3'000'000);
+  EXPECT_EQ(budget.ForThisWait(), kParting - 3'000'000);
+}
+
+TEST(SpinBudget, SleepsOnWhereSleepsAreLong) {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  for (int i = 0; i < 10; ++i) {
+    FailProbe(budget, SpinBudget::kSharedCoreNs);
+    EXPECT_EQ(budget.ForThisWait(), 0);
+  }
+}
+
+TEST(SpinBudget, SpinsAsEverOnceTheyAreParted) {
+  SpinBudget budget = OnSharedCore();
+  for (int i = 0; i < 20; ++i) budget.Paid(kFree + 3'000'000);
+  for (int i = 0; i < 64; ++i) budget.Paid(kFree);
+  EXPECT_GT(budget.ForThisWait(), kFree);
+  EXPECT_LT(budget.ForThisWait(), kFree + SpinBudget::kMostSavingsNs);
+  // As it paid, it is tried again as soon as they are on one core again.
+  FailUntilGone(budget);
+  FailProbe(budget, 5'000);
+  EXPECT_EQ(budget.ForThisWait(), kParting);
+}
+
+TEST(SpinBudget, GivesUpToBePartedAndTriesEverMoreRarely) {
+  SpinBudget budget = OnSharedCore();
+  int last = 0;
+  for (int i = 0; i < 4; ++i) {
+    int64_t spun = 0;
+    while (budget.ForThisWait() > kFree + SpinBudget::kLongestNs) {
+      budget.Paid(kFree + 3'000'000);
+      spun += 3'000'000;
+    }
+    EXPECT_GE(spun, SpinBudget::kPartingNs);
+    EXPECT_LE(spun, SpinBudget::kPartingNs + 3'000'000);
+    FailUntilGone(budget);
+    int probes = 0;
+    while (budget.ForThisWait() != kParting) {
+      FailProbe(budget, 5'000);
+      ASSERT_LT(++probes, 10'000);
+    }
+    EXPECT_EQ(probes, last == 0 ? 256 : 2 * last);
+    last = probes;
+  }
+}
+
+TEST(SpinBudget, AWaitThatOutlastsThePartingEndsIt) {
+  SpinBudget budget = OnSharedCore();
+  budget.Failed();
+  EXPECT_LE(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -123,6 +123,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
         peer_rings_ = wake == Doorbell::Wake::kRung;
+        budget_.Slept(MonotonicNanos() - start);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;

@@ -217,7 +217,10 @@ class Connection:
 
 
 def _check_ports(name: str, target: str) -> None:
-    """Refuses ports that do not exist: gRPC takes them modulo 65536."""
+    """Refuses ports that do not exist.
+
+    gRPC takes a host's modulo 65536, and 5 for an address's 5x. What it refuses itself, each call tells, and not why.
+    """
     addresses = _ADDRESSES.fullmatch(target)
     if addresses is None:
         return

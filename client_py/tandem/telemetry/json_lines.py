@@ -22,9 +22,8 @@ MAX_DEPTH = 64
 _LEAST_INTEGER, _LAST_INTEGER = -(2**63), 2**64 - 1
 _LONG_NUMBER = re.compile(r"[-0-9][0-9]{19}")
 
-_STRING_OR_EMPTY = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\[\]|\{\}')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ALL_BUT_BRACKETS_AND_QUOTES = bytes(set(range(256)) - set(b'[]{}"\\'))
 
 _Fields = Mapping[str, object]
 
@@ -89,19 +88,28 @@ def _encode_each(fields: _Fields) -> str:
 def _is_deeper(text: str, depth: int) -> bool:
     """Whether more objects and arrays than `depth` are in each other; two scans of the text tell that of most."""
     return text.count("[") + text.count("{") > depth and (
-        _has_deep_brackets(text, depth) and _has_deep_brackets(_STRING_OR_EMPTY.sub("", text), depth)
+        _may_be_deeper(text, depth) and _may_be_deeper(_without_strings_and_empty(text), depth)
     )
 
 
-def _has_deep_brackets(text: str, depth: int) -> bool:
-    """Whether a bracket, of strings and empty values, too, is inside more than `depth`, or lacks its other half."""
-    brackets = text.encode("utf-8", "replace").translate(_SQUARE, _NO_BRACKETS)
+def _may_be_deeper(text: str, depth: int) -> bool:
+    """Whether any is, empty ones, too; or any may be, since a string has a bracket or a backslash.
+
+    Strings that have neither are two quotes next to each other. Before the first bracket in a string there is a quote
+    more: it stays.
+    """
+    brackets = text.encode("utf-8", "replace").translate(_SQUARE, _ALL_BUT_BRACKETS_AND_QUOTES).replace(b'""', b"")
     for _ in range(depth):
         around = brackets.replace(b"[]", b"")
         if len(around) == len(brackets):
             break
         brackets = around
     return bool(brackets)
+
+
+def _without_strings_and_empty(text: str) -> str:
+    between = text.replace("\\\\", "").replace('\\"', "").split('"')[::2]
+    return "0".join(between).replace("[]", "").replace("{}", "")
 
 
 def _finite(value: object, around: tuple[int, ...] = ()) -> object:

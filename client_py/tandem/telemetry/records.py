@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from tandem.arguments import shown
 
@@ -134,9 +134,7 @@ class Step:
     @staticmethod
     def from_message(message: Any) -> "Step":
         """Copies a RunStep."""
-        step = _FreeStep(*_step_values(message), _time(message, "timestamp"))
-        step.__class__ = Step
-        return step  # type: ignore[no-any-return]
+        return _step_of(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +175,7 @@ class Episode:
     @staticmethod
     def from_message(message: Any) -> "Episode":
         """Copies a RunEpisode."""
-        episode = _FreeEpisode(*_episode_values(message), _time(message, "timestamp"))
-        episode.__class__ = Episode
-        return episode  # type: ignore[no-any-return]
+        return _episode_of(message)
 
 
 def fill_message(message: Any, record: Step | Episode) -> None:
@@ -204,6 +200,9 @@ def fill_message(message: Any, record: Step | Episode) -> None:
             raise ValueError(f"timestamp: expected one from 1677-09-22 to 2262-04-11, found {record.timestamp}")
 
 
+_Timed = TypeVar("_Timed", Step, Episode)
+
+
 def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "timestamp"]
 
@@ -215,10 +214,25 @@ def _time(message: Any, name: str) -> datetime | None:
     return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # as ToDatetime, in half of its time
 
 
-# A frozen dataclass sets each field by a call, which would be a third of what a step costs. Those that are not frozen,
-# with the same slots, are made in a fifth of the time, and then get the frozen one's class.
-_FreeStep: Any = make_dataclass("_FreeStep", [field.name for field in fields(Step)], slots=True)
-_FreeEpisode: Any = make_dataclass("_FreeEpisode", [field.name for field in fields(Episode)], slots=True)
+def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
+    """Makes the copier of messages of a kind.
 
-_step_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Step))
-_episode_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*_plain_fields(Episode))
+    A frozen class sets each of its fields by a call: 0.8 us of the 2.3 that a step would take. So a twin of it is
+    filled that is not frozen, and then gets its class.
+    """
+    names = [field.name for field in fields(kind)]
+    twin: Any = make_dataclass(f"_Thawed{kind.__name__}", names, slots=True)
+    assert list(kind.__slots__) == list(twin.__slots__) == names
+    assert names[-1] == "timestamp"  # as `copied` has it
+    plain_values = attrgetter(*_plain_fields(kind))
+
+    def copied(message: Any) -> _Timed:
+        record = twin(*plain_values(message), _time(message, "timestamp"))
+        record.__class__ = kind
+        return record  # type: ignore[no-any-return]
+
+    return copied
+
+
+_step_of = _copier(Step)
+_episode_of = _copier(Episode)

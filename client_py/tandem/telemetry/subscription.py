@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from tandem.errors import BrokenPeer, Unsupported
+from tandem.errors import BrokenPeer, ClientClosed, Unsupported
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.daemon_errors import DaemonUnreachable
 from tandem.telemetry.feeds import Feed
@@ -81,6 +81,7 @@ class Subscription(Generic[Record]):
 
         Raises:
           StopIteration: There will be no more, or it was closed.
+          ClientClosed: The client was closed, whether or not more is here.
           UnknownRun: The daemon has no such run.
           DaemonUnreachable: No daemon for too long.
           BrokenPeer: The daemon sent a number that was seen already.
@@ -88,7 +89,7 @@ class Subscription(Generic[Record]):
         """
         while not self._closing.is_set():
             if self._connection.closed:
-                self._received = iter(())
+                raise ClientClosed(f"{self._feeds[0].method}: the client was closed before the stream's end")
             for record in self._received:
                 if record.seq_id <= self.last_seq:
                     self.close()

@@ -83,17 +83,18 @@ def load() -> Wire:
     for file in descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
         pool.Add(file)
     kinds = {False: "unary", True: "stream"}
-    methods = {
+    methods = [method for service in _SERVICES for method in pool.FindServiceByName(service).methods]
+    by_name = {
         method.name: Method(
-            f"/{service}/{method.name}",
+            f"/{method.containing_service.full_name}/{method.name}",
             message_factory.GetMessageClass(method.input_type),
             message_factory.GetMessageClass(method.output_type),
             f"{kinds[method.client_streaming]}_{kinds[method.server_streaming]}",
         )
-        for service in _SERVICES
-        for method in pool.FindServiceByName(service).methods
+        for method in methods
     }
-    return Wire(grpc, methods)
+    assert len(by_name) == len(methods), "two methods have the same name"
+    return Wire(grpc, by_name)
 
 
 def _serialize(message: Any) -> bytes:
