@@ -18,6 +18,7 @@
 #include "slow_lane/ctl/ctl_help.h"
 #include "slow_lane/runs/printable_head.h"
 #include "slow_lane/runs/utf8.h"
+#include "slow_lane/wire/port.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -300,8 +301,8 @@ size_t FindCommand(std::span<const absl::string_view> words) {
   return std::min(at, words.size());
 }
 
-// gRPC takes a port modulo 65536. A host without one has gRPC's own, and
-// unix:, ipv4: and ipv6: are checked by gRPC.
+// A host without a port has gRPC's own, and unix:, ipv4: and ipv6: are checked
+// by gRPC.
 absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
   absl::string_view host_port = address;
   if (absl::ConsumePrefix(&host_port, "dns:")) {  // dns:[//SERVER/]HOST:PORT
@@ -319,12 +320,7 @@ absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
       absl::EndsWith(host_port, "]")) {
     return absl::OkStatus();
   }
-  const absl::string_view digits = host_port.substr(colon + 1);
-  uint32_t port = 0;
-  if (digits.find_first_not_of("0123456789") == absl::string_view::npos &&
-      absl::SimpleAtoi(digits, &port) && port >= 1 && port <= 65535) {
-    return absl::OkStatus();
-  }
+  if (IsPort(host_port.substr(colon + 1))) return absl::OkStatus();
   return Expected(
       absl::StrCat("HOST:PORT with a PORT from 1 to 65535, or unix:PATH, ",
                    source),
