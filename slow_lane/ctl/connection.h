@@ -46,8 +46,9 @@ class Connection {
 
   const std::string& address() const { return address_; }
 
-  // Every call's statuses are the daemon's own, but for kUnavailable (there is
-  // none, or none that answers, or it is stopping) and kDeadlineExceeded.
+  // Every call's statuses are the daemon's own, such as kAborted of one that is
+  // stopping, but for kUnavailable (there is none, or none that answers),
+  // kDeadlineExceeded and kUnimplemented.
 
   absl::StatusOr<gymgui::trainer::SubmitRunResponse> SubmitRun(
       const std::string& config_json);

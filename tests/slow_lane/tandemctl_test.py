@@ -1,11 +1,13 @@
 """`tandemctl` at a real daemon: every command, a fault, a cancel, and no daemon."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +170,23 @@ def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
         assert daemon.run(run_id)["state"] == "TERMINATED"
         assert daemon.run(run_id)["failure_reason"] == "cancelled"
     assert daemon.ctl("cancel", runs[0]) == f"{runs[0]} ended\n"
+
+
+def test_a_cancel_that_the_daemon_cannot_write_down_is_told_in_its_words(daemon: CtlDaemon) -> None:
+    """It answers, and is there: that it cannot keep the cancel is no reason to start one."""
+    holder = daemon.submit("step(0); wait_for('go')", "--gpus=2")
+    daemon.await_state(holder, "EXECUTING")
+    waiter = daemon.submit("", "--gpus=1")
+    # As a disk on which no write comes to its end.
+    with contextlib.closing(sqlite3.connect(daemon.table, isolation_level=None)) as table:
+        table.execute("BEGIN IMMEDIATE")
+        said = daemon.ctl("cancel", waiter, code=FAILED)
+        table.execute("ROLLBACK")
+    assert said.startswith(f"tandemctl: {waiter}: the run is not started")
+    assert "cancel it again" in said
+    assert "found none" not in said
+    assert "Next: start one" not in said
+    assert daemon.ctl("cancel", waiter) == f"{waiter} ended\n"
 
 
 def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: CtlDaemon) -> None:
