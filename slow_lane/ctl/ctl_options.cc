@@ -301,30 +301,35 @@ size_t FindCommand(std::span<const absl::string_view> words) {
   return std::min(at, words.size());
 }
 
-// A host without a port has gRPC's own, and unix:, ipv4: and ipv6: are checked
-// by gRPC.
-absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
-  absl::string_view host_port = address;
-  if (absl::ConsumePrefix(&host_port, "dns:")) {  // dns:[//SERVER/]HOST:PORT
-    host_port = host_port.substr(host_port.rfind('/') + 1);
-  } else {
-    for (const absl::string_view scheme :
-         {"unix:", "unix-abstract:", "ipv4:", "ipv6:"}) {
-      if (absl::StartsWith(address, scheme)) return absl::OkStatus();
-    }
-  }
+// HOST:PORT, or HOST, which has gRPC's own port. Of IPv6 only [HOST] may have
+// one behind it.
+bool HasPossiblePort(absl::string_view host_port) {
   const size_t colon = host_port.rfind(':');
-  // Of IPv6 only [HOST] may have a port behind it.
-  if (colon == absl::string_view::npos ||
-      (host_port.find(':') != colon && host_port[colon - 1] != ']') ||
-      absl::EndsWith(host_port, "]")) {
+  return colon == absl::string_view::npos ||
+         (host_port.find(':') != colon && host_port[colon - 1] != ']') ||
+         absl::EndsWith(host_port, "]") || IsPort(host_port.substr(colon + 1));
+}
+
+// As tandem.telemetry does: dns:[//SERVER/]HOST:PORT, ipv4: and ipv6: with
+// addresses between commas, or HOST:PORT; sockets are gRPC's to check.
+absl::Status CheckAddress(absl::string_view address, absl::string_view source) {
+  absl::string_view hosts = address;
+  if (absl::ConsumePrefix(&hosts, "dns:")) {
+    hosts = hosts.substr(hosts.rfind('/') + 1);
+  } else if (absl::StartsWith(hosts, "unix:") ||
+             absl::StartsWith(hosts, "unix-abstract:")) {
     return absl::OkStatus();
+  } else if (!absl::ConsumePrefix(&hosts, "ipv4:")) {
+    absl::ConsumePrefix(&hosts, "ipv6:");
   }
-  if (IsPort(host_port.substr(colon + 1))) return absl::OkStatus();
-  return Expected(
-      absl::StrCat("HOST:PORT with a PORT from 1 to 65535, or unix:PATH, ",
-                   source),
-      Quoted(address));
+  for (const absl::string_view host_port : absl::StrSplit(hosts, ',')) {
+    if (HasPossiblePort(host_port)) continue;
+    return Expected(
+        absl::StrCat("HOST:PORT with a PORT from 1 to 65535, or unix:PATH, ",
+                     source),
+        Quoted(address));
+  }
+  return absl::OkStatus();
 }
 
 // Arguments are sent as text, and repeated in messages.

@@ -49,7 +49,8 @@ TEST(CtlOptions, RefusesAPortThatCannotBe) {
        {"host:99999", "host:0", "host:65536", "host:", "host:-1", "host:+1",
         "host: 1", "host:1x", "host:http", "127.0.0.1:4294967297", ":0",
         "[::1]:99999", "[::1]:", "dns:host:99999", "dns:///host:99999",
-        "dns://8.8.8.8:53/host:99999"}) {
+        "dns://8.8.8.8:53/host:99999", "ipv4:127.0.0.1:65536",
+        "ipv4:127.0.0.1:1,127.0.0.2:5x", "ipv6:[::1]:65536"}) {
     const std::string refusal = Refusal({"list", "--daemon", address});
     EXPECT_TRUE(absl::StrContains(
         refusal, absl::StrCat("by --daemon, found '", address, "'")));
