@@ -15,6 +15,7 @@
 #include "slow_lane/ctl/submit_config.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/durable_file.h"
+#include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
 #include "transport/program/standard_output.h"
@@ -24,11 +25,16 @@ namespace {
 
 absl::StatusOr<std::string> ReadConfig(const std::string& file) {
   const absl::StatusOr<std::optional<std::string>> text =
-      ReadIfExists(file == "-" ? "/dev/stdin" : file);
+      ReadIfExists(file == "-" ? "/dev/stdin" : file, kMaxConfigBytes + 1);
   if (!text.ok()) return text.status();
   if (!text->has_value()) {
     return absl::NotFoundError(
         absl::StrCat("--config: expected a file, found none at ", file));
+  }
+  if ((*text)->size() > kMaxConfigBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--config: expected at most ", kMaxConfigBytes,
+                     " bytes, found more in ", file));
   }
   if (absl::Status s = CheckUtf8(**text, file); !s.ok()) return s;
   return **text;

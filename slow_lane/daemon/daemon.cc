@@ -45,7 +45,6 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr char kTable[] = "tandem.db";
-constexpr char kSocket[] = "daemon.sock";
 constexpr char kPid[] = "daemon.pid";
 constexpr std::chrono::milliseconds kStopLimit(200);
 constexpr double kLockSecs = 1;
@@ -210,7 +209,7 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
     builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
                              &port);
   }
-  builder.AddListeningPort(absl::StrCat("unix:", kSocket),
+  builder.AddListeningPort(absl::StrCat("unix:", kSocketFile),
                            grpc::InsecureServerCredentials());
   if (!options.socket.empty()) {
     builder.AddListeningPort(absl::StrCat("unix:", options.socket),
@@ -272,7 +271,8 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   }
   const absl::StatusOr<UniqueFd> lock = LockFolder(resolved.data_dir);
   if (!lock.ok()) return lock.status();
-  for (const std::string& socket : {std::string(kSocket), resolved.socket}) {
+  for (const std::string& socket :
+       {std::string(kSocketFile), resolved.socket}) {
     if (socket.empty()) continue;
     if (absl::Status s = RemoveStaleSocket(socket); !s.ok()) return s;
   }
@@ -321,10 +321,10 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   SlowLaneService slow_lane(runs->get(), &hub, store->get());
   absl::StatusOr<Server> server = Serve(resolved, {&trainer, &slow_lane});
   if (!server.ok()) return server.status();
-  const std::string socket =
-      absl::StrCat("unix:", resolved.socket.empty()
-                                ? absl::StrCat(resolved.data_dir, "/", kSocket)
-                                : resolved.socket);
+  const std::string socket = absl::StrCat(
+      "unix:", resolved.socket.empty()
+                   ? absl::StrCat(resolved.data_dir, "/", kSocketFile)
+                   : resolved.socket);
   const std::string& address =
       server->address.empty() ? socket : server->address;
   trainer.SetListenAddress(address);

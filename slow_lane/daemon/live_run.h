@@ -54,6 +54,7 @@ struct LiveRun {
   UniqueFd process;
   std::optional<ProcessIdentity> proxy;  // the newest that is known
   std::shared_ptr<ProxyLink> link;
+  int vain_starts = 0;  // of proxies, one after the other, that gave up at once
   absl::Duration backoff = absl::ZeroDuration();
   int64_t next_start_ns = 0;
 

@@ -418,6 +418,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
         }
         run->link = std::move(link);
         run->output_problem.clear();  // another proxy may fare better
+        run->vain_starts = 0;
         run->backoff = absl::ZeroDuration();
         NoteBeat(run);
         if (IsFinal(run->row.status)) {

@@ -189,9 +189,9 @@ class RunSupervisor {
   void AnswerCancelInTime(const std::string& run_id);
   // The store closed before it had that the run was cancelled.
   void CancelIsLost(const std::string& run_id);
-  // A run that can never be heard of again: its folder and its proxy are gone,
-  // and it was cancelled, or its worker is gone as well.
-  void EndWithoutFolder(LiveRun* run);
+  // A run that can never be heard of again: it has no proxy, and no folder that
+  // one could start in, and it was cancelled, or its worker is gone as well.
+  void EndUnheard(LiveRun* run);
   // The run has rows up to `last`, or more, of as many printed steps, or more:
   // what follows from that.
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);

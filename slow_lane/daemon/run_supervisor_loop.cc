@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "slow_lane/daemon/run_processes.h"
@@ -33,6 +34,9 @@ namespace {
 constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
+// So many proxies, one after the other, that exit with an error before they
+// have said hello: no more will.
+constexpr int kVainStarts = 5;
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
@@ -144,6 +148,13 @@ void RunSupervisor::StartProxy(LiveRun* run) {
       lives.ok() && *lives) {
     return;
   }
+  // Who it was is known: nobody starts a second one where its record is gone.
+  if (const absl::StatusOr<std::optional<ProcessIdentity>> worker =
+          folder.ReadWorker();
+      run->row.worker.pid() != 0 && worker.ok() && !worker->has_value()) {
+    run->vain_starts = kVainStarts;
+    return;
+  }
   run->backoff = std::clamp(run->backoff * 2, kFirstBackoff, kLongestBackoff);
   run->next_start_ns =
       MonotonicNanos() + absl::ToInt64Nanoseconds(run->backoff);
@@ -218,7 +229,7 @@ void RunSupervisor::ReapChildren() {
 
 void RunSupervisor::RecordExit(const ProcessIdentity& ended,
                                const WorkerExit& exit) {
-  for (const auto& [run_id, run] : runs_) {
+  for (auto& [run_id, run] : runs_) {
     if (!run.dispatched || IsFinal(run.row.status)) continue;
     const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
     std::optional<ProcessIdentity> worker;
@@ -229,6 +240,10 @@ void RunSupervisor::RecordExit(const ProcessIdentity& ended,
       worker = folder.ReadWorker().value_or(std::nullopt);
     }
     if (worker == ended) folder.WriteExit(exit).IgnoreError();
+    if (run.proxy == ended && exit.how == WorkerExit::How::kExited &&
+        exit.number != 0) {
+      ++run.vain_starts;
+    }
   }
 }
 
@@ -268,6 +283,12 @@ void RunSupervisor::Save(LiveRun* run) {
 void RunSupervisor::End(LiveRun* run, RunState state,
                         std::optional<std::string> reason) {
   gpus_.Release(run->row.gpu_slots);
+  // However it ended: rows are missing.
+  if (!run->output_problem.empty() &&
+      !absl::StrContains(reason.value_or(""), run->output_problem)) {
+    reason = absl::StrCat(reason.value_or(""), reason.has_value() ? "; " : "",
+                          run->output_problem);
+  }
   run->session_tokens.clear();
   run->unreachable = false;
   run->waiting_for.clear();
@@ -323,6 +344,10 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
+  // It has to tell the end, even if somebody stopped it.
+  if (run->process.valid()) {
+    SignalProcess(run->process.get(), SIGCONT).IgnoreError();
+  }
   WhenFree(run, [this, run] {
     WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
                  folder = RunFolder::At(options_.data_dir, run->row.run_id)] {
@@ -424,28 +449,37 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
   }
 }
 
-void RunSupervisor::EndWithoutFolder(LiveRun* run) {
+void RunSupervisor::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
   // Of one that nobody ends, a proxy that lives will still say hello.
   if (run->process.valid() && !run->end_reason.has_value()) return;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
+  std::string what;
   std::error_code error;
-  if (std::filesystem::exists(folder.path(), error) || error) return;
-  const std::string what = absl::StrCat(
-      "its folder is gone, and with it what was not read yet: ", folder.path());
-  if (run->end_reason.has_value()) {
-    return End(run, gymgui::trainer::RUN_STATUS_TERM,
-               absl::StrCat(*run->end_reason, "; ", what));
+  if (!std::filesystem::exists(folder.path(), error) && !error) {
+    what =
+        absl::StrCat("its folder is gone, and with it what was not read yet: ",
+                     folder.path());
+  } else if (run->vain_starts >= kVainStarts) {
+    what = absl::StrCat(
+        "its folder is damaged, no proxy starts in it (proxy.log there says "
+        "why), and what was not read yet stays there: ",
+        folder.path());
+  } else {
+    return;
   }
-  WorkOn(run, [this, run, what, folder, query = QueryOf(*run),
+  run->output_problem = what;
+  if (run->end_reason.has_value()) {
+    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+  }
+  WorkOn(run, [this, run, folder, query = QueryOf(*run),
                worker = FromProto(run->row.worker)] {
     const bool gone = EndOrphans(folder, worker, query,
                                  absl::ToDoubleSeconds(options_.kill_grace));
-    return [this, run, what, gone] {
+    return [this, run, gone] {
       if (!gone || run->end_reason.has_value()) return;
       EndByItsWord(run->row.run_id,
-                   {gymgui::trainer::RUN_STATUS_FAULT,
-                    absl::StrCat("the worker has ended; ", what)});
+                   {gymgui::trainer::RUN_STATUS_FAULT, "the worker has ended"});
     };
   });
 }
@@ -460,7 +494,7 @@ void RunSupervisor::Tick() {
     CountRate(&run, now_ns);
     CheckLimits(&run);
     if (run.dispatched) StartProxy(&run);
-    EndWithoutFolder(&run);
+    EndUnheard(&run);
   }
   Dispatch();
   ForgetOld();

@@ -1,17 +1,21 @@
 #include "slow_lane/daemon/trainer_service.h"
 
+#include <unistd.h>
+
 #include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "slow_lane/daemon/control_call.h"
 #include "slow_lane/daemon/grpc_status.h"
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
 #include "slow_lane/daemon/stream_calls.h"
 #include "slow_lane/runs/run_config.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -33,6 +37,19 @@ std::string SessionToken(const CallbackServerContext& context) {
 // Answers a call that has nothing to say but how it went.
 auto FinishCall(ServerUnaryReactor* call) {
   return [call](const absl::Status& status) { call->Finish(ToGrpc(status)); };
+}
+
+// OK, or what keeps the daemon from its work, for people.
+absl::Status DaemonState(const EventStore& store) {
+  if (access(kSocketFile, F_OK) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("expected the socket by which proxies reach this daemon, "
+                     "found it removed: ",
+                     kSocketFile,
+                     " in the data folder; next: start the daemon again, "
+                     "nothing is lost"));
+  }
+  return store.state();
 }
 
 Numbers NoStream() {
@@ -179,7 +196,7 @@ ServerUnaryReactor* TrainerService::GetHealth(
     const std::lock_guard lock(mutex_);
     *response = health_;
   }
-  response->set_healthy(store_->state().ok());
+  response->set_healthy(DaemonState(*store_).ok());
   call->Finish(grpc::Status::OK);
   return call;
 }
@@ -207,7 +224,7 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
     CallbackServerContext* context, const v1::DescribeRunsRequest* request,
     v1::DescribeRunsResponse* response) {
   ServerUnaryReactor* const call = context->DefaultReactor();
-  const absl::Status state = store_->state();
+  const absl::Status state = DaemonState(*store_);
   response->set_daemon_state(state.ok() ? "ok" : std::string(state.message()));
   response->set_queued_bytes(store_->queued_bytes());
   response->set_watchers(hub_->watchers());

@@ -35,7 +35,6 @@
 namespace tandem::slow_lane {
 namespace {
 
-constexpr char kDaemon[] = "unix:daemon.sock";
 // Batches that may be unacknowledged: of a worker that prints fast kLinkWindow,
 // enough to keep the daemon's commits full; of another one is being committed
 // and one waits, and what it prints meanwhile goes together, as Nagle's
@@ -66,7 +65,7 @@ class Proxy {
         folder_(std::move(folder)),
         plan_(std::move(plan)),
         config_(std::move(config)),
-        link_(kDaemon) {}
+        link_(absl::StrCat("unix:", kSocketFile)) {}
 
   absl::Status Run();
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -42,8 +43,8 @@ absl::Status WriteDurably(const std::string& path, absl::string_view text) {
   return SyncFolder(std::filesystem::path(path).parent_path().string());
 }
 
-absl::StatusOr<std::optional<std::string>> ReadIfExists(
-    const std::string& path) {
+absl::StatusOr<std::optional<std::string>> ReadIfExists(const std::string& path,
+                                                        size_t most_bytes) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
     if (errno == ENOENT) return std::optional<std::string>();
@@ -52,7 +53,8 @@ absl::StatusOr<std::optional<std::string>> ReadIfExists(
   std::string text;
   std::array<char, 4096> piece;
   for (;;) {
-    const ssize_t got = read(file.get(), piece.data(), piece.size());
+    const ssize_t got = read(file.get(), piece.data(),
+                             std::min(piece.size(), most_bytes - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return MakeSystemError("read", path, errno);
     if (got == 0) return std::optional<std::string>(std::move(text));

@@ -9,6 +9,8 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
 #define TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -23,9 +25,10 @@ namespace tandem::slow_lane {
 // status says why. Waits for the disk.
 absl::Status WriteDurably(const std::string& path, absl::string_view text);
 
-// Nothing: there is no such file.
+// The file's first `most_bytes`. Nothing: there is no such file.
 absl::StatusOr<std::optional<std::string>> ReadIfExists(
-    const std::string& path);
+    const std::string& path,
+    size_t most_bytes = std::numeric_limits<size_t>::max());
 
 // Makes what was made, renamed or removed in a folder last.
 absl::Status SyncFolder(const std::string& path);

@@ -15,6 +15,9 @@ inline constexpr int kMaxMessageBytes = 64 << 20;
 // watcher ever gets past it. (A printed line has 16 MiB at most.)
 inline constexpr int kMaxEventBytes = kMaxMessageBytes - (8 << 20);
 
+// Where proxies reach the daemon: in the data folder, which is the current one.
+inline constexpr char kSocketFile[] = "daemon.sock";
+
 // Batches that a proxy may have on their way, unacknowledged.
 inline constexpr int kLinkWindow = 8;
 

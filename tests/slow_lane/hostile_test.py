@@ -238,6 +238,13 @@ def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
     wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the problem to be shown")
     lane.restart()
     wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the next daemon to be told")
+    cancelled = lane.run("steps(1, 9); wait_for('more'); os.ftruncate(1, 0); steps(1, 1); wait_for('never')")
+    lane.wait_for_steps(cancelled, 9)
+    lane.open("more")
+    wait_until(lambda: "only grows" in lane.describe(cancelled).output_problem, "the problem to be shown")
+    lane.cancel(cancelled)
+    reason = lane.wait_for(cancelled, TERM).failure_reason
+    assert reason.startswith("cancelled") and "only grows" in reason
     lane.open("end")
     assert "only grows" in lane.wait_for(run_id, FAULT).failure_reason
     assert lane.step_indices(run_id) == list(range(1, 101))

@@ -355,6 +355,60 @@ def test_a_run_without_folder_and_proxy_has_failed_once_its_processes_are_gone(l
     assert lane.workers() == []
 
 
+@pytest.mark.parametrize("name", ["config.json", "launch.json", "worker"])
+def test_a_run_whose_folder_is_damaged_ends(one_gpu: Lane, name: str) -> None:
+    """No proxy starts there. Cancelled, or once its worker is gone, it ends all the same, and gives its GPU back."""
+    lane = one_gpu
+    cancelled = lane.submit(_with_gpu(lane.program("steps(1, 1); wait_for('never')")))
+    failed = lane.run("steps(1, 1); wait_for('end')")
+    for each in (cancelled, failed):
+        lane.wait_for(each, EXEC)
+        (Path(lane.describe(each).folder) / name).write_text("[1,", "utf-8")
+        os.kill(lane.wait_for_proxy(each), signal.SIGKILL)
+    wait_until(lambda: "damaged" in lane.describe(failed).output_problem, "the remark")
+    assert len(lane.workers()) == 2
+    lane.open("end")
+    assert "damaged" in lane.wait_for(failed, FAULT).failure_reason
+    lane.cancel(cancelled)
+    assert lane.workers() == []
+    reason = lane.wait_for(cancelled, TERM).failure_reason
+    assert "cancelled" in reason and "damaged" in reason
+    lane.wait_for(lane.submit(_with_gpu(lane.program("steps(1, 1)"))), TERM)
+
+
+def test_a_worker_whose_record_is_gone_is_not_started_again(lane: Lane) -> None:
+    """The table says that there was one."""
+    run_id = lane.run("steps(1, 1); wait_for('end')")
+    lane.wait_for(run_id, EXEC)
+    (worker,) = lane.workers()
+    (Path(lane.describe(run_id).folder) / "worker").unlink()
+    os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
+    wait_until(lambda: "damaged" in lane.describe(run_id).output_problem, "the remark")
+    assert lane.workers() == [worker]
+    lane.open("end")
+    assert "damaged" in lane.wait_for(run_id, FAULT).failure_reason
+
+
+def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
+    """It goes on, to tell the end."""
+    run_id = lane.run("steps(1, 1); wait_for('never')")
+    lane.wait_for(run_id, EXEC)
+    os.kill(lane.wait_for_proxy(run_id), signal.SIGSTOP)
+    lane.cancel(run_id)
+    assert lane.wait_for(run_id, TERM).failure_reason == "cancelled"
+
+
+def test_a_socket_that_is_gone_is_told(lane: Lane) -> None:
+    """No proxy reaches the daemon; the next one makes it anew, and nothing is lost."""
+    (lane.data_dir / "daemon.sock").unlink()
+    assert not lane.healthy() and "socket" in lane.daemon_state().daemon_state
+    run_id = lane.run("steps(1, 3)")
+    lane.restart()
+    assert lane.healthy()
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == [1, 2, 3]
+
+
 def test_the_daemon_has_descriptors_for_many_runs_and_workers_as_many_as_ever() -> None:
     """Two for each run: it raises its own limit, and hands on the one that it was started with."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
