@@ -46,6 +46,10 @@ constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
 constexpr int kShortestPollMs = 20;
 constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
+// Output that cannot be read is tried again, so many times once the worker has
+// ended.
+constexpr int kRetryMs = 1'000;
+constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
 // A worker that has ended, and for so long no daemon to tell: the next one asks
 // again.
@@ -78,6 +82,8 @@ class Proxy {
   // time to look.
   void Deliver();
   absl::Status OpenCollector();
+  // Whether the output could be read; if not, whether it is tried again.
+  void NoteTail(const absl::Status& problem);
   void TellBeatOrEnd();
   // The worker is dead: ends what is left of its processes, finds out how it
   // ended unless `known`, and writes it down.
@@ -95,9 +101,9 @@ class Proxy {
   DaemonLink link_;
 
   // Of the link at hand.
-  std::optional<v1::Position> welcome_;
+  std::optional<v1::Position> welcome_;  // where to read on
   bool told_start_ = false;
-  bool told_problem_ = false;
+  bool told_problem_ = true;
   bool told_end_ = false;
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
@@ -111,6 +117,7 @@ class Proxy {
   std::optional<WorkerExit> exit_;
   bool exit_is_recorded_ = false;
   std::string tail_problem_;
+  int tries_left_ = kTriesAfterTheEnd;
   Deadline lonely_ = Deadline::Infinite();
   bool recorded_ = false;
   std::optional<std::string> refused_;
@@ -159,7 +166,8 @@ void Proxy::SayHello() {
   welcome_.reset();
   collector_.reset();
   unacknowledged_.clear();
-  told_start_ = told_problem_ = told_end_ = delivered_all_ = false;
+  told_start_ = told_end_ = delivered_all_ = false;
+  told_problem_ = tail_problem_.empty();
   next_look_ns_ = 0;
   v1::Hello hello;
   hello.set_run_id(options_.run_id);
@@ -235,18 +243,21 @@ absl::Status Proxy::OpenCollector() {
 
 void Proxy::Deliver() {
   if (!welcome_.has_value() || !link_.connected()) return;
-  if (!tail_problem_.empty()) {
-    if (!told_problem_) {
-      v1::FromProxy message;
-      message.set_output_problem(tail_problem_);
-      told_problem_ = link_.Send(message);
-    }
+  if (!told_problem_) {
+    v1::FromProxy message;
+    message.set_output_problem(tail_problem_);
+    told_problem_ = link_.Send(message);
+  }
+  if (!tail_problem_.empty() && tries_left_ == 0) {
     delivered_all_ = exit_.has_value();
     return;
   }
   // An acknowledgment is no reason to look: a hundred proxies would send ever
   // smaller batches, each with its cost.
-  if (!exit_.has_value() && MonotonicNanos() < next_look_ns_) return;
+  if ((!exit_.has_value() || !tail_problem_.empty()) &&
+      MonotonicNanos() < next_look_ns_) {
+    return;
+  }
   absl::Status problem;
   if (!collector_.has_value()) problem = OpenCollector();
   if (problem.ok() && exit_.has_value()) collector_->Finish();
@@ -274,13 +285,35 @@ void Proxy::Deliver() {
       grew = true;
     }
   }
-  if (!problem.ok()) {
-    tail_problem_ =
-        absl::StrCat("its output cannot be read on: ", problem.message());
-    Log(tail_problem_);
-  }
+  NoteTail(problem);
   poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
-  next_look_ns_ = more ? 0 : MonotonicNanos() + poll_ms_ * kNsPerMs;
+  const int pause_ms = problem.ok() ? poll_ms_ : kRetryMs;
+  next_look_ns_ =
+      more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
+}
+
+void Proxy::NoteTail(const absl::Status& problem) {
+  const std::string text =
+      problem.ok()
+          ? ""
+          : absl::StrCat("its output cannot be read on: ", problem.message());
+  if (text != tail_problem_) {
+    if (!text.empty()) Log(text);
+    tail_problem_ = text;
+    told_problem_ = false;
+  }
+  if (problem.ok()) return;
+  // What was cut is gone; anything else may pass, while the worker goes on and
+  // for a while after that.
+  if (absl::IsFailedPrecondition(problem)) {
+    tries_left_ = 0;
+  } else if (exit_.has_value()) {
+    --tries_left_;
+  }
+  if (collector_.has_value()) {
+    welcome_ = collector_->position();
+    collector_.reset();
+  }
 }
 
 void Proxy::TellBeatOrEnd() {

@@ -250,6 +250,25 @@ def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 101))
 
 
+def test_output_that_cannot_be_read_is_tried_again(lane: Lane) -> None:
+    """The run says so meanwhile, and nothing is missing in the end."""
+    run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
+    lane.wait_for_steps(run_id, 10)
+    output = Path(lane.describe(run_id).folder) / "stdout.jsonl"
+    aside = output.rename(output.with_suffix(".aside"))
+    output.mkdir()
+    os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
+    wait_until(lambda: "directory" in lane.describe(run_id).output_problem, "the problem to be shown")
+    lane.open("go")
+    output.rmdir()
+    aside.rename(output)
+    lane.wait_for_steps(run_id, 20)
+    wait_until(lambda: lane.describe(run_id).output_problem == "", "the problem to be over")
+    lane.open("end")
+    assert not lane.wait_for(run_id, TERM).HasField("failure_reason")
+    assert lane.step_indices(run_id) == list(range(1, 21))
+
+
 def test_run_goes_on_without_its_folder(lane: Lane) -> None:
     """The proxy has the file open: as long as it lives nothing is missing."""
     run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
