@@ -1,5 +1,7 @@
 #include "slow_lane/store/event_store.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <utility>
 
@@ -258,7 +260,8 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
 absl::Status EventStore::CommitAll(std::vector<Item>* items) {
   while (true) {
     bool refused = false;
-    absl::Status status = database_->Begin();
+    absl::Status status = NoticeLostLog();
+    if (status.ok()) status = database_->Begin();
     if (status.ok()) status = NoticeOthers();
     for (Item& item : *items) {
       if (!status.ok()) break;
@@ -272,6 +275,19 @@ absl::Status EventStore::CommitAll(std::vector<Item>* items) {
     writer_->Forget();
     if (!refused) return status;
   }
+}
+
+absl::Status EventStore::NoticeLostLog() {
+  const char* const log = sqlite3_filename_wal(
+      sqlite3_db_filename(database_->connection(), "main"));
+  // It is made by the first commit.
+  if (log_pages_ == 0 || access(log, F_OK) == 0) return absl::OkStatus();
+  sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
+                            SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return absl::UnavailableError(absl::StrCat(
+      "expected sqlite's write-ahead log at ", log,
+      ", found it moved or removed; what was in it is in the table's file now; "
+      "next: start the daemon again"));
 }
 
 absl::Status EventStore::NoticeOthers() {

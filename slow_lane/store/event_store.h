@@ -155,6 +155,9 @@ class EventStore {
   // One transaction of all `items`. OK: each has its result, durable if that is
   // OK. Else nothing happened.
   absl::Status CommitAll(std::vector<Item>* items);
+  // Somebody may have removed the write-ahead log, which only this connection
+  // has then: what is in it goes into the table's file.
+  absl::Status NoticeLostLog();
   // Somebody else may have written into the file: another store, a shell.
   absl::Status NoticeOthers();
   // Within the transaction. OK: the item has its result, an error of its own

@@ -407,5 +407,28 @@ TEST(EventStoreFaults, TheLogShrinksOnceAReaderLetsGoOfIt) {
   EXPECT_EQ(CountSteps(path, "a"), 12'000u);
 }
 
+TEST(EventStoreFaults, ALogThatWasRemovedIsToldAndWhatWasInItKept) {
+  TestFolder folder;
+  const std::string path = folder.File("tandem.db");
+  auto store = EventStore::Open(path, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE(AddRun(**store, "a").ok());
+  ASSERT_TRUE(AppendAndWait(**store, Steps("a", 1, 100)).ok());
+  ASSERT_TRUE(std::filesystem::remove(path + "-wal"));
+  absl::Status refused;
+  (*store)->Append(std::make_shared<const v1::EventBatch>(Steps("a", 101, 102)),
+                   [&refused](const absl::StatusOr<Appended>& appended) {
+                     refused = appended.status();
+                   });
+  while ((*store)->state().ok()) std::this_thread::yield();
+  EXPECT_THAT(std::string((*store)->state().message()), HasSubstr("-wal"));
+  store->reset();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(CountSteps(path, "a"), 100u);
+  auto next = EventStore::Open(path, {});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_TRUE(AppendAndWait(**next, Steps("a", 101, 102)).ok());
+}
+
 }  // namespace
 }  // namespace tandem::slow_lane

@@ -175,6 +175,20 @@ def test_daemon_refuses_a_table_that_is_not_its_own(lane: Lane, kind: str) -> No
     assert (lane.data_dir / "tandem.db").read_bytes() == before
 
 
+def test_removed_log_of_the_table_loses_nothing(lane: Lane) -> None:
+    """Health says so; the next daemon has all rows, and what was printed meanwhile."""
+    run_id = lane.run("steps(1, 100); wait_for('go'); steps(101, 200); wait_for('end')")
+    lane.wait_for_steps(run_id, 100)
+    (lane.data_dir / "tandem.db-wal").unlink()
+    lane.open("go")
+    wait_until(lambda: "tandem.db-wal" in lane.daemon_state().daemon_state, "the daemon to notice")
+    assert lane.stop() == 0
+    lane.start()
+    lane.open("end")
+    lane.wait_for(run_id, TERM)
+    assert lane.step_indices(run_id) == list(range(1, 201))
+
+
 def test_second_daemon_of_a_folder_gives_up(lane: Lane) -> None:
     """And says whose the folder is, whatever was removed there; the first one serves on."""
     code, words = lane.start_in_vain("--listen=127.0.0.1:0")
