@@ -164,7 +164,7 @@ class Connection:
           timeout: Seconds that this may take.
 
         Returns:
-          grpc's future of the answer; for `check_greeting`.
+          grpc's future of the answer; for `is_greeted`.
 
         Raises:
           ClientClosed: The client was closed.
@@ -178,27 +178,41 @@ class Connection:
             self._check_open()
             raise
 
-    def check_greeting(self, greeting: Any, timeout: float) -> None:
+    def is_greeted(self, greeting: Any) -> bool:
         """Waits for what `greet` asked.
 
         Args:
           greeting: What it returned.
-          timeout: What it was given.
+
+        Returns:
+          Whether a daemon answered, or somebody cancelled it. If not, the time may not be over: a connection that is
+          about to break says at once that nobody is there, and so may a daemon that is about to end.
 
         Raises:
-          DaemonUnreachable: There was no daemon in time.
           ClientClosed: The client was closed.
         """
         try:
             error = greeting.exception()
         except self.grpc.FutureCancelledError:
-            return  # whoever cancelled it knows
-        if error is not None and error.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
-            self._check_open()
-            raise DaemonUnreachable(
-                f"expected a daemon at {self.target} within {timeout:g} s, found none. "
-                f"Start one there, or set {TARGET_VARIABLE} to where one listens"
-            )
+            return True  # whoever cancelled it knows
+        if error is None or error.code().name not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
+            return True
+        self._check_open()
+        return False
+
+    def nobody(self, timeout: float) -> DaemonUnreachable:
+        """Says that no daemon answered.
+
+        Args:
+          timeout: Seconds for which it was asked for.
+
+        Returns:
+          The exception to raise.
+        """
+        return DaemonUnreachable(
+            f"expected a daemon at {self.target} within {timeout:g} s, found none. "
+            f"Start one there, or set {TARGET_VARIABLE} to where one listens"
+        )
 
     def close(self) -> None:
         """Ends every call. Safe twice."""
