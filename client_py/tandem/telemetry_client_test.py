@@ -180,6 +180,14 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
     for wrong, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: .*{fact}"):
             session.publish_steps([wrong])
+    no_iterables: list[tuple[Callable[[], object], str]] = [
+        (lambda: session.publish_steps(None), "PublishRunSteps: expected an iterable of Step, .*, found None; "),  # type: ignore[arg-type]
+        (lambda: session.publish_episodes(Episode()), "PublishRunEpisodes: .* of Episode, .*, found Episode"),  # type: ignore[arg-type]
+        (lambda: session.publish_steps([], timeout=-1), "timeout: expected seconds, 0 or more, found -1"),
+    ]
+    for call, fact in no_iterables:
+        with pytest.raises(tandem.InvalidArgument, match=fact):
+            call()
 
     def failing() -> Iterator[Step]:
         yield Step()
@@ -399,20 +407,38 @@ def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
         assert isinstance(caught.value, LookupError)
 
 
+def _nested(depth: int) -> dict[str, Any]:
+    inside: dict[str, Any] = {}
+    for _ in range(depth):
+        inside = {"in": inside}
+    return inside
+
+
 def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
     """Here, or by the daemon, which names the place."""
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: client.submit({"x": object()}), "config: "),
         (lambda: client.submit({"x": float("nan")}), "config: "),
+        (lambda: client.submit(None), "config: expected a TrainRunConfig as a mapping .*, found None; "),  # type: ignore[arg-type]
+        (lambda: client.submit(b"{}"), "config: expected a TrainRunConfig .*, found b'{}'; "),  # type: ignore[arg-type]
+        (lambda: client.submit(_nested(5000)), "config: .* found lists and mappings nested too deep; "),
         (lambda: client.submit("{"), "SubmitRun at "),
         (lambda: client.submit(run_config("true") | {"entry_point": 7}), "entry_point"),
         (lambda: client.steps("x", since_seq=-1), "StreamRunSteps: "),
+        (lambda: client.steps("x", since_seq=None), "StreamRunSteps: since_seq: .*, found None; "),  # type: ignore[arg-type]
+        (
+            lambda: client.watch(since_seq=2**64),
+            "WatchRuns: since_seq: expected an integer in 0 .. 18446744073709551615",
+        ),
+        (lambda: client.steps(None), "StreamRunSteps: run_id: expected a string, found None; "),  # type: ignore[arg-type]
         (lambda: client.steps(7), "StreamRunSteps: "),  # type: ignore[arg-type]
         (lambda: client.steps(b"x"), "StreamRunSteps: run_id: expected a string, found b'x'"),  # type: ignore[arg-type]
         (lambda: client.cancel(b"x"), "CancelRun: run_id: expected a string"),  # type: ignore[arg-type]
         (lambda: client.submit("{}", run_id=b"x"), "SubmitRun: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.submit("{}", run_id=5), "SubmitRun: run_id: expected a string, found 5; "),  # type: ignore[arg-type]
         (lambda: client.register("x", b"w"), "RegisterWorker: worker_id: expected a string"),  # type: ignore[arg-type]
         (lambda: client.control().pause(b"x"), "ControlStream: run_id: expected a string"),  # type: ignore[arg-type]
+        (lambda: client.control().grant("x", None), "ControlStream: grant_steps: expected a value, found None"),  # type: ignore[arg-type]
         (lambda: client.runs("TERM"), "ListRuns: "),  # type: ignore[arg-type]
         (lambda: client.cancel("x", timeout=-1), "timeout"),
         (lambda: TrainerClient(""), "target"),

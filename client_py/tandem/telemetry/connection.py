@@ -89,11 +89,15 @@ class Connection:
         Raises:
           InvalidArgument: A value that its field cannot have.
         """
+        method = self.method(name)
         for field, value in fields.items():
-            if isinstance(value, bytes):  # which protobuf takes for text
-                raise InvalidArgument(f"{name}: {field}: expected a string, found {shown(value)}; nothing was sent")
+            # For protobuf bytes are text, and None is a field that was not given.
+            is_string = method.fields[field].type == method.fields[field].TYPE_STRING
+            if value is None or (is_string and not isinstance(value, str)):
+                expected = "a string" if is_string else "a value"
+                raise InvalidArgument(f"{name}: {field}: expected {expected}, found {shown(value)}; nothing was sent")
         try:
-            return self.method(name).request(**fields)
+            return method.request(**fields)
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"{name}: {error}; nothing was sent") from error
 

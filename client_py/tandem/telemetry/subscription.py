@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from tandem.arguments import integer
 from tandem.errors import BrokenPeer, ClientClosed, Unsupported
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.daemon_errors import DaemonUnreachable
@@ -58,6 +59,7 @@ class Subscription(Generic[Record]):
         Raises:
           InvalidArgument: Fields that cannot be.
         """
+        since_seq = integer(f"{feeds[-1].method}: since_seq", since_seq, 0, 2**64 - 1, "; nothing was sent")
         connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))
         self.last_seq = since_seq
         self._connection = connection
