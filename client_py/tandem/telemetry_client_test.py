@@ -450,6 +450,28 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
             call()
 
 
+_MAX_MESSAGE_BYTES = 64 << 20
+
+
+def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerClient, gate: Gate) -> None:
+    """Else it is told as a daemon that is full. What just fits, the daemon judges."""
+    told = "expected a message of at most 67108864 bytes, found 671[0-9]*; make it smaller; "
+    for call in (client.submit, client.cancel, client.heartbeat, client.steps):
+        with pytest.raises(tandem.InvalidArgument, match=f"{told}nothing was sent"):
+            call("x" * _MAX_MESSAGE_BYTES)
+    with pytest.raises(tandem.InvalidArgument, match="SubmitRun at "):
+        client.submit("x" * (_MAX_MESSAGE_BYTES - 5))  # with the field's number and length
+    run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
+    _until(client, run_id, RunStatus.EXEC)
+    session = client.register(run_id, "own")
+    large = "x" * _MAX_MESSAGE_BYTES
+    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: {told}the Step was not sent"):
+        session.publish_steps([Step(observation_json=large)])
+    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunEpisodes: {told}the Episode was not sent"):
+        session.publish_episodes([Episode(metadata_json=large)])
+    gate.open("end")
+
+
 def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate) -> None:
     """Of the builtin kind, too; here a cancellation, for which the daemon waits five seconds. It goes on."""
     program = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nstep(0)\nwait_for('ever')"

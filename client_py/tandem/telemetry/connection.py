@@ -87,7 +87,7 @@ class Connection:
           The message.
 
         Raises:
-          InvalidArgument: A value that its field cannot have.
+          InvalidArgument: A value that its field cannot have, or more of it than a message may hold.
         """
         method = self.method(name)
         for field, value in fields.items():
@@ -97,9 +97,11 @@ class Connection:
                 expected = "a string" if is_string else "a value"
                 raise InvalidArgument(f"{name}: {field}: expected {expected}, found {shown(value)}; nothing was sent")
         try:
-            return method.request(**fields)
+            message = method.request(**fields)
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"{name}: {error}; nothing was sent") from error
+        check_size(name, message, "nothing was sent")
+        return message
 
     def start(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Starts a call that streams; what it raises later is for `error_of`.
@@ -232,6 +234,23 @@ class Connection:
     def _check_open(self) -> None:
         if self.closed:
             raise ClientClosed("expected an open TrainerClient, found it closed; make another")
+
+
+def check_size(name: str, message: Any, after: str) -> None:
+    """Refuses a message that gRPC would: by its status for that, a daemon says that its disk is full.
+
+    Args:
+      name: Of the method.
+      message: The request.
+      after: What follows in the error's text.
+
+    Raises:
+      InvalidArgument: It is too large.
+    """
+    if (size := message.ByteSize()) > _MAX_MESSAGE_BYTES:
+        raise InvalidArgument(
+            f"{name}: expected a message of at most {_MAX_MESSAGE_BYTES} bytes, found {size}; make it smaller; {after}"
+        )
 
 
 def _check_ports(name: str, target: str) -> None:

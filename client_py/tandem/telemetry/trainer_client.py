@@ -70,7 +70,7 @@ class TrainerClient:
         Args:
           target: HOST:PORT or unix:PATH, or else as gRPC takes it; None: what the environment variable TANDEM_DAEMON
             says, or else 127.0.0.1:50055.
-          timeout: Seconds that a call may take, unless it is told otherwise.
+          timeout: Seconds that a call may take, unless it is told otherwise. Not for publishing (`WorkerSession`).
           reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tandem.arguments import seconds, shown
 from tandem.errors import InvalidArgument
-from tandem.telemetry.connection import Connection
+from tandem.telemetry.connection import Connection, check_size
 from tandem.telemetry.records import Episode, Step, fill_message
 
 
@@ -139,4 +139,5 @@ class WorkerSession:
             fill_message(message, filled)
         except (AttributeError, TypeError, ValueError) as error:
             raise InvalidArgument(f"{method}: {error} in {shown(filled)}") from error
+        check_size(method, message, f"the {kind.__name__} was not sent")
         return message
