@@ -180,6 +180,14 @@ def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_da
     for wrong, fact in refused:
         with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: .*{fact}"):
             session.publish_steps([wrong])
+    no_iterables: list[tuple[Callable[[], object], str]] = [
+        (lambda: session.publish_steps(None), "PublishRunSteps: expected an iterable of Step, .*, found None; "),  # type: ignore[arg-type]
+        (lambda: session.publish_episodes(Episode()), "PublishRunEpisodes: .* of Episode, .*, found Episode"),  # type: ignore[arg-type]
+        (lambda: session.publish_steps([], timeout=-1), "timeout: expected seconds, 0 or more, found -1"),
+    ]
+    for call, fact in no_iterables:
+        with pytest.raises(tandem.InvalidArgument, match=fact):
+            call()
 
     def failing() -> Iterator[Step]:
         yield Step()
@@ -397,31 +405,6 @@ def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
         with pytest.raises(UnknownRun, match="nobody") as caught:
             call()
         assert isinstance(caught.value, LookupError)
-
-
-def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
-    """Here, or by the daemon, which names the place."""
-    refused: list[tuple[Callable[[], object], str]] = [
-        (lambda: client.submit({"x": object()}), "config: "),
-        (lambda: client.submit({"x": float("nan")}), "config: "),
-        (lambda: client.submit("{"), "SubmitRun at "),
-        (lambda: client.submit(run_config("true") | {"entry_point": 7}), "entry_point"),
-        (lambda: client.steps("x", since_seq=-1), "StreamRunSteps: "),
-        (lambda: client.steps(7), "StreamRunSteps: "),  # type: ignore[arg-type]
-        (lambda: client.steps(b"x"), "StreamRunSteps: run_id: expected a string, found b'x'"),  # type: ignore[arg-type]
-        (lambda: client.cancel(b"x"), "CancelRun: run_id: expected a string"),  # type: ignore[arg-type]
-        (lambda: client.submit("{}", run_id=b"x"), "SubmitRun: run_id: expected a string"),  # type: ignore[arg-type]
-        (lambda: client.register("x", b"w"), "RegisterWorker: worker_id: expected a string"),  # type: ignore[arg-type]
-        (lambda: client.control().pause(b"x"), "ControlStream: run_id: expected a string"),  # type: ignore[arg-type]
-        (lambda: client.runs("TERM"), "ListRuns: "),  # type: ignore[arg-type]
-        (lambda: client.cancel("x", timeout=-1), "timeout"),
-        (lambda: TrainerClient(""), "target"),
-        (lambda: TrainerClient(7), "target"),  # type: ignore[arg-type]
-        (lambda: TrainerClient(timeout=-1), "timeout"),
-    ]
-    for call, fact in refused:
-        with pytest.raises(tandem.InvalidArgument, match=fact):
-            call()
 
 
 def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,7 @@ class _Move(enum.IntEnum):
         ((np.float64(1), [np.int8(2)]), [1.0, [2]]),
         ({"camera": np.ones(2), "text": "x"}, {"camera": [1.0, 1.0], "text": "x"}),
         ({np.int64(1): 2}, {"1": 2}),
+        ({1: 2, "2": 3, True + 2: 4, None: 5, 0.5: 6}, {"1": 2, "2": 3, "3": 4, "null": 5, "0.5": 6}),
         (np.array([1.0, np.nan, np.inf, -np.inf]), [1.0, None, None, None]),
         (float("nan"), None),
         ({"deep": (1.0, [np.float32("inf")])}, {"deep": [1.0, [None]]}),
@@ -202,6 +204,12 @@ _STRINGS_WITH_BRACKETS = [("]", "["), ("]\\", "\\["), ('"]"', '"["'), ('\\"]', '
         ({1, 2}, "set"),
         (object(), "object"),
         ({(1, 2): 3}, "keys"),
+        ({1: "a", "1": "b"}, "keys 1 and '1' would both be \"1\": rename one"),
+        ({"in": [{"true": 1, True: 2}]}, "keys 'true' and True "),
+        (({None: 1, "null": float("nan")},), "keys None and 'null' "),
+        ({np.int64(7): 1, "7": 2}, "keys .*7.* and '7' "),
+        (np.array([{0.5: 1, "0.5": 2}], object), "keys 0.5 and '0.5' "),
+        (MappingProxyType({1: 2, "1": 3}), "keys 1 and '1' "),
         (np.array([object()], object), "object"),
         (2**64, "2\\^64"),
         ([-(2**63) - 1], "2\\^63"),

@@ -4,6 +4,8 @@ import contextlib
 import copy
 import dataclasses
 import pickle
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -32,26 +34,29 @@ class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
     Attributes:
       asked: The methods that were called, but for GetHealth.
       requests: Of those that it has.
+      greetings: How often GetHealth was called.
     """
 
-    def __init__(self, methods: Sequence[str], answer: _Answer, last: int) -> None:
+    def __init__(self, methods: Sequence[str], answer: _Answer, last: int, absent: Sequence[int] = ()) -> None:
         """Takes the methods' names.
 
         Args:
           methods: The names.
           answer: What is sent.
           last: The last number there is: who asks for what comes after it gets a good end.
+          absent: Which calls of GetHealth, from 0, are UNAVAILABLE, as on a connection that is about to break.
         """
         self.asked: list[str] = []
         self.requests: list[Any] = []
-        self._methods, self._answer, self._last = methods, answer, last
+        self.greetings = 0
+        self._methods, self._answer, self._last, self._absent = methods, answer, last, absent
 
     def service(self, details: Any) -> Any:
         """Finds what answers a call; None: it is UNIMPLEMENTED."""
         name = details.method.rpartition("/")[2]
         method: Any = _METHODS[name]
         assert details.method == method.path
-        functions: dict[str, Any] = {"GetHealth": lambda request, context: method.response(healthy=True)}
+        functions: dict[str, Any] = {"GetHealth": self._health}
         if name != "GetHealth":
             self.asked.append(name)
             functions |= dict.fromkeys(self._methods, lambda request, context: self._stream(name, request, context))
@@ -62,6 +67,12 @@ class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
             request_deserializer=method.request.FromString,
             response_serializer=method.response.SerializeToString,
         )
+
+    def _health(self, request: Any, context: Any) -> Any:
+        self.greetings += 1
+        if self.greetings - 1 in self._absent:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "absent on purpose")
+        return _METHODS["GetHealth"].response(healthy=True)
 
     def _stream(self, name: str, request: Any, context: Any) -> Iterator[Any]:
         self.requests.append(request)
@@ -186,6 +197,51 @@ def test_no_server_for_too_long_is_told_behind_a_block() -> None:
         assert [next(steps).seq_id for _ in range(3)] == [1, 2, 3]
         with pytest.raises(DaemonUnreachable, match="StreamEvents at .*broken on purpose"):
             next(steps)
+
+
+@pytest.mark.parametrize("absent", [[0, 1], [1, 2], [0, 2, 3]], ids=str)
+def test_server_that_is_not_there_yet_is_asked_again(absent: list[int]) -> None:
+    """Before the first stream and after one broke: at once it says that it is not there, and then it is."""
+    server = _Server(["StreamEvents"], lambda since: [range(since + 1, min(since + 3, 4))], last=3, absent=absent)
+    with _serving(server) as client:
+        assert [step.seq_id for step in client.steps("a")] == [1, 2, 3]
+    assert server.greetings == len(absent) + 3 and len(server.requests) == 3
+
+
+def test_server_that_is_never_there_is_told_when_the_time_is_over() -> None:
+    """As one that does not listen is; before the first stream, and after one broke."""
+    server = _Server(["StreamEvents"], lambda since: [[1, 2]], last=9, absent=range(1, 10**6))
+    with _serving(server) as reached, TrainerClient(reached.target, timeout=0.3, reconnect_secs=0.4) as client:
+        steps = client.steps("a")
+        assert [next(steps).seq_id, next(steps).seq_id] == [1, 2]
+        for never, secs in [(steps, "0.4"), (client.steps("a"), "0.3")]:
+            asked_before, began = server.greetings, time.monotonic()
+            with pytest.raises(DaemonUnreachable, match=f"expected a daemon at .* within {secs} s, found none"):
+                next(never)
+            assert server.greetings > asked_before + 1 and time.monotonic() - began >= float(secs)
+
+
+@pytest.mark.parametrize("whole_client", [False, True])
+def test_closing_ends_the_asking(whole_client: bool) -> None:
+    """From another thread, long before the time is over."""
+    server = _Server([], lambda since: [], last=0, absent=range(10**6))
+    with _serving(server) as reached, TrainerClient(reached.target, timeout=1e6) as client:
+        steps = client.steps("a")
+        ended: list[type[BaseException]] = []
+
+        def read() -> None:
+            try:
+                next(steps)
+            except (StopIteration, tandem.TandemError) as error:
+                ended.append(type(error))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        while server.greetings < 3 and reader.is_alive():
+            time.sleep(0.001)
+        (client if whole_client else steps).close()
+        reader.join()
+        assert ended == [tandem.ClientClosed if whole_client else StopIteration]
 
 
 _TIMES = [

@@ -87,15 +87,21 @@ class Connection:
           The message.
 
         Raises:
-          InvalidArgument: A value that its field cannot have.
+          InvalidArgument: A value that its field cannot have, or more of it than a message may hold.
         """
+        method = self.method(name)
         for field, value in fields.items():
-            if isinstance(value, bytes):  # which protobuf takes for text
-                raise InvalidArgument(f"{name}: {field}: expected a string, found {shown(value)}; nothing was sent")
+            # For protobuf bytes are text, and None is a field that was not given.
+            is_string = method.fields[field].type == method.fields[field].TYPE_STRING
+            if value is None or (is_string and not isinstance(value, str)):
+                expected = "a string" if is_string else "a value"
+                raise InvalidArgument(f"{name}: {field}: expected {expected}, found {shown(value)}; nothing was sent")
         try:
-            return self.method(name).request(**fields)
+            message = method.request(**fields)
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"{name}: {error}; nothing was sent") from error
+        check_size(name, message, "nothing was sent")
+        return message
 
     def start(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Starts a call that streams; what it raises later is for `error_of`.
@@ -164,7 +170,7 @@ class Connection:
           timeout: Seconds that this may take.
 
         Returns:
-          grpc's future of the answer; for `check_greeting`.
+          grpc's future of the answer; for `is_greeted`.
 
         Raises:
           ClientClosed: The client was closed.
@@ -178,27 +184,41 @@ class Connection:
             self._check_open()
             raise
 
-    def check_greeting(self, greeting: Any, timeout: float) -> None:
+    def is_greeted(self, greeting: Any) -> bool:
         """Waits for what `greet` asked.
 
         Args:
           greeting: What it returned.
-          timeout: What it was given.
+
+        Returns:
+          Whether a daemon answered, or somebody cancelled it. If not, the time may not be over: a connection that is
+          about to break says at once that nobody is there, and so may a daemon that is about to end.
 
         Raises:
-          DaemonUnreachable: There was no daemon in time.
           ClientClosed: The client was closed.
         """
         try:
             error = greeting.exception()
         except self.grpc.FutureCancelledError:
-            return  # whoever cancelled it knows
-        if error is not None and error.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
-            self._check_open()
-            raise DaemonUnreachable(
-                f"expected a daemon at {self.target} within {timeout:g} s, found none. "
-                f"Start one there, or set {TARGET_VARIABLE} to where one listens"
-            )
+            return True  # whoever cancelled it knows
+        if error is None or error.code().name not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
+            return True
+        self._check_open()
+        return False
+
+    def nobody(self, timeout: float) -> DaemonUnreachable:
+        """Says that no daemon answered.
+
+        Args:
+          timeout: Seconds for which it was asked for.
+
+        Returns:
+          The exception to raise.
+        """
+        return DaemonUnreachable(
+            f"expected a daemon at {self.target} within {timeout:g} s, found none. "
+            f"Start one there, or set {TARGET_VARIABLE} to where one listens"
+        )
 
     def close(self) -> None:
         """Ends every call. Safe twice."""
@@ -214,6 +234,23 @@ class Connection:
     def _check_open(self) -> None:
         if self.closed:
             raise ClientClosed("expected an open TrainerClient, found it closed; make another")
+
+
+def check_size(name: str, message: Any, after: str) -> None:
+    """Refuses a message that gRPC would: by its status for that, a daemon says that its disk is full.
+
+    Args:
+      name: Of the method.
+      message: The request.
+      after: What follows in the error's text.
+
+    Raises:
+      InvalidArgument: It is too large.
+    """
+    if (size := message.ByteSize()) > _MAX_MESSAGE_BYTES:
+        raise InvalidArgument(
+            f"{name}: expected a message of at most {_MAX_MESSAGE_BYTES} bytes, found {size}; make it smaller; {after}"
+        )
 
 
 def _check_ports(name: str, target: str) -> None:

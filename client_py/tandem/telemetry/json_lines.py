@@ -48,7 +48,7 @@ def line_of(fields: _Fields) -> bytes:
     """
     try:
         text = _encode(fields)
-        if _LONG_NUMBER.search(text) or _is_deeper(text, MAX_DEPTH):
+        if _LONG_NUMBER.search(text) or _is_deeper(text, MAX_DEPTH) or (text.find("{", 1) > 0 and _has_keys(fields)):
             text = _encode_each(fields)
     except (TypeError, ValueError, RecursionError):
         text = _encode_each(fields)
@@ -112,6 +112,31 @@ def _without_strings_and_empty(text: str) -> str:
     return "0".join(between).replace("[]", "").replace("{}", "")
 
 
+def _has_keys(value: object) -> bool:
+    """Whether a mapping in it has keys that are no strings; they may become the same text."""
+    if isinstance(value, str | int | float):
+        return False
+    if isinstance(value, Mapping):
+        return not all(isinstance(key, str) for key in value) or any(map(_has_keys, value.values()))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "O" and _has_keys(value.tolist())
+    return isinstance(value, list | tuple) and any(map(_has_keys, value))
+
+
+def _check_keys(mapping: Mapping[Any, object]) -> None:
+    """Raises ValueError if two become the same text, TypeError if one cannot be any."""
+    keys: dict[str, object] = {}
+    for key in mapping:
+        text = _encode({_plain_key(key): 0})[1:-3]
+        other = keys.setdefault(text, key)
+        if other is not key:
+            raise ValueError(f"the keys {shown(other)} and {shown(key)} would both be {text}: rename one")
+
+
+def _plain_key(key: object) -> object:
+    return key.item() if isinstance(key, np.generic) else key
+
+
 def _finite(value: object, around: tuple[int, ...] = ()) -> object:
     """Copies a value, with None for what is not finite, and lists for tuples and arrays.
 
@@ -137,8 +162,9 @@ def _finite(value: object, around: tuple[int, ...] = ()) -> object:
         raise ValueError("it is in itself: a circle")
     around = (*around, id(value))
     if isinstance(value, Mapping):
-        items = value.items()
-        return {key.item() if isinstance(key, np.generic) else key: _finite(each, around) for key, each in items}
+        if not all(isinstance(key, str) for key in value):
+            _check_keys(value)
+        return {_plain_key(key): _finite(each, around) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(each, around) for each in value]
     return _finite(_plain(value), around)

@@ -186,14 +186,17 @@ def fill_message(message: Any, record: Step | Episode) -> None:
       record: A Step or an Episode.
 
     Raises:
-      TypeError: A field of another type than the record's.
-      ValueError: A number or time beyond the field's.
+      TypeError: Bytes, which protobuf takes for text.
+      ValueError: A value that its field cannot have.
     """
     for name in _plain_fields(type(record)):
         value = getattr(record, name)
         if isinstance(value, bytes):  # which protobuf takes for text
             raise TypeError(f"{name}: expected no bytes, found {shown(value)}")
-        setattr(message, name, value)
+        try:
+            setattr(message, name, value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name}: {error}, found {shown(value)}") from error
     if record.timestamp is not None:
         message.timestamp.FromDatetime(record.timestamp)
         if abs(message.timestamp.seconds) > _LAST_SECOND:

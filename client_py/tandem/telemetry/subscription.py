@@ -6,10 +6,14 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from tandem.arguments import integer
 from tandem.errors import BrokenPeer, ClientClosed, Unsupported
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.daemon_errors import DaemonUnreachable
 from tandem.telemetry.feeds import Feed
+
+# Between two times of asking whether a daemon is there.
+_PAUSE_SECS = 0.05
 
 
 class Numbered(Protocol):
@@ -55,6 +59,7 @@ class Subscription(Generic[Record]):
         Raises:
           InvalidArgument: Fields that cannot be.
         """
+        since_seq = integer(f"{feeds[-1].method}: since_seq", since_seq, 0, 2**64 - 1, "; nothing was sent")
         connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))
         self.last_seq = since_seq
         self._connection = connection
@@ -134,15 +139,24 @@ class Subscription(Generic[Record]):
 
     def _opened(self) -> Any:
         if not self._open:
-            wait = self._reconnect_secs if self._connected else self._timeout
-            self._begin(self._connection.greet(wait))
-            self._connection.check_greeting(self._call, wait)
+            self._find_daemon(self._reconnect_secs if self._connected else self._timeout)
             self._connected = True
             feed = self._feeds[0]
             request = self._connection.request(feed.method, **feed.fields(self.last_seq))
             self._begin(self._connection.start(feed.method, request))
             self._open = True
         return self._call
+
+    def _find_daemon(self, timeout: float) -> None:
+        """Asks until a daemon answers, or the time is over, or this is closed."""
+        end = time.monotonic() + timeout
+        self._begin(self._connection.greet(timeout))
+        while not self._connection.is_greeted(self._call):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise self._connection.nobody(timeout)
+            self._closing.wait(min(_PAUSE_SECS, left))
+            self._begin(self._connection.greet(max(0.0, end - time.monotonic())))
 
     def _begin(self, call: Any) -> None:
         self._call = call

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from tandem.arguments import seconds
+from tandem.arguments import seconds, shown
 from tandem.errors import InvalidArgument
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
@@ -70,7 +70,7 @@ class TrainerClient:
         Args:
           target: HOST:PORT or unix:PATH, or else as gRPC takes it; None: what the environment variable TANDEM_DAEMON
             says, or else 127.0.0.1:50055.
-          timeout: Seconds that a call may take, unless it is told otherwise.
+          timeout: Seconds that a call may take, unless it is told otherwise. Not for publishing (`WorkerSession`).
           reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
 
         Raises:
@@ -102,12 +102,7 @@ class TrainerClient:
           RunExists: There is a run of that name with another configuration.
           TandemError: As `ERROR_TABLE` says.
         """
-        if not isinstance(config, str):
-            try:
-                config = json.dumps(dict(config), allow_nan=False)
-            except (TypeError, ValueError) as error:
-                raise InvalidArgument(f"config: expected what JSON can hold: {error}; nothing was sent") from error
-        response = self._call("SubmitRun", run_id=run_id, config_json=config)
+        response = self._call("SubmitRun", run_id=run_id, config_json=_as_json(config))
         return Submitted(response.run_id, response.digest)
 
     def cancel(self, run_id: str, *, timeout: float = 60.0) -> None:
@@ -284,3 +279,22 @@ class TrainerClient:
         return Subscription(
             self._connection, feeds, since_seq, timeout=self._timeout, reconnect_secs=self._reconnect_secs
         )
+
+
+def _as_json(config: object) -> str:
+    if isinstance(config, str):
+        return config
+    if not isinstance(config, Mapping):
+        raise InvalidArgument(
+            f"config: expected a TrainRunConfig as a mapping or as a string of JSON, found {shown(config)}; "
+            "nothing was sent"
+        )
+    try:
+        return json.dumps(dict(config), allow_nan=False)
+    except RecursionError as error:
+        raise InvalidArgument(
+            "config: expected what JSON can hold, found lists and mappings nested too deep; make it flat; "
+            "nothing was sent"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"config: expected what JSON can hold: {error}; nothing was sent") from error

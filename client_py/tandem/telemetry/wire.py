@@ -5,7 +5,7 @@ service, such as MOSAIC's, in protobuf's common pool. Nothing here imports grpc 
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,9 +28,14 @@ class Method:
     """
 
     path: str
-    request: Callable[..., Any]
+    request: Any
     response: Any
     kind: str
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """Descriptors of its requests' fields, by their names."""
+        return self.request.DESCRIPTOR.fields_by_name  # type: ignore[no-any-return]
 
     def on(self, channel: Any) -> Any:
         """Makes it callable.

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tandem.arguments import seconds, shown
 from tandem.errors import InvalidArgument
-from tandem.telemetry.connection import Connection
+from tandem.telemetry.connection import Connection, check_size
 from tandem.telemetry.records import Episode, Step, fill_message
 
 
@@ -100,11 +101,20 @@ class WorkerSession:
     def _publish(
         self, method: str, kind: type[Step] | type[Episode], records: Iterable[Any], timeout: float | None
     ) -> Published:
+        if timeout is not None:
+            timeout = seconds("timeout", timeout)
+        try:
+            given = iter(records)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"{method}: expected an iterable of {kind.__name__}, such as a list, found {shown(records)}; "
+                "nothing was sent"
+            ) from error
         wrong: list[Exception] = []  # grpc tells nobody what its iterator raises
 
         def messages() -> Iterator[Any]:
             try:
-                for record in records:
+                for record in given:
                     yield self._message(method, kind, record)
             except Exception as error:
                 wrong.append(error)
@@ -128,5 +138,6 @@ class WorkerSession:
         try:
             fill_message(message, filled)
         except (AttributeError, TypeError, ValueError) as error:
-            raise InvalidArgument(f"{method}: {error} in {filled}") from error
+            raise InvalidArgument(f"{method}: {error} in {shown(filled)}") from error
+        check_size(method, message, f"the {kind.__name__} was not sent")
         return message
