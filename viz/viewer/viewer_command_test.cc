@@ -42,9 +42,6 @@ class ViewerCommandTest : public testing::Test {
     QProcessEnvironment all = QProcessEnvironment::systemEnvironment();
     all.remove(QStringLiteral("DISPLAY"));
     all.remove(QStringLiteral("WAYLAND_DISPLAY"));
-    // Mesa's and Qt's caches of shaders: where the user has none yet, the
-    // sandbox lets nobody make one, and Mesa says so on stderr.
-    all.insert(QStringLiteral("XDG_CACHE_HOME"), folder_.path());
     for (auto at = environment.begin(); at != environment.end(); ++at) {
       all.insert(at.key(), at.value());
     }
