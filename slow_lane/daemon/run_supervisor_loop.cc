@@ -1,4 +1,6 @@
 // The thread's own half of RunSupervisor: processes, states, timers.
+//
+// Length: a run's life in one place; each step calls the next.
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
