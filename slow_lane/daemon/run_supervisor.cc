@@ -188,11 +188,9 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
       return AnswerCancelInTime(run_id);
     }
     if (!std::exchange(run->row.cancel_requested, true)) {
-      store_->Post([row = run->row](
-                       Database& database) { return SaveRun(database, row); },
-                   [this, run_id](const absl::Status& saved) {
-                     if (!saved.ok()) CancelIsLost(run_id);
-                   });
+      Save(run, [this, run_id](const absl::Status& saved) {
+        if (!saved.ok()) CancelIsLost(run_id);
+      });
     }
     StartEnding(run, "cancelled");
   });

@@ -169,7 +169,9 @@ class RunSupervisor {
   void MoveTo(
       LiveRun* run, RunState state, std::optional<std::string> reason,
       absl::AnyInvocable<void()> durable = [] {});
-  void Save(LiveRun* run);
+  // In the table, soon; else the next change of state says it again.
+  void Save(
+      LiveRun* run, Done saved = [](const absl::Status&) {});
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
   // Its end is durable: of a run whose artifacts.persist_logs is false.
   void RemoveUnwantedLogs(const LiveRun& run);

@@ -276,10 +276,10 @@ void RunSupervisor::MoveTo(LiveRun* run, RunState state,
       });
 }
 
-void RunSupervisor::Save(LiveRun* run) {
+void RunSupervisor::Save(LiveRun* run, Done saved) {
   store_->Post(
       [row = run->row](Database& database) { return SaveRun(database, row); },
-      [](const absl::Status&) {});  // the next change of state says it again
+      std::move(saved));
 }
 
 void RunSupervisor::End(LiveRun* run, RunState state,
