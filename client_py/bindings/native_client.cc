@@ -93,26 +93,27 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
 
 PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
-  ErrorCode code = SendChecked(actions);
-  if (code == ErrorCode::kOk) {
-    code = Wait(Deadline::After(timeout_secs_, client_.sent_at_ns()));
-  }
+  const std::span<const float> checked = Checked(actions);
+  const ErrorCode code = KeepingGil([&](absl::FunctionRef<void()> lasts) {
+    return client_.Step(checked, timeout_secs_, lasts);
+  });
   if (code != ErrorCode::kOk) RaiseCode(code);
   return Py_NewRef(results_.ptr());
 }
 
 void NativeClient::Send(py::handle actions) {
   const InCall in_call(this);
-  if (const ErrorCode code = SendChecked(actions); code != ErrorCode::kOk) {
-    RaiseCode(code);
-  }
+  const ErrorCode code = client_.Send(Checked(actions));
+  if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
 py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs =
       CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
-  const ErrorCode code = Wait(Deadline::After(secs));
+  const ErrorCode code = KeepingGil([&](absl::FunctionRef<void()> lasts) {
+    return client_.Recv(Deadline::After(secs), lasts);
+  });
   if (code != ErrorCode::kOk) RaiseCode(code);
   return results_;
 }
@@ -198,7 +199,7 @@ ClientStats NativeClient::Stats() const {
   return client_.Stats();
 }
 
-ErrorCode NativeClient::SendChecked(py::handle actions) {
+std::span<const float> NativeClient::Checked(py::handle actions) const {
   using Api = py::detail::npy_api;
   const Api& api = Api::get();
   if (!api.PyArray_Check_(actions.ptr())) RaiseInvalidAction(actions);
@@ -214,18 +215,17 @@ ErrorCode NativeClient::SendChecked(py::handle actions) {
        !api.PyArray_EquivTypes_(array->descr, float32))) {
     RaiseInvalidAction(actions);
   }
-  return client_.Send(
-      std::span<const float>(reinterpret_cast<const float*>(array->data),
-                             size_t{views_.num_envs} * views_.act_size));
+  return {reinterpret_cast<const float*>(array->data),
+          size_t{views_.num_envs} * views_.act_size};
 }
 
-ErrorCode NativeClient::Wait(Deadline deadline) {
+template <typename Wait>
+ErrorCode NativeClient::KeepingGil(Wait wait) {
   // A quick engine is waited for with the GIL held: giving it away and getting
   // it back takes longer than the answer, and up to sys.getswitchinterval()
   // (5 ms) if another thread has begun to compute meanwhile.
   PyThreadState* without_gil = nullptr;
-  const ErrorCode code =
-      client_.Recv(deadline, [&] { without_gil = PyEval_SaveThread(); });
+  const ErrorCode code = wait([&] { without_gil = PyEval_SaveThread(); });
   if (without_gil == nullptr) return code;
   PyEval_RestoreThread(without_gil);
   if (code == ErrorCode::kOk) RaiseWhatPythonRaised();

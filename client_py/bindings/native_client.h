@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,11 @@ class NativeClient {
 
  private:
   class InCall;
-  ErrorCode SendChecked(pybind11::handle actions);
-  ErrorCode Wait(Deadline deadline);
+  // Raises InvalidAction unless they fit.
+  std::span<const float> Checked(pybind11::handle actions) const;
+  // `wait` is given what it is to call once it is not quick.
+  template <typename Wait>
+  static ErrorCode KeepingGil(Wait wait);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
   [[noreturn]] void RaiseCode(ErrorCode code) const;
 

@@ -233,7 +233,7 @@ void EngineHost::Exchange() {
   }
   const ExchangeKind kind = side_.kind();
   absl::Status status = runner_.Run(kind, side_.autoreset_mode());
-  if (status.ok()) status = DrawImages(kind);
+  if (status.ok() && images_ != nullptr) status = DrawImages(kind);
   if (status.ok()) {
     // First: then the arrays are the client's.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
@@ -274,7 +274,6 @@ absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
 
 // Of the environments whose observations this exchange has written.
 absl::Status EngineHost::DrawImages(ExchangeKind kind) {
-  if (images_ == nullptr) return absl::OkStatus();
   absl::Status status = kind == ExchangeKind::kStep
                             ? images_->DrawAll()
                             : images_->DrawFlagged(side_.arrays().resets);

@@ -163,8 +163,8 @@ absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
 
 absl::Status ExchangeRunner::RunOn(const StepArrays& arrays, ExchangeKind kind,
                                    AutoresetMode autoreset) {
-  if (kind == ExchangeKind::kStep && AllZero(arrays.resets) &&
-      AllZero(reset_next_)) {
+  if (kind == ExchangeKind::kStep && to_reset_next_ == 0 &&
+      AllZero(arrays.resets)) {
     return Step(all_, autoreset, arrays);
   }
   to_reset_.clear();
@@ -196,6 +196,7 @@ absl::Status ExchangeRunner::ResetListed(const StepArrays& arrays) {
     arrays.dones[request.env] = 0;
     arrays.truncateds[request.env] = 0;
     arrays.terminateds[request.env] = 0;
+    to_reset_next_ -= reset_next_[request.env];
     reset_next_[request.env] = 0;
   }
   return ResetEngine(arrays);
@@ -227,6 +228,7 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
     if (arrays.dones[env] == 0) continue;
     if (autoreset == AutoresetMode::kNextStep) {
       reset_next_[env] = 1;
+      ++to_reset_next_;
       continue;
     }
     KeepRow(arrays.obs, arrays.obs_size, env, arrays.final_obs);

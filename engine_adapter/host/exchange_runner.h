@@ -83,6 +83,7 @@ class ExchangeRunner {
   std::vector<uint32_t> some_to_step_;  // when not all are
   std::vector<uint32_t> all_;
   std::vector<uint8_t> reset_next_;   // NEXT_STEP: the episode has ended
+  uint32_t to_reset_next_ = 0;        // how many of those are 1
   std::unique_ptr<Unasked> unasked_;  // made when there is such a step
 };
 

@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/ports/mujoco_port.h"
-#include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -46,12 +44,6 @@ void Simulation::TakeMode(rpc::SimulationMode mode) {
   due_ns_ = MonotonicNanos() + period_ns_;
   side_->SetMode(mode == rpc::SimulationMode::REALTIME ? RegionMode::kInference
                                                        : RegionMode::kTraining);
-}
-
-bool Simulation::Admits(ExchangeKind kind) {
-  if (kind == ExchangeKind::kResetOnly) return true;
-  if (paused_) return done_ < wanted_;
-  return mode_ != rpc::SimulationMode::REALTIME || MonotonicNanos() >= due_ns_;
 }
 
 // An exchange, or Advance, has done a step.

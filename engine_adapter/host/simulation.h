@@ -35,6 +35,8 @@
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/layout/lrbc.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -51,7 +53,12 @@ class Simulation final : public SimulationPort {
 
   // Whether the exchange that has come is to be served now; one that is not is
   // to be held. Reads a clock in real time only.
-  bool Admits(ExchangeKind kind);
+  bool Admits(ExchangeKind kind) const {
+    if (kind == ExchangeKind::kResetOnly) return true;
+    if (paused_) return done_ < wanted_;
+    return mode_ != rpc::SimulationMode::REALTIME ||
+           MonotonicNanos() >= due_ns_;
+  }
   // An exchange was served, with success or without.
   void Served(ExchangeKind kind) {
     NoteChange();

@@ -24,6 +24,8 @@
 namespace tandem {
 namespace {
 
+constexpr double kTimeoutSecs = 30;
+
 // What SIGTERM and SIGINT stop, in the engine's process. Writer: the thread
 // that serves; reader: its signal handler.
 std::atomic<EngineSide*> serving_side{nullptr};
@@ -54,12 +56,11 @@ class TandemRow : public Row {
 
   void Connect() override {
     client_.emplace(Got(ClientSide::Attach(
-        options_.region, {.timeout_secs = 30, .wait = wait_})));
+        options_.region, {.timeout_secs = kTimeoutSecs, .wait = wait_})));
   }
   Results Exchange(const float* actions) override {
-    ErrorCode code =
-        client_->Send(std::span(actions, options_.size.action_floats()));
-    if (code == ErrorCode::kOk) code = client_->Recv(Deadline::Infinite());
+    const ErrorCode code = client_->Step(
+        std::span(actions, options_.size.action_floats()), kTimeoutSecs);
     if (code != ErrorCode::kOk) Fail(client_->Explain(code).message());
     const StepArrays& arrays = client_->arrays();
     return {arrays.obs.data(), arrays.rewards.data(), arrays.dones.data()};

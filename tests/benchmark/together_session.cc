@@ -349,10 +349,7 @@ class Together {
     const std::vector<float>& actions =
         actions_[static_cast<size_t>(i % kActionSets)];
     const int64_t begin = MonotonicNanos();
-    ErrorCode code = side_.Send(actions);
-    if (code == ErrorCode::kOk) {
-      code = side_.Recv(Deadline::After(kTimeoutSecs));
-    }
+    const ErrorCode code = side_.Step(actions, kTimeoutSecs);
     const int64_t nanos = MonotonicNanos() - begin;
     if (code != ErrorCode::kOk) Fail(side_.Explain(code).message());
     nanos_.push_back(nanos);

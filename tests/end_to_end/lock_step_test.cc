@@ -75,8 +75,7 @@ int Exchange(const std::string& name, WaitStrategy wait, uint64_t exchanges) {
   std::vector<float> actions(kEnvs);
   for (uint64_t i = 0; i < exchanges; ++i) {
     for (uint32_t env = 0; env < kEnvs; ++env) actions[env] = ActionOf(i, env);
-    ErrorCode code = client->Send(actions);
-    if (code == ErrorCode::kOk) code = client->Recv(Deadline::After(120));
+    const ErrorCode code = client->Step(actions, 120);
     if (code != ErrorCode::kOk) {
       std::fprintf(stderr, "exchange %lu: %s\n", i,
                    client->Explain(code).ToString().c_str());

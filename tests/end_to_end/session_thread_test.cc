@@ -65,8 +65,7 @@ ErrorCode StepAndCheck(ClientSide& client, float action) {
   for (uint32_t env = 0; env < kEnvs; ++env) {
     before[env] = At(client, env, CountingEngine::kSteps);
   }
-  ErrorCode code = client.Send(std::vector<float>(kEnvs, action));
-  if (code == ErrorCode::kOk) code = client.Recv(Deadline::After(60));
+  const ErrorCode code = client.Step(std::vector<float>(kEnvs, action), 60);
   if (code != ErrorCode::kOk) return code;
   for (uint32_t env = 0; env < kEnvs; ++env) {
     EXPECT_EQ(At(client, env, CountingEngine::kSteps), before[env] + 1);

@@ -42,8 +42,7 @@ int Exchange(const std::string& name, int chunks, int exchanges_per_chunk) {
     if (write(null, kMark, sizeof(kMark)) != sizeof(kMark)) return 2;
     if (chunk == chunks) break;
     for (int i = 0; i < exchanges_per_chunk; ++i) {
-      if (client->Send(actions) != ErrorCode::kOk) return 3;
-      if (client->Recv(Deadline::After(120)) != ErrorCode::kOk) return 4;
+      if (client->Step(actions, 120) != ErrorCode::kOk) return 3;
     }
   }
   return 0;

@@ -75,8 +75,7 @@ struct Caller {
   }
   ErrorCode Step() {
     const std::array<float, 1> actions = {0};
-    const ErrorCode code = side.Send(actions);
-    return code == ErrorCode::kOk ? side.Recv(Deadline::After(20)) : code;
+    return side.Step(actions, 20);
   }
 
   ClientSide side;

@@ -81,8 +81,7 @@ void CountingServer::Advance() {
 
 ErrorCode StepAndCheck(ClientSide& client, float action, float count) {
   const std::vector<float> actions(client.arrays().actions.size(), action);
-  ErrorCode code = client.Send(actions);
-  if (code == ErrorCode::kOk) code = client.Recv(Deadline::After(20));
+  const ErrorCode code = client.Step(actions, 20);
   if (code != ErrorCode::kOk) return code;
   for (uint32_t env = 0; env < CountingServer::kEnvs; ++env) {
     EXPECT_EQ(client.arrays().obs[2 * env], count);

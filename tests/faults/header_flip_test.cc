@@ -49,8 +49,7 @@ class HeaderFlip : public FaultTest, public testing::WithParamInterface<int> {
   }
 
   static ErrorCode StepUnchecked(ClientSide& client) {
-    const ErrorCode code = client.Send(client.arrays().actions);
-    return code == ErrorCode::kOk ? client.Recv(Deadline::After(20)) : code;
+    return client.Step(client.arrays().actions, 20);
   }
 
   void Count(ErrorCode code) {

@@ -20,30 +20,30 @@
 namespace tandem {
 namespace {
 
-// The index of the first value that is not finite, or -1. In lanes: compilers
-// leave the plain loop scalar at -O2, six times slower.
-int64_t FindNonFinite(std::span<const float> values) {
+bool IsFinite(float value) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
+}
+
+// In lanes: compilers leave the plain loop scalar at -O2, six times slower.
+bool AllFinite(std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7F800000;
   using Lanes = uint32_t __attribute__((vector_size(16)));
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
-  const auto is_bad = [](float value) {
-    return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
-  };
-  auto any_bad = Lanes{} != Lanes{};
   size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
-    Lanes bits;
-    std::memcpy(&bits, &values[i], sizeof(bits));
-    any_bad |= (bits & kExponent) == kExponent;
+  bool bad = false;
+  if (values.size() >= kLanes) {
+    auto any_bad = Lanes{} != Lanes{};
+    for (; i + kLanes <= values.size(); i += kLanes) {
+      Lanes bits;
+      std::memcpy(&bits, &values[i], sizeof(bits));
+      any_bad |= (bits & kExponent) == kExponent;
+    }
+    for (size_t lane = 0; lane < kLanes; ++lane) bad |= any_bad[lane] != 0;
   }
-  bool bad = std::any_of(values.begin() + static_cast<ptrdiff_t>(i),
-                         values.end(), is_bad);
-  for (size_t lane = 0; lane < kLanes; ++lane) bad |= any_bad[lane] != 0;
-  if (!bad) return -1;
-  return std::find_if(values.begin(), values.end(), is_bad) - values.begin();
+  for (; i < values.size(); ++i) bad |= !IsFinite(values[i]);
+  return !bad;
 }
-
-void Nothing() {}
 
 // Adds to a counter that has one writer and may be read meanwhile.
 void Add(SharedWord<uint64_t>* counter, uint64_t value) {
@@ -59,7 +59,7 @@ class ClientSide::Watch final : public WaitWatch {
  public:
   Watch(const AttachedRegion& region, InterruptHook interrupted,
         uint64_t settled_seq, bool judges_frames,
-        absl::FunctionRef<void()> lasts = Nothing)
+        absl::FunctionRef<void()> lasts = WaitsOn)
       : region_(region),
         interrupted_(interrupted),
         settled_seq_(settled_seq),
@@ -249,14 +249,28 @@ ErrorCode ClientSide::MaySend() const {
 
 ErrorCode ClientSide::Send(std::span<const float> actions) {
   const InUse in_use(this);
+  return in_use.refused() ? Refusal() : PostActions(actions);
+}
+
+ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
+                           absl::FunctionRef<void()> lasts) {
+  const InUse in_use(this);
   if (in_use.refused()) return Refusal();
+  const ErrorCode code = PostActions(actions);
+  if (code != ErrorCode::kOk) return code;
+  return AwaitResults(Deadline::After(timeout_secs, sent_at_ns_), lasts);
+}
+
+ErrorCode ClientSide::PostActions(std::span<const float> actions) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   bad_action_ = -1;
   if (actions.size() != arrays_.actions.size()) {
     return ErrorCode::kInvalidAction;
   }
-  bad_action_ = FindNonFinite(actions);
-  if (bad_action_ >= 0) return ErrorCode::kInvalidAction;
+  if (!AllFinite(actions)) {
+    bad_action_ = std::ranges::find_if_not(actions, IsFinite) - actions.begin();
+    return ErrorCode::kInvalidAction;
+  }
   if (actions.data() != arrays_.actions.data()) {
     std::memmove(arrays_.actions.data(), actions.data(), actions.size_bytes());
   }
@@ -302,17 +316,17 @@ void ClientSide::Post(ExchangeKind kind) {
   Become(State::kPending);
 }
 
-ErrorCode ClientSide::Recv(Deadline deadline) {
-  return Recv(deadline, Nothing);
-}
-
 ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
   if (state() == State::kLost) return lost_to_;
   if (state() != State::kPending) return ErrorCode::kNoStepPending;
+  return AwaitResults(deadline, lasts);
+}
 
+ErrorCode ClientSide::AwaitResults(Deadline deadline,
+                                   absl::FunctionRef<void()> lasts) {
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
               lasts);

@@ -1,12 +1,12 @@
 // ClientSide: the trainer's end of the lock-step protocol.
 //
-// Data flow: actions -> Send -> engine -> Recv -> arrays().obs, rewards, ...
+// Data flow: actions -> Step -> arrays().obs, rewards, ...; or in two halves,
+// Send -> engine -> Recv, to compute meanwhile.
 // Ownership: one trainer process; one thread at a time, a second is refused.
 // docs/protocol.md is the specification.
 //
 //   absl::StatusOr<ClientSide> client = ClientSide::Attach("demo", {});
-//   ErrorCode code = client->Send(actions);           // [num_envs * act_size]
-//   if (code == ErrorCode::kOk) code = client->Recv(Deadline::After(10));
+//   ErrorCode code = client->Step(actions, 10);  // [num_envs * act_size]
 //   if (code != ErrorCode::kOk) return client->Explain(code);
 //   Use(client->arrays().obs);
 
@@ -54,7 +54,7 @@ struct ClientStats {
 // Move-only. States and legal calls; all others are refused without effect:
 //
 //  state     entered by                     legal calls
-//  idle      Attach, Reconnect, Recv kOk    Send*, Reconnect, Close
+//  idle      Attach, Reconnect, Recv kOk    Send*, Step, Reconnect, Close
 //  pending   Send* kOk; Recv kStepTimeout   Recv, Reconnect, Close
 //            or kInterrupted
 //  lost      Recv kPeerGone or kBrokenPeer, Reconnect, Close
@@ -103,14 +103,14 @@ class ClientSide {
   // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,
   // kUnsupported: the engine's own words; received, but its arrays are not
   // results. kNoStepPending, kClosed, kForkedChild, kConcurrentUse. Allocates
-  // nothing.
-  ErrorCode Recv(Deadline deadline);
-  // `lasts` is called once, if it is about to sleep or has spun for 20 us, and
-  // before any `interrupted`.
-  ErrorCode Recv(Deadline deadline, absl::FunctionRef<void()> lasts);
+  // nothing. `lasts` is called once, if it is about to sleep or has spun for
+  // 20 us, and before any Options::interrupted.
+  ErrorCode Recv(Deadline deadline, absl::FunctionRef<void()> lasts = WaitsOn);
 
-  // When the last Send or SendReset was, CLOCK_MONOTONIC.
-  int64_t sent_at_ns() const { return sent_at_ns_; }
+  // Send, then Recv until `timeout_secs` after it: their errors and states, in
+  // less time.
+  ErrorCode Step(std::span<const float> actions, double timeout_secs,
+                 absl::FunctionRef<void()> lasts = WaitsOn);
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
@@ -198,6 +198,9 @@ class ClientSide {
     // relaxed: as above.
     state_.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
   }
+  static void WaitsOn() {}
+  ErrorCode PostActions(std::span<const float> actions);
+  ErrorCode AwaitResults(Deadline deadline, absl::FunctionRef<void()> lasts);
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);

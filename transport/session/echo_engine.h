@@ -131,8 +131,7 @@ inline ClientSide AttachOrFail(const std::string& name,
 }
 
 inline ErrorCode Step(ClientSide& client, const std::vector<float>& actions) {
-  const ErrorCode code = client.Send(actions);
-  return code == ErrorCode::kOk ? client.Recv(Deadline::After(20)) : code;
+  return client.Step(actions, 20);
 }
 
 // Until `done`, which a live engine brings about; gtest's own time-out is the

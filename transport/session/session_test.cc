@@ -223,8 +223,17 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
   EXPECT_NE(client.Explain(ErrorCode::kStepTimeout).message().find("stepping"),
             absl::string_view::npos);
   EXPECT_TRUE(client.pending());
+  EXPECT_EQ(client.Step(kActions, 20), ErrorCode::kStepPending);
   side->Publish();
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  // In one call: the same.
+  EXPECT_EQ(client.Step(kActions, 0.05), ErrorCode::kStepTimeout);
+  EXPECT_TRUE(client.pending());
+  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
+  side->Publish();
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  EXPECT_EQ(client.Step({}, 20), ErrorCode::kInvalidAction);
+  EXPECT_FALSE(client.pending());
 }
 
 TEST(Session, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {

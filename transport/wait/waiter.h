@@ -61,8 +61,8 @@ class Waiter {
  private:
   // Between two looks a spinning wait reads the clock. That takes about as long
   // as relaxing, and who needs the time when an answer came need not read it
-  // then, while the peer waits for him. In longer waits it relaxes as well.
-  static constexpr int64_t kRelaxAfterNs = 2'000;
+  // then, while the peer waits for him. Once it is not quick it relaxes as
+  // well.
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
@@ -112,7 +112,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
         budget_.Paid(now - start);
         return ErrorCode::kOk;
       }
-      if (now - start >= kRelaxAfterNs) Relax();
+      if (!quick) Relax();
     } else {
       const int64_t slice =
           peer_rings_
