@@ -42,6 +42,10 @@ class ProxyLink {
   virtual void Refuse(const std::string& reason) = 0;
 };
 
+// So many proxies, one after the other, that exit with an error before they
+// have said hello: no more will.
+constexpr int kVainStarts = 5;
+
 // One thread's.
 struct LiveRun {
   RunRow row;

@@ -149,7 +149,8 @@ class RunSupervisor {
  private:
   RunSupervisor(const Options& options, EventStore* store, WatchHub* hub);
 
-  // All of these run on the loop's thread (run_supervisor_loop.cc).
+  // All of these run on the loop's thread (run_supervisor_loop.cc,
+  // and run_supervisor_ends.cc: how runs end).
   LiveRun* Lookup(const std::string& run_id);
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
   void TakeUp(std::vector<RunRow> rows);

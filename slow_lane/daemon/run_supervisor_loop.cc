@@ -1,25 +1,20 @@
 // The thread's own half of RunSupervisor: processes, states, timers.
-//
-// Length: a run's life in one place; each step calls the next.
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "slow_lane/daemon/run_processes.h"
@@ -36,12 +31,6 @@ namespace {
 constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
-// So many proxies, one after the other, that exit with an error before they
-// have said hello: no more will.
-constexpr int kVainStarts = 5;
-// Of a cancelled run: from the death of its last process until CancelRun is
-// answered although its last events are not in the table yet.
-constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 // A run that has ended is kept so long at least: who looks each second, as
 // tandemctl watch does, sees how.
 constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
@@ -282,84 +271,6 @@ void RunSupervisor::Save(LiveRun* run, Done saved) {
       std::move(saved));
 }
 
-void RunSupervisor::End(LiveRun* run, RunState state,
-                        std::optional<std::string> reason) {
-  gpus_.Release(run->row.gpu_slots);
-  // However it ended: rows are missing.
-  if (!run->output_problem.empty() &&
-      !absl::StrContains(reason.value_or(""), run->output_problem)) {
-    reason = absl::StrCat(reason.value_or(""), reason.has_value() ? "; " : "",
-                          run->output_problem);
-  }
-  run->session_tokens.clear();
-  run->unreachable = false;
-  run->waiting_for.clear();
-  MoveTo(run, state, std::move(reason), [this, run_id = run->row.run_id] {
-    hub_->RunEnded(run_id);
-    LiveRun* const still = Lookup(run_id);
-    if (still == nullptr) return;
-    still->ended_ns = MonotonicNanos();
-    if (still->link != nullptr) still->link->Recorded();
-    RemoveUnwantedLogs(*still);
-    if (!still->ending) AnswerCancel(still, absl::OkStatus());
-  });
-  Dispatch();
-}
-
-void RunSupervisor::RemoveUnwantedLogs(const LiveRun& run) {
-  if (run.config.persist_logs) return;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
-  unlink(folder.stdout_path().c_str());
-  unlink(folder.stderr_path().c_str());
-}
-
-void RunSupervisor::EndByItsWord(const std::string& run_id,
-                                 RunOutcome otherwise) {
-  hub_->Read([this, run_id,
-              otherwise = std::move(otherwise)](EventReader& reader) mutable {
-    bool completed = false;
-    v1::EventBatch lifecycle;
-    uint64_t since = 0;
-    // Few events: a run has some at its boundaries.
-    while (reader.Read(run_id, Stream::kLifecycle, since, {}, &lifecycle)
-               .value_or(0) > 0) {
-      since = lifecycle.lifecycle().rbegin()->seq_id();
-      for (const v1::LifecycleEvent& event : lifecycle.lifecycle()) {
-        completed |= event.event() == "run_completed";
-      }
-      lifecycle.Clear();
-    }
-    if (completed) otherwise = {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
-    loop_.Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
-      LiveRun* const run = Lookup(run_id);
-      if (run == nullptr || IsFinal(run->row.status)) return;
-      End(run, otherwise.state, std::move(otherwise.reason));
-    });
-  });
-}
-
-void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
-  if (!run->end_reason.has_value()) run->end_reason = why;
-  if (run->ending || IsFinal(run->row.status)) return;
-  if (!run->dispatched) {
-    End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
-    return AnswerCancelInTime(run->row.run_id);
-  }
-  run->ending = true;
-  // It has to tell the end, even if somebody stopped it.
-  if (run->process.valid()) {
-    SignalProcess(run->process.get(), SIGCONT).IgnoreError();
-  }
-  WhenFree(run, [this, run] {
-    WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
-                 folder = RunFolder::At(options_.data_dir, run->row.run_id)] {
-      const std::string problem = EndRunProcesses(
-          folder, query, absl::ToDoubleSeconds(options_.kill_grace));
-      return [this, run_id, problem] { TreeEnded(run_id, problem); };
-    });
-  });
-}
-
 void RunSupervisor::WorkOn(LiveRun* run,
                            absl::AnyInvocable<EventLoop::Task()> work) {
   run->busy = true;
@@ -388,40 +299,6 @@ void RunSupervisor::WhenFree(LiveRun* run, EventLoop::Task task) {
   task();
 }
 
-void RunSupervisor::TreeEnded(const std::string& run_id,
-                              const std::string& problem) {
-  LiveRun* const run = Lookup(run_id);
-  run->ending = false;
-  if (!problem.empty()) {
-    AnswerCancel(run, absl::InternalError(absl::StrCat(
-                          "expected nothing of the run to be alive after "
-                          "SIGKILL; ",
-                          problem)));
-  } else if (IsFinal(run->record.status())) {
-    AnswerCancel(run, absl::OkStatus());
-  } else {
-    AnswerCancelInTime(run_id);
-  }
-}
-
-void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
-  loop_.After(kDrainLimit, [this, run_id] {
-    LiveRun* const run = Lookup(run_id);
-    if (run == nullptr) return;
-    if (run->dispatched || IsFinal(run->record.status())) {
-      return AnswerCancel(run, absl::OkStatus());
-    }
-    // Its folder would keep a started one from being started again.
-    AnswerCancel(run,
-                 absl::AbortedError(absl::StrCat(
-                     "the run is not started, and this daemon starts it "
-                     "no more; expected to have that written down, found: ",
-                     store_->state().message(),
-                     "; until it is, a daemon that comes after this one "
-                     "would start it: cancel it again then")));
-  });
-}
-
 void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
                              uint64_t printed_steps) {
   run->printed_steps = std::max(run->printed_steps, printed_steps);
@@ -433,57 +310,6 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
     MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC, std::nullopt);
   }
   CheckLimits(run);
-}
-
-void RunSupervisor::CheckLimits(LiveRun* run) {
-  if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
-  const uint64_t steps =
-      std::max(run->printed_steps, run->last[Stream::kSteps]);
-  if (run->config.max_steps.has_value() && steps >= *run->config.max_steps) {
-    StartEnding(run, absl::StrCat("schedule.max_steps = ",
-                                  *run->config.max_steps, " reached"));
-  } else if (run->config.max_duration_secs.has_value() &&
-             run->row.worker.pid() != 0 &&
-             SecondsSinceStart(FromProto(run->row.worker)) >=
-                 static_cast<double>(*run->config.max_duration_secs)) {
-    StartEnding(run, absl::StrCat("schedule.max_duration_seconds = ",
-                                  *run->config.max_duration_secs, " reached"));
-  }
-}
-
-void RunSupervisor::EndUnheard(LiveRun* run) {
-  if (!run->dispatched || run->busy || run->link != nullptr) return;
-  // Of one that nobody ends, a proxy that lives will still say hello.
-  if (run->process.valid() && !run->end_reason.has_value()) return;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  std::string what;
-  std::error_code error;
-  if (!std::filesystem::exists(folder.path(), error) && !error) {
-    what =
-        absl::StrCat("its folder is gone, and with it what was not read yet: ",
-                     folder.path());
-  } else if (run->vain_starts >= kVainStarts) {
-    what = absl::StrCat(
-        "its folder is damaged, no proxy starts in it (proxy.log there says "
-        "why), and what was not read yet stays there: ",
-        folder.path());
-  } else {
-    return;
-  }
-  run->output_problem = what;
-  if (run->end_reason.has_value()) {
-    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
-  }
-  WorkOn(run, [this, run, folder, query = QueryOf(*run),
-               worker = FromProto(run->row.worker)] {
-    const bool gone = EndOrphans(folder, worker, query,
-                                 absl::ToDoubleSeconds(options_.kill_grace));
-    return [this, run, gone] {
-      if (!gone || run->end_reason.has_value()) return;
-      EndByItsWord(run->row.run_id,
-                   {gymgui::trainer::RUN_STATUS_FAULT, "the worker has ended"});
-    };
-  });
 }
 
 void RunSupervisor::Tick() {

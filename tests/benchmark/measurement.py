@@ -88,6 +88,7 @@ ROWS = (
     Row("host_spin", "Tandem, C++ EngineHost, spin", tandem=True),
     Row("host_adaptive", "Tandem, C++ EngineHost, adaptive", tandem=True),
     Row("host_block", "Tandem, C++ EngineHost, block", tandem=True),
+    Row("python_bare_spin", "bare spin, in place, Python to C++", python=True),
     Row("python_spin", "Tandem, Python, spin", tandem=True, python=True),
     Row("python_adaptive", "Tandem, Python, adaptive", tandem=True, python=True),
     Row("python_block", "Tandem, Python, block", tandem=True, python=True),

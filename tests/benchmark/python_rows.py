@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
 import tandem
+from tests.benchmark import bare_spin
 from tests.benchmark.client_loop import Floats, PackedResults, Results, Step, TrivialWork, measure_steps
 from tests.benchmark.engine_process import Engine, forked, serving
 from tests.benchmark.interpreters import measure_by_interpreter
@@ -35,7 +36,9 @@ def measure_row(row: Row, size: Size, seconds: float, region: str) -> Group:
     if row.interpreter is not None:
         return measure_by_interpreter(row, size, seconds, region)
     kind = row.key.removeprefix("python_")
-    if kind == "socket":
+    if kind == "bare_spin":
+        connected = _over_bare_spin(size)
+    elif kind == "socket":
         connected = _over_socket(size)
     elif kind == "pipe":
         connected = _over_pipe(size)
@@ -43,6 +46,13 @@ def measure_row(row: Row, size: Size, seconds: float, region: str) -> Group:
         connected = _over_tandem(size, kind, region)
     with connected as (step, engine):
         return measure_steps(step, engine.cpu_nanos, size, seconds)
+
+
+@contextlib.contextmanager
+def _over_bare_spin(size: Size) -> Iterator[tuple[Step, Engine]]:
+    spin = bare_spin.BareSpin(size.envs, size.obs, size.act)
+    with forked(spin.serve) as engine:
+        yield bare_spin.stepper(spin), engine
 
 
 @contextlib.contextmanager
