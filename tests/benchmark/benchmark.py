@@ -97,7 +97,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         value = getattr(parsed, flag)
         if value is not None and not 0 < value < math.inf:
             parser.error(f"expected a finite --{flag} above 0, found {value}")
-    parsed.rounds = parsed.rounds or (3 if parsed.quick else 9)
+    parsed.rounds = parsed.rounds or (3 if parsed.quick else 7)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
 
