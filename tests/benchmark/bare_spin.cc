@@ -12,15 +12,13 @@
 //   obs, rewards, dones = step(actions)
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <new>
 
-#include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
+#include "tests/benchmark/shared_block.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
@@ -28,26 +26,12 @@ namespace {
 
 namespace py = pybind11;
 
-// A pair of cache lines each, as the row "spin" has them. Writer and reader:
-// client and engine; and the other way round. Both start at 0 and wrap.
-struct Words {
-  alignas(128) std::atomic<uint32_t> asked{0};
-  alignas(128) std::atomic<uint32_t> answered{0};
-};
-
 class BareSpin {
  public:
   BareSpin(uint32_t envs, uint32_t obs, uint32_t act)
       : size_{.envs = envs, .obs = obs, .act = act},
-        bytes_(sizeof(Words) + Payload::Bytes(size_)),
-        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)),
-        words_(
-            (RequireCall(memory_ != MAP_FAILED, "mmap"), new (memory_) Words)),
-        payload_(size_, words_ + 1) {}
-  BareSpin(const BareSpin&) = delete;
-  BareSpin& operator=(const BareSpin&) = delete;
-  ~BareSpin() { munmap(memory_, bytes_); }
+        block_(size_),
+        payload_(size_, block_.payload()) {}
 
   // Until a signal's handler raises.
   void Serve() {
@@ -55,7 +39,7 @@ class BareSpin {
     uint32_t looks = 0;
     for (uint32_t number = 1;; ++number) {
       // SYNC(bare_spin.told): acquire; the number, then the actions.
-      while (words_->asked.load(std::memory_order_acquire) != number) {
+      while (block_.words().asked.load(std::memory_order_acquire) != number) {
         Relax();
         if (++looks % kLooksBetweenSignals != 0) continue;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -63,7 +47,7 @@ class BareSpin {
       TrivialWork(size_, payload_.actions, payload_.obs, payload_.rewards,
                   payload_.dones);
       // SYNC(bare_spin.told): release; the results before the number.
-      words_->answered.store(number, std::memory_order_release);
+      block_.words().answered.store(number, std::memory_order_release);
     }
   }
 
@@ -73,10 +57,10 @@ class BareSpin {
     std::memcpy(payload_.actions, actions, size_.action_floats() * 4);
     ++number_;
     // SYNC(bare_spin.told): release; the actions before the number.
-    words_->asked.store(number_, std::memory_order_release);
+    block_.words().asked.store(number_, std::memory_order_release);
     for (int64_t looks = 0; looks < kMostLooks; ++looks) {
       // SYNC(bare_spin.told): acquire; the number, then the results.
-      if (words_->answered.load(std::memory_order_acquire) == number_) {
+      if (block_.words().answered.load(std::memory_order_acquire) == number_) {
         return true;
       }
       Relax();
@@ -94,9 +78,7 @@ class BareSpin {
 
  private:
   Size size_;
-  size_t bytes_;
-  void* memory_;
-  Words* words_;
+  SharedBlock block_;
   Payload payload_;
   uint32_t number_ = 0;
 };

@@ -19,12 +19,10 @@
 #include "transport/session/step_times.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
+#include "transport/wait/waiter.h"
 
 namespace tandem {
 namespace {
-
-// How long a Waiter reads the clock between two looks before it relaxes, too.
-constexpr int64_t kShortWaitNs = 20'000;
 
 // In lanes, as ClientSide looks.
 bool AreFinite(std::span<const float> values) {
@@ -133,7 +131,7 @@ class LadderRow final : public Row {
     const int64_t start = Now();
     int64_t now = start;
     while (!came()) {
-      if (!kClock || now - start >= kShortWaitNs) Relax();
+      if (!kClock || now - start >= WaitWatch::kQuickNs) Relax();
       now = Now();
     }
     return now;

@@ -1,7 +1,6 @@
 #include "tests/benchmark/peer_rows.h"
 
 #include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,45 +10,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <vector>
 
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
+#include "tests/benchmark/shared_block.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
 namespace {
-
-// The two words that a bare hand-over needs, a pair of cache lines each.
-// Writer and reader: client and engine; and the other way round. Both start at
-// 0, count exchanges and wrap.
-struct Words {
-  alignas(128) std::atomic<uint32_t> asked{0};
-  alignas(128) std::atomic<uint32_t> answered{0};
-};
-
-// Memory of the two processes: the words, then a payload.
-class SharedBlock {
- public:
-  explicit SharedBlock(const Size& size)
-      : bytes_(sizeof(Words) + Payload::Bytes(size)),
-        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {
-    RequireCall(memory_ != MAP_FAILED, "mmap");
-    new (memory_) Words;
-  }
-  SharedBlock(const SharedBlock&) = delete;
-  SharedBlock& operator=(const SharedBlock&) = delete;
-  ~SharedBlock() { munmap(memory_, bytes_); }
-
-  Words& words() const { return *static_cast<Words*>(memory_); }
-  void* payload() const { return static_cast<Words*>(memory_) + 1; }
-
- private:
-  size_t bytes_;
-  void* memory_;
-};
 
 class AloneRow final : public Row {
  public:
