@@ -1,7 +1,9 @@
 // The thread's own half of RunSupervisor: how runs end.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
