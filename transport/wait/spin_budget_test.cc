@@ -76,6 +76,73 @@ TEST(SpinBudget, RisesAtOnceWhenAnswersTakeLonger) {
   EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
 }
 
+TEST(SpinBudget, TakesLittleForASingleWaitThatDidNotPay) {
+  SpinBudget budget;
+  for (int i = 0; i < 60; ++i) {
+    budget.Paid(kFree + SpinBudget::kLongestNs * 3 / 4);
+    budget.Failed();
+    ASSERT_GT(budget.ForThisWait(), SpinBudget::kLongestNs * 3 / 4);
+  }
+}
+
+TEST(SpinBudget, LongWaitsSleepNowAndThenThoughSpinningPays) {
+  SpinBudget budget;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 64; ++i) {
+      ASSERT_GT(budget.ForThisWait(), 0);
+      budget.Paid(kFree + 100'000);
+    }
+    ASSERT_EQ(budget.ForThisWait(), 0);
+    budget.Slept(150'000);
+  }
+}
+
+TEST(SpinBudget, AQuickAnswerPutsThatOff) {
+  SpinBudget budget;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_GT(budget.ForThisWait(), 0);
+    budget.Paid(kFree + (i % 64 == 0 ? 1000 : 100'000));
+  }
+}
+
+// What spins for longer than sleeps take gains nothing.
+TEST(SpinBudget, SpinsNoLongerThanWaitsThatSleptHaveLasted) {
+  SpinBudget budget;
+  int sleeps = 0;
+  for (int i = 0; i < 10'000 && budget.ForThisWait() > 0; ++i) {
+    budget.Paid(kFree + 100'000);
+    if (i % 64 == 63 && budget.ForThisWait() == 0) {
+      budget.Slept(60'000);
+      ++sleeps;
+    }
+    if (budget.ForThisWait() < kFree + 100'000) break;
+  }
+  EXPECT_GE(sleeps, 3);  // one or two say little
+  EXPECT_LE(sleeps, 10);
+  FailUntilGone(budget);
+  // A probe spins for as long as two of them.
+  while (budget.ForThisWait() == 0) budget.Slept(60'000);
+  EXPECT_LE(budget.ForThisWait(), kFree + 2 * 100'000);
+  // Sleeps that take longer, because the machine is another now, are learnt.
+  budget.Failed();
+  for (int i = 0; i < 1000; ++i) {
+    if (budget.ForThisWait() == 0) budget.Slept(1'000'000);
+  }
+  budget.Paid(kFree + 150'000);
+  EXPECT_GT(budget.ForThisWait(), 150'000);
+}
+
+TEST(SpinBudget, AWaitThatSpunFirstTellsNothingAboutSleeps) {
+  SpinBudget budget;
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_GT(budget.ForThisWait(), 0);
+    budget.Failed();
+    budget.Slept(10'000);
+    budget.Paid(kFree + SpinBudget::kLongestNs);
+  }
+  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+}
+
 TEST(SpinBudget, QuickAnswersSaveForALateOne) {
   SpinBudget budget;
   for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 4000);
