@@ -67,7 +67,8 @@ def picture(client: tandem.SharedMemoryClient, path: Path) -> None:
     assert torso is not None and torso.position is not None
     try:
         client.debug.arrow(torso.position + [0, 0, 0.3], (1, 0, 0), color=(1, 0.2, 0))
-        image = client.viewport.frame(width=480, height=320, format="png")
+        # Drawn with what the steps leave of the cores, the first one by programs that are made for it: give it time.
+        image = client.viewport.frame(width=480, height=320, format="png", timeout=60)
         client.debug.clear()
     except tandem.Unsupported as error:
         print(f"no picture: {error}")

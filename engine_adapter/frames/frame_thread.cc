@@ -100,7 +100,7 @@ bool FrameThread::Stopping() const {
 void FrameThread::Run() {
   // By which people, and tests/frames/cost.py, find it.
   pthread_setname_np(pthread_self(), "tandem-frames");
-  if (options_.hz > 0) GoToBackground(kNobodyWaits);
+  if (options_.hz > 0) GoToBackground();
   FramePace pace(options_.hz);
   const CoreWait line;
   int64_t next_probe_ns = 0;

@@ -178,7 +178,7 @@ void MujocoCameras::DropUnwanted() {
 
 void MujocoCameras::Run() {
   pthread_setname_np(pthread_self(), "tandem-cameras");
-  GoToBackground(kClientWaits);
+  GoToBackground();
   while (std::optional<Job> job = NextJob()) {
     absl::StatusOr<Picture> picture = Guarded([&] { return PictureOf(&*job); });
     GiveBack(std::move(job->snapshot));
