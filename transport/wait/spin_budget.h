@@ -9,6 +9,9 @@
 // long waits sleep now and then though spinning pays, and no spin is longer
 // than such waits have lasted.
 //
+// Who loses the core while he spins, for longer than an interrupt takes, and
+// soon again, keeps somebody from it: then long spins end early for a while.
+//
 // Quick answers also earn savings, from which a single late one is waited for:
 // a quick peer that is late has lost its core to somebody else for a while. To
 // sleep then would cost more than the wake: the scheduler would put both sides
@@ -41,6 +44,7 @@ class SpinBudget {
   // waking a sleeper costs 2 to 4 us on a core that runs, 30 to 60 on an idle
   // one of a virtual machine, and of a longer step that is little.
   static constexpr int64_t kLongestNs = 200'000;
+  static constexpr int64_t kLongestOnWantedCoreNs = 50'000;
   static constexpr int64_t kShortestNs = 4'000;
   static constexpr int64_t kFreeNs = 2'000;
   // What a scheduler gives others before a process has its turn again: 3 to 16
@@ -55,6 +59,7 @@ class SpinBudget {
 
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
+    if (displaced_ > 0) --displaced_;
     const int64_t spin_ns = Choose();
     only_sleeps_ = spin_ns == 0;
     return spin_ns;
@@ -67,7 +72,7 @@ class SpinBudget {
     long_waits_ = waited_ns > kLongNs ? long_waits_ + 1 : 0;
     const int64_t before_ns = budget_ns_;
     budget_ns_ = std::max(budget_ns_ - budget_ns_ / 64, 2 * waited_ns);
-    budget_ns_ = std::clamp(budget_ns_, kShortestNs, longest_ns_);
+    budget_ns_ = std::clamp(budget_ns_, kShortestNs, Longest());
     // Earned: what it took less than a sleep; spent: what it took more, and by
     // what the budget grew.
     const int64_t allowed = std::max(kShortestNs, before_ns);
@@ -108,9 +113,15 @@ class SpinBudget {
     if (only_sleeps_) {
       longest_ns_ += (std::min(waited_ns, 2 * kLongestNs) - longest_ns_) / 4;
       longest_ns_ = std::clamp(longest_ns_, kShortestNs, kLongestNs);
-      budget_ns_ = std::min(budget_ns_, longest_ns_);
+      budget_ns_ = std::min(budget_ns_, Longest());
     }
     quick_sleeps_ = waited_ns < kSharedCoreNs ? quick_sleeps_ + 1 : 0;
+  }
+
+  // It lost its core for a while as it spun.
+  void Displaced() {
+    displaced_ = std::min(displaced_ + kDisplacedWaits, kMostDisplacedWaits);
+    budget_ns_ = std::min(budget_ns_, Longest());
   }
 
  private:
@@ -119,11 +130,21 @@ class SpinBudget {
   // After so many waits that were longer, one after the other, one sleeps.
   static constexpr int64_t kLongNs = 25'000;
   static constexpr int kLongWaitsToSleep = 64;
+  // What a loss of the core counts for: a second one within so many waits
+  // shows that somebody wants it; many, that it will go on.
+  static constexpr int kDisplacedWaits = 64;
+  static constexpr int kMostDisplacedWaits = 2048;
   // So many quick answers, one after the other, come from no shared core.
   static constexpr int kAnswersApart = 64;
   // In probes: a second or two, and some minutes.
   static constexpr int kFirstPartingInterval = 256;
   static constexpr int kLastPartingInterval = 1 << 16;
+
+  int64_t Longest() const {
+    return displaced_ > kDisplacedWaits
+               ? std::min(longest_ns_, kLongestOnWantedCoreNs)
+               : longest_ns_;
+  }
 
   int64_t Choose() {
     if (parting_ns_ > 0) return kFreeNs + parting_ns_;
@@ -139,7 +160,7 @@ class SpinBudget {
       return 0;
     }
     // Until Paid or Failed tells its outcome.
-    return kFreeNs + std::min(2 * longest_ns_, kLongestNs);
+    return kFreeNs + std::min(2 * Longest(), kLongestNs);
   }
 
   // While it waits to be parted: an answer came.
@@ -165,6 +186,7 @@ class SpinBudget {
   int64_t budget_ns_ = kLongestNs;
   int64_t savings_ns_ = 0;
   int64_t longest_ns_ = kLongestNs;  // what waits that slept at once have taken
+  int displaced_ = 0;                // waits for which that counts
   bool only_sleeps_ = false;         // this wait
   int long_waits_ = 0;               // one after the other
   int failures_ = 0;                 // one after the other

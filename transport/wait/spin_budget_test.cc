@@ -132,6 +132,33 @@ TEST(SpinBudget, SpinsNoLongerThanWaitsThatSleptHaveLasted) {
   EXPECT_GT(budget.ForThisWait(), 150'000);
 }
 
+TEST(SpinBudget, LosingTheCoreOnceChangesNothing) {
+  SpinBudget budget;
+  for (int i = 0; i < 10; ++i) {
+    budget.Displaced();
+    for (int k = 0; k < 64; ++k) {
+      ASSERT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+    }
+  }
+}
+
+TEST(SpinBudget, LosingTheCoreAgainShortensLongSpinsForAWhile) {
+  constexpr int64_t kWanted = kFree + SpinBudget::kLongestOnWantedCoreNs;
+  SpinBudget budget;
+  budget.Displaced();
+  budget.Displaced();
+  EXPECT_EQ(budget.ForThisWait(), kWanted);
+  budget.Paid(kFree + 45'000);
+  EXPECT_EQ(budget.ForThisWait(), kWanted);
+  for (int i = 0; i < 10; ++i) budget.Displaced();
+  int waits = 0;
+  for (; budget.ForThisWait() <= kWanted && waits < 10'000; ++waits) {
+    budget.Paid(kFree + (waits % 2 == 0 ? 45'000 : 5'000));
+  }
+  EXPECT_GT(waits, 500);
+  EXPECT_LT(waits, 1000);
+}
+
 TEST(SpinBudget, AWaitThatSpunFirstTellsNothingAboutSleeps) {
   SpinBudget budget;
   for (int i = 0; i < 60; ++i) {

@@ -64,6 +64,8 @@ class Waiter {
   // then, while the peer waits for him. Once it is not quick it relaxes as
   // well.
   static constexpr int64_t kFirstCheckNs = 1'000'000;
+  // Between two looks: more than an interrupt takes.
+  static constexpr int64_t kDisplacedNs = 20'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
@@ -129,7 +131,11 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
       interrupted = wake == Doorbell::Wake::kSignal;
       rung = wake == Doorbell::Wake::kRung;
     }
+    const int64_t looked_ns = now;
     now = MonotonicNanos();
+    if (spinning && !quick && now - looked_ns > kDisplacedNs) {
+      budget_.Displaced();
+    }
     // A ring that brought no answer: the peer has left, perhaps.
     if (now >= next_check || interrupted || rung) {
       next_check = now + kCheckEveryNs;
