@@ -30,7 +30,7 @@ from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scali
 from tests.benchmark import slow_lane_suite as slow_lane
 from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
-from tests.benchmark.suite import Plan, Suite
+from tests.benchmark.suite import FAILURES, Plan, Suite, why
 
 SUITES = {
     suite.name: suite
@@ -265,12 +265,19 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
         flush=True,
     )
     figures: dict[str, Any] = {}
+    failed: list[str] = []
     for suite, rows in chosen:
         began = time.monotonic()
         # Each suite's own: processes of the one before may still be ending, and removing what is theirs.
         plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}")
-        with names_removed(plan.prefix):
-            found = suite.measure(plan)
+        try:
+            with names_removed(plan.prefix):
+                found = suite.measure(plan)
+        except FAILURES as error:  # the suites after it are worth their time nevertheless
+            print(f"tandem: {suite.name} is left out: {why(error)}", file=sys.stderr, flush=True)
+            failed.append(suite.name)
+            continue
+        failed += [f"{suite.name} {key}" for key in sorted(found.failed)]
         print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         figures[suite.name] = found.figures
@@ -278,6 +285,9 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
             write_json(json_file, {**about, "suites": figures})
         if parsed.out and found.draw:
             found.draw(str(Path(parsed.out) / f"{suite.name}.png"))
+    if failed:
+        print(f"tandem: expected to measure every row, found that these failed: {', '.join(failed)}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -298,11 +308,8 @@ def run(prefix: str | None = None) -> int:
     except KeyboardInterrupt:
         print("tandem: interrupted", file=sys.stderr)
         return 130
-    except subprocess.SubprocessError as error:
-        print(f"tandem: {error}\nNext: run that command by hand.", file=sys.stderr)
-        return 1
-    except (tandem.TandemError, RuntimeError, OSError) as error:
-        print(f"tandem: {error}", file=sys.stderr)
+    except FAILURES as error:
+        print(f"tandem: {why(error)}", file=sys.stderr)
         return 1
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.benchmark import benchmark, frames, messages, report, steps
-from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group, RowUnavailable
+from tests.benchmark.measurement import BASELINE, LADDER, ROWS, SIZES, WAITS, Group, Row, RowUnavailable, Size
 from tests.benchmark.python_rows import measure_row
 from tests.benchmark.tables import Spread, markdown
 from tools.testing import pytest_main
@@ -206,6 +206,29 @@ def test_no_row_to_measure_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFi
     assert benchmark.main(["steps", *TINY, "--rows=python_grpc", f"--json={found}"]) == 1
     assert "found only such as need peers" in capsys.readouterr().err
     assert not found.exists()
+
+
+def test_a_failed_row_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is left out, and said again at the end; a suite that cannot go on leaves the next ones."""
+
+    def measure_but_one(row: Row, size: Size, seconds: float, region: str) -> Group:
+        if row.key == failing:
+            subprocess.run(["false"], check=True)
+        return measure_row(row, size, seconds, region)
+
+    monkeypatch.setattr(steps, "measure_row", measure_but_one)
+    command = ["steps", "deaths", *TINY, "--rows=alone,host_block,spin", f"--json={tmp_path / 'found.json'}"]
+    for failing, left, said in [("alone", ["steps", "deaths"], "steps alone"), (BASELINE, ["deaths"], "steps")]:
+        assert benchmark.main(command) == 1
+        suites = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["suites"]
+        assert list(suites) == left
+        for size in suites.get("steps", {"sizes": ()})["sizes"]:
+            assert list(size["rows"]) == [BASELINE, "host_block"]
+        errors = capsys.readouterr().err
+        assert "Command '['false']' returned non-zero exit status 1.\nNext: run that command by hand." in errors
+        assert errors.endswith(f"found that these failed: {said}\n")
 
 
 def test_tables_line_up() -> None:

@@ -19,6 +19,23 @@ def test_a_dead_engine_is_named() -> None:
             engine.cpu_nanos()
 
 
+def test_a_question_that_an_engine_missed_is_asked_again() -> None:
+    """As one that comes when Python is about to call what sleeps: it runs the handler after that."""
+
+    def serve() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        os.write(here, b"!")
+        signal.sigwait({signal.SIGUSR1})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+        while True:
+            signal.pause()
+
+    serving, here = os.pipe()
+    with forked(serve) as engine:
+        os.read(serving, 1)
+        assert 0 < engine.cpu_nanos() <= engine.cpu_nanos()
+
+
 @pytest.mark.parametrize(("parent", "code"), [("os.getppid()", 0), ("os.getpid()", -signal.SIGKILL)])
 def test_who_comes_after_its_parent_ended_ends_at_once(parent: str, code: int) -> None:
     """As one whose parent is another process than it should be."""

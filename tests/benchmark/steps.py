@@ -23,7 +23,7 @@ from tests.benchmark.measurement import (
     Size,
 )
 from tests.benchmark.python_rows import measure_row
-from tests.benchmark.suite import Found, Plan, Suite, in_turn
+from tests.benchmark.suite import FAILURES, Found, Plan, Suite, in_turn, why
 from tests.benchmark.tables import figure, markdown
 
 BUSY_LOOP = Path(__file__).with_name("busy_loop")
@@ -46,8 +46,12 @@ def _measure(row: Row, size: Size, plan: Plan) -> Group:
     return measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}")
 
 
-def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> None:
-    """Measures the baseline before each row: which cores two processes get changes within seconds."""
+def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> Iterator[str]:
+    """Measures the baseline before each row: which cores two processes get changes within seconds.
+
+    Yields:
+      Keys of rows that failed; they are left out from then on.
+    """
     for row in in_turn(rows, number):
         if row.key not in turns:
             continue
@@ -57,16 +61,23 @@ def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, tur
         except RowUnavailable as error:
             print(f"tandem: {error}", file=sys.stderr)
             del turns[row.key]
+        except FAILURES as error:
+            if row.key == BASELINE:
+                raise
+            print(f"tandem: {row.key} is left out: {why(error)}", file=sys.stderr)
+            del turns[row.key]
+            yield row.key
 
 
 def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Found:
     chosen = [row for row in rows if row.key in plan.rows]
     sizes = _sizes(plan, sizes)
     found: list[Turns] = [{row.key: [] for row in chosen if row.exists_at(size)} for size in sizes]
+    failed: set[str] = set()
     started = time.monotonic()
     for number in range(plan.rounds):
         for size, turns in zip(sizes, found, strict=True):
-            _measure_turns(chosen, size, plan, number, turns)
+            failed.update(_measure_turns(chosen, size, plan, number, turns))
             print(
                 f"round {number + 1} of {plan.rounds}, {size}: "
                 f"bare spin {turns[BASELINE][-1][0].step_p50 / 1e3:.2f} us; "
@@ -97,6 +108,7 @@ def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Fou
         ],
         figures={"sizes": figures},
         draw=lambda path: report.draw(path, chosen, sizes, summaries),
+        failed=frozenset(failed),
     )
 
 

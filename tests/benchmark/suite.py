@@ -1,10 +1,16 @@
 """What the benchmark is made of: suites, each a set of rows that are measured in turn and compared with one another."""
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import tandem
+
 Item = TypeVar("Item")
+
+# What a row raises that could not be measured.
+FAILURES = (subprocess.SubprocessError, tandem.TandemError, RuntimeError, OSError)
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,13 @@ class Found:
       tables: Texts in Markdown.
       figures: The same and more, as JSON takes it.
       draw: Draws it into a PNG file of that path; None: the suite has no picture.
+      failed: Keys of rows that failed and were left out; why is on stderr.
     """
 
     tables: list[str]
     figures: dict[str, Any]
     draw: Callable[[str], None] | None = None
+    failed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -70,3 +78,9 @@ def in_turn(items: Sequence[Item], round_number: int) -> list[Item]:
     """
     first = round_number % len(items)
     return [*items[first:], *items[:first]]
+
+
+def why(error: BaseException) -> str:
+    """Says why a row could not be measured."""
+    by_hand = "\nNext: run that command by hand." if isinstance(error, subprocess.SubprocessError) else ""
+    return f"{error}{by_hand}"
