@@ -13,6 +13,10 @@ namespace {
 
 constexpr int kSpinsPerClockRead = 16;
 
+// What a wake takes at most. Threads that wait within a step compete with those
+// that it waits for, where there are more of them than cores: no longer one.
+constexpr int64_t kLongestSpinNs = 50'000;
+
 // Spins as long as `budget` has it; whether `ready` came true.
 template <typename Ready>
 bool Spin(SpinBudget& budget, Ready ready) {
@@ -43,7 +47,9 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
+ThreadPool::ThreadPool(int threads)
+    : threads_(std::max(threads, 1)),
+      caller_budget_(kLongestSpinNs, /*learns=*/false) {
   const BlockedSignals blocked;
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
@@ -134,7 +140,7 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
 }
 
 void ThreadPool::Work() {
-  SpinBudget budget;
+  SpinBudget budget(kLongestSpinNs, /*learns=*/false);
   uint32_t seen = 0;
   for (;;) {
     const auto is_new = [&] {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <tuple>
 
 namespace tandem {
 namespace {
@@ -34,7 +35,7 @@ TEST(SpinBudget, StartsWithTheLongestSpin) {
 
 TEST(SpinBudget, IsGoneAfterAFewWaitsThatDidNotPay) {
   SpinBudget budget;
-  EXPECT_LE(FailUntilGone(budget), 10);
+  EXPECT_EQ(FailUntilGone(budget), 6);
   EXPECT_EQ(budget.ForThisWait(), 0);
 }
 
@@ -56,7 +57,8 @@ TEST(SpinBudget, StaysWhileSpinningPays) {
     ASSERT_GT(budget.ForThisWait(), 0);
     budget.Paid(kFree + 10'000);
   }
-  EXPECT_GE(budget.ForThisWait(), 20'000);  // twice what was needed
+  // Twice what was needed.
+  EXPECT_EQ(budget.ForThisWait(), kFree + 20'000);
 }
 
 TEST(SpinBudget, FallsSlowlyToTwiceWhatAnswersNeed) {
@@ -85,51 +87,90 @@ TEST(SpinBudget, TakesLittleForASingleWaitThatDidNotPay) {
   }
 }
 
+// A wait of `waited_ns` after the free part, which spins if it may, and sleeps
+// for `sleep_ns` otherwise. Whether it slept.
+bool WaitOnce(SpinBudget& budget, int64_t waited_ns, int64_t sleep_ns) {
+  const int64_t spin_ns = budget.ForThisWait();
+  if (spin_ns == 0) {
+    budget.Slept(sleep_ns);
+  } else if (spin_ns < kFree + waited_ns) {
+    budget.Failed();
+  } else {
+    budget.Paid(kFree + waited_ns);
+  }
+  return spin_ns == 0;
+}
+
 TEST(SpinBudget, LongWaitsSleepNowAndThenThoughSpinningPays) {
   SpinBudget budget;
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < 64; ++i) {
-      ASSERT_GT(budget.ForThisWait(), 0);
-      budget.Paid(kFree + 100'000);
+    for (int i = 0; i < 256; ++i) {
+      ASSERT_FALSE(WaitOnce(budget, 100'000, 150'000));
     }
-    ASSERT_EQ(budget.ForThisWait(), 0);
-    budget.Slept(150'000);
+    ASSERT_TRUE(WaitOnce(budget, 100'000, 150'000));
   }
 }
 
 TEST(SpinBudget, AQuickAnswerPutsThatOff) {
   SpinBudget budget;
-  for (int i = 0; i < 1000; ++i) {
-    ASSERT_GT(budget.ForThisWait(), 0);
-    budget.Paid(kFree + (i % 64 == 0 ? 1000 : 100'000));
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_FALSE(WaitOnce(budget, i % 256 == 0 ? 1000 : 100'000, 150'000));
   }
+}
+
+TEST(SpinBudget, WhoDoesNotLearnNeverSleepsForIt) {
+  SpinBudget budget(50'000, /*learns=*/false);
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_FALSE(WaitOnce(budget, 40'000, 150'000));
+  }
+  EXPECT_EQ(budget.ForThisWait(), kFree + 50'000);
+  FailUntilGone(budget);
+  WaitsUntilProbe(budget);
+  EXPECT_EQ(budget.ForThisWait(), kFree + 50'000);
 }
 
 // What spins for longer than sleeps take gains nothing.
 TEST(SpinBudget, SpinsNoLongerThanWaitsThatSleptHaveLasted) {
   SpinBudget budget;
   int sleeps = 0;
-  for (int i = 0; i < 10'000 && budget.ForThisWait() > 0; ++i) {
-    budget.Paid(kFree + 100'000);
-    if (i % 64 == 63 && budget.ForThisWait() == 0) {
+  for (int64_t spin_ns = budget.ForThisWait();
+       sleeps <= 10 && (spin_ns == 0 || spin_ns >= kFree + 100'000);
+       spin_ns = budget.ForThisWait()) {
+    if (spin_ns == 0) {
       budget.Slept(60'000);
       ++sleeps;
+    } else {
+      budget.Paid(kFree + 100'000);
     }
-    if (budget.ForThisWait() < kFree + 100'000) break;
   }
   EXPECT_GE(sleeps, 3);  // one or two say little
   EXPECT_LE(sleeps, 10);
   FailUntilGone(budget);
   // A probe spins for as long as two of them.
-  while (budget.ForThisWait() == 0) budget.Slept(60'000);
-  EXPECT_LE(budget.ForThisWait(), kFree + 2 * 65'000);
+  for (int i = 0; i < 30; ++i) budget.Slept(60'000);
+  WaitsUntilProbe(budget);
+  EXPECT_GE(budget.ForThisWait(), kFree + 2 * 60'000);
+  EXPECT_LE(budget.ForThisWait(), kFree + 2 * 61'000);
   // Sleeps that take longer, because the machine is another now, are learnt.
   budget.Failed();
-  for (int i = 0; i < 1000; ++i) {
-    if (budget.ForThisWait() == 0) budget.Slept(1'000'000);
-  }
+  for (int i = 0; i < 30; ++i) WaitOnce(budget, 150'000, 1'000'000);
+  WaitsUntilProbe(budget);
   budget.Paid(kFree + 150'000);
-  EXPECT_GT(budget.ForThisWait(), 150'000);
+  EXPECT_GT(budget.ForThisWait(), kFree + 150'000);
+}
+
+TEST(SpinBudget, AProbeThatASleepWouldHaveBeatenIsAsOneInVain) {
+  SpinBudget budget;
+  FailUntilGone(budget);
+  for (int i = 0; i < 30; ++i) budget.Slept(98'000);
+  WaitsUntilProbe(budget);
+  for (const int interval : {32, 64, 128, 256, 512, 1024, 1024}) {
+    budget.Paid(kFree + 133'000);
+    EXPECT_EQ(WaitsUntilProbe(budget), interval - 1);
+  }
+  budget.Paid(kFree + 80'000);
+  EXPECT_GE(budget.ForThisWait(), kFree + 98'000);
+  EXPECT_LE(budget.ForThisWait(), kFree + 98'100);
 }
 
 TEST(SpinBudget, LosingTheCoreOnceChangesNothing) {
@@ -142,32 +183,40 @@ TEST(SpinBudget, LosingTheCoreOnceChangesNothing) {
   }
 }
 
+constexpr int64_t kWanted = kFree + SpinBudget::kLongestOnWantedCoreNs;
+
 TEST(SpinBudget, LosingTheCoreAgainShortensLongSpinsForAWhile) {
-  constexpr int64_t kWanted = kFree + SpinBudget::kLongestOnWantedCoreNs;
-  SpinBudget budget;
-  budget.Displaced();
-  budget.Displaced();
-  EXPECT_EQ(budget.ForThisWait(), kWanted);
-  budget.Paid(kFree + 45'000);
-  EXPECT_EQ(budget.ForThisWait(), kWanted);
-  for (int i = 0; i < 10; ++i) budget.Displaced();
-  int waits = 0;
-  for (; budget.ForThisWait() <= kWanted && waits < 10'000; ++waits) {
-    budget.Paid(kFree + (waits % 2 == 0 ? 45'000 : 5'000));
+  for (const auto& [losses, least, most] :
+       {std::tuple(2, 50, 100), std::tuple(12, 500, 1000),
+        std::tuple(1000, 1500, 2048)}) {
+    SpinBudget budget;
+    for (int i = 0; i < losses; ++i) budget.Displaced();
+    int waits = 0;
+    for (; budget.ForThisWait() <= kWanted && waits < 10'000; ++waits) {
+      budget.Paid(kFree + (waits % 2 == 0 ? 45'000 : 5'000));
+    }
+    EXPECT_GE(waits, least);
+    EXPECT_LE(waits, most);
+    // Then it goes on as it was.
+    budget.Paid(kFree + SpinBudget::kLongestNs);
+    EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
   }
-  EXPECT_GT(waits, 500);
-  EXPECT_LT(waits, 1000);
 }
 
-TEST(SpinBudget, AWaitThatSpunFirstTellsNothingAboutSleeps) {
+TEST(SpinBudget, AProbeOnAWantedCoreIsNoLongerThanOtherSpins) {
   SpinBudget budget;
-  for (int i = 0; i < 60; ++i) {
-    ASSERT_GT(budget.ForThisWait(), 0);
-    budget.Failed();
-    budget.Slept(10'000);
-    budget.Paid(kFree + SpinBudget::kLongestNs);
-  }
-  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+  FailUntilGone(budget);
+  for (int i = 0; i < 12; ++i) budget.Displaced();
+  WaitsUntilProbe(budget);
+  EXPECT_EQ(budget.ForThisWait(), kWanted);
+}
+
+TEST(SpinBudget, WhatIsSavedIsSpentOnAWantedCoreToo) {
+  SpinBudget budget;
+  for (int i = 0; i < 10'000; ++i) budget.Paid(0);
+  for (int i = 0; i < 12; ++i) budget.Displaced();
+  EXPECT_EQ(budget.ForThisWait(),
+            kFree + SpinBudget::kShortestNs + SpinBudget::kMostSavingsNs);
 }
 
 TEST(SpinBudget, QuickAnswersSaveForALateOne) {
@@ -238,7 +287,7 @@ TEST(SpinBudget, AProbeWithoutOutcomeIsRepeated) {
   SpinBudget budget;
   FailUntilGone(budget);
   WaitsUntilProbe(budget);
-  // Deadlines passed, say: neither Paid nor Failed.
+  // Neither Paid nor Failed: a deadline came within the free part, say.
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
   }
@@ -253,11 +302,11 @@ void FailProbe(SpinBudget& budget, int64_t slept_ns) {
 
 constexpr int64_t kParting = kFree + SpinBudget::kPartingNs;
 
-// On one core with its peer.
-SpinBudget OnSharedCore() {
+// On one core with its peer, where sleeps last so long.
+SpinBudget OnSharedCore(int64_t slept_ns = 5'000) {
   SpinBudget budget;
   FailUntilGone(budget);
-  FailProbe(budget, 5'000);
+  FailProbe(budget, slept_ns);
   return budget;
 }
 
@@ -284,10 +333,28 @@ TEST(SpinBudget, SpinsAsEverOnceTheyAreParted) {
   for (int i = 0; i < 64; ++i) budget.Paid(kFree);
   EXPECT_GT(budget.ForThisWait(), kFree);
   EXPECT_LT(budget.ForThisWait(), kFree + SpinBudget::kMostSavingsNs);
+  // Sleeps may take as long as ever there.
+  budget.Paid(kFree + 150'000);
+  EXPECT_GT(budget.ForThisWait(), kFree + 150'000);
   // As it paid, it is tried again as soon as they are on one core again.
   FailUntilGone(budget);
   FailProbe(budget, 5'000);
   EXPECT_EQ(budget.ForThisWait(), kParting);
+}
+
+TEST(SpinBudget, SeesThatTheyArePartedByAnswersThatTakeTheirTime) {
+  SpinBudget budget = OnSharedCore(28'000);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_GT(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+    budget.Paid(kFree + 17'000);
+  }
+  EXPECT_EQ(budget.ForThisWait(), kFree + 34'000);
+}
+
+TEST(SpinBudget, AnswersThatTakeAsLongAsSleepsDoNotSaySo) {
+  SpinBudget budget = OnSharedCore(8'000);
+  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 8'000);
+  EXPECT_EQ(budget.ForThisWait(), kParting - 8'000'000);
 }
 
 TEST(SpinBudget, GivesUpToBePartedAndTriesEverMoreRarely) {

@@ -59,14 +59,11 @@ class Waiter {
   }
 
  private:
-  // Between two looks a spinning wait reads the clock. That takes about as long
-  // as relaxing, and who needs the time when an answer came need not read it
-  // then, while the peer waits for him. Once it is not quick it relaxes as
-  // well.
   static constexpr int64_t kFirstCheckNs = 1'000'000;
-  // Between two looks: more than an interrupt takes.
-  static constexpr int64_t kDisplacedNs = 20'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
+  // A gap between two looks, longer than an interrupt takes. In a wait that is
+  // quick it is none that a shorter spin would have spared anybody.
+  static constexpr int64_t kDisplacedNs = 20'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
   // peer that does not, it lasts no longer than the wait has lasted already,
@@ -88,50 +85,64 @@ class Waiter {
 
 // ---------------------------------------------------------------------------
 
+// Between two looks a spinning wait reads the clock. That takes about as long
+// as relaxing, and who needs the time when an answer came need not read it
+// then, while the peer waits for him. Once it is not quick it relaxes as well.
 template <typename Ready>
 ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   came_at_ns_ = 0;
   if (ready()) return ErrorCode::kOk;
   if (deadline == Deadline::Now()) return ErrorCode::kStepTimeout;
-  const int64_t spin_ns = SpinNs();
-  bool spinning = spin_ns > 0;
   const int64_t start = MonotonicNanos();
-  int64_t next_check = start + kFirstCheckNs;
+  if (deadline.PassedAt(start)) {
+    return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
+  }
+  const int64_t spin_ns = std::min(SpinNs(), deadline.at_ns() - start);
+  bool spinning = spin_ns > 0;
   bool quick = true;
+  int64_t next_check = start + kFirstCheckNs;
   for (int64_t now = start;;) {
+    if (spinning) {
+      if (ready()) {
+        came_at_ns_ = now;
+        // Away for longer than it may spin: a sleep would have been no later.
+        now - start < spin_ns ? budget_.Paid(now - start) : budget_.Failed();
+        return ErrorCode::kOk;
+      }
+      if (now - start >= spin_ns) {
+        spinning = false;
+        if (spin_ns > SpinBudget::kFreeNs) budget_.Failed();
+      }
+    }
     if (deadline.PassedAt(now)) {
       return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
     }
     if (quick && (!spinning || now - start >= WaitWatch::kQuickNs)) {
       quick = false;
       watch.Lasts();
+      now = MonotonicNanos();  // that was no loss of the core
     }
     bool interrupted = false;
     bool rung = false;
+    const int64_t looked_ns = now;
     if (spinning) {
-      if (ready()) {
-        came_at_ns_ = now;
-        budget_.Paid(now - start);
-        return ErrorCode::kOk;
-      }
       if (!quick) Relax();
     } else {
       const int64_t slice =
           peer_rings_
               ? kLongestSleepNs
               : std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
-      const Doorbell::Wake wake =
-          bell_.SleepUnless(ready, std::min(deadline.at_ns() - now, slice));
+      const Doorbell::Wake wake = bell_.SleepUnless(
+          ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
         peer_rings_ = wake == Doorbell::Wake::kRung;
-        budget_.Slept(MonotonicNanos() - start);
+        if (spin_ns == 0) budget_.Slept(MonotonicNanos() - start);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;
       rung = wake == Doorbell::Wake::kRung;
     }
-    const int64_t looked_ns = now;
     now = MonotonicNanos();
     if (spinning && !quick && now - looked_ns > kDisplacedNs) {
       budget_.Displaced();
@@ -144,10 +155,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
         // What the peer did last counts, if it did it before it left.
         return ready() ? ErrorCode::kOk : code;
       }
-    }
-    if (spinning && now - start >= spin_ns) {
-      spinning = false;
-      budget_.Failed();
+      now = MonotonicNanos();  // as above
     }
   }
 }

@@ -110,13 +110,18 @@ TEST_P(WaiterTest, TheLastLookAtTheDeadlineWins) {
 }
 
 TEST_P(WaiterTest, TellsWhenTheConditionCame) {
-  const int64_t from = MonotonicNanos();
-  const int64_t due = from + 300'000;
-  ASSERT_EQ(waiter_.Until([&] { return MonotonicNanos() >= due; },
-                          Deadline::Infinite(), watch_),
+  const int64_t due = MonotonicNanos() + 300'000;
+  int64_t not_yet = 0;
+  ASSERT_EQ(waiter_.Until(
+                [&] {
+                  const int64_t now = MonotonicNanos();
+                  if (now < due) not_yet = now;
+                  return now >= due;
+                },
+                Deadline::Infinite(), watch_),
             ErrorCode::kOk);
   const int64_t came = waiter_.CameAtNs();
-  EXPECT_GE(came, from);
+  EXPECT_GE(came, not_yet);
   EXPECT_LE(came, MonotonicNanos());
   const int64_t again = MonotonicNanos();
   ASSERT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch_),
@@ -229,6 +234,82 @@ TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
       EXPECT_EQ(looks, 2);  // at first, and as a sleeper
     }
   }
+}
+
+// Looks that take `look_ns` each, until a sleeper's. How many spun.
+int LooksUntilAsleep(Waiter& waiter, WaitWatch& watch, int64_t look_ns,
+                     const SharedWord<uint32_t>& sleepers) {
+  int looks = 0;
+  EXPECT_EQ(waiter.Until(
+                [&] {
+                  if (sleepers.load(std::memory_order_relaxed) == 1) {
+                    return true;
+                  }
+                  const int64_t start = MonotonicNanos();
+                  while (MonotonicNanos() - start < look_ns) {
+                  }
+                  ++looks;
+                  return false;
+                },
+                Deadline::Infinite(), watch),
+            ErrorCode::kOk);
+  return looks;
+}
+
+// Who is not scheduled makes fewer looks, never more.
+TEST_P(AdaptiveWaiterTest, SpinsForLessOnceItsCoreWasLostTwice) {
+  int looks = 0;
+  ASSERT_EQ(waiter_.Until(
+                [&] {
+                  const int64_t start = MonotonicNanos();
+                  while (MonotonicNanos() - start < 30'000) {
+                  }
+                  return ++looks == 6;
+                },
+                Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_LE(LooksUntilAsleep(waiter_, watch_, 10'000, sleepers_), 9);
+}
+
+TEST_P(AdaptiveWaiterTest, WhatItDoesItselfIsNoLossOfItsCore) {
+  struct SlowWatch : CountingWatch {
+    void Lasts() override {
+      CountingWatch::Lasts();
+      const int64_t start = MonotonicNanos();
+      while (MonotonicNanos() - start < 50'000) {
+      }
+    }
+  };
+  // Where others take the core away it may be lost indeed: not five times.
+  int looks = 0;
+  for (int i = 0; i < 5 && looks <= 9; ++i) {
+    Waiter waiter(Doorbell(&bell_, &sleepers_), GetParam());
+    for (int wait = 0; wait < 3; ++wait) {
+      SlowWatch slow;
+      const int64_t due = MonotonicNanos() + 80'000;
+      ASSERT_EQ(waiter.Until([&] { return MonotonicNanos() >= due; },
+                             Deadline::Infinite(), slow),
+                ErrorCode::kOk);
+      EXPECT_EQ(slow.lasted, 1);
+    }
+    looks = LooksUntilAsleep(waiter, watch_, 10'000, sleepers_);
+  }
+  EXPECT_GT(looks, 9);
+}
+
+TEST_P(AdaptiveWaiterTest, WhoseDeadlineEndsItsSpinsInVainSleeps) {
+  uint32_t most = 0;
+  for (int i = 0; i < 20; ++i) {
+    most = 0;
+    EXPECT_EQ(waiter_.Until(
+                  [&] {
+                    most = std::max(most, asleep());
+                    return false;
+                  },
+                  Deadline::After(100e-6), watch_),
+              ErrorCode::kStepTimeout);
+  }
+  EXPECT_EQ(most, 1U);
 }
 
 class SleepingWaiterTest : public WaiterTest {};
