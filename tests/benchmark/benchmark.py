@@ -15,7 +15,6 @@ import platform
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +24,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import tandem
 from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
 from tests.benchmark import slow_lane_suite as slow_lane
 from tests.benchmark.interpreters import make_interpreter, python_of
