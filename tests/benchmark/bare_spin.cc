@@ -19,6 +19,7 @@
 
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/shared_block.h"
+#include "transport/base/clock.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
@@ -51,21 +52,26 @@ class BareSpin {
     }
   }
 
-  // False: no answer in many seconds, the engine is gone.
+  // False: no answer in ten seconds, the engine is gone; or a signal's handler
+  // has raised.
   bool Exchange(const void* actions) {
-    constexpr int64_t kMostLooks = 1'000'000'000;
+    constexpr uint32_t kLooksBetweenClocks = 1 << 16;
     std::memcpy(payload_.actions, actions, size_.action_floats() * 4);
     ++number_;
     // SYNC(bare_spin.told): release; the actions before the number.
     block_.words().asked.store(number_, std::memory_order_release);
-    for (int64_t looks = 0; looks < kMostLooks; ++looks) {
+    Deadline deadline = Deadline::Infinite();
+    for (uint32_t looks = 1;; ++looks) {
       // SYNC(bare_spin.told): acquire; the number, then the results.
       if (block_.words().answered.load(std::memory_order_acquire) == number_) {
         return true;
       }
       Relax();
+      if (looks % kLooksBetweenClocks != 0) continue;
+      if (PyErr_CheckSignals() != 0) return false;
+      if (looks == kLooksBetweenClocks) deadline = Deadline::After(10);
+      if (deadline.PassedAt(MonotonicNanos())) return false;
     }
-    return false;
   }
 
   // (obs, rewards, dones), views that `owner` keeps alive.
@@ -94,8 +100,11 @@ PyObject* Step(PyObject* capsule, PyObject* actions) {
   auto* const stepper =
       static_cast<Stepper*>(PyCapsule_GetPointer(capsule, nullptr));
   if (!stepper->spin->Exchange(py::detail::array_proxy(actions)->data)) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "expected an answer of the bare spin's engine, found none");
+    if (PyErr_Occurred() == nullptr) {
+      PyErr_SetString(
+          PyExc_RuntimeError,
+          "expected an answer of the bare spin's engine, found none");
+    }
     return nullptr;
   }
   return Py_NewRef(stepper->results.ptr());

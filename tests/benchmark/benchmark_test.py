@@ -1,7 +1,6 @@
 """A tiny run of the benchmark: every row is there, at every size, and gives figures. No time is judged."""
 
 import functools
-import glob
 import json
 import os
 import re
@@ -232,6 +231,26 @@ def test_a_failed_row_costs_no_other(
         assert errors.endswith(f"found that these failed: {said}\n")
 
 
+def test_a_file_that_cannot_be_written_costs_no_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, and the rest measured and printed."""
+    (tmp_path / "steps.png").mkdir()
+    assert benchmark.main(["steps", "deaths", *TINY, "--rows=alone,spin", f"--out={tmp_path}"]) == 1
+    printed = capsys.readouterr()
+    assert "**A dead engine**" in printed.out
+    assert f"'{tmp_path}/steps.png'; going on" in printed.err
+    assert printed.err.endswith("found that these failed: files of steps\n")
+
+
+def test_names_are_removed_wherever_they_have_the_prefix() -> None:
+    """As what a frame writer has not published yet."""
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    with benchmark.names_removed(prefix):
+        for name in (prefix, f".mosaic.fastlane.{prefix}-frames.tandem"):
+            (Path("/dev/shm") / name).touch()
+        assert len(left_regions(prefix)) == 2
+    assert not left_regions(prefix)
+
+
 def test_tables_line_up() -> None:
     """Markdown reads as text, too."""
     lines = markdown("title", ("row", "us"), [("a long row", str(Spread.of([1, 2, 30]))), ("b",)]).splitlines()
@@ -308,8 +327,12 @@ def test_a_process_for_each_environment_is_for_few_environments() -> None:
 
 def left_regions(prefix: str) -> list[str]:
     """Lists what a run left behind."""
-    folders = glob.glob(f"{tempfile.gettempdir()}/{prefix}*")
-    return folders + glob.glob(f"/dev/shm/*{prefix}*") + glob.glob(f"/dev/shm/.{prefix}*")
+    return [
+        str(path)
+        for folder in (tempfile.gettempdir(), "/dev/shm")
+        for path in Path(folder).iterdir()
+        if prefix in path.name
+    ]
 
 
 if __name__ == "__main__":

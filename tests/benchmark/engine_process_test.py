@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from tests.benchmark import bare_spin
 from tests.benchmark.engine_process import forked
 from tools.testing import pytest_main
 
@@ -34,6 +36,16 @@ def test_a_question_that_an_engine_missed_is_asked_again() -> None:
     with forked(serve) as engine:
         os.read(serving, 1)
         assert 0 < engine.cpu_nanos() <= engine.cpu_nanos()
+
+
+def test_an_interrupt_ends_a_bare_spin_whose_engine_is_dead() -> None:
+    """It would spin for seconds otherwise."""
+    spin = bare_spin.BareSpin(1, 4, 1)
+    step = bare_spin.stepper(spin)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    with pytest.raises(KeyboardInterrupt):
+        step(np.zeros((1, 1), np.float32))
 
 
 @pytest.mark.parametrize(("parent", "code"), [("os.getppid()", 0), ("os.getpid()", -signal.SIGKILL)])

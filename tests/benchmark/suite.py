@@ -9,8 +9,8 @@ import tandem
 
 Item = TypeVar("Item")
 
-# What a row raises that could not be measured.
-FAILURES = (subprocess.SubprocessError, tandem.TandemError, RuntimeError, OSError)
+# What a row raises that could not be measured: ends of processes, broken pipes, answers that are half there.
+FAILURES = (subprocess.SubprocessError, tandem.TandemError, RuntimeError, OSError, EOFError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -83,4 +83,4 @@ def in_turn(items: Sequence[Item], round_number: int) -> list[Item]:
 def why(error: BaseException) -> str:
     """Says why a row could not be measured."""
     by_hand = "\nNext: run that command by hand." if isinstance(error, subprocess.SubprocessError) else ""
-    return f"{error}{by_hand}"
+    return f"{str(error) or type(error).__name__}{by_hand}"

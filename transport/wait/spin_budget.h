@@ -83,7 +83,9 @@ class SpinBudget {
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
     if (displaced_ > 0) --displaced_;
-    if (parting_ns_ > 0) return kFreeNs + parting_ns_;
+    if (parting_ns_ > 0) {
+      return kFreeNs + std::min(parting_ns_, kMostSavingsNs);
+    }
     if (budget_ns_ > 0) {
       if (long_waits_ < kLongWaitsToSleep || !learns_) {
         return kFreeNs + budget_ns_ + savings_ns_;
