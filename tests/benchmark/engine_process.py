@@ -16,6 +16,7 @@ from tests.benchmark.measurement import ROUND_TRIP, Size
 
 _PR_SET_PDEATHSIG = 1
 _ASK_AGAIN_SECS = 0.01
+_ANSWER_SECS = 10.0
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,18 @@ class Engine:
         """Asks for its CPU time.
 
         Raises:
-          RuntimeError: It has ended.
+          RuntimeError: It has ended, or does not answer.
         """
         self._drop_answers()
+        until = time.monotonic() + _ANSWER_SECS
         os.kill(self.pid, signal.SIGUSR1)
         # An engine in Python that was about to sleep in a library's call hears it when that call is interrupted.
         while not self._has_answer(_ASK_AGAIN_SECS):
+            if time.monotonic() > until:
+                raise RuntimeError(
+                    f"expected the engine (pid {self.pid}) to tell its CPU time within {_ANSWER_SECS:.0f} s, found no "
+                    "answer. Next: see whether it is stopped."
+                )
             os.kill(self.pid, signal.SIGUSR1)
         answer = os.read(self.cpu_answers, 8)
         if len(answer) != 8:

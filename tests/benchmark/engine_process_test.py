@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.benchmark import bare_spin
+from tests.benchmark import bare_spin, engine_process
 from tests.benchmark.engine_process import forked
 from tools.testing import pytest_main
 
@@ -36,6 +36,15 @@ def test_a_question_that_an_engine_missed_is_asked_again() -> None:
     with forked(serve) as engine:
         os.read(serving, 1)
         assert 0 < engine.cpu_nanos() <= engine.cpu_nanos()
+
+
+def test_a_stopped_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for without end."""
+    monkeypatch.setattr(engine_process, "_ANSWER_SECS", 0.1)
+    with forked(signal.pause) as engine:
+        os.kill(engine.pid, signal.SIGSTOP)
+        with pytest.raises(RuntimeError, match=rf"pid {engine.pid}\) to tell its CPU time .*found no answer.*Next: "):
+            engine.cpu_nanos()
 
 
 def test_an_interrupt_ends_a_bare_spin_whose_engine_is_dead() -> None:
