@@ -280,9 +280,9 @@ TEST_P(AdaptiveWaiterTest, WhatItDoesItselfIsNoLossOfItsCore) {
       }
     }
   };
-  // Where others take the core away it may be lost indeed: not five times.
+  // Where others take the core away it may be lost indeed: not fifty times.
   int looks = 0;
-  for (int i = 0; i < 5 && looks <= 9; ++i) {
+  for (int i = 0; i < 50 && looks <= 9; ++i) {
     Waiter waiter(Doorbell(&bell_, &sleepers_), GetParam());
     for (int wait = 0; wait < 3; ++wait) {
       SlowWatch slow;
@@ -298,9 +298,9 @@ TEST_P(AdaptiveWaiterTest, WhatItDoesItselfIsNoLossOfItsCore) {
 }
 
 TEST_P(AdaptiveWaiterTest, WhoseDeadlineEndsItsSpinsInVainSleeps) {
-  uint32_t most = 0;
+  uint32_t slept = 0;
   for (int i = 0; i < 20; ++i) {
-    most = 0;
+    uint32_t most = 0;
     EXPECT_EQ(waiter_.Until(
                   [&] {
                     most = std::max(most, asleep());
@@ -308,8 +308,9 @@ TEST_P(AdaptiveWaiterTest, WhoseDeadlineEndsItsSpinsInVainSleeps) {
                   },
                   Deadline::After(100e-6), watch_),
               ErrorCode::kStepTimeout);
+    slept += most;
   }
-  EXPECT_EQ(most, 1U);
+  EXPECT_GE(slept, 10U);
 }
 
 class SleepingWaiterTest : public WaiterTest {};
