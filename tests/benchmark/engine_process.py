@@ -109,11 +109,15 @@ def forked(serve: Callable[[], None]) -> Iterator[Engine]:
     def run() -> None:
         end_with_parent(signal.SIGKILL, client)
         signal.signal(signal.SIGUSR1, lambda *_: os.write(answer, struct.pack("=q", time.process_time_ns())))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, question)
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             serve()
 
     engine = multiprocessing.get_context("fork").Process(target=run, daemon=True)
+    question = {signal.SIGUSR1}  # it would end an engine that has no handler for it yet
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, question)
     engine.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(answer)
     try:
         assert engine.pid is not None
