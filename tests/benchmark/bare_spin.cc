@@ -36,7 +36,6 @@ class BareSpin {
 
   // Until a signal's handler raises.
   void Serve() {
-    constexpr uint32_t kLooksBetweenSignals = 1 << 16;
     uint32_t looks = 0;
     for (uint32_t number = 1;; ++number) {
       // SYNC(bare_spin.told): acquire; the number, then the actions.
@@ -55,7 +54,6 @@ class BareSpin {
   // False: no answer in ten seconds, the engine is gone; or a signal's handler
   // has raised.
   bool Exchange(const void* actions) {
-    constexpr uint32_t kLooksBetweenClocks = 1 << 16;
     std::memcpy(payload_.actions, actions, size_.action_floats() * 4);
     ++number_;
     // SYNC(bare_spin.told): release; the actions before the number.
@@ -67,9 +65,9 @@ class BareSpin {
         return true;
       }
       Relax();
-      if (looks % kLooksBetweenClocks != 0) continue;
+      if (looks % kLooksBetweenSignals != 0) continue;
       if (PyErr_CheckSignals() != 0) return false;
-      if (looks == kLooksBetweenClocks) deadline = Deadline::After(10);
+      if (looks == kLooksBetweenSignals) deadline = Deadline::After(10);
       if (deadline.PassedAt(MonotonicNanos())) return false;
     }
   }
@@ -83,6 +81,8 @@ class BareSpin {
   }
 
  private:
+  static constexpr uint32_t kLooksBetweenSignals = 1 << 16;
+
   Size size_;
   SharedBlock block_;
   Payload payload_;

@@ -46,12 +46,13 @@ def _measure(row: Row, size: Size, plan: Plan) -> Group:
     return measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}")
 
 
-def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> Iterator[str]:
+def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> set[str]:
     """Measures the baseline before each row: which cores two processes get changes within seconds.
 
-    Yields:
+    Returns:
       Keys of rows that failed; they are left out from then on.
     """
+    failed = set()
     for row in in_turn(rows, number):
         if row.key not in turns:
             continue
@@ -66,7 +67,8 @@ def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, tur
                 raise
             print(f"tandem: {row.key} is left out: {why(error)}", file=sys.stderr)
             del turns[row.key]
-            yield row.key
+            failed.add(row.key)
+    return failed
 
 
 def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Found:
@@ -77,7 +79,7 @@ def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Fou
     started = time.monotonic()
     for number in range(plan.rounds):
         for size, turns in zip(sizes, found, strict=True):
-            failed.update(_measure_turns(chosen, size, plan, number, turns))
+            failed |= _measure_turns(chosen, size, plan, number, turns)
             print(
                 f"round {number + 1} of {plan.rounds}, {size}: "
                 f"bare spin {turns[BASELINE][-1][0].step_p50 / 1e3:.2f} us; "

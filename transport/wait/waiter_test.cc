@@ -236,6 +236,12 @@ TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
   }
 }
 
+void ComputeFor(int64_t ns) {
+  const int64_t start = MonotonicNanos();
+  while (MonotonicNanos() - start < ns) {
+  }
+}
+
 // Looks that take `look_ns` each, until a sleeper's. How many spun.
 int LooksUntilAsleep(Waiter& waiter, WaitWatch& watch, int64_t look_ns,
                      const SharedWord<uint32_t>& sleepers) {
@@ -245,9 +251,7 @@ int LooksUntilAsleep(Waiter& waiter, WaitWatch& watch, int64_t look_ns,
                   if (sleepers.load(std::memory_order_relaxed) == 1) {
                     return true;
                   }
-                  const int64_t start = MonotonicNanos();
-                  while (MonotonicNanos() - start < look_ns) {
-                  }
+                  ComputeFor(look_ns);
                   ++looks;
                   return false;
                 },
@@ -261,9 +265,7 @@ TEST_P(AdaptiveWaiterTest, SpinsForLessOnceItsCoreWasLostTwice) {
   int looks = 0;
   ASSERT_EQ(waiter_.Until(
                 [&] {
-                  const int64_t start = MonotonicNanos();
-                  while (MonotonicNanos() - start < 30'000) {
-                  }
+                  ComputeFor(30'000);
                   return ++looks == 6;
                 },
                 Deadline::Infinite(), watch_),
@@ -275,9 +277,7 @@ TEST_P(AdaptiveWaiterTest, WhatItDoesItselfIsNoLossOfItsCore) {
   struct SlowWatch : CountingWatch {
     void Lasts() override {
       CountingWatch::Lasts();
-      const int64_t start = MonotonicNanos();
-      while (MonotonicNanos() - start < 50'000) {
-      }
+      ComputeFor(50'000);
     }
   };
   // Where others take the core away it may be lost indeed: not fifty times.
