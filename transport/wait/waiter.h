@@ -147,8 +147,9 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (spinning && !quick && now - looked_ns > kDisplacedNs) {
       budget_.Displaced();
     }
-    // A ring that brought no answer: the peer has left, perhaps.
-    if (now >= next_check || interrupted || rung) {
+    // A ring that brought no answer: the peer has left, perhaps. Not while it
+    // is quick, though it was away for long: Lasts comes first.
+    if (!quick && (now >= next_check || interrupted || rung)) {
       next_check = now + kCheckEveryNs;
       if (const ErrorCode code = watch.Check(now, interrupted);
           code != ErrorCode::kOk) {

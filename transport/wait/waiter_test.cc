@@ -35,6 +35,12 @@ struct CountingWatch : WaitWatch {
   ErrorCode code = ErrorCode::kOk;
 };
 
+void ComputeFor(int64_t ns) {
+  const int64_t start = MonotonicNanos();
+  while (MonotonicNanos() - start < ns) {
+  }
+}
+
 class WaiterTest : public testing::TestWithParam<WaitStrategy> {
  protected:
   void SetUp() override { alarm(60); }
@@ -150,6 +156,19 @@ TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {
   EXPECT_EQ(watch_.lasted, 1);
 }
 
+// Who loses its core at its first look of all finds that it is time to check.
+TEST_P(WaiterTest, SaysThatItLastsBeforeItChecks) {
+  int looks = 0;
+  EXPECT_EQ(waiter_.Until(
+                [&] {
+                  if (++looks == 2) ComputeFor(2'000'000);
+                  return looks == 9;
+                },
+                Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_EQ(watch_.lasted, 1);
+}
+
 TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
   watch_.code = ErrorCode::kPeerGone;
   watch_.from = 3;
@@ -233,12 +252,6 @@ TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
     if (i >= 10 && i < 15) {
       EXPECT_EQ(looks, 2);  // at first, and as a sleeper
     }
-  }
-}
-
-void ComputeFor(int64_t ns) {
-  const int64_t start = MonotonicNanos();
-  while (MonotonicNanos() - start < ns) {
   }
 }
 
