@@ -134,7 +134,7 @@ class SpinBudget {
     if (parting) GiveUpParting();
     if (budget_ns_ == 0) {  // a probe
       PutOffProbe();
-      if (!parting && sleep_takes_ns_ < kSharedCoreNs &&
+      if (learns_ && !parting && sleep_takes_ns_ < kSharedCoreNs &&
           --probes_to_parting_ <= 0) {
         parting_ns_ = kPartingNs;
         quick_answers_ = 0;

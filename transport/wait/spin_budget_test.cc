@@ -130,6 +130,14 @@ TEST(SpinBudget, WhoDoesNotLearnNeverSleepsForIt) {
   EXPECT_EQ(budget.ForThisWait(), kFree + 50'000);
 }
 
+TEST(SpinBudget, NorSpinsToBeParted) {
+  SpinBudget budget(SpinBudget::kSharedCoreNs / 2, /*learns=*/false);
+  FailUntilGone(budget);
+  WaitsUntilProbe(budget);
+  budget.Failed();
+  EXPECT_EQ(budget.ForThisWait(), 0);
+}
+
 // What spins for longer than sleeps take gains nothing.
 TEST(SpinBudget, SpinsNoLongerThanWaitsThatSleptHaveLasted) {
   SpinBudget budget;

@@ -103,15 +103,18 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   int64_t next_check = start + kFirstCheckNs;
   for (int64_t now = start;;) {
     if (spinning) {
-      if (ready()) {
-        came_at_ns_ = now;
-        // Away for longer than it may spin: a sleep would have been no later.
-        now - start < spin_ns ? budget_.Paid(now - start) : budget_.Failed();
-        return ErrorCode::kOk;
+      const bool came = ready();
+      spinning = now - start < spin_ns;
+      if (came && spinning) {
+        budget_.Paid(now - start);
+      } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
+        // Also if it came: away for longer than it may spin, where a sleep
+        // would have been no later.
+        budget_.Failed();
       }
-      if (now - start >= spin_ns) {
-        spinning = false;
-        if (spin_ns > SpinBudget::kFreeNs) budget_.Failed();
+      if (came) {
+        came_at_ns_ = now;
+        return ErrorCode::kOk;
       }
     }
     if (deadline.PassedAt(now)) {
