@@ -90,6 +90,7 @@ class Proxy {
   void WorkerHasEnded(std::optional<WorkerExit> known);
   // In the run's folder. False: that failed.
   bool RecordExit();
+  bool FolderIsGone() const;
   WorkerExit FindOutHowItEnded() const;
   std::string LastOfStderr() const;
   void Wait();
@@ -118,7 +119,7 @@ class Proxy {
   bool exit_is_recorded_ = false;
   std::string tail_problem_;
   int tries_left_ = kTriesAfterTheEnd;
-  Deadline lonely_ = Deadline::Infinite();
+  Deadline lonely_ = Deadline::After(kLonelySecs);
   bool recorded_ = false;
   std::optional<std::string> refused_;
   int poll_ms_ = kShortestPollMs;
@@ -150,9 +151,11 @@ absl::Status Proxy::Run() {
     if (welcome_.has_value() && link_.connected()) {
       lonely_ = Deadline::After(kLonelySecs);
     }
-    // Not before the next daemon can find out how the worker ended.
-    if (exit_.has_value() && !link_.connected() &&
-        lonely_.PassedAt(MonotonicNanos()) && RecordExit()) {
+    // Not before the next daemon can find out how the worker ended; of a folder
+    // that is gone there will be none.
+    if (!worker_.has_value() && !link_.connected() &&
+        lonely_.PassedAt(MonotonicNanos()) &&
+        (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
       Log("the worker has ended and there is no daemon: the next one goes on");
       return absl::OkStatus();
     }
@@ -362,6 +365,10 @@ bool Proxy::RecordExit() {
   if (!written.ok()) Log(written.message());
   exit_is_recorded_ = written.ok();
   return exit_is_recorded_;
+}
+
+bool Proxy::FolderIsGone() const {
+  return access(folder_.path().c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
 WorkerExit Proxy::FindOutHowItEnded() const {

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import Daemon, proxies_of, run_config
+from tandem.testing.daemons import Daemon, is_alive, proxies_of, run_config, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
@@ -151,6 +152,24 @@ def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
     daemon.stop()
     for run_id in runs:
         _check_table(daemon.data_dir, run_id)
+
+
+def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) -> None:
+    """No daemon will ever ask it."""
+    daemon = Daemon(tmp_path / "data")
+    with TrainerClient(daemon.address) as client:
+        run_id = client.submit(run_config(sys.executable, "-c", "import time; time.sleep(1000)")).run_id
+    record = daemon.data_dir / "runs" / run_id / "worker"
+    worker = int(wait_until(lambda: record.exists() and record.read_text("ascii").split()[0], "the worker's record"))
+    (proxy,) = proxies_of(daemon.data_dir)
+    daemon.kill()
+    shutil.rmtree(daemon.data_dir)
+    os.kill(worker, signal.SIGKILL)
+    try:
+        wait_until(lambda: not is_alive(proxy), "the proxy to end")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(proxy, signal.SIGKILL)
 
 
 if __name__ == "__main__":
