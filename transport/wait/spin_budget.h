@@ -9,9 +9,8 @@
 // long waits sleep now and then though spinning pays, and no spin is longer
 // than such waits have lasted.
 //
-// Who loses the core while he spins, for longer than an interrupt takes, and
-// soon again, keeps somebody from it: then long spins end early for a while.
-// (Or the host took the virtual core; that cannot be told apart.)
+// Who loses the core to somebody for a turn while he spins, and soon again,
+// keeps him from it: then long spins end early for a while.
 //
 // Quick answers also earn savings, from which a single late one is waited for:
 // a quick peer that is late has lost its core to somebody else for a while. To
@@ -51,9 +50,9 @@ namespace tandem {
 class SpinBudget {
  public:
   // A core's worth of electricity and of others' time is not given for more:
-  // waking a sleeper costs 2 to 4 us on a core that runs, 30 to 60 on an idle
+  // waking a sleeper costs 2 to 4 us on a core that runs, 30 to 100 on an idle
   // one of a virtual machine, and of a longer step that is little.
-  static constexpr int64_t kLongestNs = 200'000;
+  static constexpr int64_t kLongestNs = 500'000;
   // No more than a wake takes, where somebody else pays for it. No less than
   // kSharedCoreNs: a probe spins for as long as sleeps take there.
   static constexpr int64_t kLongestOnWantedCoreNs = 50'000;
@@ -99,6 +98,13 @@ class SpinBudget {
     }
     // Until Paid or Failed tells its outcome.
     return kFreeNs + std::min(2 * sleep_takes_ns_, Limit());
+  }
+
+  // Whether this wait's spin, if it spins, should offer the core to others: for
+  // it is long because answers are, not to be parted or of what was saved.
+  bool IsLong() const {
+    return parting_ns_ <= 0 &&
+           (budget_ns_ == 0 || budget_ns_ > kLongestOnWantedCoreNs);
   }
 
   // The condition came true after `spun_ns` of spinning.
@@ -159,7 +165,7 @@ class SpinBudget {
     budget_ns_ = std::min(budget_ns_, Longest());
   }
 
-  // It lost its core for a while as it spun.
+  // Somebody had the core for a turn while it spun.
   void Displaced() {
     displaced_ = std::min(displaced_ + kDisplacedWaits, kMostDisplacedWaits);
     budget_ns_ = std::min(budget_ns_, Longest());

@@ -36,7 +36,7 @@ TEST(SpinBudget, StartsWithTheLongestSpin) {
 
 TEST(SpinBudget, IsGoneAfterAFewWaitsThatDidNotPay) {
   SpinBudget budget;
-  EXPECT_EQ(FailUntilGone(budget), 6);
+  EXPECT_EQ(FailUntilGone(budget), 7);
   EXPECT_EQ(budget.ForThisWait(), 0);
 }
 
@@ -192,6 +192,19 @@ TEST(SpinBudget, LosingTheCoreOnceChangesNothing) {
   }
 }
 
+TEST(SpinBudget, IsLongWhereAnswersOrProbesTakeLong) {
+  SpinBudget budget;
+  EXPECT_TRUE(budget.IsLong());
+  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 30'000);
+  EXPECT_TRUE(budget.IsLong());
+  // Savings do not make it so.
+  for (int i = 0; i < 10'000; ++i) budget.Paid(0);
+  EXPECT_GT(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+  EXPECT_FALSE(budget.IsLong());
+  FailUntilGone(budget);
+  EXPECT_TRUE(budget.IsLong());
+}
+
 constexpr int64_t kWanted = kFree + SpinBudget::kLongestOnWantedCoreNs;
 
 TEST(SpinBudget, LosingTheCoreAgainShortensLongSpinsForAWhile) {
@@ -323,6 +336,7 @@ SpinBudget OnSharedCore(int64_t slept_ns = 5'000) {
 TEST(SpinBudget, SpinsOnWhereASleepIsQuickerThanAProbe) {
   SpinBudget budget = OnSharedCore();
   EXPECT_EQ(budget.ForThisWait(), kParting);
+  EXPECT_FALSE(budget.IsLong());
   // What the waits took is gone from it.
   constexpr int64_t kTurnNs = 3'000'000;
   for (int64_t left = SpinBudget::kPartingNs - kTurnNs; left > 0;

@@ -12,6 +12,8 @@
 #ifndef TANDEM_TRANSPORT_WAIT_WAITER_H_
 #define TANDEM_TRANSPORT_WAIT_WAITER_H_
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -61,9 +63,15 @@ class Waiter {
  private:
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
-  // A gap between two looks, longer than an interrupt takes. In a wait that is
-  // quick it is none that a shorter spin would have spared anybody.
-  static constexpr int64_t kDisplacedNs = 20'000;
+  // A long spin offers its core to others so often: who computes little there,
+  // such as a thread of this process that calls the engine, would have to wait
+  // for it until the scheduler's next turn, milliseconds. Where nobody wants it
+  // that takes 0.2 us.
+  static constexpr int64_t kYieldEveryNs = 50'000;
+  // A gap between two looks in which somebody had a turn: longer than what the
+  // kernel, the host or who computes little take. In a wait that is quick it is
+  // none that a shorter spin would have spared anybody.
+  static constexpr int64_t kDisplacedNs = 1'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
   // peer that does not, it lasts no longer than the wait has lasted already,
@@ -101,6 +109,9 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   bool spinning = spin_ns > 0;
   bool quick = true;
   int64_t next_check = start + kFirstCheckNs;
+  int64_t next_yield = strategy_ == WaitStrategy::kAdaptive && budget_.IsLong()
+                           ? start + kYieldEveryNs
+                           : Deadline::Infinite().at_ns();
   for (int64_t now = start;;) {
     if (spinning) {
       const bool came = ready();
@@ -128,7 +139,10 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     bool interrupted = false;
     bool rung = false;
     const int64_t looked_ns = now;
-    if (spinning) {
+    if (spinning && now >= next_yield) {
+      sched_yield();
+      next_yield = now + kYieldEveryNs;
+    } else if (spinning) {
       if (!quick) Relax();
     } else {
       const int64_t slice =
