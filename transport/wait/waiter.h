@@ -66,8 +66,9 @@ class Waiter {
   // A long spin offers its core to others so often: who computes little there,
   // such as a thread of this process that calls the engine, would have to wait
   // for it until the scheduler's next turn, milliseconds. Where nobody wants it
-  // that takes 0.2 us.
+  // that takes 0.2 us, and more than kLentNs where somebody does.
   static constexpr int64_t kYieldEveryNs = 50'000;
+  static constexpr int64_t kLentNs = 1'500;
   // A gap between two looks in which somebody had a turn: longer than what the
   // kernel, the host or who computes little take. In a wait that is quick it is
   // none that a shorter spin would have spared anybody.
@@ -108,6 +109,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   const int64_t spin_ns = std::min(SpinNs(), deadline.at_ns() - start);
   bool spinning = spin_ns > 0;
   bool quick = true;
+  bool lent = false;
   int64_t next_check = start + kFirstCheckNs;
   int64_t next_yield = strategy_ == WaitStrategy::kAdaptive && budget_.IsLong()
                            ? start + kYieldEveryNs
@@ -116,11 +118,12 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (spinning) {
       const bool came = ready();
       spinning = now - start < spin_ns;
-      if (came && spinning) {
+      if (came && spinning && !lent) {
         budget_.Paid(now - start);
-      } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
-        // Also if it came: away for longer than it may spin, where a sleep
-        // would have been no later.
+      } else if ((came || !spinning) && spin_ns > SpinBudget::kFreeNs) {
+        // Also if it came while somebody else had the core, for longer than it
+        // may spin or because it was lent to the very peer: a sleep would have
+        // been no later.
         budget_.Failed();
       }
       if (came) {
@@ -139,7 +142,8 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     bool interrupted = false;
     bool rung = false;
     const int64_t looked_ns = now;
-    if (spinning && now >= next_yield) {
+    const bool yields = spinning && now >= next_yield;
+    if (yields) {
       sched_yield();
       next_yield = now + kYieldEveryNs;
     } else if (spinning) {
@@ -161,6 +165,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
       rung = wake == Doorbell::Wake::kRung;
     }
     now = MonotonicNanos();
+    lent = yields && now - looked_ns > kLentNs;
     if (spinning && !quick && now - looked_ns > kDisplacedNs) {
       budget_.Displaced();
     }

@@ -273,32 +273,41 @@ int LooksUntilAsleep(Waiter& waiter, WaitWatch& watch, int64_t look_ns,
   return looks;
 }
 
-// Keeps this thread on one core, and another one there that computes, for
-// `turn_ns` at a time before it offers the core to others.
-class WantedCore {
+// Keeps this thread, and those that it makes meanwhile, on one core.
+class OneCore {
  public:
-  explicit WantedCore(int64_t turn_ns) {
+  OneCore() {
     EXPECT_EQ(sched_getaffinity(0, sizeof(before_), &before_), 0);
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(sched_getcpu(), &here);
     EXPECT_EQ(sched_setaffinity(0, sizeof(here), &here), 0);
-    // Inherits the core.
-    other_ = std::jthread([this, turn_ns](const std::stop_token& stop) {
-      for (; !stop.stop_requested(); ++turns_) {
-        ComputeFor(turn_ns);
-        sched_yield();
-      }
-    });
   }
-  ~WantedCore() {
-    other_ = {};
-    sched_setaffinity(0, sizeof(before_), &before_);
-  }
-  int turns() const { return turns_; }
+  ~OneCore() { sched_setaffinity(0, sizeof(before_), &before_); }
 
  private:
   cpu_set_t before_;
+};
+
+// Another thread on the same core that computes, for `turn_ns` at a time before
+// it offers the core to others.
+class WantedCore {
+ public:
+  explicit WantedCore(int64_t turn_ns)
+      : other_([this, turn_ns](const std::stop_token& stop) {
+          for (; !stop.stop_requested(); ++turns_) {
+            ComputeFor(turn_ns);
+            sched_yield();
+          }
+        }) {}
+  int turns() const { return turns_; }
+  // Returns after it had a whole turn.
+  void LoseTheCore() const {
+    for (const int before = turns_; turns_ < before + 2;) sched_yield();
+  }
+
+ private:
+  OneCore one_core_;
   std::atomic<int> turns_ = 0;
   std::jthread other_;
 };
@@ -317,22 +326,46 @@ TEST_P(AdaptiveWaiterTest, OffersItsCoreInALongSpin) {
   EXPECT_GE(wanted.turns(), 400);
 }
 
+TEST_P(AdaptiveWaiterTest, SleepsWhereThePeerAnswersOnTheCoreThatItOffers) {
+  std::atomic<int> asked = 0;
+  std::atomic<int> answered = 0;
+  int asleep_when_answered = 0;
+  const OneCore one_core;
+  std::jthread peer([&](const std::stop_token& stop) {
+    Doorbell bell(&bell_, &sleepers_);
+    for (; !stop.stop_requested(); sched_yield()) {
+      const int number = asked.load(std::memory_order_acquire);
+      if (number == answered.load(std::memory_order_relaxed)) continue;
+      asleep_when_answered += static_cast<int>(asleep());
+      answered.store(number, std::memory_order_release);
+      bell.RingIfAwaited();
+    }
+  });
+  constexpr int kExchanges = 20;
+  for (int i = 1; i <= kExchanges; ++i) {
+    asked.store(i, std::memory_order_release);
+    ASSERT_EQ(waiter_.Until(
+                  [&] { return answered.load(std::memory_order_acquire) == i; },
+                  Deadline::Infinite(), watch_),
+              ErrorCode::kOk);
+  }
+  peer = {};
+  EXPECT_GE(asleep_when_answered, kExchanges / 2);
+}
+
 // Who is not scheduled makes fewer looks, never more.
-TEST_P(AdaptiveWaiterTest, SpinsForLessOnceItsCoreWasKept) {
+TEST_P(AdaptiveWaiterTest, SpinsForLessOnceItsCoreWasLostTwice) {
   {
-    const WantedCore wanted(/*turn_ns=*/10'000'000);
-    // In some of these it was lost while they were quick.
-    for (int kept = 0; kept < 6;) {
-      int64_t now = MonotonicNanos();
-      const int64_t due = now + 80'000;
-      ASSERT_EQ(waiter_.Until([&] { return (now = MonotonicNanos()) >= due; },
-                              Deadline::Infinite(), watch_),
-                ErrorCode::kOk);
-      kept += now - due > 1'000'000;
-      // So that not all waits fail.
-      const int64_t soon = MonotonicNanos() + 20'000;
-      ASSERT_EQ(waiter_.Until([&] { return MonotonicNanos() >= soon; },
-                              Deadline::Infinite(), watch_),
+    const WantedCore wanted(/*turn_ns=*/5'000'000);
+    for (int i = 0; i < 2; ++i) {
+      int looks = 0;
+      ASSERT_EQ(waiter_.Until(
+                    [&] {
+                      if (++looks == 2) ComputeFor(WaitWatch::kQuickNs);
+                      if (looks == 4) wanted.LoseTheCore();
+                      return looks == 6;
+                    },
+                    Deadline::Infinite(), watch_),
                 ErrorCode::kOk);
     }
   }
