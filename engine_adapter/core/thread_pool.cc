@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSpinsPerClockRead = 16;
 
-// What a wake takes at most. Threads that wait within a step compete with those
+// What a wake takes, mostly. Threads that wait within a step compete with those
 // that it waits for, where there are more of them than cores: no longer one.
 constexpr int64_t kLongestSpinNs = 50'000;
 

@@ -51,8 +51,8 @@ constexpr int kReconnectMs = 200;
 constexpr int kRetryMs = 1'000;
 constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
-// A worker that has ended, and for so long no daemon to tell: the next one asks
-// again.
+// No worker, or none any more, and for so long no daemon to tell: the next one
+// asks again.
 constexpr double kLonelySecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
 constexpr double kExitRecordSecs = 5;
@@ -151,12 +151,12 @@ absl::Status Proxy::Run() {
     if (welcome_.has_value() && link_.connected()) {
       lonely_ = Deadline::After(kLonelySecs);
     }
-    // Not before the next daemon can find out how the worker ended; of a folder
-    // that is gone there will be none.
+    // Not before the next daemon can find out how the worker ended, if there is
+    // a folder to write it into.
     if (!worker_.has_value() && !link_.connected() &&
         lonely_.PassedAt(MonotonicNanos()) &&
         (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
-      Log("the worker has ended and there is no daemon: the next one goes on");
+      Log("no worker runs, and no daemon: the next one of this folder goes on");
       return absl::OkStatus();
     }
     Wait();

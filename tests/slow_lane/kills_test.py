@@ -162,14 +162,15 @@ def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) 
     record = daemon.data_dir / "runs" / run_id / "worker"
     worker = int(wait_until(lambda: record.exists() and record.read_text("ascii").split()[0], "the worker's record"))
     (proxy,) = proxies_of(daemon.data_dir)
-    daemon.kill()
-    shutil.rmtree(daemon.data_dir)
-    os.kill(worker, signal.SIGKILL)
     try:
+        daemon.kill()
+        shutil.rmtree(daemon.data_dir)
+        os.kill(worker, signal.SIGKILL)
         wait_until(lambda: not is_alive(proxy), "the proxy to end")
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(proxy, signal.SIGKILL)
+        for pid in (worker, proxy):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

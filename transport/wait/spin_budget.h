@@ -100,12 +100,9 @@ class SpinBudget {
     return kFreeNs + std::min(2 * sleep_takes_ns_, Limit());
   }
 
-  // Whether this wait's spin, if it spins, should offer the core to others: for
-  // it is long because answers are, not to be parted or of what was saved.
-  bool IsLong() const {
-    return parting_ns_ <= 0 &&
-           (budget_ns_ == 0 || budget_ns_ > kLongestOnWantedCoreNs);
-  }
+  // Whether spins are long because answers are: not to be parted, nor for one
+  // that is late, which last until whoever took the peer's core is done.
+  bool IsLong() const { return parting_ns_ <= 0 && long_waits_ > 1; }
 
   // The condition came true after `spun_ns` of spinning.
   void Paid(int64_t spun_ns) {

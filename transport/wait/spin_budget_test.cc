@@ -192,17 +192,20 @@ TEST(SpinBudget, LosingTheCoreOnceChangesNothing) {
   }
 }
 
-TEST(SpinBudget, IsLongWhereAnswersOrProbesTakeLong) {
+TEST(SpinBudget, IsLongWhereAnswersTakeLong) {
   SpinBudget budget;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(budget.IsLong());
+    budget.Paid(kFree + 30'000);
+  }
   EXPECT_TRUE(budget.IsLong());
-  for (int i = 0; i < 1000; ++i) budget.Paid(kFree + 30'000);
+  budget.Failed();
   EXPECT_TRUE(budget.IsLong());
-  // Savings do not make it so.
-  for (int i = 0; i < 10'000; ++i) budget.Paid(0);
-  EXPECT_GT(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+  budget.Paid(0);
   EXPECT_FALSE(budget.IsLong());
-  FailUntilGone(budget);
-  EXPECT_TRUE(budget.IsLong());
+  // Nor is a single one that is late.
+  budget.Paid(kFree + 3'000'000);
+  EXPECT_FALSE(budget.IsLong());
 }
 
 constexpr int64_t kWanted = kFree + SpinBudget::kLongestOnWantedCoreNs;
@@ -336,7 +339,6 @@ SpinBudget OnSharedCore(int64_t slept_ns = 5'000) {
 TEST(SpinBudget, SpinsOnWhereASleepIsQuickerThanAProbe) {
   SpinBudget budget = OnSharedCore();
   EXPECT_EQ(budget.ForThisWait(), kParting);
-  EXPECT_FALSE(budget.IsLong());
   // What the waits took is gone from it.
   constexpr int64_t kTurnNs = 3'000'000;
   for (int64_t left = SpinBudget::kPartingNs - kTurnNs; left > 0;
@@ -345,6 +347,13 @@ TEST(SpinBudget, SpinsOnWhereASleepIsQuickerThanAProbe) {
     EXPECT_EQ(budget.ForThisWait(),
               kFree + std::min(left, SpinBudget::kMostSavingsNs));
   }
+}
+
+TEST(SpinBudget, KeepsTheCoreToBeParted) {
+  SpinBudget budget = OnSharedCore();
+  for (int i = 0; i < 3; ++i) budget.Paid(kFree + 30'000);
+  EXPECT_EQ(budget.ForThisWait(), kParting);
+  EXPECT_FALSE(budget.IsLong());
 }
 
 TEST(SpinBudget, SleepsOnWhereSleepsAreLong) {

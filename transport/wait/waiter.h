@@ -40,7 +40,8 @@ class WaitWatch {
   virtual ErrorCode Check(int64_t now_ns, bool interrupted) = 0;
 };
 
-// Not thread-safe. No call allocates.
+// Not thread-safe. No call allocates. A spin makes no system call, but for a
+// long adaptive one's sched_yield every 50 us.
 class Waiter {
  public:
   Waiter(Doorbell own_bell, WaitStrategy strategy)
@@ -69,9 +70,15 @@ class Waiter {
   // that takes 0.2 us, and more than kLentNs where somebody does.
   static constexpr int64_t kYieldEveryNs = 50'000;
   static constexpr int64_t kLentNs = 1'500;
+  // So many answers in a row that came while it was lent are the peer's own
+  // doing: he needs this core.
+  static constexpr int kLentToThePeer = 4;
+  // Not while the GIL may be held.
+  static_assert(kYieldEveryNs > WaitWatch::kQuickNs);
   // A gap between two looks in which somebody had a turn: longer than what the
-  // kernel, the host or who computes little take. In a wait that is quick it is
-  // none that a shorter spin would have spared anybody.
+  // kernel or who computes little take. (Or the host took the virtual core;
+  // that cannot be told apart.) In a wait that is quick it is none that a
+  // shorter spin would have spared anybody.
   static constexpr int64_t kDisplacedNs = 1'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
@@ -88,6 +95,7 @@ class Waiter {
   Doorbell bell_;
   WaitStrategy strategy_;
   SpinBudget budget_;
+  int lent_answers_ = 0;    // that came while the core was lent, in a row
   bool peer_rings_ = true;  // as the last sleep that ended well showed
   int64_t came_at_ns_ = 0;  // 0: not known
 };
@@ -111,19 +119,23 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   bool quick = true;
   bool lent = false;
   int64_t next_check = start + kFirstCheckNs;
-  int64_t next_yield = strategy_ == WaitStrategy::kAdaptive && budget_.IsLong()
-                           ? start + kYieldEveryNs
-                           : Deadline::Infinite().at_ns();
+  // Its own turn may be long in coming, and the deadline sooner.
+  const bool offers = strategy_ == WaitStrategy::kAdaptive &&
+                      budget_.IsLong() &&
+                      deadline.at_ns() - start > SpinBudget::kMostSavingsNs;
+  int64_t next_yield =
+      offers ? start + kYieldEveryNs : Deadline::Infinite().at_ns();
   for (int64_t now = start;;) {
     if (spinning) {
       const bool came = ready();
       spinning = now - start < spin_ns;
-      if (came && spinning && !lent) {
-        budget_.Paid(now - start);
-      } else if ((came || !spinning) && spin_ns > SpinBudget::kFreeNs) {
-        // Also if it came while somebody else had the core, for longer than it
-        // may spin or because it was lent to the very peer: a sleep would have
-        // been no later.
+      if (came && spinning) {
+        lent_answers_ = lent ? lent_answers_ + 1 : 0;
+        if (!lent) budget_.Paid(now - start);
+        if (lent_answers_ >= kLentToThePeer) budget_.Failed();
+      } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
+        // Also if it came: away for longer than it may spin, where a sleep
+        // would have been no later.
         budget_.Failed();
       }
       if (came) {
@@ -142,10 +154,11 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     bool interrupted = false;
     bool rung = false;
     const int64_t looked_ns = now;
-    const bool yields = spinning && now >= next_yield;
+    // Not right before it ends by itself.
+    const bool yields = spinning && now >= next_yield &&
+                        spin_ns - (now - start) >= kYieldEveryNs;
     if (yields) {
       sched_yield();
-      next_yield = now + kYieldEveryNs;
     } else if (spinning) {
       if (!quick) Relax();
     } else {
@@ -165,6 +178,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
       rung = wake == Doorbell::Wake::kRung;
     }
     now = MonotonicNanos();
+    if (yields) next_yield = now + kYieldEveryNs;
     lent = yields && now - looked_ns > kLentNs;
     if (spinning && !quick && now - looked_ns > kDisplacedNs) {
       budget_.Displaced();
