@@ -41,6 +41,14 @@ void ComputeFor(int64_t ns) {
   }
 }
 
+// Waits for so long, by spinning if it may.
+void WaitFor(Waiter& waiter, WaitWatch& watch, int64_t ns) {
+  const int64_t due = MonotonicNanos() + ns;
+  EXPECT_EQ(waiter.Until([&] { return MonotonicNanos() >= due; },
+                         Deadline::Infinite(), watch),
+            ErrorCode::kOk);
+}
+
 class WaiterTest : public testing::TestWithParam<WaitStrategy> {
  protected:
   void SetUp() override { alarm(60); }
@@ -136,10 +144,7 @@ TEST_P(WaiterTest, TellsWhenTheConditionCame) {
 }
 
 TEST_P(WaiterTest, SaysOnceThatItLasts) {
-  const int64_t due = MonotonicNanos() + 10 * WaitWatch::kQuickNs;
-  ASSERT_EQ(waiter_.Until([&] { return MonotonicNanos() >= due; },
-                          Deadline::Infinite(), watch_),
-            ErrorCode::kOk);
+  WaitFor(waiter_, watch_, 10 * WaitWatch::kQuickNs);
   EXPECT_EQ(watch_.lasted, 1);
 }
 
@@ -311,14 +316,6 @@ class WantedCore {
   std::atomic<int> turns_ = 0;
   std::jthread other_;
 };
-
-// Waits for so long, by spinning if it may.
-void WaitFor(Waiter& waiter, WaitWatch& watch, int64_t ns) {
-  const int64_t due = MonotonicNanos() + ns;
-  EXPECT_EQ(waiter.Until([&] { return MonotonicNanos() >= due; },
-                         Deadline::Infinite(), watch),
-            ErrorCode::kOk);
-}
 
 // Else a scheduler lets who waits for the core of a long spin have it every few
 // milliseconds: in one wait of seven or ten.
