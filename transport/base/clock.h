@@ -41,14 +41,14 @@ class Deadline {
   }
   // Has passed from the start: a wait with it looks once.
   static constexpr Deadline Now() { return Deadline(0); }
-  // When MonotonicNanos says `at_ns`.
+  // When CLOCK_MONOTONIC says `at_ns`.
   static constexpr Deadline At(int64_t at_ns) { return Deadline(at_ns); }
   // `timeout_secs` from now; negative counts as zero, and what exceeds a
   // century (or is NaN) as never.
   static Deadline After(double timeout_secs) {
     return After(timeout_secs, MonotonicNanos());
   }
-  // The same from when MonotonicNanos said `from_ns`.
+  // The same from when it said `from_ns`.
   static Deadline After(double timeout_secs, int64_t from_ns) {
     if (timeout_secs <= 0) return Now();
     if (!(timeout_secs < 3.2e9)) return Infinite();

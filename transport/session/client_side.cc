@@ -186,7 +186,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
   }
   // From here on the client's words are ours.
   Become(State::kIdle);
-  sent_at_ns_ = MonotonicNanos();
+  sent_at_ns_ = waiter_.NowNs();
   own_bell_.ForgetSleepers();
   ClearStepTimes(&shared->client_round_trips);
   // relaxed: labels for people.
@@ -225,7 +225,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
   // relaxed: our own word, equal to that unless somebody scribbled over it.
   shared->action_seq.store(seq_, std::memory_order_relaxed);
   engine_steps_at_attach_ = SnapshotOf(shared->engine_step_times);
-  received_at_ns_ = MonotonicNanos();
+  received_at_ns_ = waiter_.NowNs();
   SetPhase(Phase::kIdle, received_at_ns_);
   return absl::OkStatus();
 }
@@ -309,7 +309,7 @@ void ClientSide::Post(ExchangeKind kind) {
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
   // An engine that spins runs already; the books are done beside it.
-  sent_at_ns_ = MonotonicNanos();
+  sent_at_ns_ = waiter_.NowNs();
   engine_bell_.RingIfAwaited();
   Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   SetPhase(Phase::kWaiting, sent_at_ns_);

@@ -48,7 +48,8 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                      "each thread its own client and engine, or lock around "
                      "the calls");
   }
-  const int64_t now = MonotonicNanos();
+  // The send's time is the waiter's, which may be a little ahead.
+  const int64_t now = std::max(MonotonicNanos(), sent_at_ns_);
   const LrbcHeader& shared = *header();
   // relaxed: for people.
   const PhaseSince phase =

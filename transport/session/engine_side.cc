@@ -85,9 +85,9 @@ absl::Status EngineSide::Open() {
 }
 
 bool EngineSide::Ready() const {
+  if (HasExchange()) return true;  // nearly always what comes
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
-  if (HasExchange()) return true;
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
     return true;
@@ -148,11 +148,11 @@ EngineEvent EngineSide::Next(Deadline deadline) {
 }
 
 EngineEvent EngineSide::Poll() {
-  return Deliver(Ready() ? Take(MonotonicNanos()) : LookNowAndThen());
+  return Deliver(Ready() ? Take(waiter_.NowNs()) : LookNowAndThen());
 }
 
 EngineEvent EngineSide::LookNowAndThen() {
-  const int64_t now = MonotonicNanos();
+  const int64_t now = waiter_.NowNs();
   if (now - last_look_ns_ < kPollLookNs) return EngineEvent::kTimedOut;
   last_look_ns_ = now;
   const EngineEvent event = LookAfter(now);
@@ -343,7 +343,7 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   // SYNC(lockstep.frame): release; results and cleared flags before the number.
   header_->frame_seq.store(frame_seq_, std::memory_order_release);
   // Before the bell: waking the client belongs to the way, not to the step.
-  const int64_t now = MonotonicNanos();
+  const int64_t now = waiter_.NowNs();
   client_bell_.RingIfAwaited();
   // The client runs already; the books are done beside it.
   SetPhase(Idle(), now);

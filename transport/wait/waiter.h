@@ -19,6 +19,7 @@
 
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
+#include "transport/base/tick_clock.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"
@@ -55,11 +56,13 @@ class Waiter {
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
-  // When the last Until's condition came, CLOCK_MONOTONIC: a look early if that
-  // was while it spun. Else, after a sleep or if it held before, now.
-  int64_t CameAtNs() const {
-    return came_at_ns_ != 0 ? came_at_ns_ : MonotonicNanos();
-  }
+  // When the last Until's condition came, by the waiter's clock: a look or two
+  // early if that was while it spun. Else, after a sleep or if it held before,
+  // now.
+  int64_t CameAtNs() { return came_at_ns_ != 0 ? came_at_ns_ : clock_.Nanos(); }
+
+  // The waiter's clock, a TickClock: never before what CameAtNs said.
+  int64_t NowNs() { return clock_.Nanos(); }
 
  private:
   static constexpr int64_t kFirstCheckNs = 1'000'000;
@@ -91,9 +94,20 @@ class Waiter {
     if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
     return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
   }
+  // Learns from an answer that came while it spun. `lent`: while its core was.
+  void Learn(int64_t spun_ns, bool lent) {
+    if (strategy_ != WaitStrategy::kAdaptive) return;
+    lent_answers_ = lent ? lent_answers_ + 1 : 0;
+    if (!lent) budget_.Paid(spun_ns);
+    if (lent_answers_ >= kLentToThePeer) budget_.Failed();
+  }
+  template <typename Ready>
+  ErrorCode LongUntil(Ready ready, Deadline deadline, WaitWatch& watch,
+                      int64_t start, int64_t now, int64_t spin_ns);
 
   Doorbell bell_;
   WaitStrategy strategy_;
+  TickClock clock_;
   SpinBudget budget_;
   int lent_answers_ = 0;    // that came while the core was lent, in a row
   bool peer_rings_ = true;  // as the last sleep that ended well showed
@@ -102,21 +116,39 @@ class Waiter {
 
 // ---------------------------------------------------------------------------
 
-// Between two looks a spinning wait reads the clock. That takes about as long
-// as relaxing, and who needs the time when an answer came need not read it
-// then, while the peer waits for him. Once it is not quick it relaxes as well.
+// Most waits end here, in a loop of nothing but looks and the clock: with what
+// LongUntil asks between two of them an answer is seen later (measured: 0.02 us
+// each way on two threads of one core). Who needs the time when it came need
+// not read it then, while the peer waits for him.
 template <typename Ready>
 ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   came_at_ns_ = 0;
   if (ready()) return ErrorCode::kOk;
   if (deadline == Deadline::Now()) return ErrorCode::kStepTimeout;
-  const int64_t start = MonotonicNanos();
+  const int64_t start = clock_.Nanos();
   if (deadline.PassedAt(start)) {
     return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
   }
   const int64_t spin_ns = std::min(SpinNs(), deadline.at_ns() - start);
+  const int64_t quick_ns = std::min(spin_ns, WaitWatch::kQuickNs);
+  int64_t now = start;
+  for (; now - start < quick_ns; now = clock_.Nanos()) {
+    if (ready()) {
+      Learn(now - start, /*lent=*/false);
+      came_at_ns_ = now;
+      return ErrorCode::kOk;
+    }
+  }
+  return LongUntil(ready, deadline, watch, start, now, spin_ns);
+}
+
+// Spins on and relaxes, or sleeps.
+template <typename Ready>
+[[gnu::noinline]] ErrorCode Waiter::LongUntil(Ready ready, Deadline deadline,
+                                              WaitWatch& watch, int64_t start,
+                                              int64_t now, int64_t spin_ns) {
+  bool told = false;
   bool spinning = spin_ns > 0;
-  bool quick = true;
   bool lent = false;
   int64_t next_check = start + kFirstCheckNs;
   // Its own turn may be long in coming, and the deadline sooner.
@@ -125,14 +157,12 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
                       deadline.at_ns() - start > SpinBudget::kMostSavingsNs;
   int64_t next_yield =
       offers ? start + kYieldEveryNs : Deadline::Infinite().at_ns();
-  for (int64_t now = start;;) {
+  for (;;) {
     if (spinning) {
       const bool came = ready();
       spinning = now - start < spin_ns;
       if (came && spinning) {
-        lent_answers_ = lent ? lent_answers_ + 1 : 0;
-        if (!lent) budget_.Paid(now - start);
-        if (lent_answers_ >= kLentToThePeer) budget_.Failed();
+        Learn(now - start, lent);
       } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
         // Also if it came: away for longer than it may spin, where a sleep
         // would have been no later.
@@ -146,10 +176,10 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (deadline.PassedAt(now)) {
       return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
     }
-    if (quick && (!spinning || now - start >= WaitWatch::kQuickNs)) {
-      quick = false;
+    if (!told) {
+      told = true;
       watch.Lasts();
-      now = MonotonicNanos();  // that was no loss of the core
+      now = clock_.Nanos();  // that was no loss of the core
     }
     bool interrupted = false;
     bool rung = false;
@@ -160,7 +190,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (yields) {
       sched_yield();
     } else if (spinning) {
-      if (!quick) Relax();
+      Relax();
     } else {
       const int64_t slice =
           peer_rings_
@@ -171,28 +201,25 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
         peer_rings_ = wake == Doorbell::Wake::kRung;
-        if (spin_ns == 0) budget_.Slept(MonotonicNanos() - start);
+        if (spin_ns == 0) budget_.Slept(clock_.Nanos() - start);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;
       rung = wake == Doorbell::Wake::kRung;
     }
-    now = MonotonicNanos();
+    now = clock_.Nanos();
     if (yields) next_yield = now + kYieldEveryNs;
     lent = yields && now - looked_ns > kLentNs;
-    if (spinning && !quick && now - looked_ns > kDisplacedNs) {
-      budget_.Displaced();
-    }
-    // A ring that brought no answer: the peer has left, perhaps. Not while it
-    // is quick, though it was away for long: Lasts comes first.
-    if (!quick && (now >= next_check || interrupted || rung)) {
+    if (spinning && now - looked_ns > kDisplacedNs) budget_.Displaced();
+    // A ring that brought no answer: the peer has left, perhaps.
+    if (now >= next_check || interrupted || rung) {
       next_check = now + kCheckEveryNs;
       if (const ErrorCode code = watch.Check(now, interrupted);
           code != ErrorCode::kOk) {
         // What the peer did last counts, if it did it before it left.
         return ready() ? ErrorCode::kOk : code;
       }
-      now = MonotonicNanos();  // as above
+      now = clock_.Nanos();  // as above
     }
   }
 }

@@ -111,24 +111,24 @@ TEST_P(WaiterTest, TimesOutAtTheDeadlineAndNotBefore) {
     const Deadline deadline = Deadline::After(secs);
     EXPECT_EQ(waiter_.Until([] { return false; }, deadline, watch_),
               ErrorCode::kStepTimeout);
-    EXPECT_TRUE(deadline.PassedAt(MonotonicNanos()));
+    EXPECT_TRUE(deadline.PassedAt(waiter_.NowNs()));
     EXPECT_EQ(asleep(), 0U);
   }
 }
 
 TEST_P(WaiterTest, TheLastLookAtTheDeadlineWins) {
   const Deadline deadline = Deadline::After(1e-3);
-  EXPECT_EQ(waiter_.Until([&] { return deadline.PassedAt(MonotonicNanos()); },
+  EXPECT_EQ(waiter_.Until([&] { return deadline.PassedAt(waiter_.NowNs()); },
                           deadline, watch_),
             ErrorCode::kOk);
 }
 
 TEST_P(WaiterTest, TellsWhenTheConditionCame) {
-  const int64_t due = MonotonicNanos() + 300'000;
+  const int64_t due = waiter_.NowNs() + 300'000;
   int64_t not_yet = 0;
   ASSERT_EQ(waiter_.Until(
                 [&] {
-                  const int64_t now = MonotonicNanos();
+                  const int64_t now = waiter_.NowNs();
                   if (now < due) not_yet = now;
                   return now >= due;
                 },
@@ -136,8 +136,8 @@ TEST_P(WaiterTest, TellsWhenTheConditionCame) {
             ErrorCode::kOk);
   const int64_t came = waiter_.CameAtNs();
   EXPECT_GE(came, not_yet);
-  EXPECT_LE(came, MonotonicNanos());
-  const int64_t again = MonotonicNanos();
+  EXPECT_LE(came, waiter_.NowNs());
+  const int64_t again = waiter_.NowNs();
   ASSERT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch_),
             ErrorCode::kOk);
   EXPECT_GE(waiter_.CameAtNs(), again);
@@ -146,6 +146,25 @@ TEST_P(WaiterTest, TellsWhenTheConditionCame) {
 TEST_P(WaiterTest, SaysOnceThatItLasts) {
   WaitFor(waiter_, watch_, 10 * WaitWatch::kQuickNs);
   EXPECT_EQ(watch_.lasted, 1);
+}
+
+TEST_P(WaiterTest, DoesNotSayThatItLastsIfItsDeadlineIsNear) {
+  EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::After(1e-6), watch_),
+            ErrorCode::kStepTimeout);
+  EXPECT_EQ(watch_.lasted, GetParam() == WaitStrategy::kBlock ? 1 : 0);
+}
+
+// To say so takes long, for who gives Python's GIL away.
+TEST_P(WaiterTest, DoesNotSayThatItLastsIfTheAnswerCameWhileItWasAway) {
+  int looks = 0;
+  EXPECT_EQ(waiter_.Until(
+                [&] {
+                  if (++looks == 2) ComputeFor(1'000'000);
+                  return looks == 3;
+                },
+                Deadline::Infinite(), watch_),
+            ErrorCode::kOk);
+  EXPECT_EQ(watch_.lasted, GetParam() == WaitStrategy::kBlock ? 1 : 0);
 }
 
 TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {

@@ -1,0 +1,209 @@
+#include "transport/base/tick_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "transport/base/clock.h"
+
+namespace tandem {
+namespace {
+
+// A machine whose time passes when the test says so, and a little with each
+// reading.
+struct FakeTime {
+  static uint64_t Ticks() {
+    ++tick_readings;
+    return ticks;
+  }
+  static int64_t Nanos() {
+    ++nano_readings;
+    PassTicks(60);
+    const auto read = static_cast<int64_t>(nanos);
+    PassTicks(interrupted_for);
+    return read;
+  }
+  static bool TicksTellTime() { return tell_time; }
+
+  static void Pass(double secs) {
+    PassTicks(static_cast<uint64_t>(secs * hertz));
+  }
+  static void PassTicks(uint64_t passed) {
+    ticks += passed;
+    nanos += static_cast<double>(passed) / hertz * 1e9 * (1 + steered);
+  }
+  static void Reset() {
+    ticks = 5'000'000'000;
+    nanos = 2e12;
+    hertz = 2.6e9;
+    steered = 0;
+    interrupted_for = 0;
+    tell_time = true;
+    tick_readings = 0;
+    nano_readings = 0;
+  }
+
+  static inline uint64_t ticks;
+  static inline double nanos;
+  static inline double hertz;
+  static inline double steered;            // by the kernel: a part of the time
+  static inline uint64_t interrupted_for;  // ticks, right after a reading
+  static inline bool tell_time;
+  static inline int tick_readings;
+  static inline int nano_readings;
+};
+
+class TickClockTest : public testing::Test {
+ protected:
+  TickClockTest() { FakeTime::Reset(); }
+
+  // Reads the clock every 100 us for so long; how far it is off at most.
+  double WorstErrorOver(double secs) {
+    double worst = 0;
+    int64_t last = 0;
+    for (double passed = 0; passed < secs; passed += 1e-4) {
+      FakeTime::Pass(1e-4);
+      const int64_t now = clock_.Nanos();
+      EXPECT_GE(now, last);
+      last = now;
+      worst =
+          std::max(worst, std::abs(static_cast<double>(now) - FakeTime::nanos));
+    }
+    return worst;
+  }
+
+  BasicTickClock<FakeTime> clock_;
+};
+
+TEST_F(TickClockTest, IsTheKernelsClockUntilItHasMeasured) {
+  EXPECT_LT(WorstErrorOver(0.003), 1);
+  EXPECT_GE(FakeTime::nano_readings, 30);
+}
+
+TEST_F(TickClockTest, TellsTheTimeRightAfterTheMachineHasStarted) {
+  FakeTime::ticks = 1'000'000'000;  // since before the kernel's clock began
+  FakeTime::nanos = 1e8;
+  EXPECT_LT(WorstErrorOver(1), 100);
+}
+
+TEST_F(TickClockTest, SeldomReadsTheKernelsClockOnceItHas) {
+  WorstErrorOver(0.1);
+  FakeTime::nano_readings = 0;
+  FakeTime::tick_readings = 0;
+  WorstErrorOver(1);
+  EXPECT_GT(FakeTime::nano_readings, 500);  // every 1.6 ms at 2.6 GHz
+  EXPECT_LT(FakeTime::nano_readings, 700);
+  EXPECT_GE(FakeTime::tick_readings, 10'000);
+}
+
+TEST_F(TickClockTest, TellsItsTime) { EXPECT_LT(WorstErrorOver(3), 100); }
+
+TEST_F(TickClockTest, TellsItByAnyCounterOfHalfAGigahertzAndMore) {
+  for (const double hertz : {0.51e9, 1e9, 6e9}) {
+    FakeTime::Reset();
+    FakeTime::hertz = hertz;
+    clock_ = {};
+    EXPECT_LT(WorstErrorOver(3), 200) << hertz;
+    EXPECT_LT(FakeTime::nano_readings, 6'000) << hertz;
+  }
+}
+
+TEST_F(TickClockTest, LeavesACoarserCounterAlone) {
+  FakeTime::hertz = 25e6;
+  EXPECT_LT(WorstErrorOver(3), 1);
+  EXPECT_GE(FakeTime::nano_readings, 30'000);
+}
+
+// A stretch of 1.6 ms, and a reading of 0.1 beyond it, by the rate before.
+TEST_F(TickClockTest, FollowsAKernelThatSteersItsClock) {
+  WorstErrorOver(0.1);
+  FakeTime::steered = 500e-6;  // as much as adjtimex(2)'s frequency may
+  EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 500e-6 + 100);
+  EXPECT_LT(WorstErrorOver(1), 100);
+  FakeTime::steered = -500e-6;
+  EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 1000e-6 + 100);
+  EXPECT_LT(WorstErrorOver(1), 100);
+  FakeTime::steered = 0.0833;  // chrony's maxslewrate
+  EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 0.0838 + 100);
+  EXPECT_LT(WorstErrorOver(1), 100);
+  FakeTime::steered = -0.0833;
+  EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 0.1666 + 100);
+  EXPECT_LT(WorstErrorOver(1), 100);
+}
+
+TEST_F(TickClockTest, DoesNotLearnFromReadingsThatWereInterrupted) {
+  WorstErrorOver(0.1);
+  FakeTime::interrupted_for = 100'000;
+  FakeTime::Pass(0.01);
+  clock_.Nanos();
+  FakeTime::interrupted_for = 0;
+  EXPECT_LT(WorstErrorOver(1), 100);
+}
+
+// A suspended machine's counter goes on, CLOCK_MONOTONIC does not.
+TEST_F(TickClockTest, IsRightAtOnceAfterASuspension) {
+  for (const int bits : {23, 25, 27, 29, 43}) {
+    WorstErrorOver(0.1);
+    FakeTime::ticks += uint64_t{1} << bits;
+    EXPECT_LT(WorstErrorOver(1), 100) << bits;
+  }
+}
+
+TEST_F(TickClockTest, GoesByNoRateOfLongAgo) {
+  WorstErrorOver(0.1);
+  FakeTime::steered = 0.0833;
+  for (int step = 0; step < 10; ++step) {
+    FakeTime::Pass(1);
+    EXPECT_LT(WorstErrorOver(0.001), 1) << step;
+  }
+}
+
+TEST_F(TickClockTest, NeverGoesBackThoughTheCounterDoes) {
+  WorstErrorOver(0.1);
+  const int64_t before = clock_.Nanos();
+  FakeTime::ticks -= 10'000;
+  EXPECT_GE(clock_.Nanos(), before);
+  EXPECT_LT(WorstErrorOver(1), 5'000);
+}
+
+TEST_F(TickClockTest, IsTheKernelsClockWhereThatDoesNotGoByTicks) {
+  FakeTime::tell_time = false;
+  clock_ = {};
+  EXPECT_LT(WorstErrorOver(1), 1);
+  EXPECT_EQ(FakeTime::tick_readings, 0);
+}
+
+TEST(MachineTime, TrustsTheCounterWhereTheKernelDoes) {
+  std::ifstream file(
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string name;
+  file >> name;
+#if defined(__x86_64__)
+  EXPECT_EQ(MachineTime::TicksTellTime(), name == "tsc") << name;
+#else
+  EXPECT_FALSE(MachineTime::TicksTellTime());
+#endif
+}
+
+TEST(TickClock, SaysWhatTheKernelsClockSays) {
+  TickClock clock;
+  const int64_t end = MonotonicNanos() + 200'000'000;
+  int64_t last = 0;
+  for (int64_t before = MonotonicNanos(); before < end;) {
+    const int64_t now = clock.Nanos();
+    const int64_t after = MonotonicNanos();
+    ASSERT_GE(now, last);
+    // What chrony may steer within 2 ms at most.
+    ASSERT_GE(now, before - 200'000);
+    ASSERT_LE(now, after + 200'000);
+    last = now;
+    before = after;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
