@@ -192,6 +192,18 @@ def why_unwritable(file: Path) -> str | None:
     return None
 
 
+def why_no_folder(name: str) -> str | None:
+    """Says what forbids to write files into a folder, which is made if it is not there; None: nothing."""
+    if not name:
+        return "an empty name"
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=name).close()
+    except OSError as error:
+        return f"{error.strerror}: {name}"
+    return None
+
+
 def write_json(file: Path, value: Any) -> None:
     """Writes a file anew; what was there before stays until all of it is written."""
     part = part_of(file)
@@ -232,9 +244,13 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    json_file = Path(parsed.json).resolve() if parsed.json else None
+    json_file = None if parsed.json is None else Path(parsed.json).resolve()
     if json_file and (reason := why_unwritable(json_file)):
         text = f"--json: expected a file that can be written, found {reason}\nNext: another path"
+        print(f"tandem: {text}", file=sys.stderr)
+        return 2
+    if parsed.out is not None and (reason := why_no_folder(parsed.out)):
+        text = f"--out: expected a folder that can be written to, found {reason}\nNext: another path"
         print(f"tandem: {text}", file=sys.stderr)
         return 2
     missing = missing_interpreters(chosen, parsed.no_peers)
@@ -246,8 +262,6 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
             file=sys.stderr,
         )
         return 1
-    if parsed.out:
-        Path(parsed.out).mkdir(parents=True, exist_ok=True)
     about = {
         "command": shlex.join(["tools/benchmark", *(sys.argv[1:] if arguments is None else arguments)]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

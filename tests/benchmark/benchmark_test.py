@@ -105,6 +105,18 @@ def test_adaptive_is_held_against_the_lower_mean() -> None:
     assert steps.against_better(groups) == {"host": {"better": "block", "p50": 1.5, "p99": 1.5}}
 
 
+def test_adaptive_is_held_against_the_same_rounds() -> None:
+    """Which cores two processes get changes: medians of either row alone might be of different ones."""
+
+    def groups(*nanos: float) -> list[Group]:
+        return [Group(10, nano, nano, 2 * nano, nano, 1, 1) for nano in nanos]
+
+    found = steps.against_better(
+        {"host_spin": groups(1, 1, 5), "host_adaptive": groups(1, 5, 5), "host_block": groups(50, 50, 50)}
+    )
+    assert found == {"host": {"better": "spin", "p50": 1, "p99": 1}}
+
+
 def test_deaths_are_timed_for_every_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty kills each."""
     found = measure("deaths", tmp_path)
@@ -179,6 +191,10 @@ def test_list_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         (["--seconds=inf"], "inf"),
         (["--json=/nowhere/found.json"], "No such file or directory: /nowhere/found.json"),
         (["--json=/dev"], "no plain file: /dev"),
+        (["--json="], "no plain file: "),
+        (["--out=/dev/null"], "File exists: /dev/null"),
+        (["--out=/proc"], "No such file or directory: /proc"),
+        (["--out="], "an empty name"),
     ],
 )
 def test_a_wrong_command_line_says_what_was_expected(

@@ -171,10 +171,10 @@ def against_better(groups: Mapping[str, Sequence[Group]]) -> dict[str, dict[str,
     """Holds `adaptive` against whichever of `spin` and `block` has the lower mean over all groups.
 
     Args:
-      groups: Groups of rows whose keys end in a strategy; families without all three are left out.
+      groups: Groups of rows whose keys end in a strategy, by round; families without all three are left out.
 
     Returns:
-      Family, such as "host" -> the better strategy, and the ratios of the medians of p50 and p99 to its own.
+      Family, such as "host" -> the better strategy, and by how much p50 and p99 are its own in the same round, median.
     """
     found = {}
     for family in dict.fromkeys(key.rsplit("_", 1)[0] for key in groups):
@@ -185,8 +185,8 @@ def against_better(groups: Mapping[str, Sequence[Group]]) -> dict[str, dict[str,
         name, better = min((("spin", spin), ("block", block)), key=lambda one: _mean(one[1]))
         found[family] = {
             "better": name,
-            "p50": _median(adaptive, "step_p50") / _median(better, "step_p50"),
-            "p99": _median(adaptive, "step_p99") / _median(better, "step_p99"),
+            "p50": statistics.median(a.step_p50 / b.step_p50 for a, b in zip(adaptive, better, strict=True)),
+            "p99": statistics.median(a.step_p99 / b.step_p99 for a, b in zip(adaptive, better, strict=True)),
         }
     return found
 
@@ -211,7 +211,7 @@ def _busy_table(
         lines.append(line)
     title = (
         f"**{size}**, {busy} busy processes beside: means of all exchanges, medians of {rounds} groups; adaptive over "
-        "whichever of spin and block has the lower mean"
+        "whichever of spin and block has the lower mean, by round, median"
     )
     return markdown(title, ("row", "mean us", "p50", "p99", "better", "times its p50", "times its p99"), lines)
 
