@@ -34,15 +34,15 @@ struct MachineTime {
   static bool TicksTellTime();
 };
 
-// Not thread-safe; a value. Allocates nothing; no system call where the vDSO
-// serves the kernel's clock.
+// Not thread-safe; a value. Allocates nothing. No system call where the vDSO
+// serves the kernel's clock, but for the constructor's, once a process.
 template <typename Time>
 class BasicTickClock {
  public:
-  // As Time::Nanos(), but for what the kernel's clock is off from a straight
-  // line within 2 ms: less than 0.1 us as a rule, 1 us while it is steered by
-  // adjtimex(2)'s frequency, more where a daemon makes it run faster than that.
-  // Never earlier than the time before. As other instructions, it may be done a
+  // As Time::Nanos(), but for some 0.1 us, and for what the kernel's clock is
+  // off from a straight line within kGoodFor: 1 us while adjtimex(2)'s
+  // frequency changes, more where a daemon slews faster than that. Never
+  // earlier than the time before. As other instructions, it may be done a
   // little before what stands before it.
   int64_t Nanos() {
     if (good_for_ == 0) return Compare();
@@ -53,7 +53,7 @@ class BasicTickClock {
   }
 
  private:
-  // 1 or 2 ms.
+  // 1 to 2 ms at 2 to 4 GHz.
   static constexpr uint64_t kGoodFor = uint64_t{1} << 22;
   // Over which a tick's length is not measured: there is no need to go by a
   // rate of so long ago.
@@ -76,8 +76,8 @@ class BasicTickClock {
     if (!trusts_ticks_) return Time::Nanos();
     const uint64_t before = Time::Ticks();
     const int64_t now_ns = Time::Nanos();
-    // Read last, it makes this clock late by some nanoseconds, not early: what
-    // waits for a time has it when it ends.
+    // Read last, it makes this clock late by some nanoseconds as a rule, not
+    // early: what waits for a time has it when it ends.
     const uint64_t ticks = Time::Ticks();
     last_ns_ = std::max(last_ns_, now_ns);
     const uint64_t passed = ticks - ticks_;

@@ -184,9 +184,7 @@ template <typename Ready>
     bool interrupted = false;
     bool rung = false;
     const int64_t looked_ns = now;
-    // Not right before it ends by itself.
-    const bool yields = spinning && now >= next_yield &&
-                        spin_ns - (now - start) >= kYieldEveryNs;
+    const bool yields = spinning && now >= next_yield;
     if (yields) {
       sched_yield();
     } else if (spinning) {
