@@ -8,6 +8,7 @@ import pytest
 from tandem.testing.daemons import running_daemon
 from tests.benchmark import slow_lane_calls as calls
 from tests.benchmark import slow_lane_events as events
+from tests.benchmark import slow_lane_large_event as large_event
 from tests.benchmark import slow_lane_many_workers as many_workers
 from tests.benchmark import slow_lane_resume as resume
 from tests.benchmark.slow_lane_processes import ROWS_OF_RUN, wait_for_rows
@@ -47,6 +48,13 @@ def test_a_watcher_gets_all_steps_by_each_way() -> None:
     found = SUITE.measure(_plan(*resume.ROWS)).figures["resume"]
     assert set(found) == set(resume.ROWS)
     assert all(one["seconds"][0] > 0 and one["client_cpu"][0] > 0 for one in found.values())
+
+
+def test_a_large_event_is_measured_beside_a_small_one() -> None:
+    """The small one is measured too: it is what the ratio is to."""
+    found = SUITE.measure(_plan("beside_1_MB")).figures["large_event"]
+    assert set(found) == {large_event.BASELINE, "beside_1_MB"}
+    assert all(seconds > 0 for seconds in found["beside_1_MB"])
 
 
 def test_rows_are_held_against_paced_workers(tmp_path: Path) -> None:
