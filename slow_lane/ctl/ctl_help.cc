@@ -141,8 +141,9 @@ numbers are exact (17 digits), times are UTC.
 const char kHealthHelp[] =
     R"(Usage: tandemctl health [--daemon ADDRESS]
 
-Where the daemon is, since when, and whether it can keep events: with a full
-disk it cannot. Exit codes: 0 all is well, 1 no daemon, 3 something is wrong.
+Where the daemon is, since when, and whether it keeps events in time: with a
+full disk it cannot. "queued" are the events that are not in the table yet.
+Exit codes: 0 all is well, 1 no daemon, 3 something is wrong.
 )";
 
 }  // namespace tandem::slow_lane

@@ -179,7 +179,8 @@ ExitCode RunHealth(Connection* daemon) {
       "\nruns      ",
       RunsSummary({described->runs().begin(), described->runs().end()}),
       "\nwatchers  ", described->watchers(), "\nqueued    ",
-      CountText(described->queued_bytes()), " bytes\n"));
+      CountText(described->queued_bytes()), " bytes, the oldest for ",
+      AgeText(described->oldest_queued_secs()), "\n"));
   if (!printed.ok()) return Fail(printed);
   return health->healthy() && described->daemon_state() == "ok" ? kDone
                                                                 : kNotWell;

@@ -258,6 +258,7 @@ std::string RunsJson(const v1::DescribeRunsResponse& response) {
   }
   const json all = {{"daemon_state", response.daemon_state()},
                     {"queued_bytes", response.queued_bytes()},
+                    {"oldest_queued_secs", response.oldest_queued_secs()},
                     {"watchers", response.watchers()},
                     {"runs", std::move(runs)}};
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

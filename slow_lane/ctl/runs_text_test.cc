@@ -113,10 +113,12 @@ TEST(RunsText, APageHasTheLastEpisodes) {
 TEST(RunsText, JsonHasNumbersAndNulls) {
   v1::DescribeRunsResponse response;
   response.set_daemon_state("ok");
+  response.set_oldest_queued_secs(0.25);
   *response.add_runs() = Going();
   *response.add_runs() = Faulted();
   const auto json = nlohmann::json::parse(RunsJson(response));
   EXPECT_EQ(json["daemon_state"], "ok");
+  EXPECT_EQ(json["oldest_queued_secs"], 0.25);
   EXPECT_EQ(json["runs"][0]["run_id"], "01ARZ");
   EXPECT_EQ(json["runs"][0]["state"], "EXECUTING");
   EXPECT_EQ(json["runs"][0]["steps"], 2'500);

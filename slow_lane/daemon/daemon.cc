@@ -246,6 +246,22 @@ absl::StatusOr<Server> Serve(const DaemonOptions& options,
   return server;
 }
 
+// Tells people of a migration, which may take minutes, and ends it when the
+// daemon is told to stop.
+absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals) {
+  const timespec now = {};
+  if (const int signal = sigtimedwait(&stop_signals, nullptr, &now);
+      signal > 0) {
+    return absl::CancelledError(absl::StrCat(
+        strsignal(signal), ", stopping: ", kTable,
+        " keeps its schema version; the next start moves its rows again"));
+  }
+  std::cerr << "tandem-daemon: " << kTable
+            << " has an older schema version, moving its rows: " << rows
+            << " so far\n";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunDaemon(const DaemonOptions& options) {
@@ -281,7 +297,10 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   }
 
   absl::StatusOr<std::unique_ptr<EventStore>> store =
-      EventStore::Open(kTable, {.full_sync = resolved.full_sync});
+      EventStore::Open(kTable, {.full_sync = resolved.full_sync,
+                                .migration_watch = [&signals](int64_t rows) {
+                                  return WatchMigration(rows, signals);
+                                }});
   if (!store.ok()) return store.status();
   absl::StatusOr<std::unique_ptr<EventReader>> reader =
       EventReader::Open(kTable);

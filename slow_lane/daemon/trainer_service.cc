@@ -227,6 +227,7 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
   const absl::Status state = DaemonState(*store_);
   response->set_daemon_state(state.ok() ? "ok" : std::string(state.message()));
   response->set_queued_bytes(store_->queued_bytes());
+  response->set_oldest_queued_secs(store_->oldest_queued_secs());
   response->set_watchers(hub_->watchers());
   runs_->Describe(
       {request->run_ids().begin(), request->run_ids().end()},

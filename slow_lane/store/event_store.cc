@@ -7,18 +7,25 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
 
 namespace tandem::slow_lane {
 namespace {
 
-// Of runs that were deleted, in one transaction: some milliseconds.
-constexpr size_t kLeftoversAtOnce = 2'000;
+// For rows of deleted runs, in one transaction. By time: a row may have 16 MiB.
+constexpr double kLeftoverSecs = 0.02;
+constexpr size_t kLeftoversAtOnce = 50;
 // However busy the store is, leftovers get every so many'th transaction.
 constexpr int kTransactionsPerLeftovers = 16;
 // What the queue itself needs for an item.
 constexpr size_t kItemBytes = 512;
+
+size_t RowsOf(const v1::EventBatch& batch) {
+  return static_cast<size_t>(batch.steps_size() + batch.episodes_size() +
+                             batch.lifecycle_size() + batch.malformed_size());
+}
 
 absl::Status Closed() {
   return absl::CancelledError(
@@ -57,7 +64,12 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   absl::StatusOr<std::unique_ptr<Database>> database =
       Database::Open(path, {.page_bytes = options.page_bytes});
   if (!database.ok()) return database.status();
-  absl::Status status = BringUpToDate(**database, AllMigrations());
+  absl::Status status =
+      BringUpToDate(**database, AllMigrations(), [&options](int64_t rows) {
+        return options.migration_watch == nullptr
+                   ? absl::OkStatus()
+                   : options.migration_watch(rows);
+      });
   if (!status.ok()) return status;
   if (status = UseWriteAheadLog(**database); !status.ok()) return status;
   // Pages of a transaction stay in memory until its commit; the log shrinks
@@ -109,6 +121,7 @@ void EventStore::Append(std::shared_ptr<const v1::EventBatch> batch,
                         AppendDone done) {
   Item item;
   item.bytes = kItemBytes + batch->ByteSizeLong();
+  item.rows = RowsOf(*batch);
   item.batch = std::move(batch);
   item.append_done = std::move(done);
   Enqueue(std::move(item));
@@ -133,6 +146,7 @@ void EventStore::DeleteRun(const std::string& run_id, Done done) {
 }
 
 void EventStore::Enqueue(Item item) {
+  item.queued_at_ns = MonotonicNanos();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closing_) {
     item.result = Closed();
@@ -153,9 +167,29 @@ size_t EventStore::queued_bytes() const {
   return queued_bytes_;
 }
 
+double EventStore::oldest_queued_secs() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return OldestQueuedSecs();
+}
+
+double EventStore::OldestQueuedSecs() const {
+  if (!committing_since_ns_.has_value() && queue_.empty()) return 0;
+  const int64_t oldest = committing_since_ns_.has_value()
+                             ? *committing_since_ns_
+                             : queue_.front().queued_at_ns;
+  return static_cast<double>(MonotonicNanos() - oldest) / 1e9;
+}
+
 absl::Status EventStore::state() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return closing_ ? Closed() : state_;
+  if (closing_) return Closed();
+  const double waiting_secs = OldestQueuedSecs();
+  if (!state_.ok() || waiting_secs < options_.slow_secs) return state_;
+  return absl::UnavailableError(absl::StrFormat(
+      "expected each event on the disk within %g s, found one that has waited "
+      "for %.0f s, with %d bytes queued; the disk is slow, or the machine is "
+      "out of memory or processor time: see iostat, vmstat, top",
+      options_.slow_secs, waiting_secs, queued_bytes_));
 }
 
 bool EventStore::IsClosing() const {
@@ -163,8 +197,14 @@ bool EventStore::IsClosing() const {
   return closing_;
 }
 
+bool EventStore::MustStop() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closing_ && close_deadline_.PassedAt(MonotonicNanos());
+}
+
 void EventStore::Close() {
   std::unique_lock<std::mutex> lock(mutex_);
+  if (!closing_) close_deadline_ = Deadline::After(options_.close_secs);
   closing_ = true;
   wake_.notify_one();
   closed_wake_.wait(lock, [this] { return closed_; });
@@ -211,8 +251,15 @@ std::vector<EventStore::Item> EventStore::TakeItems() {
   }
   std::vector<Item> items;
   size_t bytes = 0;
-  while (!queue_.empty() && bytes < options_.max_transaction_bytes) {
+  size_t rows = 0;
+  if (!queue_.empty()) committing_since_ns_ = queue_.front().queued_at_ns;
+  while (!queue_.empty()) {
     bytes += queue_.front().bytes;
+    rows += queue_.front().rows;
+    if (!items.empty() && (bytes > options_.max_transaction_bytes ||
+                           rows > options_.max_transaction_rows)) {
+      break;
+    }
     items.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -222,9 +269,12 @@ std::vector<EventStore::Item> EventStore::TakeItems() {
 EventStore::Item EventStore::RemoveLeftovers() {
   Item item;
   item.change = [this](Database& database) {
-    absl::StatusOr<size_t> removed =
-        RemoveLeftoverRows(database, kLeftoversAtOnce);
-    leftovers_ = removed.ok() && *removed > 0;
+    const Deadline deadline = Deadline::After(kLeftoverSecs);
+    absl::StatusOr<size_t> removed;
+    do {
+      removed = RemoveLeftoverRows(database, kLeftoversAtOnce);
+      leftovers_ = removed.ok() && *removed > 0;
+    } while (leftovers_ && !deadline.PassedAt(MonotonicNanos()));
     return removed.status();
   };
   item.done = [](const absl::Status&) {};
@@ -252,6 +302,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     // Who is answered may send more.
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Item& item : *items) queued_bytes_ -= item.bytes;
+    committing_since_ns_.reset();
   }
   TellListener(*items);
   for (Item& item : *items) Answer(item);
@@ -264,6 +315,7 @@ absl::Status EventStore::CommitAll(std::vector<Item>* items) {
     if (status.ok()) status = database_->Begin();
     if (status.ok()) status = NoticeOthers();
     for (Item& item : *items) {
+      if (status.ok() && MustStop()) status = Closed();
       if (!status.ok()) break;
       if (item.refused) continue;
       status = ApplyOne(&item);

@@ -23,6 +23,9 @@
 //              locked for over a second     their order
 // closed       by Close                     answered soon      kCancelled
 //                                           with kCancelled
+//
+// An item is one of the two: a batch, or a change. Transactions are bounded by
+// bytes and by rows, so that no run's events wait for long behind another's.
 
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
 #define TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
@@ -31,8 +34,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +50,7 @@
 #include "slow_lane/store/batch_writer.h"
 #include "slow_lane/store/database.h"
 #include "slow_lane/store/stream.h"
+#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 
@@ -56,14 +62,22 @@ class EventStore {
     bool full_sync = true;
     // What HasRoom goes by. Batches count as their bytes on the wire.
     size_t max_queued_bytes = size_t{64} << 20;
-    // Of events in one transaction: what bounds its time and memory.
+    // Of events in one transaction: what bounds its time and memory. An item
+    // that exceeds them has a transaction of its own.
     size_t max_transaction_bytes = size_t{8} << 20;
+    size_t max_transaction_rows = 20'000;
+    // For so long Close goes on committing what is queued.
+    double close_secs = 1;
     // The write-ahead log is copied into the table's file when it has grown to
     // this. Above four times this, that waits for readers to let go of it.
     size_t checkpoint_bytes = size_t{32} << 20;
     // Degraded: until the next try.
     double retry_secs = 1;
+    // An item that waits longer for its commit is a fault that state() names.
+    double slow_secs = 5;
     int page_bytes = 8'192;
+    // As MigrationWatch, for a file of an older schema version.
+    std::function<absl::Status(int64_t rows)> migration_watch = nullptr;
   };
 
   using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
@@ -116,13 +130,19 @@ class EventStore {
   bool HasRoom() const;
   size_t queued_bytes() const;
 
-  // OK, or what keeps the store from committing, in words for people.
-  // Thread-safe.
+  // How long the oldest item that is not durable yet has been queued, in
+  // seconds; 0 without one. Thread-safe.
+  double oldest_queued_secs() const;
+
+  // OK, or what keeps the store from committing, or from committing in time, in
+  // words for people. Thread-safe.
   absl::Status state() const;
 
-  // Commits what is queued, or answers it with the error that prevents it, and
-  // closes the file. The thread lives on: it alone answers what comes later, so
-  // that nobody is answered while it asks. Idempotent; thread-safe; waits.
+  // Commits what is queued, for close_secs at most, and closes the file. An
+  // item that is not committed is undone and answered with kCancelled, or with
+  // the error that prevents its commit. The thread lives on: it alone answers
+  // later items, so that no caller is answered within its own call.
+  // Idempotent; thread-safe; waits.
   void Close();
 
  private:
@@ -133,6 +153,8 @@ class EventStore {
     AppendDone append_done;
     Done done;
     size_t bytes = 0;
+    size_t rows = 0;
+    int64_t queued_at_ns = 0;
     absl::StatusOr<Appended> result = Appended{};
     // Its result is an error of its own that took the transaction with it: the
     // others are tried again without it.
@@ -143,7 +165,10 @@ class EventStore {
              std::unique_ptr<BatchWriter> writer, const Options& options);
   void Enqueue(Item item);
   static void Answer(Item& item);
+  double OldestQueuedSecs() const;  // with mutex_ held
   bool IsClosing() const;
+  // Close was called, and what it allows is over.
+  bool MustStop() const;
 
   // All below: the store's thread.
   void Run();
@@ -187,8 +212,11 @@ class EventStore {
   // Guarded by mutex_.
   std::deque<Item> queue_;
   size_t queued_bytes_ = 0;  // of the queue, and of what is being committed
+  // The first of the items being committed; empty between transactions.
+  std::optional<int64_t> committing_since_ns_;
   absl::Status state_;
   bool closing_ = false;
+  Deadline close_deadline_ = Deadline::Infinite();  // once closing_
   bool closed_ = false;
   bool ending_ = false;    // the destructor has begun
   std::deque<Item> late_;  // came after Close

@@ -22,7 +22,9 @@ class RunTableTest : public testing::Test {
     auto database = Database::Open(folder_.File("tandem.db"), {});
     ASSERT_TRUE(database.ok()) << database.status();
     database_ = *std::move(database);
-    ASSERT_TRUE(BringUpToDate(*database_, AllMigrations()).ok());
+    ASSERT_TRUE(BringUpToDate(*database_, AllMigrations(), [](int64_t) {
+                  return absl::OkStatus();
+                }).ok());
   }
 
   RunRow Insert(const std::string& run_id) {
@@ -139,7 +141,7 @@ TEST_F(RunTableTest, LeftoversGoInPortions) {
   ASSERT_TRUE(database_
                   ->Execute("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT "
                             "x + 1 FROM n WHERE x < 25) INSERT INTO "
-                            "episode_rows SELECT 1, x, x, NULL, 0, 0, 0, 0, 0, "
+                            "episode_rows SELECT 1, x, x, 0, 0, 0, 0, 0, NULL, "
                             "NULL, NULL, NULL FROM n")
                   .ok());
   ASSERT_TRUE(DetachRun(*database_, "a").ok());

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {
 
-// Tables of events have their rows in the order of their key, so that a run's
-// next rows lie together and are appended together
-// (docs/decisions/0022-one-writer-one-table-order.md). Columns are the fields
-// of the messages; what is empty there is NULL here. NaN is NULL as well.
+// Columns are the fields of the messages; an empty field is NULL here. NaN is
+// NULL as well.
 constexpr char kVersion1[] = R"sql(
 CREATE TABLE runs (
   run INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -153,7 +152,106 @@ CREATE VIEW malformed AS SELECT runs.run_id, seq_id, source_number, worker_id,
   FROM runs CROSS JOIN malformed_rows WHERE malformed_rows.run = runs.run;
 )sql";
 
-constexpr Migration kMigrations[] = {kVersion1};
+// Tables of events become rowid tables, since an event may have 16 MiB: without
+// rowids, SQLite compares a new key with whole rows, overflow pages included.
+// An index over (run, seq_id) holds the keys alone. Long text comes last, so
+// that a query for other columns reads no overflow page
+// (docs/decisions/0031-event-tables-have-rowids.md). The views of version 1
+// stay: with legacy_alter_table, RENAME does not look at them.
+constexpr char kVersion2[] = R"sql(
+PRAGMA legacy_alter_table = ON;
+
+CREATE TABLE step_rows_2 (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  episode_index INTEGER NOT NULL,
+  step_index INTEGER NOT NULL,
+  reward REAL,
+  terminated INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  timestamp_ns INTEGER,
+  payload_version INTEGER NOT NULL,
+  episode_seed INTEGER NOT NULL,
+  worker_id TEXT,
+  agent_id TEXT,
+  policy_label TEXT,
+  backend TEXT,
+  frame_ref TEXT,
+  action_json TEXT,
+  observation_json TEXT,
+  render_hint_json TEXT,
+  render_payload_json TEXT,
+  UNIQUE (run, seq_id)
+) STRICT;
+INSERT INTO step_rows_2 SELECT
+  run, seq_id, source_number, episode_index, step_index, reward, terminated,
+  truncated, timestamp_ns, payload_version, episode_seed, worker_id, agent_id,
+  policy_label, backend, frame_ref, action_json, observation_json,
+  render_hint_json, render_payload_json
+  FROM step_rows ORDER BY run, seq_id;
+DROP TABLE step_rows;
+ALTER TABLE step_rows_2 RENAME TO step_rows;
+
+CREATE TABLE episode_rows_2 (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  episode_index INTEGER NOT NULL,
+  total_reward REAL,
+  steps INTEGER NOT NULL,
+  terminated INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  timestamp_ns INTEGER,
+  worker_id TEXT,
+  agent_id TEXT,
+  metadata_json TEXT,
+  UNIQUE (run, seq_id)
+) STRICT;
+INSERT INTO episode_rows_2 SELECT
+  run, seq_id, source_number, episode_index, total_reward, steps, terminated,
+  truncated, timestamp_ns, worker_id, agent_id, metadata_json
+  FROM episode_rows ORDER BY run, seq_id;
+DROP TABLE episode_rows;
+ALTER TABLE episode_rows_2 RENAME TO episode_rows;
+
+CREATE TABLE lifecycle_rows_2 (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  timestamp_ns INTEGER,
+  worker_id TEXT,
+  event TEXT,
+  payload_json TEXT,
+  UNIQUE (run, seq_id)
+) STRICT;
+INSERT INTO lifecycle_rows_2 SELECT
+  run, seq_id, source_number, timestamp_ns, worker_id, event, payload_json
+  FROM lifecycle_rows ORDER BY run, seq_id;
+DROP TABLE lifecycle_rows;
+ALTER TABLE lifecycle_rows_2 RENAME TO lifecycle_rows;
+
+CREATE TABLE malformed_rows_2 (
+  run INTEGER NOT NULL,
+  seq_id INTEGER NOT NULL,
+  source_number INTEGER NOT NULL,
+  byte_offset INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  worker_id TEXT,
+  reason TEXT,
+  head TEXT,
+  UNIQUE (run, seq_id)
+) STRICT;
+INSERT INTO malformed_rows_2 SELECT
+  run, seq_id, source_number, byte_offset, bytes, worker_id, reason, head
+  FROM malformed_rows ORDER BY run, seq_id;
+DROP TABLE malformed_rows;
+ALTER TABLE malformed_rows_2 RENAME TO malformed_rows;
+
+PRAGMA legacy_alter_table = OFF;
+)sql";
+
+constexpr Migration kMigrations[] = {kVersion1, kVersion2};
 
 // Refuses a file that some other program made.
 absl::Status CheckOwner(Database& database) {
@@ -171,8 +269,49 @@ absl::Status CheckOwner(Database& database) {
       " tables, indices and views; name another file: ", database.path()));
 }
 
-absl::Status MigrateTo(Database& database, size_t version, Migration sql) {
-  if (absl::Status status = database.Execute(sql); !status.ok()) return status;
+// While it lives, a connection's statements call `watch` about once a second,
+// and are interrupted once that returns an error.
+class WatchedStatements {
+ public:
+  WatchedStatements(sqlite3* connection, MigrationWatch watch)
+      : connection_(connection), watch_(watch) {
+    constexpr int kInstructions = 10'000;  // some milliseconds
+    sqlite3_progress_handler(connection, kInstructions, &Look, this);
+  }
+  WatchedStatements(const WatchedStatements&) = delete;
+  WatchedStatements& operator=(const WatchedStatements&) = delete;
+  ~WatchedStatements() {
+    sqlite3_progress_handler(connection_, 0, nullptr, nullptr);
+  }
+
+  // What the watch returned last.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  static int Look(void* self) {
+    return static_cast<WatchedStatements*>(self)->LookOnce() ? 0 : 1;
+  }
+  bool LookOnce() {
+    const int64_t now = MonotonicNanos();
+    if (status_.ok() && next_.PassedAt(now)) {
+      next_ = Deadline::After(1, now);
+      status_ = watch_(sqlite3_last_insert_rowid(connection_));
+    }
+    return status_.ok();
+  }
+
+  sqlite3* const connection_;
+  const MigrationWatch watch_;
+  Deadline next_ = Deadline::Now();
+  absl::Status status_;
+};
+
+absl::Status MigrateTo(Database& database, size_t version, Migration sql,
+                       MigrationWatch watch) {
+  const WatchedStatements watched(database.connection(), watch);
+  const absl::Status status = database.Execute(sql);
+  if (!watched.status().ok()) return watched.status();
+  if (!status.ok()) return status;
   return database.Execute(
       absl::StrCat("PRAGMA user_version = ", version,
                    "; PRAGMA application_id = ", kApplicationId));
@@ -183,7 +322,8 @@ absl::Status MigrateTo(Database& database, size_t version, Migration sql) {
 absl::Span<const Migration> AllMigrations() { return kMigrations; }
 
 absl::Status BringUpToDate(Database& database,
-                           absl::Span<const Migration> migrations) {
+                           absl::Span<const Migration> migrations,
+                           MigrationWatch watch) {
   while (true) {
     // Another store may do the same: each step looks again, under the lock.
     if (absl::Status status = database.Begin(); !status.ok()) return status;
@@ -201,7 +341,7 @@ absl::Status BringUpToDate(Database& database,
     }
     if (status.ok() && *version < newest) {
       status = MigrateTo(database, static_cast<size_t>(*version) + 1,
-                         migrations[static_cast<size_t>(*version)]);
+                         migrations[static_cast<size_t>(*version)], watch);
       if (status.ok()) status = database.Commit();
       if (status.ok()) continue;
     }

@@ -5,8 +5,8 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/store/store_testing.h"
 
@@ -27,8 +27,62 @@ class SchemaVersionsTest : public testing::Test {
     database_ = *std::move(database);
   }
 
-  absl::Status Migrate(const std::vector<Migration>& migrations) {
-    return BringUpToDate(*database_, migrations);
+  absl::Status Migrate(absl::Span<const Migration> migrations) {
+    return BringUpToDate(*database_, migrations,
+                         [](int64_t) { return absl::OkStatus(); });
+  }
+
+  // A file of version 1 with two runs and `rows` rows of each stream of each.
+  void FillVersion1(int rows) {
+    ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
+    for (const char* run : {"1, 'a'", "2, 'b'"}) {
+      const absl::Status status = database_->Execute(absl::StrCat(
+          "INSERT INTO runs VALUES (", run,
+          ", 'name', '{}', 'd', 't', 4, NULL, '[]', 0, 0, 0, 0, 0, 0, 0, '', "
+          "0)"));
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    // Every column differs from its neighbours, and some are NULL.
+    const absl::Status status = database_->Execute(absl::StrCat(
+        "CREATE TEMP TABLE n AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL "
+        "SELECT x + 1 FROM n WHERE x < ",
+        rows,
+        ") SELECT x FROM n;"
+        "INSERT INTO step_rows SELECT run, x, x + 1, 'w' || x, x + 2, x + 3, "
+        "'a' || x, nullif('o' || x, 'o3'), nullif(x / 4.0, 2.5), x % 2, "
+        "x % 3 = 0, nullif(x + 4, 11), 'p' || x, 'b' || x, 'g' || x, "
+        "'h' || x, 'f' || x, x + 5, nullif('r' || x, 'r4'), x + 6 FROM runs, n;"
+        "INSERT INTO episode_rows SELECT run, x, x + 1, 'w' || x, x + 2, "
+        "x / 4.0, x + 3, x % 2, x % 3 = 0, 'm' || x, nullif(x + 4, 7), "
+        "'g' || x FROM runs, n;"
+        "INSERT INTO lifecycle_rows SELECT run, x, x + 1, 'w' || x, 'e' || x, "
+        "nullif('p' || x, 'p2'), x + 2 FROM runs, n;"
+        "INSERT INTO malformed_rows SELECT run, x, x + 1, 'w' || x, x + 2, "
+        "x + 3, 'r' || x, 'h' || x FROM runs, n;"
+        "DROP TABLE n"));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // Every row of every view is in `before` as well, with the same columns.
+  void ExpectViewsAsIn(const std::string& before, int rows) {
+    const absl::Status attached =
+        database_->Execute(absl::StrCat("ATTACH '", before, "' AS before"));
+    ASSERT_TRUE(attached.ok()) << attached;
+    for (const std::string view :
+         {"steps", "episodes", "lifecycle", "malformed"}) {
+      auto columns = database_->Prepare(absl::StrCat(
+          "SELECT group_concat('a.' || name), group_concat('b.' || name) FROM "
+          "pragma_table_info('",
+          view, "')"));
+      ASSERT_TRUE(columns.ok() && *columns->Step()) << columns.status();
+      const std::string same = absl::StrCat(
+          "SELECT count(*) FROM main.", view, " AS a JOIN before.", view,
+          " AS b ON a.run_id = b.run_id AND a.seq_id = b.seq_id WHERE (",
+          columns->Text(0), ") IS (", columns->Text(1), ")");
+      EXPECT_EQ(Read(same.c_str()), 2 * rows) << view;
+      const std::string all = absl::StrCat("SELECT count(*) FROM main.", view);
+      EXPECT_EQ(Read(all.c_str()), 2 * rows) << view;
+    }
   }
 
   int64_t Read(const char* sql) {
@@ -66,6 +120,33 @@ TEST_F(SchemaVersionsTest, AMigrationThatFailsLeavesTheVersionBefore) {
   EXPECT_TRUE(Migrate({kFirst, kSecond}).ok());
 }
 
+// A million rows: two runs, four streams.
+TEST_F(SchemaVersionsTest, VersionTwoHasEveryRowOfVersionOne) {
+  constexpr int kRows = 125'000;
+  FillVersion1(kRows);
+  const std::string before = folder_.File("before.db");
+  ASSERT_TRUE(
+      database_->Execute(absl::StrCat("VACUUM INTO '", before, "'")).ok());
+  ASSERT_TRUE(Migrate(AllMigrations().first(2)).ok());
+  ExpectViewsAsIn(before, kRows);
+}
+
+TEST_F(SchemaVersionsTest, AWatchedMigrationIsUndoneByTheWatchsError) {
+  FillVersion1(20'000);
+  int64_t calls = 0;
+  const absl::Status status =
+      BringUpToDate(*database_, AllMigrations().first(2), [&](int64_t) {
+        ++calls;
+        return absl::CancelledError("stop");
+      });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(Read("PRAGMA user_version"), 1);
+  EXPECT_EQ(Read("SELECT count(*) FROM steps"), 40'000);
+  EXPECT_TRUE(Migrate(AllMigrations()).ok());
+  EXPECT_EQ(Read("SELECT count(*) FROM steps"), 40'000);
+}
+
 TEST_F(SchemaVersionsTest, ANewerFileIsRefusedAndLeftAlone) {
   ASSERT_TRUE(Migrate({kFirst, kSecond}).ok());
   const absl::Status status = Migrate({kFirst});
@@ -94,7 +175,7 @@ TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndLeftAlone) {
 // Released migrations never change: files out there have them behind them.
 TEST_F(SchemaVersionsTest, VersionOneIsAsItWas) {
   ASSERT_GE(AllMigrations().size(), 1u);
-  ASSERT_TRUE(BringUpToDate(*database_, AllMigrations().first(1)).ok());
+  ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
   auto tables = database_->Prepare(
       "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
       "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT "

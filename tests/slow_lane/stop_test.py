@@ -1,0 +1,84 @@
+"""A daemon that is asked to stop ends within 5 seconds, however much is queued; the next daemon has every event.
+
+`--test_env=BACKLOG_MIB=64` for a smaller backlog than 1 GiB.
+"""
+
+import hashlib
+import json
+import os
+import time
+
+from tandem.testing.daemons import wait_until
+from tests.slow_lane.daemon_fixture import RDY, TERM, Lane, lane_fixture  # noqa: F401, a fixture
+from tools.testing import pytest_main
+
+_STOP_SECS = 5.0  # docs/slow_lane.md promises it
+_RUNS = 4
+_BACKLOG_BYTES = int(os.environ.get("BACKLOG_MIB", "1024")) << 20
+_SECS = 200  # of each wait for the backlog
+
+
+def _printed(lane: Lane, run_id: str) -> tuple[int, str]:
+    """How many steps a worker printed, and a digest of them in their order."""
+    digest, count = hashlib.sha256(), 0
+    with (lane.data_dir / "runs" / run_id / "stdout.jsonl").open("rb") as lines:
+        for line in lines:
+            event = json.loads(line)
+            digest.update(f"{event['step_index']} {event['observation']}\n".encode())
+            count += 1
+    return count, digest.hexdigest()
+
+
+def _kept(lane: Lane, run_id: str) -> tuple[int, str]:
+    """The same of the table."""
+    digest, count = hashlib.sha256(), 0
+    rows = lane.table("SELECT seq_id, step_index, observation_json FROM steps WHERE run_id = ? ORDER BY seq_id", run_id)
+    for seq_id, step_index, observation in rows:
+        assert seq_id == count + 1
+        digest.update(f"{step_index} {json.loads(observation)}\n".encode())
+        count += 1
+    return count, digest.hexdigest()
+
+
+def test_a_daemon_with_a_backlog_ends_within_five_seconds_and_loses_nothing(lane: Lane) -> None:
+    """Four workers print it all while no daemon runs; three daemons are stopped within it, a fourth takes the rest.
+
+    Each portion of a worker is one event of 6 MB and 10,000 events of 200 bytes.
+    """
+    portions = max(1, _BACKLOG_BYTES // _RUNS // 8_000_000)
+    source = (
+        "portions = int(sys.argv[2]); wait_for('go')\n"
+        "for n in range(0, 10_001 * portions, 10_001):\n"
+        "    steps(n, n, observation='x' * 6_000_000)\n"
+        "    steps(n + 1, n + 10_000, observation='x' * 120)\n"
+        "open(sys.argv[3], 'w').close(); wait_for('end')"
+    )
+    done = [lane.scratch / f"printed{number}" for number in range(_RUNS)]
+    runs = [lane.run(source, str(portions), str(path)) for path in done]
+    for run_id in runs:
+        lane.wait_for(run_id, RDY)
+    lane.stop()
+    lane.open("go")
+    wait_until(lambda: all(path.exists() for path in done), "the backlog", _SECS)
+
+    stops = []
+    for kept in range(3):
+        lane.start()
+        steps = sum(lane.describe(run_id).steps for run_id in runs)
+        wait_until(lambda: sum(lane.describe(run_id).steps for run_id in runs) > steps, "a part of the backlog")  # noqa: B023
+        queued = lane.daemon_state().queued_bytes
+        begin = time.monotonic()
+        assert lane.stop() == 0
+        stops.append(time.monotonic() - begin)
+        print(f"stop {kept + 1}: {queued >> 20} MiB queued in the daemon, ended after {stops[-1]:.2f} s")
+    lane.start()
+    lane.open("end")
+    for run_id in runs:
+        lane.wait_for(run_id, TERM, secs=_SECS)
+        assert _kept(lane, run_id) == _printed(lane, run_id)
+        assert _printed(lane, run_id)[0] == 10_001 * portions
+    assert max(stops) < _STOP_SECS
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
