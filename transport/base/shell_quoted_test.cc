@@ -1,0 +1,20 @@
+#include "transport/base/shell_quoted.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+TEST(ShellQuoted, LeavesAPlainPathAsItIs) {
+  EXPECT_EQ(ShellQuoted("/tmp/runs-1/a_b.c"), "/tmp/runs-1/a_b.c");
+}
+
+TEST(ShellQuoted, QuotesWhatAShellReadsOtherwise) {
+  EXPECT_EQ(ShellQuoted("/tmp/my runs"), "'/tmp/my runs'");
+  EXPECT_EQ(ShellQuoted("$HOME"), "'$HOME'");
+  EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellQuoted(""), "''");
+}
+
+}  // namespace
+}  // namespace tandem
