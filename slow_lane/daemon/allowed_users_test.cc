@@ -1,0 +1,43 @@
+#include "slow_lane/daemon/allowed_users.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr uid_t kOther = 4242;
+
+TEST(AllowedUsers, AreTheDaemonsOwnUserByDefault) {
+  const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("");
+  ASSERT_TRUE(users.ok()) << users.status();
+  EXPECT_TRUE(users->Has(geteuid()));
+  EXPECT_FALSE(users->Has(geteuid() + 1));
+  EXPECT_FALSE(users->Has(kOther));
+  EXPECT_TRUE(absl::StrContains(users->own(), absl::StrCat("uid ", geteuid())));
+}
+
+TEST(AllowedUsers, AreAlsoTheNamedOnes) {
+  const absl::StatusOr<AllowedUsers> users =
+      AllowedUsers::Parse(absl::StrCat("root,", kOther));
+  ASSERT_TRUE(users.ok()) << users.status();
+  EXPECT_TRUE(users->Has(0));
+  EXPECT_TRUE(users->Has(kOther));
+  EXPECT_TRUE(users->Has(geteuid()));
+  EXPECT_FALSE(users->Has(kOther + 1));
+}
+
+TEST(AllowedUsers, RefusesWhatIsNoUser) {
+  for (const char* const more : {"no-such-user", "root,", ",", "root, daemon",
+                                 "-1", "4294967295", "4294967296", "0x10"}) {
+    const absl::Status status = AllowedUsers::Parse(more).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << more << ": " << status;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane

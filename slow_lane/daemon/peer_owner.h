@@ -1,0 +1,72 @@
+// PeerOwners: the user of the process at the other end of a connection, as the
+// kernel states it.
+//
+// Data flow: an accepted socket -> SO_PEERCRED (Unix) or NETLINK_SOCK_DIAG (TCP
+// on this machine) -> a user id, or nothing.
+// Ownership: one thread, which owns the object.
+//
+//   PeerOwners owners;
+//   const std::optional<uid_t> owner = owners.OwnerOf(connection);
+//   if (!owner.has_value()) ...   // unknown, which is no user, and not root
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
+#define TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
+
+#include <netinet/in.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
+
+namespace tandem::slow_lane {
+
+// Whether `uid`, as the kernel shows it to this process, is one user. The
+// overflow uid stands for every user that the user namespace does not map.
+// Reads /proc.
+bool NamesOneUser(uid_t uid);
+
+class PeerOwners {
+ public:
+  // Opens the netlink socket. Where that fails, TCP connections have no owner.
+  PeerOwners();
+
+  // The user who made the client's socket of `connection`, an accepted and
+  // connected stream socket. Nothing: the kernel names no user, as for a client
+  // that has closed its socket, an overflow uid, or a system without
+  // NETLINK_SOCK_DIAG. Blocks for a second at most; in general one system call.
+  std::optional<uid_t> OwnerOf(int connection);
+
+ private:
+  std::optional<uid_t> TcpOwner(int connection);
+
+  UniqueFd netlink_;
+  uint32_t last_sequence_ = 0;
+};
+
+// Private: for peer_owner_test alone.
+namespace peer_owner_internal {
+
+// Both ends of a TCP connection, seen from the client; IPv4 as ::ffff:a.b.c.d.
+struct TcpEnds {
+  in6_addr client = {};
+  in6_addr server = {};
+  uint16_t client_port = 0;  // network byte order, as the next one
+  uint16_t server_port = 0;
+};
+
+// What a datagram from netlink says about one question.
+struct Answer {
+  bool is_answer = false;      // to this sequence number
+  std::optional<uid_t> owner;  // of an established socket with these ends
+};
+Answer ReadAnswer(absl::string_view datagram, uint32_t sequence,
+                  const TcpEnds& ends);
+
+}  // namespace peer_owner_internal
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
