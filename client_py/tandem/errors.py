@@ -121,7 +121,7 @@ class EngineStartFailed(TandemError, RuntimeError):
 
 
 class AccessDenied(TandemError, PermissionError):
-    """The region belongs to another user, whom the message names."""
+    """The region or the daemon belongs to another user, whom the message names."""
 
     code = 16
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "slow_lane/wire/client_arguments.h"
+#include "slow_lane/wire/token_file.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -63,9 +64,11 @@ v1::StreamEventsRequest NoEventsOf(const std::string& run_id) {
   return request;
 }
 
-Connection::Connection(const std::string& address, const std::string& source)
+Connection::Connection(const std::string& address, const std::string& source,
+                       const std::string& token)
     : address_(address),
       source_(source),
+      token_(token),
       channel_(grpc::CreateCustomChannel(
           address, grpc::InsecureChannelCredentials(), ClientArguments())),
       trainer_(TrainerService::NewStub(channel_)),
@@ -73,6 +76,10 @@ Connection::Connection(const std::string& address, const std::string& source)
 
 std::string Connection::Where() const {
   return absl::StrCat(address_, " (", source_, ")");
+}
+
+void Connection::ShowToken(grpc::ClientContext* context) const {
+  if (!token_.empty()) context->AddMetadata(kTokenKey, BearerOf(token_));
 }
 
 absl::Status Connection::NoAnswer(absl::StatusCode code,
@@ -123,6 +130,7 @@ absl::StatusOr<Response> Connection::Call(
                                  Response*),
     const Request& request, absl::Duration deadline) {
   grpc::ClientContext context;
+  ShowToken(&context);
   SetDeadline(&context, deadline);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
@@ -174,6 +182,7 @@ std::vector<absl::Status> Connection::CancelRuns(
   std::vector<std::shared_ptr<Cancel>> calls;
   for (const std::string& run_id : run_ids) {
     const auto call = calls.emplace_back(std::make_shared<Cancel>());
+    ShowToken(&call->context);
     SetDeadline(&call->context, kCancelDeadline);
     call->request.set_run_id(run_id);
     trainer_->async()->CancelRun(
@@ -190,6 +199,7 @@ std::vector<absl::Status> Connection::CancelRuns(
 
 absl::Status Connection::Control(const ControlEvent& event) {
   grpc::ClientContext context;
+  ShowToken(&context);
   SetDeadline(&context, kDeadline);
   const auto stream = trainer_->ControlStream(&context);
   // What cannot be written is told by Finish; so is what cannot be done.
@@ -211,6 +221,7 @@ absl::StatusOr<std::vector<gymgui::trainer::RunEpisode>>
 Connection::LastEpisodes(const std::string& run_id, uint64_t last,
                          uint64_t count, absl::Duration deadline) {
   grpc::ClientContext context;
+  ShowToken(&context);
   SetDeadline(&context, deadline);
   v1::StreamEventsRequest request = NoEventsOf(run_id);
   request.set_since_episode(last - std::min(last, count));
@@ -237,6 +248,7 @@ absl::Status Connection::StreamEvents(
   absl::Time last_heard = absl::Now();
   for (;;) {
     grpc::ClientContext context;
+    ShowToken(&context);
     const auto stream = slow_lane_->StreamEvents(&context, request);
     v1::EventBatch batch;
     bool wanted = true;

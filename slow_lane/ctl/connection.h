@@ -42,7 +42,10 @@ class Connection {
 
   // Nothing is said to the daemon yet. `source`: who gave the address, such as
   // "by --daemon".
-  Connection(const std::string& address, const std::string& source);
+  // `token`: shown to a daemon that cannot ask the kernel for this client's
+  // user; empty: none.
+  Connection(const std::string& address, const std::string& source,
+             const std::string& token = "");
 
   const std::string& address() const { return address_; }
 
@@ -82,6 +85,7 @@ class Connection {
  private:
   // The address, and who gave it.
   std::string Where() const;
+  void ShowToken(grpc::ClientContext* context) const;
   absl::Status NoAnswer(absl::StatusCode code, absl::string_view more) const;
   absl::Status ToStatus(const grpc::Status& status,
                         absl::Duration deadline) const;
@@ -95,6 +99,7 @@ class Connection {
 
   const std::string address_;
   const std::string source_;
+  const std::string token_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<gymgui::trainer::TrainerService::Stub> trainer_;
   const std::unique_ptr<v1::SlowLane::Stub> slow_lane_;

@@ -3,7 +3,7 @@
 namespace tandem::slow_lane {
 
 const char kCtlHelp[] =
-    R"(Usage: tandemctl [--daemon ADDRESS] COMMAND ...
+    R"(Usage: tandemctl [--daemon ADDRESS] [--token_file FILE] COMMAND ...
 
 Submits training runs to a tandem-daemon, and says how they are.
 
@@ -20,6 +20,8 @@ Submits training runs to a tandem-daemon, and says how they are.
 
   --daemon ADDRESS  HOST:PORT, or unix:PATH (DATA_DIR/daemon.sock); without it
                     TANDEM_DAEMON, without that 127.0.0.1:50055
+  --token_file FILE a copy of the daemon's --token_file, where it asks for one;
+                    without it TANDEM_TOKEN_FILE, without that none
   --help            behind a command: more about it
 
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 the run that was watched

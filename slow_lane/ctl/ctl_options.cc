@@ -126,7 +126,8 @@ absl::Status TakeEnvironment(const CommandWords& words, SubmitCommand* submit) {
 
 absl::Status CheckConfigAlone(const CommandWords& words) {
   for (const auto& [name, values] : words.flags) {
-    if (name != "config" && name != "watch" && name != "daemon") {
+    if (name != "config" && name != "watch" && name != "daemon" &&
+        name != "token_file") {
       return Expected("in --config all that a run is",
                       absl::StrCat("--", name, " beside it"));
     }
@@ -255,7 +256,7 @@ Parsed ParseHealth(const CommandWords& words) {
 struct CommandSpec {
   absl::string_view name;
   const char* help;
-  std::vector<FlagSpec> flags;  // without --daemon
+  std::vector<FlagSpec> flags;  // without --daemon and --token_file
   Parsed (*parse)(const CommandWords& words);
 };
 
@@ -292,11 +293,11 @@ const std::vector<CommandSpec>& Commands() {
   return commands;
 }
 
-// Where the command's name is; --daemon may come before it.
+// Where the command's name is; --daemon and --token_file may come before it.
 size_t FindCommand(std::span<const absl::string_view> words) {
   size_t at = 0;
   while (at < words.size() && absl::StartsWith(words[at], "-")) {
-    at += words[at] == "--daemon" ? 2 : 1;
+    at += words[at] == "--daemon" || words[at] == "--token_file" ? 2 : 1;
   }
   return std::min(at, words.size());
 }
@@ -371,6 +372,7 @@ absl::StatusOr<CtlOptions> ParseCtlOptions(
     flags = command->flags;
   }
   flags.push_back({"daemon", "ADDRESS"});
+  flags.push_back({"token_file", "FILE"});
   const absl::string_view name = command == commands.end() ? "" : command->name;
 
   const absl::StatusOr<CommandWords> parsed = ParseWords(rest, flags);
@@ -402,6 +404,12 @@ absl::StatusOr<CtlOptions> ParseCtlOptions(
   } else {
     options.daemon = kDefaultDaemon;
     options.daemon_source = "by default";
+  }
+  if (const auto file = parsed->Last("token_file"); file.has_value()) {
+    if (file->empty()) {
+      return WithNext(Expected("--token_file FILE", "''"), name);
+    }
+    options.token_file = *file;
   }
   if (absl::Status s = CheckAddress(options.daemon, options.daemon_source);
       !s.ok()) {

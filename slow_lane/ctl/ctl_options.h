@@ -76,6 +76,7 @@ struct HealthCommand {};
 struct CtlOptions {
   std::string daemon;
   std::string daemon_source;  // who said so, such as "--daemon"
+  std::string token_file;     // of --token_file; empty: not given
   std::variant<HelpCommand, SubmitCommand, ListCommand, WatchCommand,
                RunsCommand, LogsCommand, ExportCommand, HealthCommand>
       command;

@@ -44,6 +44,15 @@ TEST(CtlOptions, FindsTheDaemon) {
   Refusal({"list", "--daemon="});
 }
 
+TEST(CtlOptions, TakesATokenFile) {
+  EXPECT_EQ(Parse({"list"})->token_file, "");
+  EXPECT_EQ(Parse({"list", "--token_file", "t"})->token_file, "t");
+  EXPECT_EQ(Parse({"--token_file", "list", "list"})->token_file, "list");
+  EXPECT_EQ(Parse({"submit", "--config", "c", "--token_file=t"})->token_file,
+            "t");
+  Refusal({"list", "--token_file="});
+}
+
 TEST(CtlOptions, RefusesAPortThatCannotBe) {
   for (const absl::string_view address :
        {"host:99999", "host:0", "host:65536", "host:", "host:-1", "host:+1",

@@ -22,6 +22,7 @@
 #include "slow_lane/ctl/run_commands.h"
 #include "slow_lane/ctl/watch_command.h"
 #include "slow_lane/runs/callers_folder.h"
+#include "slow_lane/wire/token_file.h"
 #include "transport/program/standard_output.h"
 
 namespace tandem::slow_lane {
@@ -63,6 +64,21 @@ ExitCode Run(Connection* daemon, const HealthCommand& /*command*/) {
   return RunHealth(daemon);
 }
 
+// The flag's, else the variable's; empty: neither names a file.
+absl::StatusOr<std::string> TokenOf(const CtlOptions& options) {
+  const char* const variable = std::getenv(kTokenVariable);
+  const bool by_flag = !options.token_file.empty();
+  const std::string file = by_flag               ? options.token_file
+                           : variable != nullptr ? variable
+                                                 : "";
+  if (file.empty()) return "";
+  absl::StatusOr<std::string> token = ReadToken(file);
+  if (token.ok()) return token;
+  return absl::Status(token.status().code(),
+                      absl::StrCat(by_flag ? "--token_file" : kTokenVariable,
+                                   ": ", token.status().message()));
+}
+
 bool Watches(const CtlOptions& options) {
   const auto* const submit = std::get_if<SubmitCommand>(&options.command);
   return std::holds_alternative<WatchCommand>(options.command) ||
@@ -93,8 +109,10 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   if (const auto* help = std::get_if<HelpCommand>(&options->command)) {
     return ToExitCode(Print(help->text));
   }
+  const absl::StatusOr<std::string> token = TokenOf(*options);
+  if (!token.ok()) return Fail(token.status());
   if (Watches(*options)) BlockWatchSignals();
-  Connection daemon(options->daemon, options->daemon_source);
+  Connection daemon(options->daemon, options->daemon_source, *token);
   return std::visit(
       [&daemon](const auto& command) {
         if constexpr (std::is_same_v<std::decay_t<decltype(command)>,

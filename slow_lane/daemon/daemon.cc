@@ -2,16 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,16 +14,17 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/daemon/server.h"
 #include "slow_lane/daemon/trainer_service.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/worker_launch.h"
@@ -115,137 +109,6 @@ int32_t CountGpus() {
   return gpus;
 }
 
-// Whether somebody listens there. For the folder's own socket the lock would
-// do; another one may be that of a daemon of another folder. The path is as
-// short as it must be.
-absl::StatusOr<bool> HasListener(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, path.size());
-  const UniqueFd client(
-      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!client.valid()) return MakeSystemError("socket", path, errno);
-  // EAGAIN: so many wait for it already.
-  if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address),
-              sizeof(address)) == 0 ||
-      errno == EAGAIN) {
-    return true;
-  }
-  if (errno == ECONNREFUSED || errno == ENOENT) return false;
-  return MakeSystemError("connect", path, errno);
-}
-
-// A socket that a dead daemon left behind.
-absl::Status RemoveStaleSocket(const std::string& path) {
-  constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
-  if (path.size() > kLongest) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--socket: expected a path of at most ", kLongest,
-                     " bytes, found ", path.size(), ": ", path));
-  }
-  const std::string folder = std::filesystem::absolute(path).parent_path();
-  if (access(folder.c_str(), W_OK) != 0) {
-    return MakeSystemError("--socket: access", folder, errno);
-  }
-  struct stat file;
-  if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(file.st_mode)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "--socket: expected a path that is free or a socket, found another "
-        "file at ",
-        path));
-  }
-  const absl::StatusOr<bool> taken = HasListener(path);
-  if (!taken.ok()) return taken.status();
-  if (*taken) {
-    return absl::UnavailableError(absl::StrCat(
-        "--socket: expected a path that is free, found one at which another "
-        "program listens; is it another daemon's? Give another path, or stop "
-        "that one: ",
-        path));
-  }
-  if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
-  return absl::OkStatus();
-}
-
-// What the system said, out of a line of gRPC's log, which is for who knows its
-// insides: os_error:"Address already in use", or behind UNKNOWN:.
-std::string SystemsWord(absl::string_view line) {
-  constexpr absl::string_view kSystems = "os_error:\"";
-  if (const size_t at = line.find(kSystems); at != absl::string_view::npos) {
-    line.remove_prefix(at + kSystems.size());
-    return std::string(line.substr(0, line.find('"')));
-  }
-  absl::ConsumePrefix(&line, "UNKNOWN:");
-  return std::string(line.substr(0, line.find(" {")));
-}
-
-struct Server {
-  std::unique_ptr<grpc::Server> grpc;
-  std::string address;  // where TCP clients find it; empty for none
-};
-
-absl::StatusOr<Server> Serve(const DaemonOptions& options,
-                             const std::vector<grpc::Service*>& services) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Else it asks no more after two pings of a stream on which nothing comes.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Clients may ping as often as this, with and without calls.
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // Two daemons on one port would share its clients by chance.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  int port = 0;
-  const bool tcp = options.listen != "none";
-  if (tcp) {
-    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
-                             &port);
-  }
-  builder.AddListeningPort(absl::StrCat("unix:", kSocketFile),
-                           grpc::InsecureServerCredentials());
-  if (!options.socket.empty()) {
-    builder.AddListeningPort(absl::StrCat("unix:", options.socket),
-                             grpc::InsecureServerCredentials());
-  }
-  for (grpc::Service* const service : services) {
-    builder.RegisterService(service);
-  }
-  Server server;
-  static std::string why;
-  gpr_set_log_function(
-      [](gpr_log_func_args* line) { why = SystemsWord(line->message); });
-  server.grpc = builder.BuildAndStart();
-  gpr_set_log_function(nullptr);  // its own again
-  if (server.grpc == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        "--listen, --socket: expected addresses that are free and this "
-        "machine's own, found that '",
-        options.listen, options.socket.empty() ? "" : "' or '", options.socket,
-        "' is not (", why,
-        "); is another daemon running? --listen=127.0.0.1:0 takes a free "
-        "port"));
-  }
-  // By name, too: without one the health service knows the server only.
-  for (const char* const service :
-       {gymgui::trainer::TrainerService::service_full_name(),
-        v1::SlowLane::service_full_name()}) {
-    server.grpc->GetHealthCheckService()->SetServingStatus(service, true);
-  }
-  if (tcp) {
-    server.address = absl::StrCat(
-        options.listen.substr(0, options.listen.rfind(':')), ":", port);
-  }
-  return server;
-}
-
 // Tells people of a migration, which may take minutes, and ends it when the
 // daemon is told to stop.
 absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals) {
@@ -282,16 +145,18 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   if (!options.socket.empty()) {
     resolved.socket = std::filesystem::absolute(options.socket);
   }
+  absl::StatusOr<Entrance> entrance =
+      Entrance::Read({.listen = resolved.listen,
+                      .socket = resolved.socket,
+                      .allow_users = resolved.allow_users,
+                      .token_file = resolved.token_file});
+  if (!entrance.ok()) return entrance.status();
   if (absl::Status entered = EnterFolder(resolved.data_dir); !entered.ok()) {
     return entered;
   }
   const absl::StatusOr<UniqueFd> lock = LockFolder(resolved.data_dir);
   if (!lock.ok()) return lock.status();
-  for (const std::string& socket :
-       {std::string(kSocketFile), resolved.socket}) {
-    if (socket.empty()) continue;
-    if (absl::Status s = RemoveStaleSocket(socket); !s.ok()) return s;
-  }
+  if (absl::Status s = entrance->Listen(); !s.ok()) return s;
   if (absl::Status subreaper = BecomeSubreaper(); !subreaper.ok()) {
     return subreaper;
   }
@@ -338,21 +203,20 @@ absl::Status RunDaemon(const DaemonOptions& options) {
       static_cast<int64_t>(UnixMillis() / 1000));
   TrainerService trainer(runs->get(), &hub, store->get(), health);
   SlowLaneService slow_lane(runs->get(), &hub, store->get());
-  absl::StatusOr<Server> server = Serve(resolved, {&trainer, &slow_lane});
+  const std::string tcp = entrance->address();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
+      *std::move(entrance), {&trainer, &slow_lane}, resolved.data_dir);
   if (!server.ok()) return server.status();
   const std::string socket = absl::StrCat(
       "unix:", resolved.socket.empty()
                    ? absl::StrCat(resolved.data_dir, "/", kSocketFile)
                    : resolved.socket);
-  const std::string& address =
-      server->address.empty() ? socket : server->address;
+  const std::string& address = tcp.empty() ? socket : tcp;
   trainer.SetListenAddress(address);
   (*runs)->Begin(address);
   std::cout << "tandem-daemon: listening on "
-            << (server->address.empty()
-                    ? ""
-                    : absl::StrCat(server->address, " and "))
-            << socket << ", data in " << resolved.data_dir << std::endl;
+            << (tcp.empty() ? "" : absl::StrCat(tcp, " and ")) << socket
+            << ", data in " << resolved.data_dir << std::endl;
 
   int signal = 0;
   sigwait(&signals, &signal);
@@ -362,7 +226,7 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   hub.EndAll();
   (*store)->Close();
   (*runs)->AnswerAll();
-  server->grpc->Shutdown(std::chrono::system_clock::now() + kStopLimit);
+  (*server)->Shutdown(std::chrono::system_clock::now() + kStopLimit);
   const size_t going_on = (*runs)->Stop();
   if (going_on > 0) {
     std::cerr << "tandem-daemon: " << going_on

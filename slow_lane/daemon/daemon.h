@@ -21,6 +21,10 @@ struct DaemonOptions {
   std::string data_dir;  // made if it isn't there
   std::string listen;    // HOST:PORT, port 0 for a free one; "none"
   std::string socket;    // one more Unix socket; empty: daemon.sock alone
+  // Users besides the daemon's own, names and uids between commas.
+  std::string allow_users;
+  // For TCP clients whose user the kernel does not name; empty: refused.
+  std::string token_file;
   absl::Duration heartbeat = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(300);
   absl::Duration kill_grace = absl::Seconds(5);

@@ -23,10 +23,16 @@ ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made if it "
           "isn't there; one daemon each");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50055",
-          "HOST:PORT for clients; port 0 takes a free one; \"none\": sockets "
-          "only. Whoever reaches it may run programs as this user");
+          "HOST:PORT for clients on this machine; port 0 takes a free one; "
+          "\"none\": sockets only");
 ABSL_FLAG(std::string, socket, "",
           "path of one more Unix socket, beside daemon.sock in --data_dir");
+ABSL_FLAG(std::string, allow_users, "",
+          "users besides this one whose programs may connect, as names or uids "
+          "between commas; each may run programs as this user");
+ABSL_FLAG(std::string, token_file, "",
+          "file with a token, for TCP clients whose user the kernel does not "
+          "name; without it they are refused");
 ABSL_FLAG(absl::Duration, heartbeat, absl::Seconds(60),
           "how often a run's proxy says that the worker lives");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(300),
@@ -143,6 +149,8 @@ int Main(int argc, char** argv) {
   return Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
                            .listen = absl::GetFlag(FLAGS_listen),
                            .socket = absl::GetFlag(FLAGS_socket),
+                           .allow_users = absl::GetFlag(FLAGS_allow_users),
+                           .token_file = absl::GetFlag(FLAGS_token_file),
                            .heartbeat = absl::GetFlag(FLAGS_heartbeat),
                            .timeout = absl::GetFlag(FLAGS_timeout),
                            .kill_grace = absl::GetFlag(FLAGS_kill_grace),

@@ -7,6 +7,7 @@ from typing import Any
 from tandem.arguments import shown
 from tandem.errors import ClientClosed, InvalidArgument
 from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
+from tandem.telemetry.token_file import read_token
 from tandem.telemetry.wire import Method, load
 
 TARGET_VARIABLE = "TANDEM_DAEMON"
@@ -41,13 +42,15 @@ _OPTIONS = (
 class Connection:
     """A channel to the daemon. Safe to use from any thread."""
 
-    def __init__(self, target: str | None) -> None:
+    def __init__(self, target: str | None, token_file: str | os.PathLike[str] | None = None) -> None:
         """Connects when something is called.
 
         Args:
           target: As gRPC takes it; None: TANDEM_DAEMON's, or else 127.0.0.1:50055.
+          token_file: As `read_token` takes it.
 
         Raises:
+          AccessDenied: The token's file is another user's, or open to other users.
           InvalidArgument: No string, an empty one, or one whose port cannot be.
           ModuleNotFoundError: There is no grpc or protobuf.
         """
@@ -59,6 +62,8 @@ class Connection:
             raise InvalidArgument(f"{name}: expected HOST:PORT or unix:PATH, found {shown(target)}")
         _check_ports(name, target)
         self.target = target
+        token = read_token(token_file)
+        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
         self._wire = load()
         self.grpc = self._wire.grpc
         self._channel = self.grpc.insecure_channel(target, options=_OPTIONS)
@@ -118,8 +123,9 @@ class Connection:
           ClientClosed: The client was closed.
         """
         self._check_open()
+        metadata = (*(options.pop("metadata", None) or ()), *self._metadata)
         try:
-            return self._callable(name)(*arguments, **options)
+            return self._callable(name)(*arguments, metadata=metadata, **options)
         except ValueError:  # closed at this moment
             self._check_open()
             raise
@@ -178,7 +184,7 @@ class Connection:
         self._check_open()
         try:
             return self._callable("GetHealth").future(
-                self.request("GetHealth"), timeout=_deadline(timeout), wait_for_ready=True
+                self.request("GetHealth"), timeout=_deadline(timeout), wait_for_ready=True, metadata=self._metadata
             )
         except ValueError:  # closed at this moment
             self._check_open()

@@ -1,10 +1,10 @@
 """What can go wrong between a `TrainerClient` and the daemon, one class for each situation of the user's.
 
 The daemon answers with gRPC's status codes; `ERROR_TABLE` maps each to a class. These are not situations of the shared
-region, so they are no rows of `tandem.errors`; their base is the same, and two of its classes are among them.
+region, so they are no rows of `tandem.errors`; their base is the same, and three of its classes are among them.
 """
 
-from tandem.errors import InvalidArgument, TandemError, Unsupported
+from tandem.errors import AccessDenied, InvalidArgument, TandemError, Unsupported
 
 
 class DaemonError(TandemError):
@@ -47,7 +47,7 @@ ERROR_TABLE: dict[str, type[TandemError]] = {
     "DEADLINE_EXCEEDED": DaemonTimeout,
     "NOT_FOUND": UnknownRun,
     "ALREADY_EXISTS": RunExists,
-    "PERMISSION_DENIED": BadSessionToken,
+    "PERMISSION_DENIED": AccessDenied,  # the daemon is another user's, or asks for a token
     "RESOURCE_EXHAUSTED": DaemonFull,
     "FAILED_PRECONDITION": WrongState,
     "ABORTED": DaemonError,

@@ -1,6 +1,7 @@
 """`TrainerClient`: submits runs to the daemon and watches them."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,7 +65,14 @@ class TrainerClient:
     >>> client.close()
     """
 
-    def __init__(self, target: str | None = None, *, timeout: float = 10.0, reconnect_secs: float = 60.0) -> None:
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        timeout: float = 10.0,
+        reconnect_secs: float = 60.0,
+        token_file: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Connects when it is first used.
 
         Args:
@@ -72,14 +80,17 @@ class TrainerClient:
             says, or else 127.0.0.1:50055.
           timeout: Seconds that a call may take, unless it is told otherwise. Not for publishing (`WorkerSession`).
           reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
+          token_file: A copy of the daemon's --token_file, where the daemon asks for a token; None: what the environment
+            variable TANDEM_TOKEN_FILE says, or else no token.
 
         Raises:
+          AccessDenied: The token's file is another user's, or open to other users.
           InvalidArgument: A target or time that cannot be.
           ModuleNotFoundError: grpcio or protobuf is missing.
         """
         self._timeout = seconds("timeout", timeout)
         self._reconnect_secs = seconds("reconnect_secs", reconnect_secs)
-        self._connection = Connection(target)
+        self._connection = Connection(target, token_file)
 
     @property
     def target(self) -> str:

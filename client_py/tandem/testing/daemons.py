@@ -188,13 +188,16 @@ def run_config(program: str | Path, *arguments: str, **environment: str) -> dict
 
 
 @contextlib.contextmanager
-def running_daemon(data_dir: Path, *flags: str, program: Path = DAEMON) -> Iterator[Daemon]:
+def running_daemon(
+    data_dir: Path, *flags: str, program: Path = DAEMON, token_file: Path | None = None
+) -> Iterator[Daemon]:
     """Starts a daemon; at the end ends all of its runs, and it.
 
     Args:
       data_dir: Where its files go.
       flags: More for its command line.
       program: The daemon.
+      token_file: The token that it asks its clients for; None: it asks for none.
 
     Yields:
       The daemon.
@@ -205,10 +208,10 @@ def running_daemon(data_dir: Path, *flags: str, program: Path = DAEMON) -> Itera
     daemon = Daemon(data_dir, *flags, program=program)
     try:
         yield daemon
-        _cancel_all(daemon)
+        _cancel_all(daemon, token_file)
     except BaseException:
         with contextlib.suppress(Exception):  # what went wrong first is what counts
-            _cancel_all(daemon)
+            _cancel_all(daemon, token_file)
         raise
     finally:
         code = daemon.stop()
@@ -216,8 +219,8 @@ def running_daemon(data_dir: Path, *flags: str, program: Path = DAEMON) -> Itera
         raise RuntimeError(f"expected {program} to end with exit code 0, found {code}")
 
 
-def _cancel_all(daemon: Daemon) -> None:
-    with TrainerClient(daemon.address) as client:
+def _cancel_all(daemon: Daemon, token_file: Path | None) -> None:
+    with TrainerClient(daemon.address, token_file=token_file) as client:
         for run in client.runs():
             if not run.status.final:
                 client.cancel(run.run_id)

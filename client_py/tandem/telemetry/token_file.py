@@ -1,0 +1,71 @@
+"""Reads the token that a daemon asks for where the kernel does not name a client's user."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from tandem.arguments import shown
+from tandem.errors import AccessDenied, InvalidArgument
+
+TOKEN_VARIABLE = "TANDEM_TOKEN_FILE"
+
+# As slow_lane/wire/token_file.h has them.
+_LEAST_BYTES = 16
+_MOST_BYTES = 512
+_MOST_FILE_BYTES = 4096
+_TOKEN = re.compile(rb"[!-~]+")
+
+
+def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
+    """Reads a token.
+
+    Args:
+      token_file: The file's path; None: what the environment variable TANDEM_TOKEN_FILE says, if it says anything.
+
+    Returns:
+      The file's content without the white space around it; None: no file is named.
+
+    Raises:
+      AccessDenied: The file is another user's, or open to other users.
+      InvalidArgument: No file that can be read, or no token in it.
+    """
+    name = "token_file"
+    if token_file is None:
+        name = f"token_file, from {TOKEN_VARIABLE}"
+        token_file = os.environ.get(TOKEN_VARIABLE) or None
+        if token_file is None:
+            return None
+    if not isinstance(token_file, str | os.PathLike) or not os.fspath(token_file):
+        raise InvalidArgument(f"{name}: expected a path, found {shown(token_file)}")
+    path = Path(token_file)
+    try:
+        content = _read(name, path)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"{name}: expected a file that can be read, found: {error}") from error
+    token = content.strip(b" \t\n\v\f\r")
+    if not _LEAST_BYTES <= len(token) <= _MOST_BYTES or not _TOKEN.fullmatch(token):
+        raise InvalidArgument(
+            f"{name}: expected a token of {_LEAST_BYTES} to {_MOST_BYTES} printable characters without a space, found "
+            f"{len(token)} bytes that are none; copy the daemon's --token_file: {path}"
+        )
+    return token.decode("ascii")
+
+
+def _read(name: str, path: Path) -> bytes:
+    # O_NONBLOCK: a pipe without a writer would block the caller.
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise InvalidArgument(f"{name}: expected a regular file, found another: {path}")
+        if info.st_uid != os.geteuid():
+            raise AccessDenied(
+                f"{name}: expected a file of this user (uid {os.geteuid()}), found one of uid {info.st_uid}; "
+                f"copy the token into a file of your own: {path}"
+            )
+        if info.st_mode & 0o077:
+            raise AccessDenied(
+                f"{name}: expected a file that is closed to other users, found mode "
+                f"{stat.S_IMODE(info.st_mode):04o}; chmod 600 {path}"
+            )
+        return file.read(_MOST_FILE_BYTES + 1)

@@ -1,0 +1,173 @@
+#include "slow_lane/daemon/connection_acceptor.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+constexpr absl::Duration kLogTime = absl::Seconds(10);
+// Connections of one turn, so that refused clients have theirs.
+constexpr int kAcceptsPerTurn = 64;
+
+bool IsTcp(int connection) {
+  int family = AF_UNSPEC;
+  socklen_t bytes = sizeof(family);
+  return getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 &&
+         family != AF_UNIX;
+}
+
+}  // namespace
+
+ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
+                                       AllowedUsers users, Options options)
+    : users_(std::move(users)),
+      sockets_(std::move(sockets)),
+      options_(std::move(options)),
+      loop_("clients") {
+  loop_.Post([this] { Watch(); });
+}
+
+ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
+
+void ConnectionAcceptor::Stop() {
+  loop_.Stop();
+  refused_.clear();
+  sockets_.clear();
+}
+
+void ConnectionAcceptor::Watch() {
+  for (const ListeningSocket& socket : sockets_) {
+    loop_.Watch(socket.fd(), [this, fd = socket.fd()] { Accept(fd); });
+  }
+}
+
+void ConnectionAcceptor::Accept(int listener) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    const int connection =
+        accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection >= 0) {
+      Admit(connection);
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+               errno == ENOMEM) {
+      return Pause(errno);
+    }
+    // Else that connection broke before it was taken.
+  }
+}
+
+void ConnectionAcceptor::Pause(int why) {
+  Log(absl::StrCat("new clients wait: expected to accept a connection, found: ",
+                   std::strerror(why), "; next: raise ulimit -n, or end runs"));
+  for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
+  loop_.After(kPause, [this] { Watch(); });
+}
+
+void ConnectionAcceptor::Admit(int connection) {
+  const std::optional<uid_t> owner = owners_.OwnerOf(connection);
+  if (owner.has_value()) {
+    if (users_.Has(*owner)) return options_.take_own(connection);
+    return Refuse(
+        connection,
+        absl::StrCat("expected a client of ", users_.own(),
+                     ", whose tandem-daemon this is, found one of uid ", *owner,
+                     "; next: run the client as that user, or start the daemon "
+                     "with --allow_users=",
+                     *owner));
+  }
+  if (!IsTcp(connection) || options_.take_unknown == nullptr) {
+    return Refuse(
+        connection,
+        absl::StrCat("expected a client of ", users_.own(),
+                     ", whose tandem-daemon this is, found one whose user the "
+                     "kernel does not name; next: connect to unix:",
+                     options_.socket,
+                     ", or start the daemon with --token_file"));
+  }
+  if (!HasRoomForUnknown()) {
+    return Refuse(
+        connection,
+        absl::StrCat("expected at most ", kMostUnknown,
+                     " connections whose user the kernel does not name, found "
+                     "one more; next: close one, or connect to unix:",
+                     options_.socket));
+  }
+  struct stat socket = {};
+  fstat(connection, &socket);
+  unknown_.emplace_back(connection, socket.st_ino);
+  options_.take_unknown(connection);
+}
+
+bool ConnectionAcceptor::HasRoomForUnknown() {
+  std::erase_if(unknown_, [](const std::pair<int, ino_t>& taken) {
+    struct stat socket;
+    return fstat(taken.first, &socket) != 0 || socket.st_ino != taken.second;
+  });
+  return unknown_.size() < kMostUnknown;
+}
+
+void ConnectionAcceptor::Refuse(int connection, const std::string& text) {
+  Log(absl::StrCat("refused a connection: ", text));
+  UniqueFd owned(connection);
+  if (refused_.size() >= kMostRefused) return;
+  refused_.emplace(
+      connection,
+      RefusedClient{.connection = std::move(owned),
+                    .refusal = Refusal(text),
+                    .end = loop_.After(kRefusalTime, [this, connection] {
+                      Disconnect(connection);
+                    })});
+  loop_.Watch(connection, [this, connection] { AnswerRefused(connection); });
+}
+
+void ConnectionAcceptor::AnswerRefused(int connection) {
+  char bytes[4096];
+  const ssize_t received = recv(connection, bytes, sizeof(bytes), 0);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (received <= 0) return Disconnect(connection);
+  const std::optional<std::string> answer =
+      refused_.at(connection)
+          .refusal.Answer({bytes, static_cast<size_t>(received)});
+  // A client that does not read gets no second chance: nothing is kept for it.
+  if (!answer.has_value() ||
+      send(connection, answer->data(), answer->size(), MSG_NOSIGNAL) !=
+          static_cast<ssize_t>(answer->size())) {
+    Disconnect(connection);
+  }
+}
+
+void ConnectionAcceptor::Disconnect(int connection) {
+  const auto found = refused_.find(connection);
+  loop_.Cancel(found->second.end);
+  loop_.Unwatch(connection);
+  refused_.erase(found);
+}
+
+void ConnectionAcceptor::Log(absl::string_view text) {
+  const int64_t now_ns = MonotonicNanos();
+  if (last_log_ns_.has_value() &&
+      now_ns - *last_log_ns_ < absl::ToInt64Nanoseconds(kLogTime)) {
+    ++left_out_;
+    return;
+  }
+  last_log_ns_ = now_ns;
+  std::cerr << absl::StrCat(
+      "tandem-daemon: ", text,
+      left_out_ > 0 ? absl::StrCat(" (and ", left_out_, " such lines before)")
+                    : "",
+      "\n");
+  left_out_ = 0;
+}
+
+}  // namespace tandem::slow_lane

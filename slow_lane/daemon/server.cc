@@ -1,0 +1,142 @@
+#include "slow_lane/daemon/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+// Of gRPC's own: each callback method hides the synchronous one.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"
+#include "schema/protos/slow_lane.grpc.pb.h"
+#include "schema/protos/trainer.grpc.pb.h"
+#pragma GCC diagnostic pop
+#include "slow_lane/daemon/token_credentials.h"
+#include "slow_lane/wire/limits.h"
+#include "slow_lane/wire/token_file.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+void SetLimits(grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Else it asks no more after two pings of a stream on which nothing comes.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Clients may ping as often as this, with and without calls.
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> AddAcceptor(
+    grpc::ServerBuilder* builder,
+    std::shared_ptr<grpc::ServerCredentials> credentials) {
+  return builder->experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      std::move(credentials));
+}
+
+ConnectionAcceptor::Take HandTo(
+    grpc::experimental::ExternalConnectionAcceptor* acceptor) {
+  if (acceptor == nullptr) return nullptr;
+  return [acceptor](int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+        parameters;
+    parameters.fd = connection;
+    acceptor->HandleNewConnection(&parameters);
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
+  absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse(options.allow_users);
+  if (!users.ok()) return users.status();
+  Entrance entrance(options, *std::move(users));
+  if (!options.token_file.empty()) {
+    absl::StatusOr<std::string> token = ReadToken(options.token_file);
+    if (!token.ok()) {
+      return absl::Status(
+          token.status().code(),
+          absl::StrCat("--token_file: ", token.status().message()));
+    }
+    entrance.token_ = *std::move(token);
+  }
+  if (options.listen != "none") {
+    absl::StatusOr<std::vector<TcpAddress>> tcp = LoopbackOf(options.listen);
+    if (!tcp.ok()) return tcp.status();
+    entrance.tcp_ = *std::move(tcp);
+  }
+  return entrance;
+}
+
+absl::Status Entrance::Listen() {
+  std::vector<std::string> paths = {kSocketFile};
+  if (!options_.socket.empty()) paths.push_back(options_.socket);
+  for (const std::string& path : paths) {
+    if (absl::Status s = RemoveStaleSocket(path); !s.ok()) return s;
+  }
+  if (!tcp_.empty()) {
+    absl::StatusOr<TcpSockets> tcp = ListenOnTcp(tcp_, options_.listen);
+    if (!tcp.ok()) return tcp.status();
+    sockets_ = std::move(tcp->sockets);
+    address_ = absl::StrCat(
+        options_.listen.substr(0, options_.listen.rfind(':')), ":", tcp->port);
+  }
+  for (const std::string& path : paths) {
+    absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
+    if (!socket.ok()) return socket.status();
+    sockets_.push_back(*std::move(socket));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    Entrance entrance, const std::vector<grpc::Service*>& services,
+    const std::string& data_dir) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetLimits(&builder);
+  std::unique_ptr<Server> server(new Server);
+  server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
+  if (entrance.token_.has_value()) {
+    server->unknown_ =
+        AddAcceptor(&builder, TokenCredentials(*entrance.token_));
+  }
+  for (grpc::Service* const service : services) {
+    builder.RegisterService(service);
+  }
+  server->grpc_ = builder.BuildAndStart();
+  if (server->grpc_ == nullptr) {
+    return absl::InternalError(
+        "expected gRPC to start a server, found that it does not; next: its "
+        "own lines above say why");
+  }
+  // By name, too: without one the health service knows the server only.
+  for (const char* const service :
+       {gymgui::trainer::TrainerService::service_full_name(),
+        v1::SlowLane::service_full_name()}) {
+    server->grpc_->GetHealthCheckService()->SetServingStatus(service, true);
+  }
+  server->acceptor_ = std::make_unique<ConnectionAcceptor>(
+      std::move(entrance.sockets_), std::move(entrance.users_),
+      ConnectionAcceptor::Options{
+          .take_own = HandTo(server->own_.get()),
+          .take_unknown = HandTo(server->unknown_.get()),
+          .socket = absl::StrCat(data_dir, "/", kSocketFile)});
+  return server;
+}
+
+void Server::Shutdown(std::chrono::system_clock::time_point deadline) {
+  acceptor_->Stop();
+  grpc_->Shutdown(deadline);
+}
+
+}  // namespace tandem::slow_lane

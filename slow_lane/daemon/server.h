@@ -1,0 +1,90 @@
+// Server: the daemon's gRPC server, and who may connect to it.
+//
+// Data flow: flags -> Entrance, before anything is made -> Listen, in the
+// locked data folder -> Start, once the services are ready -> calls.
+// Ownership: RunDaemon.
+//
+//   absl::StatusOr<Entrance> entrance = Entrance::Read(options);
+//   absl::Status listening = entrance->Listen();
+//   Server server(*std::move(entrance), {&trainer, &slow_lane});
+//   server.Shutdown(deadline);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
+#define TANDEM_SLOW_LANE_DAEMON_SERVER_H_
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "slow_lane/daemon/allowed_users.h"
+#include "slow_lane/daemon/connection_acceptor.h"
+#include "slow_lane/daemon/listening_sockets.h"
+
+namespace tandem::slow_lane {
+
+// Where clients connect, and which of them the server takes. Move-only.
+class Entrance {
+ public:
+  struct Options {
+    std::string listen;       // HOST:PORT, or "none"
+    std::string socket;       // one more Unix socket, absolute; may be empty
+    std::string allow_users;  // names and uids between commas
+    std::string token_file;   // empty: none
+  };
+
+  // Looks everything up and changes nothing. kInvalidArgument,
+  // kPermissionDenied, kFailedPrecondition: a flag cannot be, as its text says.
+  static absl::StatusOr<Entrance> Read(const Options& options);
+
+  // Clients may connect, and wait for Server. In the data folder, which is the
+  // working directory. kUnavailable: an address or path is taken.
+  absl::Status Listen();
+
+  // HOST:PORT after Listen, with the port that was taken; empty for none.
+  const std::string& address() const { return address_; }
+
+ private:
+  friend class Server;
+  Entrance(Options options, AllowedUsers users)
+      : options_(std::move(options)), users_(std::move(users)) {}
+
+  Options options_;
+  AllowedUsers users_;
+  std::optional<std::string> token_;
+  std::vector<TcpAddress> tcp_;
+  std::string address_;
+  std::vector<ListeningSocket> sockets_;
+};
+
+class Server {
+ public:
+  // Serves at once. `data_dir`: absolute, for the texts. The services outlive
+  // it. kInternal: gRPC says no.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      Entrance entrance, const std::vector<grpc::Service*>& services,
+      const std::string& data_dir);
+
+  // Takes no more connections, and ends every call by then. Once.
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+
+ private:
+  using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+  Server() = default;
+
+  std::unique_ptr<GrpcAcceptor> own_;
+  std::unique_ptr<GrpcAcceptor> unknown_;  // null: without a token
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<ConnectionAcceptor> acceptor_;  // uses all of the above
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_SERVER_H_
