@@ -193,7 +193,7 @@ def main() -> int:
     if arguments.viewer is not None:
         arguments.viewer = arguments.viewer.absolute()
     try:
-        arguments.data_dir.mkdir(parents=True, exist_ok=True)
+        arguments.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as the daemon asks for
         os.chdir(arguments.data_dir)
     except OSError as error:
         parser.error(f"--data_dir: expected a folder, or a place for one, found {arguments.data_dir}: {error.strerror}")

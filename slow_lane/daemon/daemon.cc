@@ -1,13 +1,8 @@
 #include "slow_lane/daemon/daemon.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -15,7 +10,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "slow_lane/daemon/data_folder.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/server.h"
 #include "slow_lane/daemon/trainer_service.h"
@@ -32,65 +27,17 @@
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/wire/limits.h"
 #include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {
 
 constexpr char kTable[] = "tandem.db";
-constexpr char kPid[] = "daemon.pid";
 constexpr std::chrono::milliseconds kStopLimit(200);
-constexpr double kLockSecs = 1;
-constexpr int kLockPollMs = 20;
 
-// That this process is the folder's daemon, as long as it lives: the lock is
-// the folder's own, which nobody removes by chance as they would a file. A file
-// in it holds the pid, for people.
-absl::StatusOr<UniqueFd> LockFolder(const std::string& data_dir) {
-  UniqueFd folder(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return MakeSystemError("open", data_dir, errno);
-  // A daemon that was killed while it started a proxy lives on in that one, as
-  // far as its lock goes, until exec: a moment.
-  const Deadline deadline = Deadline::After(kLockSecs);
-  bool locked = flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
-  while (!locked && errno == EWOULDBLOCK &&
-         !deadline.PassedAt(MonotonicNanos())) {
-    poll(nullptr, 0, kLockPollMs);
-    locked = flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
-  }
-  if (!locked && errno != EWOULDBLOCK) {
-    return MakeSystemError("flock", data_dir, errno);
-  }
-  const UniqueFd file(open(kPid, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!locked) {
-    char pid[32] = {};
-    const bool known = pread(file.get(), pid, sizeof(pid) - 1, 0) > 0;
-    return absl::AlreadyExistsError(absl::StrCat(
-        "expected a data folder without a daemon, found one at work",
-        known ? absl::StrCat(" (pid ", absl::StripAsciiWhitespace(pid), ")")
-              : "",
-        "; stop it, or give --data_dir another folder; the folder is ",
-        data_dir));
-  }
-  const std::string pid = absl::StrCat(getpid(), "\n");
-  if (!file.valid() || ftruncate(file.get(), 0) != 0 ||
-      pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
-    return MakeSystemError("write", absl::StrCat(data_dir, "/", kPid), errno);
-  }
-  return folder;
-}
-
-absl::Status EnterFolder(const std::string& data_dir) {
-  std::error_code error;
-  std::filesystem::create_directories(data_dir, error);
-  if (error) return MakeSystemError("mkdir", data_dir, error.value());
-  if (chdir(data_dir.c_str()) != 0) {
-    return MakeSystemError("chdir", data_dir, errno);
-  }
-  // Events and environments of runs are the user's own.
-  if (chmod(".", 0700) != 0) return MakeSystemError("chmod", data_dir, errno);
-  return absl::OkStatus();
+// What a daemon makes in its folder before it serves.
+std::vector<std::string> MadeFiles() {
+  return {kTable, absl::StrCat(kTable, "-wal"), absl::StrCat(kTable, "-shm"),
+          "runs", kSocketFile};
 }
 
 int32_t CountGpus() {
@@ -151,11 +98,10 @@ absl::Status RunDaemon(const DaemonOptions& options) {
                       .allow_users = resolved.allow_users,
                       .token_file = resolved.token_file});
   if (!entrance.ok()) return entrance.status();
-  if (absl::Status entered = EnterFolder(resolved.data_dir); !entered.ok()) {
-    return entered;
-  }
-  const absl::StatusOr<UniqueFd> lock = LockFolder(resolved.data_dir);
-  if (!lock.ok()) return lock.status();
+  absl::StatusOr<DataFolder> folder =
+      DataFolder::Enter(resolved.data_dir, MadeFiles());
+  if (!folder.ok()) return folder.status();
+  resolved.data_dir = folder->path();
   if (absl::Status s = entrance->Listen(); !s.ok()) return s;
   if (absl::Status subreaper = BecomeSubreaper(); !subreaper.ok()) {
     return subreaper;
@@ -207,6 +153,7 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
       *std::move(entrance), {&trainer, &slow_lane}, resolved.data_dir);
   if (!server.ok()) return server.status();
+  folder->Keep();
   const std::string socket = absl::StrCat(
       "unix:", resolved.socket.empty()
                    ? absl::StrCat(resolved.data_dir, "/", kSocketFile)

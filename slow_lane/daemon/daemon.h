@@ -35,8 +35,9 @@ struct DaemonOptions {
 
 // Serves until SIGINT or SIGTERM; call it in main, before any thread is made.
 // Prints one line to stdout once it serves. Runs go on when it stops. Changes
-// the working directory to the data folder. kAlreadyExists: another daemon has
-// the folder; kUnavailable: the address or socket is taken.
+// the working directory to the data folder. A daemon that cannot serve removes
+// the folder that it made. kAlreadyExists: another daemon has the folder;
+// kUnavailable: the address or socket is taken.
 absl::Status RunDaemon(const DaemonOptions& options);
 
 }  // namespace tandem::slow_lane

@@ -21,7 +21,8 @@
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made if it "
-          "isn't there; one daemon each");
+          "isn't there, else closed to other users (mode 0700); one daemon "
+          "each");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50055",
           "HOST:PORT for clients on this machine; port 0 takes a free one; "
           "\"none\": sockets only");

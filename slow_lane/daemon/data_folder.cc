@@ -1,0 +1,210 @@
+#include "slow_lane/daemon/data_folder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/shell_quoted.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr char kPid[] = "daemon.pid";
+constexpr double kLockSecs = 1;
+constexpr int kLockPollMs = 20;
+constexpr mode_t kOwnMode = 0700;
+constexpr mode_t kUsualMode = 0777;
+constexpr mode_t kOthersBits = 077;
+constexpr mode_t kSharedBits = S_ISVTX | S_IWGRP | S_IWOTH;
+
+// A link followed by "/" or "/." would be its target.
+std::string WithoutTail(absl::string_view path) {
+  for (;;) {
+    const size_t before = path.size();
+    if (path.size() > 1) absl::ConsumeSuffix(&path, "/");
+    if (path.size() > 2) absl::ConsumeSuffix(&path, "/.");
+    if (path.size() == before) return std::string(path);
+  }
+}
+
+absl::Status Unsuitable(const std::string& expected, const std::string& found,
+                        const std::string& next) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--data_dir: expected ", expected, ", found ", found, "; next: ", next));
+}
+
+absl::Status CannotUse(absl::string_view call, const std::string& path,
+                       int why) {
+  const absl::Status status = MakeSystemError(call, path, why);
+  return absl::Status(
+      status.code(),
+      absl::StrCat("--data_dir: expected a folder that this user (uid ",
+                   geteuid(), ") can make or write, found: ", status.message(),
+                   "; next: --data_dir=FOLDER with one in a folder of your "
+                   "own, on a disk that can be written"));
+}
+
+// A folder that others use as well is not this daemon's to close.
+std::string FolderWithin(const std::string& path) {
+  return absl::StrCat(
+      "--data_dir=",
+      ShellQuoted(absl::StrCat(absl::StripSuffix(path, "/"), "/tandem-data")));
+}
+
+absl::Status NoFolder(const std::string& path, int why) {
+  struct stat file;
+  if (lstat(path.c_str(), &file) != 0) return CannotUse("open", path, why);
+  if (S_ISLNK(file.st_mode)) {
+    std::error_code error;
+    const std::string target = std::filesystem::canonical(path, error);
+    return Unsuitable("a folder", absl::StrCat("a symbolic link, ", path),
+                      error ? "--data_dir=FOLDER with the folder itself"
+                            : absl::StrCat("--data_dir=", ShellQuoted(target)));
+  }
+  if (!S_ISDIR(file.st_mode)) {
+    return Unsuitable("a folder", absl::StrCat("another file, ", path),
+                      "--data_dir=FOLDER with a path that is free, or with a "
+                      "folder");
+  }
+  if (file.st_uid == geteuid()) {
+    return Unsuitable("a folder that its user can read and write",
+                      absl::StrFormat("mode %04o", file.st_mode & 07777),
+                      absl::StrCat("chmod 700 ", ShellQuoted(path)));
+  }
+  return CannotUse("open", path, why);
+}
+
+}  // namespace
+
+absl::StatusOr<DataFolder> DataFolder::Enter(const std::string& path,
+                                             std::vector<std::string> files) {
+  DataFolder folder(WithoutTail(path), std::move(files));
+  if (absl::Status s = folder.Make(); !s.ok()) return s;
+  if (absl::Status s = folder.Open(); !s.ok()) return s;
+  if (absl::Status s = folder.Lock(); !s.ok()) return s;
+  return folder;
+}
+
+DataFolder::~DataFolder() {
+  if (made_.empty()) return;
+  // Files are another daemon's where the lock is.
+  if (locked_ && made_.back() == path_) {
+    files_.emplace_back(kPid);
+    for (const std::string& name : files_) {
+      if (unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno == EISDIR) {
+        unlinkat(folder_.get(), name.c_str(), AT_REMOVEDIR);
+      }
+    }
+  }
+  for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+    if (rmdir(made->c_str()) != 0) return;
+  }
+}
+
+absl::Status DataFolder::Make() {
+  for (size_t end = path_.find('/', 1); end != std::string::npos;
+       end = path_.find('/', end + 1)) {
+    const std::string parent = path_.substr(0, end);
+    if (mkdir(parent.c_str(), kUsualMode) == 0) {
+      made_.push_back(parent);
+    } else if (const int why = errno;
+               why != EEXIST && access(parent.c_str(), F_OK) != 0) {
+      return CannotUse("mkdir", parent, why);
+    }
+  }
+  if (mkdir(path_.c_str(), kOwnMode) == 0) {
+    made_.push_back(path_);
+  } else if (const int why = errno;
+             why != EEXIST && access(path_.c_str(), F_OK) != 0) {
+    return CannotUse("mkdir", path_, why);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataFolder::Open() {
+  folder_ = UniqueFd(
+      open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder_.valid()) return NoFolder(path_, errno);
+  struct stat info;
+  if (fstat(folder_.get(), &info) != 0) {
+    return CannotUse("fstat", path_, errno);
+  }
+  if (info.st_uid != geteuid()) {
+    return Unsuitable(
+        absl::StrCat("a folder of this user (uid ", geteuid(), ")"),
+        absl::StrCat("one of uid ", info.st_uid, ", ", path_),
+        "start the daemon as that user, or --data_dir=FOLDER with one of your "
+        "own");
+  }
+  if ((info.st_mode & kOthersBits) != 0) {
+    return Unsuitable(
+        "a folder that is closed to other users (mode 0700)",
+        absl::StrFormat("mode %04o", info.st_mode & 07777),
+        (info.st_mode & kSharedBits) != 0
+            ? absl::StrCat(FolderWithin(path_),
+                           ", for others may use this one; if they do not: "
+                           "chmod 700 ",
+                           ShellQuoted(path_))
+            : absl::StrCat("chmod 700 ", ShellQuoted(path_)));
+  }
+  if (fchdir(folder_.get()) != 0) return NoFolder(path_, errno);
+  if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    return errno == EACCES ? NoFolder(path_, errno)
+                           : CannotUse("access", path_, errno);
+  }
+  return absl::OkStatus();
+}
+
+// That this process is the folder's daemon, as long as it lives: the lock is
+// the folder's own, which nobody removes by chance as they would a file. A file
+// in it holds the pid, for people.
+absl::Status DataFolder::Lock() {
+  // A daemon that was killed while it started a proxy lives on in that one, as
+  // far as its lock goes, until exec: a moment.
+  const Deadline deadline = Deadline::After(kLockSecs);
+  locked_ = flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
+  while (!locked_ && errno == EWOULDBLOCK &&
+         !deadline.PassedAt(MonotonicNanos())) {
+    poll(nullptr, 0, kLockPollMs);
+    locked_ = flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
+  }
+  if (!locked_ && errno != EWOULDBLOCK) {
+    return MakeSystemError("flock", path_, errno);
+  }
+  const UniqueFd file(
+      open(kPid, locked_ ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC,
+           0600));
+  if (!locked_) {
+    char pid[32] = {};
+    const bool known = pread(file.get(), pid, sizeof(pid) - 1, 0) > 0;
+    return absl::AlreadyExistsError(absl::StrCat(
+        "expected a data folder without a daemon, found one at work",
+        known ? absl::StrCat(" (pid ", absl::StripAsciiWhitespace(pid), ")")
+              : "",
+        "; stop it, or give --data_dir another folder; the folder is ", path_));
+  }
+  const std::string pid = absl::StrCat(getpid(), "\n");
+  if (!file.valid() || ftruncate(file.get(), 0) != 0 ||
+      pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
+    return MakeSystemError("write", absl::StrCat(path_, "/", kPid), errno);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tandem::slow_lane
