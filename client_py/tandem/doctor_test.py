@@ -13,7 +13,7 @@ import pytest
 import tandem
 from tandem.doctor.child import run_python
 from tandem.doctor.finding import size
-from tandem.doctor.machine import cpu_quota, memory_limit
+from tandem.doctor.machine import MemoryLimit, cpu_quota, memory_limit
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     TRIVIAL_ENGINE,
     nothing_left_behind,
@@ -24,6 +24,7 @@ from tandem.testing.shared_memory import with_shared_memory
 from tools.testing import pytest_main
 
 _DOCTOR = ("-m", "tandem.doctor")
+_MEMORY_LIMITS = Path("transport/base/testdata/memory_limits.json")
 
 
 def _run(*command: str, path: list[Path] | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -211,40 +212,41 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "files", "memory", "cores"),
+    ("groups", "files", "cores"),
     [
-        ("0::/\n", {"memory.max": "4096\n", "memory.current": "96\n", "cpu.max": "150000 100000\n"}, (4096, 96), 1.5),
-        (
-            "0::/a/b\n",
-            {"a/memory.max": "4096\n", "a/b/memory.max": "max\n", "a/b/cpu.max": "max 100000\n"},
-            (4096, 0),
-            None,
-        ),
-        ("0::/gone\n", {}, None, None),
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n"}, None),
+        ("0::/gone\n", {}, None),
         (
             "4:memory:/x\n3:cpu,cpuacct:/x\n0::/\n",
             {
-                "memory/memory.limit_in_bytes": "9223372036854771712\n",
-                "memory/x/memory.limit_in_bytes": "8192\n",
-                "memory/x/memory.usage_in_bytes": "192\n",
                 "cpu/x/cpu.cfs_quota_us": "-1\n",
                 "cpu/x/cpu.cfs_period_us": "100000\n",
                 "cpu/cpu.cfs_quota_us": "50000\n",
                 "cpu/cpu.cfs_period_us": "100000\n",
             },
-            (8192, 192),
             0.5,
         ),
     ],
     ids=["version 2, in a container", "version 2, nested", "version 2, the host's path", "version 1"],
 )
-def test_control_groups_are_read(
-    tmp_path: Path, groups: str, files: dict[str, str], memory: tuple[int, int] | None, cores: float | None
-) -> None:
-    """The tightest limit on the way up counts."""
+def test_cpu_quotas_are_read(tmp_path: Path, groups: str, files: dict[str, str], cores: float | None) -> None:
+    """The tightest quota on the way up counts."""
     _write(tmp_path, {"proc": groups, **{f"cgroup/{name}": text for name, text in files.items()}})
-    assert memory_limit(tmp_path / "proc", tmp_path / "cgroup") == memory
     assert cpu_quota(tmp_path / "proc", tmp_path / "cgroup") == cores
+
+
+@pytest.mark.parametrize("case", json.loads(_MEMORY_LIMITS.read_text("utf-8")), ids=lambda case: case["name"])
+def test_memory_limits_are_read_as_the_engine_reads_them(tmp_path: Path, case: dict[str, Any]) -> None:
+    """memory_limit_test.cc reads the same trees."""
+    process = {} if case["process"] is None else {"proc": case["process"]}
+    _write(tmp_path, {**process, **{f"cgroup/{name}": text for name, text in case["files"].items()}})
+    found = memory_limit(tmp_path / "proc", tmp_path / "cgroup")
+    if case["limit"] is None:
+        assert found is None
+        return
+    assert found == MemoryLimit(case["limit"], case["used"], case["reclaimable"], tmp_path / "cgroup" / case["file"])
+    assert found.available == max(0, case["limit"] - case["used"] + case["reclaimable"])
 
 
 def test_sizes_are_for_people() -> None:

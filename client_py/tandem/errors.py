@@ -127,7 +127,7 @@ class AccessDenied(TandemError, PermissionError):
 
 
 class OutOfSharedMemory(TandemError, MemoryError):
-    """/dev/shm has no room for the region. In a container: `--shm-size` or `--ipc=host`."""
+    """/dev/shm or memory has no room; the message has the figures. In a container: `--shm-size`, `--memory`."""
 
     code = 17
 

@@ -1,12 +1,14 @@
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/classic_control/cart_pole.h"
 #include "engine_adapter/classic_control/pendulum.h"
+#include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -22,6 +24,10 @@ constexpr std::array<Row, 2> kTasks = {{
     {"Pendulum-v1", MakePendulum},
 }};
 
+// Of an environment: its state, its random numbers, its rows in the region, and
+// its entries in the host's lists.
+constexpr uint64_t kBytesOfOne = 256;
+
 }  // namespace
 
 std::vector<std::string> ClassicControlTasks() {
@@ -34,7 +40,13 @@ std::vector<std::string> ClassicControlTasks() {
 absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
     const std::string& task, TaskRequest request) {
   for (const Row& row : kTasks) {
-    if (task == row.name) return row.make(std::move(request));
+    if (task != row.name) continue;
+    absl::Status fits =
+        CheckMemory(request.num_envs * kBytesOfOne,
+                    absl::StrCat(request.num_envs, " environments need"),
+                    "use fewer environments");
+    if (!fits.ok()) return fits;
+    return row.make(std::move(request));
   }
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("task: expected one of ",

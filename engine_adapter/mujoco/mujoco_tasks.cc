@@ -3,6 +3,9 @@
 #include <mujoco/mujoco.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -41,6 +44,8 @@ namespace tandem {
 namespace {
 
 constexpr size_t kLongestName = 63;
+// Environments that are made between two looks at the available memory.
+constexpr uint32_t kCheckedAtOnce = 64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(
@@ -154,6 +159,63 @@ absl::StatusOr<EnvironmentFittings> Fittings(
   return fittings;
 }
 
+// What environments take of memory: as a trial episode shows it, and as those
+// that were made have taken it.
+class EnvironmentMemory {
+ public:
+  explicit EnvironmentMemory(const mjData& tried)
+      : arena_bytes_(static_cast<size_t>(tried.maxuse_arena)),
+        stack_bytes_(static_cast<size_t>(tried.maxuse_stack)),
+        tried_bytes_(sizeof(mjData) + WholePages(tried.nbuffer) +
+                     WholePages(tried.maxuse_arena) +
+                     WholePages(tried.maxuse_stack) + kPageTableBytes),
+        resident_before_(ResidentMemoryBytes()) {}
+
+  // Refuses what the kernel would have to kill a process for. Reads files.
+  absl::Status Check(uint32_t num_envs, uint32_t made) const {
+    uint64_t each = tried_bytes_;
+    if (made > 0) {
+      const uint64_t resident = ResidentMemoryBytes();
+      const uint64_t taken = resident - std::min(resident, resident_before_);
+      each = std::max(each, taken / made);
+    }
+    const uint32_t left = num_envs - made;
+    return CheckMemory(
+        left * each + kRestBytes,
+        made == 0 ? absl::StrCat(num_envs, " environments need")
+                  : absl::StrCat(left, " of ", num_envs,
+                                 " environments, made one by one, still need"),
+        "use fewer environments");
+  }
+
+  // MuJoCo reserves megabytes for an arena, of which only the used pages take
+  // memory. Taken at once they count as used when the next thing is checked,
+  // such as the region.
+  void Touch(mjData* data) const {
+    auto* const arena = static_cast<std::byte*>(data->arena);
+    const auto size = static_cast<size_t>(data->narena);
+    std::memset(arena, 0, std::min(arena_bytes_, size));
+    const size_t stack = std::min(stack_bytes_, size);
+    std::memset(arena + (size - stack), 0, stack);
+  }
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+  // The kernel's, of both ends of an arena and of the other allocations.
+  static constexpr uint64_t kPageTableBytes = 4 * kPage;
+  // Threads, and what the engine allocates later.
+  static constexpr uint64_t kRestBytes = 4 << 20;
+
+  static uint64_t WholePages(mjtSize bytes) {
+    return (static_cast<uint64_t>(bytes) / kPage + 1) * kPage;
+  }
+
+  size_t arena_bytes_;
+  size_t stack_bytes_;
+  uint64_t tried_bytes_;
+  uint64_t resident_before_;
+};
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    ModelPtr model,
                                                    const std::string& path,
@@ -171,19 +233,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   schema->description.max_episode_steps =
       request.max_episode_steps.value_or(type.max_episode_steps);
 
-  // Before they are many, and the kernel has to kill somebody. Of the arena's
-  // megabytes only what is used takes memory.
-  const mjData& tried = **data;
-  const uint64_t each =
-      sizeof(mjData) + tried.nbuffer + tried.maxuse_arena + tried.maxuse_stack;
-  const uint64_t bytes = request.num_envs * each;
-  if (bytes > AvailableMemoryBytes()) {
-    return MakeError(
-        ErrorCode::kOutOfSharedMemory,
-        absl::StrCat(request.num_envs, " environments need ", bytes,
-                     " bytes of memory, ", AvailableMemoryBytes(),
-                     " are available; use fewer environments"));
-  }
+  const EnvironmentMemory memory(**data);
+  absl::Status fits = memory.Check(request.num_envs, 0);
+  if (!fits.ok()) return fits;
   const uint32_t reset_infos = ResetInfos(schema->description);
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
@@ -197,6 +249,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
     if (environments.size() == request.num_envs) break;
     data = MakeData(task->model());
     if (!data.ok()) return data.status();
+    memory.Touch(data->get());
+    if (environments.size() % kCheckedAtOnce == 0) {
+      fits = memory.Check(request.num_envs,
+                          static_cast<uint32_t>(environments.size()));
+      if (!fits.ok()) return fits;
+    }
   }
   absl::StatusOr<EnvironmentFittings> fittings =
       Fittings(task, served, path, type.camera);

@@ -1,11 +1,11 @@
 #include "transport/memory/named_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -18,22 +18,36 @@
 namespace tandem {
 namespace {
 
-// What /dev/shm may still take, also by the machine's memory: its own limit can
-// be larger than what is free, and reserving more would wake the OOM killer.
-uint64_t AvailableBytes() {
-  struct statvfs shm;
-  if (statvfs(kSharedMemoryDir, &shm) != 0) return 0;
-  return std::min(uint64_t{shm.f_bavail} * shm.f_frsize,
-                  AvailableMemoryBytes());
-}
-
-absl::Status NoRoom(uint64_t needed, const NamedFile::Texts& texts) {
+absl::Status NoRoom(uint64_t needed, uint64_t available,
+                    const NamedFile::Texts& texts) {
   return MakeError(
       ErrorCode::kOutOfSharedMemory,
-      absl::StrCat(texts.what, " needs ", needed, " bytes, ", AvailableBytes(),
+      absl::StrCat(texts.what, " needs ", needed, " bytes, ", available,
                    " are available in ", kSharedMemoryDir, "; ", texts.smaller,
                    ", remove what fills it, or give it more (Docker: "
                    "--shm-size=1g or --ipc=host)"));
+}
+
+// Refuses what would not fit, by the size of /dev/shm, by the memory that is
+// free (reserving more would wake the OOM killer), and by the limit on files.
+absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
+  struct statvfs shm;
+  const uint64_t available = statvfs(kSharedMemoryDir, &shm) == 0
+                                 ? uint64_t{shm.f_bavail} * shm.f_frsize
+                                 : 0;
+  if (bytes > available) return NoRoom(bytes, available, texts);
+  // The kernel's answer would be SIGXFSZ, which ends the process.
+  rlimit files;
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {
+    return MakeError(ErrorCode::kOutOfSharedMemory,
+                     absl::StrCat(texts.what, " needs a file of ", bytes,
+                                  " bytes, the limit on the size of files is ",
+                                  files.rlim_cur,
+                                  " bytes; raise it (ulimit -f unlimited), "
+                                  "or ",
+                                  texts.smaller));
+  }
+  return CheckMemory(bytes, absl::StrCat(texts.what, " needs"), texts.smaller);
 }
 
 }  // namespace
@@ -41,7 +55,7 @@ absl::Status NoRoom(uint64_t needed, const NamedFile::Texts& texts) {
 absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
                                              uint64_t bytes, bool group_access,
                                              const Texts& texts) {
-  if (bytes > AvailableBytes()) return NoRoom(bytes, texts);
+  if (absl::Status room = CheckRoom(bytes, texts); !room.ok()) return room;
   const mode_t mode = group_access ? 0660 : 0600;
   UniqueFd fd(open(kSharedMemoryDir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (!fd.valid()) {
@@ -54,7 +68,10 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
   do {
     error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
-  if (error == ENOSPC) return NoRoom(bytes, texts);
+  if (error == ENOSPC || error == ENOMEM) {  // another process was faster
+    absl::Status room = CheckRoom(bytes, texts);
+    return room.ok() ? NoRoom(bytes, 0, texts) : room;
+  }
   if (error != 0) {
     return MakeSystemError("posix_fallocate", absl::StrCat(bytes, " bytes"),
                            error);

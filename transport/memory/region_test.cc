@@ -227,6 +227,24 @@ TEST(Region, SaysWhatIsNeededWhenMemoryCannotHoldIt) {
             ErrorCode::kOutOfSharedMemory);
 }
 
+// SIGXFSZ would end the process.
+TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
+  EXPECT_EQ(InChild([] {
+              const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+              const absl::Status status =
+                  OwnedRegion::Create(UniqueName(), Spec(), {}).status();
+              EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory)
+                  << status;
+              for (const char* part : {"4096 bytes", "ulimit -f"}) {
+                EXPECT_NE(status.message().find(part), absl::string_view::npos)
+                    << status;
+              }
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
+}
+
 TEST(Region, AFullSharedMemoryIsAnErrorNow) {
   constexpr int kNoNamespace = 77;
   const int result = InChild([] {

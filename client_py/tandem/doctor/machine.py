@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.doctor.finding import Findings, fail, ok, size, warn
@@ -13,6 +14,28 @@ _LEAST_FILES = 64
 _LEAST_FILE_BYTES = 2 * _MIB  # a small region
 _COMFORT_BYTES = 512 * _MIB
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """The memory limit of a control group.
+
+    Attributes:
+      limit: In bytes.
+      used: By the group and those below it, in bytes.
+      reclaimable: The part of it that the kernel frees before it kills a process.
+      file: Where the limit stands.
+    """
+
+    limit: int
+    used: int
+    reclaimable: int
+    file: Path
+
+    @property
+    def available(self) -> int:
+        """What the group's processes may still take, in bytes."""
+        return max(0, self.limit - (self.used - self.reclaimable))
 
 
 def check_limits() -> Findings:
@@ -38,9 +61,11 @@ def check_memory() -> Findings:
     if found is None:
         text = f"{size(free)} available, no limit by a control group"
     else:
-        limit, used = found
-        free = min(free, max(0, limit - used))
-        text = f"a control group's limit of {size(limit)}, {size(used)} of it used; what lies in /dev/shm counts"
+        free = min(free, found.available)
+        text = (
+            f"a control group's limit of {size(found.limit)}, {size(found.used)} of it used, of which "
+            f"{size(found.reclaimable)} can be reclaimed; files in /dev/shm count ({found.file})"
+        )
     if free < _COMFORT_BYTES:
         yield warn("memory", text, "fewer environments, or more memory; in Docker: --memory")
     else:
@@ -78,23 +103,40 @@ def check_huge_pages() -> Findings:
         yield ok("huge pages", f"{word}: regions use small pages; for large ones, as root: echo advise >{_HUGE_PAGES}")
 
 
-def memory_limit(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> tuple[int, int] | None:
-    """Finds the tightest memory limit of the control groups that this process is in.
+def memory_limit(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> MemoryLimit | None:
+    """Finds the memory limit of this process's control groups with the fewest available bytes.
+
+    The engine has the same rule in C++, transport/base/memory_limit.h; transport/base/testdata/memory_limits.json tests
+    both.
 
     Args:
       proc: What lists them.
       root: Where they are mounted, version 1 or 2.
 
     Returns:
-      Limit and use of that group in bytes, or None if there is no limit.
+      The limit, or None if there is none.
     """
-    tightest: tuple[int, int] | None = None
+    tightest: MemoryLimit | None = None
     for group in _groups("memory", proc, root):
-        limit = _number(group / "memory.max") or _number(group / "memory.limit_in_bytes")
-        used = _number(group / "memory.current") or _number(group / "memory.usage_in_bytes") or 0
-        if limit and limit < _UNLIMITED_BYTES and (tightest is None or limit - used < tightest[0] - tightest[1]):
-            tightest = limit, used
+        limit = _memory_limit_of(group)
+        if limit is not None and (tightest is None or limit.available < tightest.available):
+            tightest = limit
     return tightest
+
+
+def _memory_limit_of(group: Path) -> MemoryLimit | None:
+    for limit_name, used_name, reclaimable in (
+        ("memory.max", "memory.current", ("inactive_file", "active_file", "slab_reclaimable")),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+    ):
+        limit = _number(group / limit_name)
+        if limit is None or limit >= _UNLIMITED_BYTES:
+            continue
+        used = _number(group / used_name) or 0
+        words = _words(group / "memory.stat")
+        kept = sum(int(number) for key, number in zip(words[::2], words[1::2], strict=False) if key in reclaimable)
+        return MemoryLimit(limit, used, min(used, kept), group / limit_name)
+    return None
 
 
 def cpu_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
@@ -126,16 +168,24 @@ def _groups(controller: str, proc: Path, root: Path) -> list[Path]:
         return []
     folders = []
     for line in lines:
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not path.startswith("/"):
+            continue
         if controllers == "":
             base = root  # version 2
         elif controller in controllers.split(","):
             base = root / controller
         else:
             continue
-        # In a container the path may be the host's: what is not there has no files, and says nothing.
-        below = base / path.lstrip("/")
-        folders += [below, *(parent for parent in below.parents if parent.is_relative_to(base))]
+        # In a container the path may be the host's: what is not there has no files, and says nothing. That of a group
+        # outside of the namespace begins with "/..".
+        below = base if ".." in path.split("/") else base / path.lstrip("/")
+        for folder in (below, *(parent for parent in below.parents if parent.is_relative_to(base))):
+            # A group of version 1 without it does not limit the groups below it.
+            if folder != below and _number(folder / f"{controller}.use_hierarchy") == 0:
+                break
+            folders.append(folder)
     return folders
 
 

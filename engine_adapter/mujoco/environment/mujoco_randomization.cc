@@ -12,7 +12,6 @@
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/randomization.h"
 #include "transport/base/available_memory.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -69,13 +68,11 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
   const auto models =
       static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
   const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));
-  if (bytes > AvailableMemoryBytes()) {
-    return MakeError(
-        ErrorCode::kOutOfSharedMemory,
-        absl::StrCat("models of their own for ", models, " environments need ",
-                     bytes, " bytes of memory, ", AvailableMemoryBytes(),
-                     " are available; give fewer environments a contract"));
-  }
+  absl::Status fits = CheckMemory(
+      bytes,
+      absl::StrCat("models of their own for ", models, " environments need"),
+      "give fewer environments a contract");
+  if (!fits.ok()) return fits;
   for (const uint32_t env : envs) {
     absl::Status status = environments_[env]->MakeOwnModel();
     if (!status.ok()) return status;
