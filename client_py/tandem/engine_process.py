@@ -219,12 +219,14 @@ class EngineProcess:
         self._command = command
         self._launcher_pid = os.getpid()
         try:
-            # A file rather than a pipe: nobody has to read it for the engine to get on, and no thread is needed. It has
-            # no name, and goes with its last user.
-            self._log = os.memfd_create("tandem-engine-log")
-            # Before `_stop` is: they are called the other way round.
-            close_log = weakref.finalize(self, os.close, self._log)
-            engine_end, launcher_end = _pipe()
+            self._log = _Log()
+            # `_stop` closes it, too, except in a forked child. Before `_stop` is: they are called the other way round.
+            close_log = weakref.finalize(self, self._log.close)
+            try:
+                engine_end, launcher_end = _pipe()
+            except BaseException:
+                close_log()
+                raise
         except OSError as error:
             raise EngineStartFailed(
                 f"expected room for an engine's log and pipe, found none: {error.strerror}; raise `ulimit -n`"
@@ -235,8 +237,8 @@ class EngineProcess:
                 [*command, f"--launcher_fd={engine_end}"],
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
+                stdout=self._log.fileno(),
+                stderr=self._log.fileno(),
                 pass_fds=(engine_end,),
                 start_new_session=True,
             )
@@ -254,9 +256,9 @@ class EngineProcess:
         finally:
             os.close(engine_end)
         # Runs at the latest when the interpreter ends.
-        self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, os.getpid())
+        self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, self._log, os.getpid())
         log, pid = self._log, self._launcher_pid
-        errors.last_words[name] = lambda: _tail(log) if os.getpid() == pid else ""
+        errors.last_words[name] = lambda: log.tail() if os.getpid() == pid else ""
 
     @property
     def name(self) -> str:
@@ -285,9 +287,9 @@ class EngineProcess:
         """Reads what the engine said last.
 
         Returns:
-          The last lines of its standard output and standard error.
+          The last lines of its standard output and standard error, also after `close`.
         """
-        return _tail(self._log)
+        return self._log.tail()
 
     def close(self) -> None:
         """Asks the engine to leave, makes it leave if it does not, and waits until it has. Safe twice.
@@ -345,7 +347,43 @@ class EngineProcess:
         return f"<tandem.EngineProcess {self._name!r}: pid={self.pid}, {state}>"
 
 
-def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, owner: int) -> None:
+class _Log:
+    """What an engine writes to its standard output and standard error.
+
+    A file rather than a pipe: the engine gets on without a reader. It has no name, and goes with its last user.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = os.memfd_create("tandem-engine-log")
+        self._last_tail = ""
+
+    def fileno(self) -> int:
+        assert self._file is not None
+        return self._file
+
+    def tail(self) -> str:
+        """Reads the end by an offset of its own: the engine shares the file's. After `close`: the end at that time."""
+        file = self._file
+        if file is None:
+            return self._last_tail
+        size = os.fstat(file).st_size
+        start = max(0, size - _LOG_TAIL_BYTES)
+        lines = os.pread(file, size - start, start).decode("utf-8", "backslashreplace").splitlines()
+        return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
+
+    def close(self) -> None:
+        """Closes the file and keeps its end. Safe twice."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            self._last_tail = self.tail()
+        finally:
+            self._file = None
+            os.close(file)
+
+
+def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "_Log", owner: int) -> None:
     """Ends an engine; holds no reference to its EngineProcess, so that this can run when that is forgotten."""
     if os.getpid() != owner:
         return
@@ -362,6 +400,7 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, owner:
             process.kill()
             process.wait()
         _close_pipe(launcher_end)
+        log.close()
         try:
             _native.remove_if_dead(name)  # what a killed engine left
         except TandemError:
@@ -391,14 +430,6 @@ def _engine_pid(name: str) -> int | None:
         return _native.engine_pid(name)
     except NotReady:
         return None
-
-
-def _tail(log: int) -> str:
-    """Reads the end of a log by its own offset: the engine shares the file's."""
-    size = os.fstat(log).st_size
-    start = max(0, size - _LOG_TAIL_BYTES)
-    lines = os.pread(log, size - start, start).decode("utf-8", "backslashreplace").splitlines()
-    return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
 
 
 def _environment() -> dict[str, str]:

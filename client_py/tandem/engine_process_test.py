@@ -6,6 +6,7 @@ import pickle
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +51,69 @@ def test_closed_engine_leaves_nothing() -> None:
     assert engine.poll() == 0 and "ended with 0" in repr(engine)
     assert not Path(f"/proc/{engine.pid}").exists()
     assert not _regions(engine.name)
+
+
+def _descriptors() -> dict[str, str]:
+    """What each descriptor of this process leads to."""
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found[link.name] = os.readlink(link)
+        except FileNotFoundError:
+            pass  # that of the folder itself
+    return found
+
+
+def test_closed_engine_leaves_no_descriptor_while_it_is_referenced() -> None:
+    """Its log's end can still be read."""
+    before = _descriptors()
+    engine = tandem.launch_engine("CartPole-v1", name=unique_name())
+    assert _descriptors() != before
+    engine.close()
+    assert _descriptors() == before
+    assert "serving" in engine.log_tail() and "stopped" in engine.log_tail()
+
+
+@pytest.mark.parametrize("script", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\nexec sleep 60\n", "#!/no/such/shell\n"])
+def test_an_engine_that_does_not_start_leaves_no_descriptor(tmp_path: Path, script: str) -> None:
+    """Not even while its error, and with it the frames that it passed, is kept."""
+    server = tmp_path / "server"
+    server.write_text(script)
+    server.chmod(0o755)
+    before = _descriptors()
+    with pytest.raises(tandem.EngineStartFailed) as caught:
+        tandem.launch_engine("x", name=unique_name(), server=server, timeout=0.1)
+    assert _descriptors() == before, caught.value
+
+
+def test_a_launch_without_room_for_a_pipe_leaves_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log was made before."""
+
+    def no_pipe() -> tuple[int, int]:
+        raise OSError(24, "Too many open files")
+
+    before = _descriptors()
+    monkeypatch.setattr("tandem.engine_process._pipe", no_pipe)
+    with pytest.raises(tandem.EngineStartFailed, match="ulimit -n") as caught:
+        launch_trivial()
+    assert _descriptors() == before, caught.value
+
+
+def test_closed_environments_leave_no_descriptor_also_after_a_restart() -> None:
+    """The environments stay referenced."""
+    warm = tandem.make_vec("CartPole-v1", num_envs=2)  # what the first one imports stays
+    warm.close()
+    before = _descriptors()
+    kept = []
+    for _ in range(10):
+        envs: Any = tandem.make_vec("CartPole-v1", num_envs=2, restart=True)
+        kept.append(envs)
+        envs.reset()
+        os.kill(envs._engine.pid, signal.SIGKILL)
+        assert envs.step(envs.action_space.sample())[4]["engine_restarted"].all()
+        envs.close()
+        assert _descriptors() == before
+    assert len(kept) == 10
 
 
 def test_engine_leaves_when_the_with_block_raises() -> None:
