@@ -11,6 +11,7 @@
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/base/picture_grid.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -25,22 +26,14 @@ absl::Status Refuse(absl::string_view flag, absl::string_view expected,
       absl::StrCat(flag, ": expected ", expected, ", found ", found));
 }
 
-absl::string_view Quoted(absl::string_view text, std::string* room) {
-  constexpr size_t kShown = 60;
-  *room = absl::StrCat("'", text.substr(0, kShown),
-                       text.size() > kShown ? "...'" : "'");
-  return *room;
-}
-
 }  // namespace
 
 absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
                             FrameOptions* options) {
   const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
-  std::string room;
   if (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &options->width) ||
       !absl::SimpleAtoi(sides[1], &options->height)) {
-    return Refuse(flag, "WIDTHxHEIGHT such as 320x240", Quoted(text, &room));
+    return Refuse(flag, "WIDTHxHEIGHT such as 320x240", Quoted(text));
   }
   return absl::OkStatus();
 }
@@ -56,10 +49,9 @@ absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
   }
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     uint32_t env;
-    std::string room;
     if (!absl::SimpleAtoi(word, &env)) {
       return Refuse("--frame_envs", "indices such as 0,1,2 or all",
-                    Quoted(text, &room));
+                    Quoted(text));
     }
     options->envs.push_back(env);
   }
@@ -72,7 +64,6 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
   if (text == "all") text = "shadows,reflections,multisampling";
   for (const absl::string_view word :
        absl::StrSplit(text, ',', absl::SkipEmpty())) {
-    std::string room;
     if (word == "shadows") {
       options->effects.shadows = true;
     } else if (word == "reflections") {
@@ -81,20 +72,19 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
       options->effects.multisampling = true;
     } else {
       return Refuse(flag, "some of shadows, reflections, multisampling, or all",
-                    Quoted(word, &room));
+                    Quoted(word));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
-  std::string room;
   if (text == "follow") {
     options->camera = FrameCamera::kFollow;
   } else if (text == "gymnasium") {
     options->camera = FrameCamera::kGymnasium;
   } else {
-    return Refuse("--frame_camera", "follow or gymnasium", Quoted(text, &room));
+    return Refuse("--frame_camera", "follow or gymnasium", Quoted(text));
   }
   return absl::OkStatus();
 }

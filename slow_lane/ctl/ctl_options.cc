@@ -16,10 +16,10 @@
 #include "absl/time/time.h"
 #include "slow_lane/ctl/command_words.h"
 #include "slow_lane/ctl/ctl_help.h"
-#include "slow_lane/runs/printable_head.h"
-#include "slow_lane/runs/utf8.h"
 #include "slow_lane/wire/port.h"
+#include "transport/base/printable.h"
 #include "transport/base/quoted.h"
+#include "transport/base/utf8.h"
 
 namespace tandem::slow_lane {
 namespace {

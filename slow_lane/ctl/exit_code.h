@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 
@@ -18,7 +19,8 @@ enum ExitCode : int {
 };
 
 inline ExitCode Fail(const absl::Status& status, ExitCode code = kFailed) {
-  const std::string message(status.message());
+  // It may repeat what a command line, a daemon or a run says.
+  const std::string message = PrintableLines(status.message());
   std::fprintf(stderr, "tandemctl: %s\n", message.c_str());
   return code;
 }

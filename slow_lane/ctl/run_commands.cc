@@ -18,6 +18,7 @@
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/program/standard_output.h"
 
 namespace tandem::slow_lane {
@@ -126,7 +127,7 @@ ExitCode RunList(Connection* daemon, const ListCommand& command) {
   }
   if (described->daemon_state() != "ok") {
     std::cerr << "tandemctl: the daemon is not well: "
-              << described->daemon_state() << "\n";
+              << Printable(described->daemon_state()) << "\n";
   }
   return printed.ok() ? kDone : Fail(printed);
 }
@@ -175,7 +176,7 @@ ExitCode RunHealth(Connection* daemon) {
       absl::Now() - absl::FromUnixSeconds(health->started_at().seconds()));
   const absl::Status printed = Print(absl::StrCat(
       "daemon    ", daemon->address(), ", pid ", health->pid(), ", up for ",
-      AgeText(up_secs), "\nstate     ", described->daemon_state(),
+      AgeText(up_secs), "\nstate     ", Printable(described->daemon_state()),
       "\nruns      ",
       RunsSummary({described->runs().begin(), described->runs().end()}),
       "\nwatchers  ", described->watchers(), "\nqueued    ",

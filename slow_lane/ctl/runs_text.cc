@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -115,7 +116,8 @@ std::string RunsTable(const std::vector<v1::RunDescription>& runs,
                    ">EPISODES", ">RETURN", ">BAD", "PROGRESS", "REMARK"});
   for (const v1::RunDescription& run : runs) {
     table.Add(
-        {run.record().run_id(), OneLine(run.run_name(), kNameCharacters),
+        {Printable(run.record().run_id()),
+         OneLine(run.run_name(), kNameCharacters),
          std::string(NameOf(run.record().status())), AgeText(AgeSecs(run, now)),
          CountText(run.steps()),
          IsFinal(run.record().status()) ? "" : RateText(run.steps_per_second()),
@@ -146,9 +148,10 @@ std::string RunsSummary(const std::vector<v1::RunDescription>& runs) {
 }
 
 std::string RunLine(const v1::RunDescription& run, absl::Time now) {
-  std::string line = absl::StrCat(
-      run.record().run_id(), " ", NameOf(run.record().status()), " after ",
-      AgeText(AgeSecs(run, now)), ", ", CountText(run.steps()), " steps");
+  std::string line = absl::StrCat(Printable(run.record().run_id()), " ",
+                                  NameOf(run.record().status()), " after ",
+                                  AgeText(AgeSecs(run, now)), ", ",
+                                  CountText(run.steps()), " steps");
   if (!IsFinal(run.record().status())) {
     absl::StrAppend(&line, " (", RateText(run.steps_per_second()), "/s)");
   }
@@ -176,7 +179,7 @@ std::string RunPage(const v1::RunDescription& run,
     absl::StrAppendFormat(&page, "%-10s %s\n", title, text);
   };
   const auto& record = run.record();
-  line("run", record.run_id());
+  line("run", Printable(record.run_id()));
   line("name", OneLine(run.run_name(), 120));
   const bool ended = IsFinal(record.status());
   line("state", absl::StrCat(NameOf(record.status()), ended ? " after " : ", ",
@@ -197,7 +200,7 @@ std::string RunPage(const v1::RunDescription& run,
   if (run.malformed() > 0) {
     line("bad lines",
          absl::StrCat(CountText(run.malformed()), "; tandemctl logs ",
-                      record.run_id(), " --malformed"));
+                      Printable(record.run_id()), " --malformed"));
   }
   if (record.gpu_slots_size() > 0) {
     line("GPUs", absl::StrJoin(record.gpu_slots(), ", "));

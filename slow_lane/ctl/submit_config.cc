@@ -11,9 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "slow_lane/runs/printable_head.h"
-#include "slow_lane/runs/utf8.h"
+#include "transport/base/printable.h"
 #include "transport/base/quoted.h"
+#include "transport/base/utf8.h"
 
 namespace tandem::slow_lane {
 namespace {

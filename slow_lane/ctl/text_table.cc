@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "slow_lane/runs/printable_head.h"
+#include "transport/base/printable.h"
 #include "transport/program/clipped_lines.h"
 
 namespace tandem::slow_lane {

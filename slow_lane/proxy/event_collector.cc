@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "slow_lane/runs/printable_head.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 

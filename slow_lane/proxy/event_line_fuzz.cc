@@ -24,7 +24,7 @@
 #include "slow_lane/proxy/event_fields.h"
 #include "slow_lane/proxy/event_line.h"
 #include "slow_lane/proxy/event_line_twin.h"
-#include "slow_lane/runs/printable_head.h"
+#include "transport/base/printable.h"
 #include "transport/ring/fuzz_script.h"
 
 namespace tandem::slow_lane {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/runs/printable_head.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -23,7 +23,6 @@
 #include "absl/strings/string_view.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
-#include "slow_lane/runs/printable_head.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
@@ -31,6 +30,7 @@
 #include "slow_lane/wire/limits.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -58,7 +58,9 @@ constexpr double kLonelySecs = 10;
 constexpr double kExitRecordSecs = 5;
 constexpr size_t kStderrBytes = 2000;
 
-void Log(absl::string_view line) { std::cerr << line << std::endl; }
+void Log(absl::string_view line) {
+  std::cerr << PrintableLines(line) << std::endl;
+}
 
 // One run's; one thread.
 class Proxy {

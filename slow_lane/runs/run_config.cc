@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "slow_lane/runs/run_token.h"
+#include "transport/base/printable.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -69,8 +70,8 @@ class Problems {
   void Add(absl::string_view path, absl::string_view expected,
            absl::string_view found) {
     if (++count_ > kMostProblemsShown) return;
-    shown_.push_back(
-        absl::StrCat(path, ": expected ", expected, ", found ", found));
+    shown_.push_back(absl::StrCat(Printable(path), ": expected ", expected,
+                                  ", found ", found));
   }
 
   // Every key of an object must be one of these.

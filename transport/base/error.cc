@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -42,7 +43,8 @@ absl::Status MakeError(ErrorCode code, absl::string_view message) {
   if (code == ErrorCode::kOk) code = ErrorCode::kInvalidArgument;
   const Row* row = FindRow(code);
   absl::Status status(
-      row == nullptr ? absl::StatusCode::kUnknown : row->absl_code, message);
+      row == nullptr ? absl::StatusCode::kUnknown : row->absl_code,
+      PrintableLines(message));
   status.SetPayload(kPayloadUrl,
                     absl::Cord(absl::StrCat(static_cast<uint32_t>(code))));
   return status;
@@ -57,7 +59,7 @@ absl::Status MakeSystemError(absl::string_view call, absl::string_view subject,
     code = ErrorCode::kOutOfSharedMemory;
   }
   return MakeError(code, absl::StrCat(call, ": ", std::strerror(errno_value),
-                                      " (", subject, ")"));
+                                      " (", Printable(subject), ")"));
 }
 
 ErrorCode CodeOf(const absl::Status& status) {

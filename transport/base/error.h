@@ -17,7 +17,9 @@
 namespace tandem {
 
 // A status of the table's absl code for `code`, which it carries along.
-// Never OK: kOk, a caller's mistake, becomes kInvalidArgument. Allocates.
+// Never OK: kOk, a caller's mistake, becomes kInvalidArgument. The message
+// becomes PrintableLines(message): what it repeats of a peer's bytes steers no
+// terminal. Allocates.
 absl::Status MakeError(ErrorCode code, absl::string_view message);
 
 // kSystemCallFailed (kAccessDenied for EACCES and EPERM, kOutOfSharedMemory for

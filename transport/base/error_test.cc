@@ -34,6 +34,15 @@ std::vector<Row> Table() {
 #undef TANDEM_ROW
 }
 
+TEST(Error, WhatItRepeatsSteersNoTerminal) {
+  const absl::Status status = MakeError(
+      ErrorCode::kNotReady, "found \x1b[31m and \u202e\nNext: \u00fcben");
+  EXPECT_EQ(status.message(),
+            "found \\x1b[31m and \\xe2\\x80\\xae\nNext: \u00fcben");
+  EXPECT_EQ(MakeSystemError("open", "a\nb", ENOENT).message(),
+            "open: No such file or directory (a\\x0ab)");
+}
+
 TEST(ErrorTable, NumbersItsRowsFromZeroWithoutGaps) {
   uint32_t next = 0;
   for (const Row& row : Table()) {

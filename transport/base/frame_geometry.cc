@@ -5,11 +5,11 @@
 #include <iterator>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -93,7 +93,7 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                        "frame ring: its header is not written yet");
     }
     return Mismatch("magic", "'FLAN'",
-                    absl::StrCat("'", absl::CHexEscape(found), "'"));
+                    absl::StrCat("'", Printable(found), "'"));
   }
   if (header.version != kFlanVersion) {
     return Mismatch("version", absl::StrCat(kFlanVersion),

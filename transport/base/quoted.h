@@ -1,4 +1,4 @@
-// Quoted: what somebody else wrote, in a message of ours.
+// Quoted: a foreign text in a message of ours.
 //
 // Data flow: a peer's text -> an error's text that may repeat it.
 //
@@ -12,19 +12,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 
-// In single quotes; of a text that is longer than anybody's name its beginning,
-// and how long it is. Allocates.
+// Printable, in single quotes. Of a text of more than 80 bytes: its beginning
+// and its length. Allocates.
 inline std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 80;
-  if (text.size() <= kShown) return absl::StrCat("'", text, "'");
+  if (text.size() <= kShown) return absl::StrCat("'", Printable(text), "'");
   size_t shown = kShown;
   // Not within a character of UTF-8.
   while (shown > kShown - 4 && (text[shown] & 0xC0) == 0x80) --shown;
-  return absl::StrCat("'", text.substr(0, shown), "'... of ", text.size(),
-                      " bytes");
+  return absl::StrCat("'", Printable(text.substr(0, shown)), "'... of ",
+                      text.size(), " bytes");
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 namespace tandem {
 namespace {
@@ -20,6 +21,11 @@ TEST(Quoted, OfWhatIsLongTheBeginningIs) {
   EXPECT_LT(cut.size(), 120u);
   EXPECT_TRUE(absl::StartsWith(cut, "'yxx"));
   EXPECT_TRUE(absl::StrContains(cut, "1048577 bytes")) << cut;
+}
+
+TEST(Quoted, WhatSteersATerminalIsSpelled) {
+  EXPECT_EQ(Quoted("\x1b[31m\u202e\xff"), "'\\x1b[31m\\xe2\\x80\\xae\\xff'");
+  EXPECT_EQ(Quoted(absl::string_view("a\0b", 3)), "'a\\x00b'");
 }
 
 TEST(Quoted, NoCharacterIsCut) {

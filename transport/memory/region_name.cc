@@ -1,15 +1,17 @@
 #include "transport/memory/region_name.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/base/utf8.h"
 
 namespace tandem {
 namespace {
@@ -19,6 +21,12 @@ constexpr size_t kLongestName = 200;
 bool IsNameChar(char c, bool first) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
          (!first && (c == '.' || c == '-'));
+}
+
+// The whole of it where the name is UTF-8, else a byte.
+absl::string_view CharacterAt(absl::string_view name, size_t i) {
+  name.remove_prefix(i);
+  return name.substr(0, std::max<size_t>(Utf8CharacterBytes(name), 1));
 }
 
 }  // namespace
@@ -37,7 +45,7 @@ absl::Status CheckRegionName(absl::string_view name) {
   }
   for (size_t i = 0; i < name.size() && found.empty(); ++i) {
     if (!IsNameChar(name[i], i == 0)) {
-      found = absl::StrCat("found '", absl::CHexEscape(name.substr(i, 1)),
+      found = absl::StrCat("found '", Printable(CharacterAt(name, i)),
                            "' at position ", i);
     }
   }
@@ -47,8 +55,8 @@ absl::Status CheckRegionName(absl::string_view name) {
       absl::StrCat("region name: expected 1 to ", kLongestName,
                    " characters of A-Z a-z 0-9 _ . - that begin with a letter,"
                    " digit or _; ",
-                   found, " (name '",
-                   absl::CHexEscape(name.substr(0, kLongestName)), "')"));
+                   found, " (name '", Printable(name.substr(0, kLongestName)),
+                   "')"));
 }
 
 std::string RegionPath(absl::string_view name) {

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -331,7 +331,7 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
 }
 
 std::string TaskOf(const LrbcHeader& header) {
-  return absl::CHexEscape(absl::string_view(
+  return Printable(absl::string_view(
       header.task, strnlen(header.task, sizeof(header.task))));
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 
@@ -17,7 +17,7 @@ absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
         ErrorCode::kInvalidArgument,
         absl::StrCat("run id: expected 1 to ", kLongest,
                      " bytes without NUL, found ", run_id.size(), " ('",
-                     absl::CHexEscape(run_id.substr(0, kLongest)), "')"));
+                     Printable(run_id.substr(0, kLongest)), "')"));
   }
   std::string name = absl::StrCat(kFlanSegmentPrefix, run_id);
   std::ranges::replace(name, '/', '_');

@@ -7,6 +7,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/ring/frame_segment_name.h"
@@ -54,7 +55,7 @@ absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
                              *std::move(mapping), *std::move(writer));
   }
   return MakeError(ErrorCode::kAlreadyAttached,
-                   absl::StrCat("'", *name,
+                   absl::StrCat("'", Printable(*name),
                                 "': other writers kept taking the "
                                 "name; choose another run id"));
 }

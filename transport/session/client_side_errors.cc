@@ -4,12 +4,12 @@
 #include <cstring>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/session/client_side.h"
 #include "transport/session/phase_word.h"
 
@@ -21,7 +21,7 @@ std::string EngineWords(const LrbcHeader& header) {
   std::memcpy(text, header.error_text, sizeof(text));
   return absl::StrCat(
       "the engine reports: ",
-      absl::CHexEscape(absl::string_view(text, strnlen(text, sizeof(text)))));
+      Printable(absl::string_view(text, strnlen(text, sizeof(text)))));
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 #include <map>
 #include <memory>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
 #include "transport/memory/region_name.h"
 
@@ -54,7 +54,7 @@ absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name) {
   const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
   if (!file.ok()) return file.status();
   SegmentReport report;
-  report.name = absl::CHexEscape(name);
+  report.name = Printable(name);
   report.file_bytes = file->bytes();
   report.read_ns = MonotonicNanos();
   const std::optional<bool> locked = file->IsLocked(kFlanWriterLockByte);

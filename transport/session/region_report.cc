@@ -8,12 +8,12 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
 #include "transport/base/doubt.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
 #include "transport/session/phase_word.h"
 
@@ -79,7 +79,7 @@ Life ClientLife(const ObservedFile& file, const LrbcHeader& header,
 }
 
 std::string TextOf(const char* text, size_t room) {
-  return absl::CHexEscape(absl::string_view(text, strnlen(text, room)));
+  return Printable(absl::string_view(text, strnlen(text, room)));
 }
 
 void FillCounts(const LrbcHeader& header, RegionReport* report) {
@@ -182,7 +182,7 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
   const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
   if (!file.ok()) return file.status();
   RegionReport report;
-  report.name = absl::CHexEscape(name);
+  report.name = Printable(name);
   report.name_gone = file->name_gone();
   report.file_bytes = file->bytes();
   report.device = file->device();

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "transport/base/printable.h"
+
 namespace tandem {
 namespace {
 
@@ -40,7 +42,8 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
   metadata.episodes = Integer(object, "episodes");
   const auto error = object.find("error_text");
   if (error != object.end() && error->is_string()) {
-    metadata.error = error->get<std::string>().substr(0, kMaxErrorBytes);
+    metadata.error =
+        PrintableHead(error->get_ref<const std::string&>(), kMaxErrorBytes);
   }
   const auto envs = object.find("envs");
   if (envs == object.end() || !envs->is_array() || envs->size() > kMaxEnvs) {

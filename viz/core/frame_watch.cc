@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 #include "transport/memory/region_name.h"
 #include "transport/ring/frame_segment_name.h"
 
@@ -91,7 +92,7 @@ bool FrameWatch::Attach(int64_t now_ns) {
   } else if (is_there) {
     reason_ = std::string(opened.status().message());
   } else {
-    reason_ = absl::StrCat("nothing named '", run_, "' runs here");
+    reason_ = absl::StrCat("nothing named ", Quoted(run_), " runs here");
   }
   return false;
 }

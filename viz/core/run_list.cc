@@ -25,6 +25,7 @@
 #include "transport/memory/dead_region.h"
 #include "transport/memory/found_region.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/region_plan.h"
 
 namespace tandem {
 namespace {
@@ -128,7 +129,7 @@ std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
   if (file.is_anothers) return AnothersEntry(std::move(entry), name);
   const absl::StatusOr<LrbcHeader> plan = AttachedRegion::Peek(name);
   if (!plan.ok()) return std::nullopt;  // no living engine
-  entry.task.assign(plan->task, strnlen(plan->task, sizeof(plan->task)));
+  entry.task = TaskOf(*plan);
   entry.num_envs = plan->num_envs;
   if (plan->flan_offset == 0) {
     entry.problem = "no frames: its engine lacks --frames=WxH";

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 #include "viz/core/key_map.h"
 
 namespace tandem {
@@ -185,7 +186,7 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
     }
     if (flag == nullptr) return Unknown(word);
     if (!flag->set(value, &options)) {
-      return Bad(*flag, absl::StrCat("'", value, "'"));
+      return Bad(*flag, Quoted(value));
     }
   }
   if (options.offscreen && options.snapshot.empty()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 
@@ -59,10 +60,10 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
     } else if (*word == "--json") {
       options.json = true;
     } else {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("expected --watch, --json or --help, found "
-                                    "'",
-                                    *word, "'"));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("expected --watch, --json or --help, found ",
+                       Quoted(*word)));
     }
   }
   if (names.size() != 1) {

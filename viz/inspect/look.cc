@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/ring/frame_segment_name.h"
 
 namespace tandem {
@@ -68,7 +68,7 @@ std::vector<Look> Onlooker::LookAtAll() {
 
 Look Onlooker::LookAt(const SharedName& at) {
   Look look;
-  look.name = absl::CHexEscape(at.name);
+  look.name = Printable(at.name);
   look.is_segment = at.is_segment;
   const auto before = before_.find(at.name);
   if (at.is_segment) {

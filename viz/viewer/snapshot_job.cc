@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -49,8 +50,8 @@ void SnapshotJob::Look() {
         stderr,
         "viewer: %s: expected %lld new frames within %g s, found %llu (%s%s%s)"
         "; start the run, check its name, or give it time (--timeout)\n",
-        qPrintable(missing->runId()), static_cast<long long>(options_.after),
-        options_.timeout_secs,
+        Printable(missing->runId().toStdString()).c_str(),
+        static_cast<long long>(options_.after), options_.timeout_secs,
         static_cast<unsigned long long>(watch.new_frames()),
         qPrintable(missing->status()), watch.reason().empty() ? "" : ": ",
         watch.reason().c_str());

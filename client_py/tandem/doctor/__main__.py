@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from tandem.doctor import installation, machine, shared_memory
 from tandem.doctor.finding import Finding, Findings, Level, fail
+from tandem.printable import printable_lines
 
 _CHECKS: tuple[Callable[[], Findings], ...] = (
     installation.check_system,
@@ -34,10 +35,10 @@ def _findings() -> Iterator[Finding]:
 
 
 def _print(finding: Finding) -> None:
-    found = finding.found.replace("\n", "\n      ")
+    found = printable_lines(finding.found).replace("\n", "\n      ")
     print(f"{finding.level.value:<5} {finding.about}: {found}")
     if finding.next_step:
-        print(f"      Next: {finding.next_step}")
+        print(f"      Next: {printable_lines(finding.next_step)}")
     sys.stdout.flush()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tandem.arguments import shown
 from tandem.errors import ClientClosed, InvalidArgument
+from tandem.printable import printable_lines
 from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
 from tandem.telemetry.token_file import read_token
 from tandem.telemetry.wire import Method, load
@@ -167,7 +168,7 @@ class Connection:
         after = ""
         if kind is DaemonUnreachable:
             after = f". Start a daemon there, or set {TARGET_VARIABLE} to where one listens"
-        return kind(f"{name} at {self.target}: {error.details() or code}{after}")
+        return kind(f"{name} at {self.target}: {printable_lines(error.details() or code)}{after}")
 
     def greet(self, timeout: float) -> Any:
         """Asks for the daemon's health, as soon as there is a daemon.

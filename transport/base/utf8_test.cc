@@ -1,10 +1,10 @@
-#include "slow_lane/runs/utf8.h"
+#include "transport/base/utf8.h"
 
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 TEST(Utf8, UnicodeIsText) {
@@ -28,4 +28,4 @@ TEST(Utf8, WhatOnlyLooksLikeItIsNoneFromWhereItBegins) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

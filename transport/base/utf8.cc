@@ -1,8 +1,8 @@
-#include "slow_lane/runs/utf8.h"
+#include "transport/base/utf8.h"
 
 #include <cstdint>
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 size_t Utf8CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
@@ -33,4 +33,4 @@ size_t Utf8PrefixBytes(absl::string_view text) {
   return at;
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

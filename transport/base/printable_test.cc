@@ -1,11 +1,36 @@
-#include "slow_lane/runs/printable_head.h"
+#include "transport/base/printable.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
-namespace tandem::slow_lane {
+#include "absl/strings/escaping.h"
+#include "nlohmann/json.hpp"
+#include "transport/base/utf8.h"
+
+namespace tandem {
 namespace {
+
+// client_py/tandem/printable_test.py reads the same table.
+TEST(Printable, EverySampleIsSpelledAsTheTableSays) {
+  std::ifstream file("transport/base/testdata/printable.json");
+  const nlohmann::json samples = nlohmann::json::parse(file);
+  ASSERT_GT(samples.size(), 20u);
+  for (const nlohmann::json& sample : samples) {
+    const std::string text =
+        absl::HexStringToBytes(sample.at("bytes").get<std::string>());
+    const auto printable = sample.at("printable").get<std::string>();
+    EXPECT_EQ(Printable(text), printable) << sample;
+    EXPECT_EQ(Printable(printable), printable) << sample;
+    EXPECT_EQ(Utf8PrefixBytes(printable), printable.size()) << sample;
+  }
+}
+
+TEST(Printable, LinesStayInTextsOfLines) {
+  EXPECT_EQ(PrintableLines("a\n\tb\r\x1b\u2028"),
+            "a\n\tb\\x0d\\x1b\\xe2\\x80\\xa8");
+}
 
 TEST(PrintableHead, KeepsUtf8) {
   const std::string text = "a \"b\" \\ \u00e9 \u20ac \U0001F600";
@@ -35,7 +60,9 @@ TEST(PrintableHead, CutsBetweenCharacters) {
   EXPECT_EQ(PrintableHead("a\u20ac", 4), "a\u20ac");
   EXPECT_EQ(PrintableHead("ab\xFF", 5), "ab");
   EXPECT_EQ(PrintableHead("ab", 0), "");
+  EXPECT_EQ(PrintableHead("a\u202e", 12), "a");
+  EXPECT_EQ(PrintableHead("a\u202e", 13), "a\\xe2\\x80\\xae");
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

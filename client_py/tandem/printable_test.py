@@ -1,0 +1,35 @@
+"""Foreign bytes are spelled as the C++ side spells them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.printable import printable, printable_lines
+from tools.testing import pytest_main
+
+_SAMPLES = json.loads(Path("transport/base/testdata/printable.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])
+def test_every_sample_is_spelled_as_the_table_says(sample: dict[str, Any]) -> None:
+    """printable_test.cc reads the same table."""
+    text = bytes.fromhex(sample["bytes"])
+    assert printable(text) == sample["printable"]
+    assert printable(text.decode("utf-8", "surrogateescape")) == sample["printable"]
+    assert printable(sample["printable"]) == sample["printable"]
+
+
+def test_lines_stay_in_texts_of_lines() -> None:
+    """Nothing else does."""
+    assert printable_lines("a\n\tb\r\x1b\u2028") == "a\n\tb\\x0d\\x1b\\xe2\\x80\\xa8"
+
+
+def test_surrogates_that_are_no_bytes_are_spelled() -> None:
+    """Such as those of JSON."""
+    assert printable("\ud83d!") == "\\xed\\xa0\\xbd!"
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
