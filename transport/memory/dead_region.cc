@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
@@ -149,6 +150,20 @@ void RemoveDeadRegions() {
     RemoveAt(spare, name, Judge::kLockedRegions)
         .IgnoreError();  // alive, or not ours to judge
   }
+}
+
+bool IsNoRegularFile(int open_errno) {
+  return open_errno == ELOOP || open_errno == ENXIO || open_errno == EISDIR ||
+         open_errno == ENODEV;
+}
+
+absl::Status NoRegularFileError(absl::string_view name) {
+  return MakeError(
+      ErrorCode::kLayoutMismatch,
+      absl::StrCat("region '", Printable(name),
+                   "': expected a file, found a link, a folder, a FIFO or a "
+                   "device; remove it, or choose another name (",
+                   Printable(RegionPath(name)), ")"));
 }
 
 std::string OwnerOf(const std::string& path) {

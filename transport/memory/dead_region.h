@@ -35,6 +35,12 @@ void RemoveDeadRegions();
 // "alice (uid 1001)", for error texts.
 std::string OwnerOf(const std::string& path);
 
+// Whether open failed, by this errno, since the path leads to no regular file:
+// a symbolic link (with O_NOFOLLOW), a folder, a socket or a device.
+bool IsNoRegularFile(int open_errno);
+// kLayoutMismatch, for a name of /dev/shm whose file is no regular one.
+absl::Status NoRegularFileError(absl::string_view name);
+
 }  // namespace tandem
 
 #endif  // TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_

@@ -57,12 +57,14 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                        "; run as that user, or let the engine give its group "
                        "access (--group_access)"));
     }
+    if (IsNoRegularFile(errno)) return NoRegularFileError(name);
     return MakeSystemError("open", path, errno);
   }
   struct stat file;
   if (fstat(fd.get(), &file) != 0) {
     return MakeSystemError("fstat", path, errno);
   }
+  if (!S_ISREG(file.st_mode)) return NoRegularFileError(name);
   if (!MayTrust(file)) {
     return MakeError(
         ErrorCode::kAccessDenied,
@@ -73,9 +75,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   LrbcHeader plan;
   std::memset(static_cast<void*>(&plan), 0, sizeof(plan));
   const ssize_t got =
-      S_ISREG(file.st_mode)
-          ? pread(fd.get(), static_cast<void*>(&plan), sizeof(plan), 0)
-          : 0;
+      pread(fd.get(), static_cast<void*>(&plan), sizeof(plan), 0);
   if (got != static_cast<ssize_t>(sizeof(plan))) {
     return NotReady(name,
                     absl::StrCat("found a file of ", file.st_size,

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
@@ -40,7 +40,7 @@ int OpenForReading(const std::string& path) {
 
 absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
-  const std::string shown = absl::CHexEscape(name);
+  const std::string shown = Printable(name);
   std::string path = RegionPath(name);
   const std::string spare_path = SpareLinkPath(name);
   ObservedFile file((UniqueFd(OpenForReading(path))));
@@ -64,19 +64,14 @@ absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
                      "; run as that user, or let the engine give its group "
                      "access (--group_access)"));
   }
-  if (error != 0 && error != ELOOP && error != ENXIO) {
-    return MakeSystemError("open", absl::CHexEscape(path), error);
+  if (IsNoRegularFile(error)) return NoRegularFileError(name);
+  if (error != 0) {
+    return MakeSystemError("open", Printable(path), error);
   }
-  if (error == 0 && fstat(file.fd_.get(), &about) != 0) {
-    return MakeSystemError("fstat", absl::CHexEscape(path), errno);
+  if (fstat(file.fd_.get(), &about) != 0) {
+    return MakeSystemError("fstat", Printable(path), errno);
   }
-  if (error != 0 || !S_ISREG(about.st_mode)) {
-    return MakeError(ErrorCode::kLayoutMismatch,
-                     absl::StrCat("region '", shown,
-                                  "': expected a file, found a link, a folder "
-                                  "or a device (",
-                                  absl::CHexEscape(path), ")"));
-  }
+  if (!S_ISREG(about.st_mode)) return NoRegularFileError(name);
   file.bytes_ = static_cast<uint64_t>(about.st_size);
   file.device_ = about.st_dev;
   file.inode_ = about.st_ino;

@@ -18,6 +18,7 @@
 #include "transport/base/unique_fd.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
+#include "transport/memory/observed_file.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/unique_region_name.h"
@@ -225,6 +226,28 @@ TEST(Region, SaysWhatIsNeededWhenMemoryCannotHoldIt) {
   huge.num_envs = 1 << 15;
   EXPECT_EQ(CodeOf(OwnedRegion::Create(UniqueName(), huge, {}).status()),
             ErrorCode::kOutOfSharedMemory);
+}
+
+TEST(Region, WhatIsNoFileIsRefusedAtOnceByClients) {
+  const std::string name = UniqueName();
+  const std::string path = RegionPath(name);
+  const auto expect_refused = [&](const char* what) {
+    EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()),
+              ErrorCode::kLayoutMismatch)
+        << what;
+    EXPECT_EQ(AttachedRegion::Open(name).status(),
+              ObservedFile::Open(name).status())
+        << what;
+    ASSERT_EQ(remove(path.c_str()), 0) << what;
+  };
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  expect_refused("a FIFO");
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  expect_refused("a folder");
+  ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
+  expect_refused("a link to a device");
+  ASSERT_EQ(symlink("/no/such", path.c_str()), 0);
+  expect_refused("a link that leads nowhere");
 }
 
 // SIGXFSZ would end the process.

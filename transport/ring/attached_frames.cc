@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/found_region.h"
@@ -21,7 +22,7 @@ namespace {
 
 absl::Status Said(absl::string_view name, const absl::Status& status) {
   return MakeError(CodeOf(status),
-                   absl::StrCat("'", name, "': ", status.message()));
+                   absl::StrCat("'", Printable(name), "': ", status.message()));
 }
 
 }  // namespace
@@ -38,30 +39,34 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
   struct stat file;
   if (!fd.valid() || fstat(fd.get(), &file) != 0) {
     if (errno == ENOENT) {
-      return MakeError(ErrorCode::kNotReady,
-                       absl::StrCat("'", name,
-                                    "': expected a writer's frames, "
-                                    "found no ",
-                                    path, "; start the run, or check its id"));
+      return MakeError(
+          ErrorCode::kNotReady,
+          absl::StrCat("'", Printable(name),
+                       "': expected a writer's frames, "
+                       "found no ",
+                       Printable(path), "; start the run, or check its id"));
     }
     if (errno == EACCES) {
       return MakeError(ErrorCode::kAccessDenied,
-                       absl::StrCat("'", name, "' belongs to ", OwnerOf(path),
-                                    "; run as that user"));
+                       absl::StrCat("'", Printable(name), "' belongs to ",
+                                    OwnerOf(path), "; run as that user"));
     }
+    if (IsNoRegularFile(errno)) return NoRegularFileError(name);
     return MakeSystemError("open", path, errno);
   }
+  if (!S_ISREG(file.st_mode)) return NoRegularFileError(name);
   if (!MayTrust(file)) {
-    return MakeError(ErrorCode::kAccessDenied,
-                     absl::StrCat("'", name, "' belongs to ", OwnerOf(path),
-                                  ", who could truncate it under us; run as "
-                                  "that user"));
+    return MakeError(
+        ErrorCode::kAccessDenied,
+        absl::StrCat("'", Printable(name), "' belongs to ", OwnerOf(path),
+                     ", who could truncate it under us; run as "
+                     "that user"));
   }
-  if (!S_ISREG(file.st_mode) ||
-      file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
-    return MakeError(ErrorCode::kNotReady,
-                     absl::StrCat("'", name, "': expected a frame ring, found ",
-                                  file.st_size, " bytes"));
+  if (file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
+    return MakeError(
+        ErrorCode::kNotReady,
+        absl::StrCat("'", Printable(name), "': expected a frame ring, found ",
+                     file.st_size, " bytes"));
   }
   absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
   if (!lock.ok()) return lock.status();
