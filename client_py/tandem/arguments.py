@@ -13,6 +13,8 @@ from tandem.errors import InvalidArgument
 
 _Member = TypeVar("_Member", bound=enum.IntEnum)
 
+_LAST_SEED = 2**64 - 1
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxlong = 80
 _SHORT.maxother = 200
@@ -59,6 +61,30 @@ def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, 
     if not least <= number <= last:
         raise InvalidArgument(f"{name}: expected an integer in {least} .. {last}, found {shown(value)}{after}")
     return number
+
+
+def text(name: str, value: object, after: str = "") -> str:
+    """Takes a text that can be written as UTF-8 and ends nowhere before its end.
+
+    Args:
+      name: The argument's.
+      value: What was given.
+      after: What follows in the message.
+
+    Returns:
+      It.
+
+    Raises:
+      InvalidArgument: Another type, a NUL in it, or a surrogate without its pair.
+    """
+    if isinstance(value, str) and "\0" not in value:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return value
+    raise InvalidArgument(f"{name}: expected a str without NULs and lone surrogates, found {shown(value)}{after}")
 
 
 def flag(name: str, value: object) -> bool:
@@ -172,9 +198,9 @@ def id_or_name(argument: str, which: int | str, listed_by: str) -> dict[str, Any
     Raises:
       InvalidArgument: Neither of both.
     """
-    if isinstance(which, str) and which:
-        return {"name": which}
     after = f"; {listed_by} lists them; nothing was sent"
+    if isinstance(which, str) and which:
+        return {"name": text(argument, which, after)}
     if isinstance(which, str):
         raise InvalidArgument(f"{argument}: expected a name or an id, found {shown(which)}{after}")
     return {"id": integer(argument, which, 1, 2**64 - 1, after)}
@@ -284,12 +310,21 @@ def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indi
         return []
     if isinstance(seed, np.ndarray) and seed.ndim == 0:
         seed = seed.item()
-    if isinstance(seed, Sequence | np.ndarray):
+    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes):
         if len(seed) != len(indices):
-            raise InvalidArgument(f"seed: expected {len(indices)} seeds, found {len(seed)}; nothing was sent")
-        return [None if each is None else _seed(each) for each in seed]
-    first = _seed(seed)
-    return [_seed(first + index) for index in indices]
+            raise InvalidArgument(
+                f"seed: expected {len(indices)} seeds, one for each environment that is reset, found {len(seed)}; "
+                "nothing was sent"
+            )
+        return [None if each is None else _seed(f"seed[{number}]", each) for number, each in enumerate(seed)]
+    first = _seed("seed", seed)
+    last = max(indices, default=0)
+    if first + last > _LAST_SEED:
+        raise InvalidArgument(
+            f"seed: expected at most {_LAST_SEED - last}, since environment {last} takes seed + {last}, found "
+            f"{shown(seed)}; nothing was sent"
+        )
+    return [first + index for index in indices]
 
 
 def contract_seed(seed: int | None, env_id: int) -> int | None:
@@ -305,5 +340,5 @@ def contract_seed(seed: int | None, env_id: int) -> int | None:
     return None if seed is None else (seed - env_id) % 2**64
 
 
-def _seed(value: SupportsIndex) -> int:
-    return integer("seed", value, 0, 2**64 - 1, "; nothing was sent")
+def _seed(name: str, value: Any) -> int:
+    return integer(name, value, 0, _LAST_SEED, "; nothing was sent")

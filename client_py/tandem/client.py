@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.arguments import contract_seed, env_indices, seconds, seeds_of
+from tandem.arguments import contract_seed, env_indices, seconds, seeds_of, text
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_client import ClientServices
@@ -117,8 +117,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = _native.default_region_name() if name is None else name
-        if not isinstance(self._name, str) or not isinstance(wait, str):
-            raise InvalidArgument(f"expected name and wait to be texts, found {self._name!r} and {wait!r}")
+        self._name, wait = text("name", self._name), text("wait", wait)
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)

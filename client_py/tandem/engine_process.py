@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 from tandem import _native, errors
-from tandem.arguments import integer, rate, seconds
+from tandem.arguments import integer, rate, seconds, shown, text
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -24,6 +24,7 @@ from tandem.errors import (
     NotReady,
     TandemError,
 )
+from tandem.printable import printable, printable_lines
 from tandem.task_options import to_json
 
 _PACKAGE = Path(__file__).parent
@@ -32,6 +33,11 @@ _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
 _POLL_SECS = 0.002
 _GRACE_SECS = 5.0
+# The engine's own limits, which its texts name as well.
+_MOST_ENVS = 2**24
+_MOST_THREADS = 4096
+# The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
+_MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")
 
 # Ends of pipes whose closing tells an engine that its launcher is gone. A forked child must not keep them open.
 _launcher_pipes: set[int] = set()
@@ -109,23 +115,23 @@ def launch_engine(
       AlreadyAttached: Another engine serves a region of that name.
       InvalidArgument: A name, number or option that cannot be. What the task does not take is EngineStartFailed.
     """
-    num_envs = integer("num_envs", num_envs, 1)
-    threads = integer("threads", threads, 0)
+    num_envs = integer("num_envs", num_envs, 1, _MOST_ENVS)
+    threads = integer("threads", threads, 0, _MOST_THREADS)
     timeout = seconds("timeout", timeout)
     if max_episode_steps is not None:  # 0: no limit
-        max_episode_steps = integer("max_episode_steps", max_episode_steps, 0)
+        max_episode_steps = integer("max_episode_steps", max_episode_steps, 0, 2**32 - 1)
     if seed is not None:
         seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    _native.check_region_name(name)
+    _native.check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
     command = [str(_find_server(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={task}")
     if model is not None:
-        command.append(f"--model={os.fspath(model)}")
+        command.append(f"--model={os.fsdecode(model)}")
     if task_options:
         command.append(f"--task_options={to_json(task_options)}")
     if max_episode_steps is not None:
@@ -146,13 +152,36 @@ def launch_engine(
             f"--image_camera={image_camera or ''}",
             f"--image_effects={image_effects if isinstance(image_effects, str) else ','.join(image_effects)}",
         ]
-    engine = EngineProcess(name, [*command, *flags])
+    command = [_word(word) for word in (*command, *flags)]
+    engine = EngineProcess(name, command)
     try:
         engine._wait_until_served(timeout)
     except BaseException:
         engine.close()
         raise
     return engine
+
+
+def _word(given: str | os.PathLike[str]) -> str:
+    """Takes an argument that a program can be started with; a path may have bytes that are no UTF-8."""
+    try:
+        word = os.fsdecode(given)
+    except TypeError:
+        raise InvalidArgument(f"flags: expected str, found {shown(given)}") from None
+    flag, equals, value = word.partition("=")
+    flag, value = (flag.lstrip("-"), value) if equals else ("flags", word)
+    try:
+        size = len(os.fsencode(word))
+    except UnicodeEncodeError:
+        size = -1
+    if size < 0 or "\0" in word:
+        raise InvalidArgument(f"{flag}: expected a str without NULs and lone surrogates, found {shown(value)}")
+    if size >= _MOST_WORD_BYTES:
+        raise InvalidArgument(
+            f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
+            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',)"
+        )
+    return word
 
 
 def _size(argument: str, size: tuple[int, int] | str) -> str:
@@ -248,6 +277,14 @@ class EngineProcess:
             close_log()
             if not isinstance(error, OSError):
                 raise
+            if error.errno == errno.E2BIG:
+                taken = sum(len(os.fsencode(word)) + 1 for word in command)
+                others = sum(len(name) + len(value) + 2 for name, value in os.environb.items())
+                raise EngineStartFailed(
+                    "expected arguments and environment variables within the kernel's limit, a quarter of `ulimit -s`, "
+                    f"found {taken} bytes of arguments and {others} bytes of environment variables; raise `ulimit -s`, "
+                    "or shorten them: long options fit into a JSON file, flags=('--config=FILE',)"
+                ) from error
             limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
@@ -368,7 +405,9 @@ class _Log:
             return self._last_tail
         size = os.fstat(file).st_size
         start = max(0, size - _LOG_TAIL_BYTES)
-        lines = os.pread(file, size - start, start).decode("utf-8", "backslashreplace").splitlines()
+        lines = printable_lines(os.pread(file, size - start, start)).split("\n")
+        if not lines[-1]:
+            del lines[-1]
         return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
 
     def close(self) -> None:
@@ -452,6 +491,6 @@ def _find_server(server: str | os.PathLike[str] | None) -> Path:
         if candidate.is_file():
             return candidate.absolute()
     raise EngineStartFailed(
-        f"expected an engine's program, found none at {', '.join(map(str, candidates))}; build it, or set "
+        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
         f"{_SERVER_VARIABLE} to its path"
     )

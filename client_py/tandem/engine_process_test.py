@@ -350,5 +350,53 @@ def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
     _until_gone(int((tmp_path / "pid").read_text()), "no region")
 
 
+@pytest.mark.parametrize("bad", ["a\0b", "a\ud800"])
+@pytest.mark.parametrize("argument", ["task", "name", "model", "server", "image_camera", "frames", "flags"])
+def test_texts_that_no_program_takes_are_refused(argument: str, bad: str) -> None:
+    """With the argument's name, and before anything is started."""
+    arguments: dict[str, Any] = {"task": "CartPole-v1", "name": unique_name(), argument: bad}
+    if argument == "flags":
+        arguments["flags"] = (bad,)
+    if argument == "image_camera":
+        arguments["images"] = (64, 64)
+    with pytest.raises((tandem.InvalidArgument, tandem.EngineStartFailed)) as caught:
+        tandem.launch_engine(**arguments)
+    assert argument == "server" or argument in str(caught.value)
+    assert "\0" not in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_an_argument_that_is_too_long_for_the_kernel_says_the_limit_and_what_to_do() -> None:
+    """128 KiB with pages of 4 KiB."""
+    limit = 32 * os.sysconf("SC_PAGESIZE")
+    with pytest.raises(tandem.InvalidArgument, match=f"task_options: expected at most {limit - 1} bytes.*--config"):
+        tandem.launch_engine("CartPole-v1", name=unique_name(), task_options={"x": "y" * limit})
+
+
+def test_arguments_that_are_too_many_for_the_kernel_say_their_size() -> None:
+    """The kernel's own limit is a quarter of the stack's, at most 6 MiB."""
+    with pytest.raises(tandem.EngineStartFailed, match="found [0-9]{7,} bytes of arguments.*ulimit -s.*--config"):
+        tandem.launch_engine("CartPole-v1", name=unique_name(), flags=("--config=" + "x" * 100_000,) * 100)
+
+
+@pytest.mark.parametrize("value", [-1, 2**32, 2**63, 2**64])
+def test_counts_are_refused_with_the_bounds_of_the_engine(value: int) -> None:
+    """They are the engine's own."""
+    bounds = {"num_envs": "1 .. 16777216", "threads": "0 .. 4096", "max_episode_steps": "0 .. 4294967295"}
+    for argument, bound in bounds.items():
+        arguments: dict[str, Any] = {argument: value}
+        with pytest.raises(tandem.InvalidArgument, match=f"{argument}: expected an integer in {bound}, found {value}"):
+            tandem.launch_engine("CartPole-v1", name=unique_name(), **arguments)
+
+
+def test_last_words_steer_no_terminal(tmp_path: Path) -> None:
+    """They may come from anywhere."""
+    server = tmp_path / "server"
+    server.write_bytes("#!/bin/sh\nprintf 'a\\033[31m\u202e\\nb\\377\\n'; exit 1\n".encode())
+    server.chmod(0o755)
+    with pytest.raises(tandem.EngineStartFailed) as caught:
+        tandem.launch_engine("x", name=unique_name(), server=server)
+    assert caught.value.log_tail == "a\\x1b[31m\\xe2\\x80\\xae\nb\\xff"
+
+
 if __name__ == "__main__":
     pytest_main.run(__file__)

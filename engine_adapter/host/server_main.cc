@@ -21,6 +21,7 @@
 #include "absl/flags/marshalling.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "engine_adapter/core/cpu_count.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
@@ -32,6 +33,7 @@
 #include "engine_adapter/services/rpc_flags.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
 #include "transport/wait/wait_strategy.h"
@@ -53,12 +55,14 @@ std::string AbslUnparseFlag(WaitStrategy wait) {
 
 ABSL_FLAG(std::string, name, tandem::DefaultRegionName(),
           "name of the region, by which clients find it");
-ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, at least 1");
+ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, 1 to 16777216");
 ABSL_FLAG(uint32_t, threads, 0,
-          "number of threads that step them; 0: as many as cores and "
-          "environments allow");
-ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
-          "integer: environment i starts from seed + i; empty: a random seed");
+          "number of threads that step them, at most 4096; 0: as many as cores "
+          "and environments allow");
+ABSL_FLAG(
+    std::optional<uint64_t>, seed, std::nullopt,
+    "integer, 0 to 18446744073709551615: environment i starts from seed + "
+    "i; empty: a random seed");
 ABSL_FLAG(tandem::WaitStrategy, wait, tandem::WaitStrategy::kAdaptive,
           "how to wait for actions: spin (lowest latency, needs a core of its "
           "own), adaptive, or block (sleeps at once)");
@@ -72,6 +76,8 @@ namespace tandem {
 namespace {
 
 constexpr uint32_t kMaxThreads = 4096;
+// The flags' texts name both.
+static_assert(kMaxEnvs == 16777216 && kMaxThreads == 4096);
 
 // Writer: the signal handler; readers: the main thread, and the one that draws
 // images. 0: no signal yet.
@@ -289,8 +295,8 @@ void LogLine(absl::string_view line) {
   strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
   std::string text =
       absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
-  for (const char c : line) text += c == '\n' ? ' ' : c;
-  text += '\n';
+  absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
+                  "\n");
   // In one piece, so that the lines of several processes don't mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());
 }

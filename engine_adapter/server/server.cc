@@ -33,8 +33,8 @@ ABSL_FLAG(std::string, task_options, "{}",
 ABSL_FLAG(std::string, assets, "",
           "folder of the tasks' model files; empty: the installed ones");
 ABSL_FLAG(std::optional<uint32_t>, max_episode_steps, std::nullopt,
-          "number of steps that truncates an episode; 0: none; empty: the "
-          "task's own, none with --model");
+          "number of steps that truncates an episode, at most 4294967295; 0: "
+          "none; empty: the task's own, none with --model");
 ABSL_FLAG(bool, list_tasks, false, "true: print the known tasks and leave");
 
 namespace tandem {

@@ -178,6 +178,23 @@ def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
     assert not any(library in mapped for library in ("libEGL", "libGL", "libOSMesa", "libX11"))
 
 
+@pytest.mark.parametrize("value", ["-1", str(2**32), str(2**63), str(2**64), "1e3", ""])
+@pytest.mark.parametrize(
+    ("flag", "bound"), [("num_envs", "1 to 16777216"), ("threads", "at most 4096"), ("frame_slots", "1 to 1024"),
+                        ("command_ring_kib", "4 to 1048576")]
+)  # fmt: skip
+def test_counts_are_refused_with_their_bounds(flag: str, bound: str, value: str) -> None:
+    """Also those that do not fit the flag's type."""
+    code, line = _error("--task=CartPole-v1", f"--{flag}={value}")
+    assert code == 2 and f"--{flag}: expected" in line and bound in line and f"found '{value}'" in line
+
+
+def test_a_log_line_steers_no_terminal() -> None:
+    """Whatever a command line has in it."""
+    code, line = _error("--task=\x1b[31m\u202e\u00fcbung\nx")
+    assert code == 2 and "found '\\x1b[31m\\xe2\\x80\\xae\u00fcbung" in line and line.count("\n") == 1
+
+
 def _launched(frame_skip: int) -> tuple["subprocess.Popen[str]", Path, int]:
     """A server whose steps take their time, its region, and the pipe that keeps it."""
     name = f"server_test_{uuid.uuid4().hex}"

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from tandem import _native
+from tandem.arguments import text
 from tandem.errors import NotReady
 from tandem.fastlane.frames import FastLaneFrame, FastLaneMetrics
 
@@ -42,11 +43,12 @@ class FastLaneReader:
 
         Raises:
           NoSuchRun: There is none, or not yet (a NotReady, and also a FileNotFoundError).
+          InvalidArgument: A run id that cannot be.
           LayoutMismatch: It is no frame ring, or of another version.
           AccessDenied: It is another user's.
         """
         try:
-            return cls(_native.NativeFrameReader(run_id), run_id)
+            return cls(_native.NativeFrameReader(text("run_id", run_id)), run_id)
         except NotReady as error:
             raise NoSuchRun(str(error)) from None
 

@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from tandem import _native
-from tandem.arguments import integer
+from tandem.arguments import integer, text
 from tandem.errors import InvalidArgument
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics, Pixels
 
@@ -69,7 +69,7 @@ class FastLaneWriter:
                 f"found {config.pixel_format!r} with {config.channels!r}"
             )
         native = _native.NativeFrameWriter(
-            run_id,
+            text("run_id", run_id),
             integer("width", config.width, 1),
             integer("height", config.height, 1),
             config.channels,
@@ -100,7 +100,7 @@ class FastLaneWriter:
         if metrics is None:
             metrics = self._metrics
         if isinstance(metadata, str):
-            metadata = metadata.encode()
+            metadata = text("metadata", metadata).encode()
         head = self._publish(frame, metrics.last_reward, metrics.rolling_return, metrics.step_rate_hz, metadata)
         self._metrics = metrics
         return head

@@ -1,0 +1,84 @@
+"""Arguments that cannot be: refused by their names, with what was expected and found."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    launch_trivial,
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+@pytest.fixture(name="client")
+def client_fixture() -> Iterator[tandem.SharedMemoryClient]:
+    """A client of two environments."""
+    with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("seed", "named"),
+    [
+        ("a", "seed: expected an integer in 0 .. 18446744073709551615, found 'a'"),
+        ("ab", "seed: expected an integer in 0 .. 18446744073709551615, found 'ab'"),
+        (b"a", "found b'a'"),
+        (1.5, "seed: expected an integer in 0 .. 18446744073709551615, found 1.5"),
+        (-1, "found -1"),
+        (2**64, "found 18446744073709551616"),
+        (2**64 - 1, "seed: expected at most 18446744073709551614, since environment 1 takes seed [+] 1"),
+        ([1, "a"], r"seed\[1\]: expected an integer in .*, found 'a'"),
+        ([1, 2, 3], "seed: expected 2 seeds, one for each environment that is reset, found 3"),
+        ([], "expected 2 seeds, .* found 0"),
+        (np.array([1.0, 2.0]), r"seed\[0\]: expected an integer"),
+    ],
+)
+def test_a_seed_that_cannot_be_is_named(client: tandem.SharedMemoryClient, seed: object, named: str) -> None:
+    """With what was expected, and which one of several."""
+    with pytest.raises(tandem.InvalidArgument, match=named):
+        client.reset(seed=seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "a\ud800", 7])
+def test_names_that_cannot_be_are_refused(bad: Any) -> None:
+    """Not cut at their NUL, and not by the codec's own error."""
+    for call in (
+        lambda: tandem.SharedMemoryClient(bad),
+        lambda: tandem.SharedMemoryClient(unique_name(), wait=bad),
+        lambda: tandem.FastLaneReader.attach(bad),
+        lambda: tandem.FastLaneWriter.create(bad, tandem.FastLaneConfig(width=2, height=2, channels=3)),
+    ):
+        with pytest.raises(tandem.InvalidArgument, match="expected a str without NULs") as caught:
+            call()
+        assert str(caught.value).isprintable()
+
+
+def test_a_link_in_place_of_a_region_is_refused_at_once() -> None:
+    """Not after the time-out, which here has no end."""
+    name = unique_name()
+    path = Path("/dev/shm", name)
+    path.symlink_to("/dev/null")
+    try:
+        with pytest.raises(tandem.LayoutMismatch, match="expected a file, found a link"):
+            tandem.SharedMemoryClient(name, timeout=math.inf)
+    finally:
+        path.unlink()
+
+
+def test_the_name_of_a_run_steers_no_terminal() -> None:
+    """In the error that repeats it."""
+    with pytest.raises(tandem.NotReady) as caught:
+        tandem.FastLaneReader.attach("no\x1b[31m\u202e run")
+    assert "no\\x1b[31m\\xe2\\x80\\xae run" in str(caught.value)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
