@@ -45,6 +45,15 @@ def test_other_targets_are_grpcs(target: str) -> None:
         assert client.target == target
 
 
+@pytest.mark.parametrize("bad", ["unix:a\0b", "unix:a\ud800"])
+def test_texts_that_cannot_be_sent_are_refused(bad: str) -> None:
+    """Targets and fields, with their names."""
+    with pytest.raises(tandem.InvalidArgument, match="^target: expected a str without NULs and lone surrogates"):
+        TrainerClient(bad)
+    with TrainerClient("host:1") as client, pytest.raises(tandem.InvalidArgument, match="^CancelRun: run_id: expected"):
+        client.cancel(bad)
+
+
 def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> None:
     """By its port and by its socket."""
     host, port = shared_daemon.address.split(":")

@@ -73,7 +73,8 @@ TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
   const std::string config = "--config=" + path;
   for (const char* const text :
        {"", "[1]", "{\"test_number\": }", "{\"test_nmber\": 1}",
-        "{\"test_number\": \"many\"}", "{\"config\": \"x\"}"}) {
+        "{\"test_number\": \"many\"}", "{\"config\": \"x\"}",
+        "{\"test_text\": \"a\\u0000b\"}"}) {
     FileOf(text);
     const absl::Status status = Parse({config.c_str()}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -50,6 +51,9 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadConfigFile(
       });
     } else {
       words = TextOf(value);
+    }
+    if (words.find('\0') != std::string::npos) {  // which would end a path
+      return Refuse(path, absl::StrCat("a NUL in the value of ", Quoted(name)));
     }
     flags.emplace_back(name, std::move(words));
   }

@@ -4,7 +4,7 @@ import os
 import re
 from typing import Any
 
-from tandem.arguments import shown
+from tandem.arguments import shown, text
 from tandem.errors import ClientClosed, InvalidArgument
 from tandem.printable import printable_lines
 from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
@@ -61,7 +61,7 @@ class Connection:
             target = os.environ.get(TARGET_VARIABLE) or DEFAULT_TARGET
         if not isinstance(target, str) or not target:
             raise InvalidArgument(f"{name}: expected HOST:PORT or unix:PATH, found {shown(target)}")
-        _check_ports(name, target)
+        _check_ports(name, text(name, target))
         self.target = target
         token = read_token(token_file)
         self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
@@ -102,6 +102,8 @@ class Connection:
             if value is None or (is_string and not isinstance(value, str)):
                 expected = "a string" if is_string else "a value"
                 raise InvalidArgument(f"{name}: {field}: expected {expected}, found {shown(value)}; nothing was sent")
+            if is_string:
+                text(f"{name}: {field}", value, "; nothing was sent")
         try:
             message = method.request(**fields)
         except (TypeError, ValueError) as error:
