@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -51,6 +53,21 @@ TEST(RunsText, TheTableHasALineForEach) {
       "02BAD  ant   FAULTED      7 s  2,500                 12            3  "
       "                    the worker exited with code 1; the last it wrote to "
       "stderr: ValueError: \\x1b[1m!\n");
+}
+
+TEST(RunsText, NoNameSteersATerminal) {
+  v1::RunDescription run = Going();
+  run.mutable_record()->set_run_id("01\x1b[31m");
+  run.set_run_name("\u202egpj.exe \u00fcbung");
+  run.set_folder("/data/\u2066");
+  const absl::string_view name = "\\xe2\\x80\\xaegpj.exe \u00fcbung";
+  for (const std::string& text :
+       {RunsTable({run}, kNow), RunPage(run, {}, kNow)}) {
+    EXPECT_TRUE(absl::StrContains(text, "01\\x1b[31m")) << text;
+    EXPECT_TRUE(absl::StrContains(text, name)) << text;
+    EXPECT_EQ(text, PrintableLines(text));
+  }
+  EXPECT_EQ(RunLine(run, kNow), PrintableLines(RunLine(run, kNow)));
 }
 
 TEST(RunsText, RemarksSayAllThatIsWrong) {

@@ -174,6 +174,18 @@ TEST(ParseRunConfig, RefusesUnknownKeysAtEachLevel) {
   }
 }
 
+TEST(ParseRunConfig, SpellsWhatWouldCutOrSteerItsText) {
+  json config = Smallest();
+  config["arguments"] = {std::string("a\0b", 3)};
+  config["environment"] = {{std::string("C\0D", 3), "x"},
+                           {"E\x1b[31m", std::string("f\0\u202eg", 6)}};
+  const std::string text = Problem(config);
+  EXPECT_EQ(text.find('\0'), std::string::npos);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  ExpectFacts(text, {"3 problems", "'a\\x00b'", "'C\\x00D'",
+                     "environment.E\\x1b[31m", "'f\\x00\\xe2\\x80\\xaeg'"});
+}
+
 TEST(ParseRunConfig, RefusesValuesBeyondTheirLimits) {
   const std::pair<const char*, json> kWrong[] = {
       {"/run_name", ""},

@@ -70,6 +70,17 @@ sys.stderr.write("to stderr\\n")
     assert not (daemon.folder / "data/runs" / run_id).exists()
 
 
+def test_no_foreign_text_steers_the_terminal(daemon: CtlDaemon) -> None:
+    """Neither a run's name nor an argument that an error repeats; letters of all scripts stay."""
+    run_id = daemon.submit("pass", "--name=\u202egpj.exe \u00fcbung")
+    daemon.ctl("watch", run_id)
+    table = daemon.ctl("list")
+    assert "\\xe2\\x80\\xaegpj.exe \u00fcbung" in table and "\u202e" not in table
+    assert json.loads(daemon.ctl("list", "--json"))["runs"][0]["name"] == "\u202egpj.exe \u00fcbung"
+    refused = daemon.ctl("cancel", "\x1b[31m", code=FAILED)
+    assert "\\x1b[31m" in refused and "\x1b" not in refused
+
+
 def test_export_to_a_file_is_whole_or_nothing(daemon: CtlDaemon) -> None:
     """A file that was there is replaced; where it cannot be, nothing is left behind."""
     run_id = daemon.submit("for i in range(3000): step(i)")
