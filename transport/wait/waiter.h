@@ -42,7 +42,8 @@ class WaitWatch {
 };
 
 // Not thread-safe. No call allocates. A spin makes no system call, but for a
-// long adaptive one's sched_yield every 50 us.
+// long adaptive one's sched_yield every 50 us, and one look at its thread's
+// scheduling policy every 5 ms from kRealTimeSpinNs on.
 class Waiter {
  public:
   Waiter(Doorbell own_bell, WaitStrategy strategy)
@@ -83,6 +84,10 @@ class Waiter {
   // that cannot be told apart.) In a wait that is quick it is none that a
   // shorter spin would have spared anybody.
   static constexpr int64_t kDisplacedNs = 1'000'000;
+  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. The
+  // scheduler takes the core from such a thread for no peer of the same or a
+  // lower priority: a peer that needs that core would never answer.
+  static constexpr int64_t kRealTimeSpinNs = 10'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
   // peer that does not, it lasts no longer than the wait has lasted already,
@@ -93,6 +98,11 @@ class Waiter {
   int64_t SpinNs() {
     if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
     return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
+  }
+  // Whether the calling thread keeps its core for as long as it runs.
+  static bool KeepsItsCore() {
+    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    return policy == SCHED_FIFO || policy == SCHED_RR;
   }
   // Learns from an answer that came while it spun. `lent`: while its core was.
   void Learn(int64_t spun_ns, bool lent) {
@@ -216,6 +226,10 @@ template <typename Ready>
           code != ErrorCode::kOk) {
         // What the peer did last counts, if it did it before it left.
         return ready() ? ErrorCode::kOk : code;
+      }
+      if (strategy_ == WaitStrategy::kSpin && spinning &&
+          now - start >= kRealTimeSpinNs) {
+        spinning = !KeepsItsCore();
       }
       now = clock_.Nanos();  // as above
     }

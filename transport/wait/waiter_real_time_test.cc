@@ -1,0 +1,101 @@
+// Under SCHED_FIFO, which needs CAP_SYS_NICE: without it the tests are skipped.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "schema/layout/error_codes.h"
+#include "schema/layout/shared_word.h"
+#include "transport/base/clock.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+namespace {
+
+struct PatientWatch : WaitWatch {
+  ErrorCode Check(int64_t, bool) override { return ErrorCode::kOk; }
+};
+
+// Two words and a bell for each side.
+struct Exchange {
+  SharedWord<uint32_t> asked{};
+  SharedWord<uint32_t> answered{};
+  SharedWord<uint32_t> bells[2] = {};
+  SharedWord<uint32_t> sleepers[2] = {};
+};
+
+class RealTimeTest : public testing::TestWithParam<WaitStrategy> {};
+INSTANTIATE_TEST_SUITE_P(AllStrategies, RealTimeTest,
+                         testing::Values(WaitStrategy::kSpin,
+                                         WaitStrategy::kAdaptive,
+                                         WaitStrategy::kBlock));
+
+// A spin lasts 10 ms for either side. All else sleeps soon: were it to spin for
+// so long, the exchanges would take longer than `kAlarmSecs`.
+constexpr uint32_t Exchanges(WaitStrategy strategy) {
+  return strategy == WaitStrategy::kSpin ? 10 : 10'000;
+}
+constexpr unsigned kAlarmSecs = 120;
+constexpr double kLimitSecs = 60;
+
+// Answers each exchange.
+void Answer(Exchange& exchange, WaitStrategy strategy) {
+  Waiter waiter(Doorbell(&exchange.bells[0], &exchange.sleepers[0]), strategy);
+  Doorbell peer(&exchange.bells[1], &exchange.sleepers[1]);
+  PatientWatch watch;
+  for (uint32_t i = 1; i <= Exchanges(strategy); ++i) {
+    const auto asked = [&] {
+      return exchange.asked.load(std::memory_order_acquire) == i;
+    };
+    ASSERT_EQ(waiter.Until(asked, Deadline::After(kLimitSecs), watch),
+              ErrorCode::kOk);
+    exchange.answered.store(i, std::memory_order_release);
+    peer.RingIfAwaited();
+  }
+}
+
+// Asks for each exchange, on one core with a thread that answers. Returns errno
+// where this thread may not have SCHED_FIFO.
+int AskOnOneCore(WaitStrategy strategy) {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(sched_getcpu(), &here);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(here), &here), 0);
+  const sched_param priority = {.sched_priority = 1};
+  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) return errno;
+  Exchange exchange;
+  // It inherits policy, priority and core.
+  const std::jthread peer([&] { Answer(exchange, strategy); });
+  Waiter waiter(Doorbell(&exchange.bells[1], &exchange.sleepers[1]), strategy);
+  Doorbell bell(&exchange.bells[0], &exchange.sleepers[0]);
+  PatientWatch watch;
+  for (uint32_t i = 1; i <= Exchanges(strategy); ++i) {
+    exchange.asked.store(i, std::memory_order_release);
+    bell.RingIfAwaited();
+    const auto answered = [&] {
+      return exchange.answered.load(std::memory_order_acquire) == i;
+    };
+    const ErrorCode code =
+        waiter.Until(answered, Deadline::After(kLimitSecs / 2), watch);
+    EXPECT_EQ(code, ErrorCode::kOk) << "exchange " << i;
+    if (code != ErrorCode::kOk) break;
+  }
+  return 0;
+}
+
+// The scheduler never takes the core from either thread for the other.
+TEST_P(RealTimeTest, TwoSidesOfOnePriorityTakeTurnsOnOneCore) {
+  alarm(kAlarmSecs);
+  int error = 0;
+  std::thread([&] { error = AskOnOneCore(GetParam()); }).join();
+  alarm(0);
+  if (error != 0) GTEST_SKIP() << "sched_setscheduler: " << strerror(error);
+}
+
+}  // namespace
+}  // namespace tandem
