@@ -4,58 +4,27 @@
 """
 
 import contextlib
-import json
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, is_alive, proxies_of, run_config, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.slow_lane.printed_lines import check_table
 from tools.testing import pytest_main
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))
 _STEPS = int(os.environ.get("STEPS", "30000"))
 _SECONDS = 3.0
 _FOLDER = Path(__file__).parent
-
-
-def _events(path: Path) -> list[dict[str, Any]]:
-    """The events of the whole lines that a worker wrote; the last one may lack its newline."""
-    *lines, rest = path.read_bytes().split(b"\n")
-    if rest.endswith(b"}"):
-        lines.append(rest)
-    return [json.loads(line) for line in lines]
-
-
-def _check_table(data_dir: Path, run_id: str) -> None:
-    """The table's rows are the worker's lines, in their order, numbered without a gap."""
-    events = _events(data_dir / "runs" / run_id / "stdout.jsonl")
-    table = sqlite3.connect(data_dir / "tandem.db")
-    steps = [(e["episode"], e["step_index"], e["reward"]) for e in events if e.get("event_type") == "step"]
-    rows = table.execute(
-        "SELECT seq_id, episode_index, step_index, reward FROM steps WHERE run_id = ? ORDER BY seq_id", (run_id,)
-    ).fetchall()
-    assert [row[0] for row in rows] == list(range(1, len(steps) + 1))
-    assert [row[1:] for row in rows] == steps
-    episodes = [(e["episode"], e["total_reward"]) for e in events if e.get("event_type") == "episode"]
-    rows = table.execute(
-        "SELECT episode_index, total_reward FROM episodes WHERE run_id = ? ORDER BY seq_id", (run_id,)
-    ).fetchall()
-    assert rows == episodes
-    lifecycle = [(e["event"],) for e in events if "event" in e]
-    rows = table.execute("SELECT event FROM lifecycle WHERE run_id = ? ORDER BY seq_id", (run_id,)).fetchall()
-    assert rows == lifecycle
-    table.close()
 
 
 def _check_watcher(path: Path, steps: int) -> None:
@@ -109,7 +78,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, t
         assert not run.failure_reason, run
     daemon.stop()
     assert proxies_of(daemon.data_dir) == []
-    _check_table(daemon.data_dir, run_id)
+    check_table(daemon.data_dir, run_id)
     _check_watcher(record, _STEPS)
 
 
@@ -131,7 +100,7 @@ def test_a_killed_workers_whole_lines_are_all_there(seed: int, tmp_path: Path) -
                 break
         assert "9" in (run.failure_reason or ""), run
     daemon.stop()
-    _check_table(daemon.data_dir, run_id)
+    check_table(daemon.data_dir, run_id)
 
 
 def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
@@ -151,7 +120,7 @@ def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
                     break
     daemon.stop()
     for run_id in runs:
-        _check_table(daemon.data_dir, run_id)
+        check_table(daemon.data_dir, run_id)
 
 
 def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) -> None:
