@@ -100,6 +100,8 @@ void DefineRpc(py::module_& module) {
 }  // namespace
 }  // namespace tandem
 
+// pybind11 names its entry point so; ours, at the end, comes before it.
+#define PyInit__native InitInMainInterpreter
 PYBIND11_MODULE(_native, module) {
   using namespace tandem;  // NOLINT: the module is the namespace's face
 
@@ -169,4 +171,19 @@ PYBIND11_MODULE(_native, module) {
   Property(client, "engine_pid", &RegionViews::engine_pid);
   Property(client, "region_address", &RegionViews::address);
   Property(client, "offsets", &RegionViews::offsets);
+}
+#undef PyInit__native
+
+// Refuses subinterpreters. pybind11's entry point calls PyGILState_Ensure,
+// which blocks there for ever: it asks for the GIL in the main interpreter's
+// name, and its own thread holds it.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__native() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
+    return InitInMainInterpreter();
+  }
+  PyErr_SetString(PyExc_ImportError,
+                  "tandem: expected Python's main interpreter, found a "
+                  "subinterpreter; next: import it in the main one, or start a "
+                  "process for it");
+  return nullptr;
 }

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -411,6 +412,35 @@ def test_engine_is_not_polled_by_a_forked_child(engine: tandem.EngineProcess) ->
     """The kernel tells the parent alone how it ends."""
     assert "ForkedChild" in in_forked_child(lambda: str(engine.poll()))
     assert "of a parent process" in in_forked_child(lambda: repr(engine))
+
+
+_SUBINTERPRETERS = """
+import threading
+import _xxsubinterpreters as interpreters
+
+def try_import():
+    interpreter = interpreters.create()
+    try:
+        interpreters.run_string(interpreter, "import tandem._native")
+        print("imported")
+    except interpreters.RunFailedError as error:
+        print(error)
+    interpreters.destroy(interpreter)
+
+try_import()
+threads = [threading.Thread(target=try_import) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="_xxsubinterpreters became _interpreters")
+def test_a_subinterpreter_is_refused_by_an_import_error() -> None:
+    """Alone, and two at once on threads; NumPy, which one interpreter of a process may import, may refuse those."""
+    first, *others = run_python(_SUBINTERPRETERS).splitlines()
+    assert "ImportError" in first and "main interpreter" in first, first
+    assert len(others) == 2
+    assert all("ImportError" in other for other in others), others
 
 
 if __name__ == "__main__":
