@@ -500,6 +500,43 @@ def test_watcher_that_reads_nothing_slows_nobody(lane: Lane) -> None:
         assert [step.seq_id for step in call] == list(range(1, 1601))
 
 
+@pytest.mark.parametrize(
+    "run_id", ["../runs", "..", ".", "/", "a/b", "a\0b", "a\nb", "x" * 100_000, "\uff0e\uff0e", ""]
+)
+def test_no_call_reaches_a_folder_by_a_run_id(lane: Lane, run_id: str) -> None:
+    """One that names no run, but may name a path; what lies there is neither read, made nor removed."""
+
+    def files() -> dict[Path, int]:
+        mine = ("tandem.db", "daemon.")
+        return {
+            path: path.lstat().st_mtime_ns
+            for path in lane.data_dir.parent.rglob("*")
+            if not path.name.startswith(mine) and path != lane.scratch / "daemon.log" and path != lane.data_dir
+        }
+
+    (lane.data_dir / "runs").mkdir(exist_ok=True)
+    (lane.data_dir / "stdout.jsonl").write_bytes(b"secret\n")
+    before = files()
+    hello = slow_lane.FromProxy(hello=slow_lane.Hello(run_id=run_id))
+    for call in (
+        lambda: lane.cancel(run_id),
+        lambda: lane.slow_lane.DeleteRun(slow_lane.DeleteRunRequest(run_id=run_id)),
+        lambda: lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, worker_id="../w")),
+        lambda: lane.trainer.Heartbeat(trainer.HeartbeatRequest(run_id=run_id)),
+        lambda: lane.trainer.PublishRunSteps(iter([trainer.RunStep(run_id=run_id, seq_id=1)])),
+        lambda: list(lane.trainer.ControlStream(iter([trainer.ControlEvent(run_id=run_id, pause=True)]))),
+        lambda: lane.describe(run_id),
+        lambda: lane.steps(run_id),
+        lambda: list(lane.slow_lane.StreamEvents(slow_lane.StreamEventsRequest(run_id=run_id, follow=True))),
+    ):
+        with pytest.raises(grpc.RpcError) as refused:
+            call()
+        assert refused.value.code() in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
+    (answer,) = lane.slow_lane.Link(iter([hello]), timeout=DEADLINE_SECS)
+    assert answer.WhichOneof("message") == "refused"
+    assert files() == before
+
+
 def test_jumping_clock_changes_nothing() -> None:
     """Of wall time, by years and both ways: no run is unreachable, no event is lost, and calls are answered in time."""
     with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms", starts=False) as lane:
