@@ -102,8 +102,8 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           timeout: Seconds to wait in every call that waits, unless told otherwise.
           attach_timeout: Seconds to wait here; None: `timeout`.
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
-            sleeps after 10 ms), "block" sleeps at once
-            (leaves cores free), "adaptive" spins for as long as that has paid lately, then sleeps.
+            sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as that has
+            paid lately, then sleeps.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum does as well.
 
         Raises:
