@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
@@ -122,6 +123,9 @@ class Waiter {
   int lent_answers_ = 0;    // that came while the core was lent, in a row
   bool peer_rings_ = true;  // as the last sleep that ended well showed
   int64_t came_at_ns_ = 0;  // 0: not known
+  // When the first of the waits began that have timed out since the last long
+  // wait with an answer or a sleep; 0: none has.
+  int64_t unanswered_from_ns_ = 0;
 };
 
 // ---------------------------------------------------------------------------
@@ -160,7 +164,12 @@ template <typename Ready>
   bool told = false;
   bool spinning = spin_ns > 0;
   bool lent = false;
-  int64_t next_check = start + kFirstCheckNs;
+  bool slept = false;
+  // To the scheduler, waits that time out one after the other are one spin.
+  const int64_t unanswered_from = std::exchange(unanswered_from_ns_, 0);
+  const int64_t spun_from = unanswered_from != 0 ? unanswered_from : start;
+  int64_t next_check =
+      start - spun_from < kRealTimeSpinNs ? start + kFirstCheckNs : start;
   // Its own turn may be long in coming, and the deadline sooner.
   const bool offers = strategy_ == WaitStrategy::kAdaptive &&
                       budget_.IsLong() &&
@@ -184,7 +193,10 @@ template <typename Ready>
       }
     }
     if (deadline.PassedAt(now)) {
-      return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
+      if (ready()) return ErrorCode::kOk;
+      const bool only_spun = strategy_ == WaitStrategy::kSpin && !slept;
+      if (only_spun) unanswered_from_ns_ = spun_from;
+      return ErrorCode::kStepTimeout;
     }
     if (!told) {
       told = true;
@@ -200,6 +212,7 @@ template <typename Ready>
     } else if (spinning) {
       Relax();
     } else {
+      slept = true;
       const int64_t slice =
           peer_rings_
               ? kLongestSleepNs
@@ -228,7 +241,7 @@ template <typename Ready>
         return ready() ? ErrorCode::kOk : code;
       }
       if (strategy_ == WaitStrategy::kSpin && spinning &&
-          now - start >= kRealTimeSpinNs) {
+          now - spun_from >= kRealTimeSpinNs) {
         spinning = !KeepsItsCore();
       }
       now = clock_.Nanos();  // as above
