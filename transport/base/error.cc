@@ -58,8 +58,11 @@ absl::Status MakeSystemError(absl::string_view call, absl::string_view subject,
   } else if (errno_value == ENOSPC) {
     code = ErrorCode::kOutOfSharedMemory;
   }
-  return MakeError(code, absl::StrCat(call, ": ", std::strerror(errno_value),
-                                      " (", Printable(subject), ")"));
+  const bool is_full = errno_value == EMFILE || errno_value == ENFILE;
+  return MakeError(
+      code, absl::StrCat(call, ": ", std::strerror(errno_value),
+                         is_full ? "; close some, or raise ulimit -n" : "",
+                         " (", Printable(subject), ")"));
 }
 
 ErrorCode CodeOf(const absl::Status& status) {

@@ -43,6 +43,11 @@ TEST(Error, WhatItRepeatsSteersNoTerminal) {
             "open: No such file or directory (a\\x0ab)");
 }
 
+TEST(MakeSystemError, SaysWhatToDoWithoutDescriptors) {
+  EXPECT_EQ(MakeSystemError("open", "a", EMFILE).message(),
+            "open: Too many open files; close some, or raise ulimit -n (a)");
+}
+
 TEST(ErrorTable, NumbersItsRowsFromZeroWithoutGaps) {
   uint32_t next = 0;
   for (const Row& row : Table()) {
