@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -38,6 +39,18 @@ ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
 }
 
 ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
+
+void ConnectionAcceptor::StopAccepting(absl::Duration patience) {
+  loop_.Post([this, patience] {
+    for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
+    sockets_.clear();
+    loop_.After(patience, [this] {
+      for (const HandedOn& client : handed_on_) {
+        if (IsOpen(client)) shutdown(client.connection, SHUT_RDWR);
+      }
+    });
+  });
+}
 
 void ConnectionAcceptor::Stop() {
   loop_.Stop();
@@ -77,7 +90,7 @@ void ConnectionAcceptor::Pause(int why) {
 void ConnectionAcceptor::Admit(int connection) {
   const std::optional<uid_t> owner = owners_.OwnerOf(connection);
   if (owner.has_value()) {
-    if (users_.Has(*owner)) return options_.take_own(connection);
+    if (users_.Has(*owner)) return HandOn(connection, /*is_unknown=*/false);
     return Refuse(
         connection,
         absl::StrCat("expected a client of ", users_.own(),
@@ -95,7 +108,9 @@ void ConnectionAcceptor::Admit(int connection) {
                      options_.socket,
                      ", or start the daemon with --token_file"));
   }
-  if (!HasRoomForUnknown()) {
+  if (std::ranges::count_if(handed_on_, [](const HandedOn& one) {
+        return one.is_unknown && IsOpen(one);
+      }) >= kMostUnknown) {
     return Refuse(
         connection,
         absl::StrCat("expected at most ", kMostUnknown,
@@ -103,18 +118,23 @@ void ConnectionAcceptor::Admit(int connection) {
                      "one more; next: close one, or connect to unix:",
                      options_.socket));
   }
-  struct stat socket = {};
-  fstat(connection, &socket);
-  unknown_.emplace_back(connection, socket.st_ino);
-  options_.take_unknown(connection);
+  HandOn(connection, /*is_unknown=*/true);
 }
 
-bool ConnectionAcceptor::HasRoomForUnknown() {
-  std::erase_if(unknown_, [](const std::pair<int, ino_t>& taken) {
-    struct stat socket;
-    return fstat(taken.first, &socket) != 0 || socket.st_ino != taken.second;
-  });
-  return unknown_.size() < kMostUnknown;
+void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
+  std::erase_if(handed_on_, [](const HandedOn& one) { return !IsOpen(one); });
+  struct stat socket = {};
+  fstat(connection, &socket);
+  handed_on_.push_back({.connection = connection,
+                        .inode = socket.st_ino,
+                        .is_unknown = is_unknown});
+  (is_unknown ? options_.take_unknown : options_.take_own)(connection);
+}
+
+bool ConnectionAcceptor::IsOpen(const HandedOn& client) {
+  struct stat socket;
+  return fstat(client.connection, &socket) == 0 && S_ISSOCK(socket.st_mode) &&
+         socket.st_ino == client.inode;
 }
 
 void ConnectionAcceptor::Refuse(int connection, const std::string& text) {

@@ -6,7 +6,9 @@
 // Ownership: the server's. One thread of its own does everything.
 //
 //   ConnectionAcceptor acceptor(std::move(sockets), std::move(users), options);
-//   acceptor.Stop();   // no call of `take` after it
+//   acceptor.StopAccepting(absl::Seconds(1));
+//   grpc->Shutdown();
+//   acceptor.Stop();
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_CONNECTION_ACCEPTOR_H_
 #define TANDEM_SLOW_LANE_DAEMON_CONNECTION_ACCEPTOR_H_
@@ -17,7 +19,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -39,7 +40,7 @@ class ConnectionAcceptor {
   static constexpr size_t kMostRefused = 16;
   static constexpr absl::Duration kRefusalTime = absl::Seconds(2);
   // Connections without a known owner that may be open at a time.
-  static constexpr size_t kMostUnknown = 64;
+  static constexpr int kMostUnknown = 64;
 
   // Owns the descriptor that it gets.
   using Take = absl::AnyInvocable<void(int connection)>;
@@ -58,10 +59,23 @@ class ConnectionAcceptor {
                      Options options);
   ~ConnectionAcceptor();
 
-  // Disconnects refused clients, and closes the listening sockets. Safe twice.
+  // Closes the listening sockets; `take_own` and `take_unknown` are not called
+  // any more. After `patience` disconnects the clients that were handed on: one
+  // that reads nothing would keep gRPC's Shutdown waiting for its keepalive.
+  // Returns at once. Once.
+  void StopAccepting(absl::Duration patience);
+
+  // Disconnects refused clients, and ends the thread. Safe twice.
   void Stop();
 
  private:
+  // A connection that was handed on. gRPC closes it; the inode tells whether
+  // the descriptor is still that connection's.
+  struct HandedOn {
+    int connection;
+    ino_t inode;
+    bool is_unknown;
+  };
   struct RefusedClient {
     UniqueFd connection;
     Refusal refusal;
@@ -73,7 +87,8 @@ class ConnectionAcceptor {
   void Pause(int why);
   void Watch();
   void Admit(int connection);
-  bool HasRoomForUnknown();
+  void HandOn(int connection, bool is_unknown);
+  static bool IsOpen(const HandedOn& client);
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
   void Disconnect(int connection);
@@ -86,8 +101,7 @@ class ConnectionAcceptor {
   Options options_;
   PeerOwners owners_;
   std::map<int, RefusedClient> refused_;
-  // Descriptor and inode of connections that were handed on; gRPC closes them.
-  std::vector<std::pair<int, ino_t>> unknown_;
+  std::vector<HandedOn> handed_on_;
   std::optional<int64_t> last_log_ns_;
   uint64_t left_out_ = 0;
   EventLoop loop_;  // the last: its thread uses all of the above

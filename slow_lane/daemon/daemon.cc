@@ -173,7 +173,7 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   hub.EndAll();
   (*store)->Close();
   (*runs)->AnswerAll();
-  (*server)->Shutdown(std::chrono::system_clock::now() + kStopLimit);
+  (*server)->Shutdown(kStopLimit);
   const size_t going_on = (*runs)->Stop();
   if (going_on > 0) {
     std::cerr << "tandem-daemon: " << going_on

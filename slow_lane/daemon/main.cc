@@ -1,6 +1,7 @@
 // tandem-daemon: runs training jobs and keeps every event that they print.
 // `tandem-daemon proxy` is what it starts itself for each run.
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -147,17 +148,21 @@ int Main(int argc, char** argv) {
   if (const absl::Status entered = EnterCallersFolder(); !entered.ok()) {
     return Report(entered);
   }
-  return Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
-                           .listen = absl::GetFlag(FLAGS_listen),
-                           .socket = absl::GetFlag(FLAGS_socket),
-                           .allow_users = absl::GetFlag(FLAGS_allow_users),
-                           .token_file = absl::GetFlag(FLAGS_token_file),
-                           .heartbeat = absl::GetFlag(FLAGS_heartbeat),
-                           .timeout = absl::GetFlag(FLAGS_timeout),
-                           .kill_grace = absl::GetFlag(FLAGS_kill_grace),
-                           .gpu_slots = absl::GetFlag(FLAGS_gpu_slots),
-                           .keep_runs = absl::GetFlag(FLAGS_keep_runs),
-                           .full_sync = absl::GetFlag(FLAGS_full_sync)}));
+  const int code =
+      Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
+                        .listen = absl::GetFlag(FLAGS_listen),
+                        .socket = absl::GetFlag(FLAGS_socket),
+                        .allow_users = absl::GetFlag(FLAGS_allow_users),
+                        .token_file = absl::GetFlag(FLAGS_token_file),
+                        .heartbeat = absl::GetFlag(FLAGS_heartbeat),
+                        .timeout = absl::GetFlag(FLAGS_timeout),
+                        .kill_grace = absl::GetFlag(FLAGS_kill_grace),
+                        .gpu_slots = absl::GetFlag(FLAGS_gpu_slots),
+                        .keep_runs = absl::GetFlag(FLAGS_keep_runs),
+                        .full_sync = absl::GetFlag(FLAGS_full_sync)}));
+  // Everything is closed. Threads of gRPC may be left (server.cc), which must
+  // not meet the destructors of static objects.
+  std::_Exit(code);
 }
 
 }  // namespace

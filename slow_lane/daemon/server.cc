@@ -1,5 +1,6 @@
 #include "slow_lane/daemon/server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
@@ -100,6 +101,9 @@ absl::Status Entrance::Listen() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     Entrance entrance, const std::vector<grpc::Service*>& services,
     const std::string& data_dir) {
+  // For good: grpc_shutdown would wait for a thread that looks after the last
+  // writes, which may take 10 s. main ends the process without it.
+  grpc_init();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -134,9 +138,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
-void Server::Shutdown(std::chrono::system_clock::time_point deadline) {
+void Server::Shutdown(std::chrono::milliseconds patience) {
+  // At the same time gRPC cancels the calls that are left.
+  acceptor_->StopAccepting(absl::FromChrono(patience));
+  grpc_->Shutdown(std::chrono::system_clock::now() + patience);
   acceptor_->Stop();
-  grpc_->Shutdown(deadline);
 }
 
 }  // namespace tandem::slow_lane

@@ -7,7 +7,7 @@
 //   absl::StatusOr<Entrance> entrance = Entrance::Read(options);
 //   absl::Status listening = entrance->Listen();
 //   Server server(*std::move(entrance), {&trainer, &slow_lane});
-//   server.Shutdown(deadline);
+//   server.Shutdown(std::chrono::milliseconds(200));
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
 #define TANDEM_SLOW_LANE_DAEMON_SERVER_H_
@@ -71,8 +71,9 @@ class Server {
       Entrance entrance, const std::vector<grpc::Service*>& services,
       const std::string& data_dir);
 
-  // Takes no more connections, and ends every call by then. Once.
-  void Shutdown(std::chrono::system_clock::time_point deadline);
+  // Takes no more connections, and returns when every call has ended: those
+  // that last longer are cancelled, and their clients disconnected. Once.
+  void Shutdown(std::chrono::milliseconds patience);
 
  private:
   using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;

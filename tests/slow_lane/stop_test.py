@@ -6,7 +6,11 @@
 import hashlib
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 from tandem.testing.daemons import wait_until
 from tests.slow_lane.daemon_fixture import RDY, TERM, Lane, lane_fixture  # noqa: F401, a fixture
@@ -14,6 +18,7 @@ from tools.testing import pytest_main
 
 _STOP_SECS = 5.0  # docs/slow_lane.md promises it
 _RUNS = 4
+_RECORDER = Path(__file__).with_name("record_steps.py")
 _BACKLOG_BYTES = int(os.environ.get("BACKLOG_MIB", "1024")) << 20
 _SECS = 200  # of each wait for the backlog
 
@@ -78,6 +83,30 @@ def test_a_daemon_with_a_backlog_ends_within_five_seconds_and_loses_nothing(lane
         assert _kept(lane, run_id) == _printed(lane, run_id)
         assert _printed(lane, run_id)[0] == 10_001 * portions
     assert max(stops) < _STOP_SECS
+
+
+def test_clients_that_read_nothing_do_not_keep_a_daemon_from_ending(lane: Lane) -> None:
+    """Watchers are stopped by SIGSTOP while the daemon has more to write to them than their sockets take."""
+    run_id = lane.run("wait_for('go'); steps(0, 399, observation='x' * 65_536); wait_for('end')")
+    lane.wait_for(run_id, RDY)
+    watchers = [
+        subprocess.Popen([sys.executable, _RECORDER, lane.address, run_id, lane.scratch / f"record{number}"])
+        for number in range(4)
+    ]
+    try:
+        wait_until(lambda: lane.daemon_state().watchers == len(watchers), "the watchers")
+        for watcher in watchers:
+            watcher.send_signal(signal.SIGSTOP)
+        lane.open("go")
+        lane.wait_for_steps(run_id, 400)
+        begin = time.monotonic()
+        assert lane.stop() == 0
+        seconds = time.monotonic() - begin
+    finally:
+        for watcher in watchers:
+            watcher.kill()
+            watcher.wait()
+    assert seconds < _STOP_SECS
 
 
 if __name__ == "__main__":
