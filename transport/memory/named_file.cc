@@ -70,7 +70,7 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
   } while (error == EINTR);
   if (error == ENOSPC || error == ENOMEM) {  // another process was faster
     absl::Status room = CheckRoom(bytes, texts);
-    return room.ok() ? NoRoom(bytes, 0, texts) : room;
+    if (!room.ok()) return room;
   }
   if (error != 0) {
     return MakeSystemError("posix_fallocate", absl::StrCat(bytes, " bytes"),

@@ -17,8 +17,8 @@
 namespace tandem {
 
 enum class WaitStrategy : uint8_t {
-  kSpin,      // never sleeps: lowest latency, needs a core of its own. Under
-              // a real-time policy it sleeps after 10 ms.
+  kSpin,      // spins without sleeping: lowest latency, needs a core of its
+              // own. Under SCHED_FIFO or SCHED_RR it sleeps after 10 ms.
   kAdaptive,  // spins as long as that has paid lately, then sleeps
   kBlock,     // sleeps at once: cores stay free
 };

@@ -44,7 +44,7 @@ class WaitWatch {
 
 // Not thread-safe. No call allocates. A spin makes no system call, but for a
 // long adaptive one's sched_yield every 50 us, and one look at its thread's
-// scheduling policy every 5 ms from kRealTimeSpinNs on.
+// scheduling policy every kRealTimeSpinNs.
 class Waiter {
  public:
   Waiter(Doorbell own_bell, WaitStrategy strategy)
@@ -85,9 +85,9 @@ class Waiter {
   // that cannot be told apart.) In a wait that is quick it is none that a
   // shorter spin would have spared anybody.
   static constexpr int64_t kDisplacedNs = 1'000'000;
-  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. The
-  // scheduler takes the core from such a thread for no peer of the same or a
-  // lower priority: a peer that needs that core would never answer.
+  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Only
+  // then the scheduler gives the core to a peer of the same or a lower
+  // priority.
   static constexpr int64_t kRealTimeSpinNs = 10'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
@@ -123,8 +123,8 @@ class Waiter {
   int lent_answers_ = 0;    // that came while the core was lent, in a row
   bool peer_rings_ = true;  // as the last sleep that ended well showed
   int64_t came_at_ns_ = 0;  // 0: not known
-  // When the first of the waits began that have timed out since the last long
-  // wait with an answer or a sleep; 0: none has.
+  // When the first of the waits began that have timed out since the last
+  // answer, sleep or look at the policy; 0: none has.
   int64_t unanswered_from_ns_ = 0;
 };
 
@@ -137,7 +137,10 @@ class Waiter {
 template <typename Ready>
 ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   came_at_ns_ = 0;
-  if (ready()) return ErrorCode::kOk;
+  if (ready()) {
+    unanswered_from_ns_ = 0;
+    return ErrorCode::kOk;
+  }
   if (deadline == Deadline::Now()) return ErrorCode::kStepTimeout;
   const int64_t start = clock_.Nanos();
   if (deadline.PassedAt(start)) {
@@ -150,6 +153,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
     if (ready()) {
       Learn(now - start, /*lent=*/false);
       came_at_ns_ = now;
+      unanswered_from_ns_ = 0;
       return ErrorCode::kOk;
     }
   }
@@ -166,10 +170,9 @@ template <typename Ready>
   bool lent = false;
   bool slept = false;
   // To the scheduler, waits that time out one after the other are one spin.
-  const int64_t unanswered_from = std::exchange(unanswered_from_ns_, 0);
-  const int64_t spun_from = unanswered_from != 0 ? unanswered_from : start;
-  int64_t next_check =
-      start - spun_from < kRealTimeSpinNs ? start + kFirstCheckNs : start;
+  int64_t spun_from = std::exchange(unanswered_from_ns_, 0);
+  if (spun_from == 0) spun_from = start;
+  int64_t next_check = start + kFirstCheckNs;
   // Its own turn may be long in coming, and the deadline sooner.
   const bool offers = strategy_ == WaitStrategy::kAdaptive &&
                       budget_.IsLong() &&
@@ -240,11 +243,12 @@ template <typename Ready>
         // What the peer did last counts, if it did it before it left.
         return ready() ? ErrorCode::kOk : code;
       }
-      if (strategy_ == WaitStrategy::kSpin && spinning &&
-          now - spun_from >= kRealTimeSpinNs) {
-        spinning = !KeepsItsCore();
-      }
       now = clock_.Nanos();  // as above
+    }
+    if (strategy_ == WaitStrategy::kSpin && spinning &&
+        now - spun_from >= kRealTimeSpinNs) {
+      spinning = !KeepsItsCore();
+      spun_from = now;
     }
   }
 }
