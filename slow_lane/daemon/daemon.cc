@@ -56,9 +56,10 @@ int32_t CountGpus() {
   return gpus;
 }
 
-// Tells people of a migration, which may take minutes, and ends it when the
-// daemon is told to stop.
-absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals) {
+// Prints the progress of a migration, which may take minutes, each second, and
+// cancels it on a stop signal.
+absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals,
+                            Deadline* next_line) {
   const timespec now = {};
   if (const int signal = sigtimedwait(&stop_signals, nullptr, &now);
       signal > 0) {
@@ -66,9 +67,12 @@ absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals) {
         strsignal(signal), ", stopping: ", kTable,
         " keeps its schema version; the next start moves its rows again"));
   }
-  std::cerr << "tandem-daemon: " << kTable
-            << " has an older schema version, moving its rows: " << rows
-            << " so far\n";
+  if (next_line->PassedAt(MonotonicNanos())) {
+    *next_line = Deadline::After(1);
+    std::cerr << "tandem-daemon: " << kTable
+              << " has an older schema version, moving its rows: " << rows
+              << " so far\n";
+  }
   return absl::OkStatus();
 }
 
@@ -101,17 +105,20 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   absl::StatusOr<DataFolder> folder =
       DataFolder::Enter(resolved.data_dir, MadeFiles());
   if (!folder.ok()) return folder.status();
+  // Before the folder goes: a socket in it would keep it.
+  const auto close = absl::MakeCleanup([&entrance] { entrance->Close(); });
   resolved.data_dir = folder->path();
   if (absl::Status s = entrance->Listen(); !s.ok()) return s;
   if (absl::Status subreaper = BecomeSubreaper(); !subreaper.ok()) {
     return subreaper;
   }
 
-  absl::StatusOr<std::unique_ptr<EventStore>> store =
-      EventStore::Open(kTable, {.full_sync = resolved.full_sync,
-                                .migration_watch = [&signals](int64_t rows) {
-                                  return WatchMigration(rows, signals);
-                                }});
+  absl::StatusOr<std::unique_ptr<EventStore>> store = EventStore::Open(
+      kTable, {.full_sync = resolved.full_sync,
+               .migration_watch = [&signals, next_line = Deadline::Now()](
+                                      int64_t rows) mutable {
+                 return WatchMigration(rows, signals, &next_line);
+               }});
   if (!store.ok()) return store.status();
   absl::StatusOr<std::unique_ptr<EventReader>> reader =
       EventReader::Open(kTable);

@@ -16,7 +16,7 @@ namespace {
 
 // For rows of deleted runs, in one transaction. By time: a row may have 16 MiB.
 constexpr double kLeftoverSecs = 0.02;
-constexpr size_t kLeftoversAtOnce = 50;
+constexpr size_t kLeftoversAtOnce = 4;
 // However busy the store is, leftovers get every so many'th transaction.
 constexpr int kTransactionsPerLeftovers = 16;
 // What the queue itself needs for an item.

@@ -1,8 +1,8 @@
 // EventStore: what makes events and states of runs durable, exactly once.
 //
 // Data flow: any thread -> Append or Post -> a queue -> the store's one thread:
-// all that is queued in one transaction (group commit) -> SQLite, fsync -> the
-// listener, then each item's `done`.
+// what is queued, up to a bound, in one transaction (group commit) -> SQLite,
+// fsync -> the listener, then each item's `done`.
 // Ownership: the daemon's. Batches are shared and not changed. Callbacks run on
 // the store's thread: they must not block, throw, or call Close.
 //
@@ -21,6 +21,8 @@
 // degraded     the disk is full or broken,  wait; tried again  what is wrong
 //              the file read-only or        each second, in
 //              locked for over a second     their order
+// slow         an item waits for longer     committed          kUnavailable
+//              than slow_secs
 // closed       by Close                     answered soon      kCancelled
 //                                           with kCancelled
 //

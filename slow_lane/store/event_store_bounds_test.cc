@@ -156,7 +156,7 @@ TEST_F(EventStoreBoundsTest, TheStateNamesAnItemThatWaitsTooLong) {
   while (store_->oldest_queued_secs() < 0.001) std::this_thread::yield();
   const absl::Status state = store_->state();
   EXPECT_TRUE(absl::IsUnavailable(state)) << state;
-  EXPECT_THAT(std::string(state.message()), HasSubstr("has waited for 0 s"));
+  EXPECT_THAT(std::string(state.message()), HasSubstr("has waited for "));
   Release();
   ASSERT_TRUE(answer.get().ok());
   EXPECT_TRUE(store_->state().ok());

@@ -1,6 +1,7 @@
 #include "slow_lane/store/schema_versions.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -269,13 +270,13 @@ absl::Status CheckOwner(Database& database) {
       " tables, indices and views; name another file: ", database.path()));
 }
 
-// While it lives, a connection's statements call `watch` about once a second,
-// and are interrupted once that returns an error.
+// While it lives, a connection's statements call `watch` about ten times a
+// second, and are interrupted once that returns an error.
 class WatchedStatements {
  public:
   WatchedStatements(sqlite3* connection, MigrationWatch watch)
       : connection_(connection), watch_(watch) {
-    constexpr int kInstructions = 10'000;  // some milliseconds
+    constexpr int kInstructions = 100;  // a few rows, which may have 16 MiB
     sqlite3_progress_handler(connection, kInstructions, &Look, this);
   }
   WatchedStatements(const WatchedStatements&) = delete;
@@ -294,11 +295,13 @@ class WatchedStatements {
   bool LookOnce() {
     const int64_t now = MonotonicNanos();
     if (status_.ok() && next_.PassedAt(now)) {
-      next_ = Deadline::After(1, now);
+      next_ = Deadline::After(kLookSecs, now);
       status_ = watch_(sqlite3_last_insert_rowid(connection_));
     }
     return status_.ok();
   }
+
+  static constexpr double kLookSecs = 0.1;
 
   sqlite3* const connection_;
   const MigrationWatch watch_;
@@ -306,11 +309,13 @@ class WatchedStatements {
   absl::Status status_;
 };
 
+// Without a watch if the file is new: then there are no rows to move.
 absl::Status MigrateTo(Database& database, size_t version, Migration sql,
-                       MigrationWatch watch) {
-  const WatchedStatements watched(database.connection(), watch);
+                       const MigrationWatch* watch) {
+  std::optional<WatchedStatements> watched;
+  if (watch != nullptr) watched.emplace(database.connection(), *watch);
   const absl::Status status = database.Execute(sql);
-  if (!watched.status().ok()) return watched.status();
+  if (watched.has_value() && !watched->status().ok()) return watched->status();
   if (!status.ok()) return status;
   return database.Execute(
       absl::StrCat("PRAGMA user_version = ", version,
@@ -324,6 +329,7 @@ absl::Span<const Migration> AllMigrations() { return kMigrations; }
 absl::Status BringUpToDate(Database& database,
                            absl::Span<const Migration> migrations,
                            MigrationWatch watch) {
+  bool is_new = false;
   while (true) {
     // Another store may do the same: each step looks again, under the lock.
     if (absl::Status status = database.Begin(); !status.ok()) return status;
@@ -340,8 +346,10 @@ absl::Status BringUpToDate(Database& database,
           database.path()));
     }
     if (status.ok() && *version < newest) {
+      is_new = is_new || *version == 0;
       status = MigrateTo(database, static_cast<size_t>(*version) + 1,
-                         migrations[static_cast<size_t>(*version)], watch);
+                         migrations[static_cast<size_t>(*version)],
+                         is_new ? nullptr : &watch);
       if (status.ok()) status = database.Commit();
       if (status.ok()) continue;
     }

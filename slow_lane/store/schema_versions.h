@@ -32,8 +32,9 @@ using Migration = const char*;
 // The first makes version 1 of an empty file.
 absl::Span<const Migration> AllMigrations();
 
-// Called about once a second while a migration runs, with the rows moved so far
-// into the table being filled. An error undoes the migration and ends it.
+// Called about ten times a second while a migration runs on a file that has
+// tables, with the rows moved so far into the table being filled. An error
+// undoes the migration and ends it.
 using MigrationWatch = absl::FunctionRef<absl::Status(int64_t rows)>;
 
 // Runs the migrations that the file lacks. After an error the file is of some

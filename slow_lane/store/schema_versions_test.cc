@@ -198,5 +198,27 @@ step_rows: run seq_id source_number worker_id episode_index step_index action_js
 )");
 }
 
+TEST_F(SchemaVersionsTest, VersionTwoIsAsItWas) {
+  ASSERT_GE(AllMigrations().size(), 2u);
+  ASSERT_TRUE(Migrate(AllMigrations().first(2)).ok());
+  auto tables = database_->Prepare(
+      "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
+      "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name GLOB "
+      "'*_rows*' GROUP BY m.name ORDER BY m.name");
+  ASSERT_TRUE(tables.ok()) << tables.status();
+  std::string found;
+  while (*tables->Step()) {
+    found += std::string(tables->Text(0)) + ": " +
+             std::string(tables->Text(1)) + "\n";
+  }
+  EXPECT_EQ(
+      found,
+      R"(episode_rows: run seq_id source_number episode_index total_reward steps terminated truncated timestamp_ns worker_id agent_id metadata_json
+lifecycle_rows: run seq_id source_number timestamp_ns worker_id event payload_json
+malformed_rows: run seq_id source_number byte_offset bytes worker_id reason head
+step_rows: run seq_id source_number episode_index step_index reward terminated truncated timestamp_ns payload_version episode_seed worker_id agent_id policy_label backend frame_ref action_json observation_json render_hint_json render_payload_json
+)");
+}
+
 }  // namespace
 }  // namespace tandem::slow_lane

@@ -1,0 +1,59 @@
+"""A daemon that finds a table of schema version 1."""
+
+import contextlib
+import sqlite3
+import subprocess
+from pathlib import Path
+
+from tandem.testing.daemons import DAEMON, running_daemon
+from tools.testing import pytest_main
+
+_MAKE_OLD_TABLE = Path(__file__).parents[2] / "slow_lane/store/make_old_table"
+_STEPS = 1_000_000
+_DEADLINE_SECS = 120
+
+
+def _data_dir(folder: Path, steps: int) -> Path:
+    data_dir = folder / "data"
+    data_dir.mkdir(mode=0o700)
+    subprocess.run([_MAKE_OLD_TABLE, data_dir / "tandem.db", str(steps)], check=True, timeout=_DEADLINE_SECS)
+    return data_dir
+
+
+def _look(data_dir: Path) -> tuple[int, tuple[int, int, int, float]]:
+    """The schema version, and of the steps: how many, sums of their numbers, of their step_index, of their rewards."""
+    with contextlib.closing(sqlite3.connect(f"file:{data_dir}/tandem.db?mode=ro", uri=True)) as table:
+        (version,) = table.execute("PRAGMA user_version").fetchone()
+        return version, table.execute(
+            "SELECT count(*), sum(seq_id), sum(step_index), sum(reward) FROM steps"
+        ).fetchone()
+
+
+def test_a_daemon_moves_the_rows_of_an_old_table(tmp_path: Path) -> None:
+    """It serves when that is done."""
+    data_dir = _data_dir(tmp_path, 1000)
+    version, rows = _look(data_dir)
+    assert version == 1 and rows[0] == 1000
+    with running_daemon(data_dir):
+        assert _look(data_dir) == (2, rows)
+
+
+def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: Path) -> None:
+    """The daemon is asked to stop as soon as it prints that it moves rows."""
+    data_dir = _data_dir(tmp_path, _STEPS)
+    before = _look(data_dir)
+    command = [str(DAEMON), f"--data_dir={data_dir}", "--listen=none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr is not None
+        assert "older schema version" in daemon.stderr.readline()
+        daemon.terminate()
+        printed, errors = daemon.communicate(timeout=_DEADLINE_SECS)
+    assert daemon.returncode == 0 and printed == ""
+    assert "keeps its schema version" in errors
+    assert before[0] == 1 and _look(data_dir) == before
+    with running_daemon(data_dir):
+        assert _look(data_dir) == (2, before[1])
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
