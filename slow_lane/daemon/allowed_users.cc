@@ -19,8 +19,8 @@ absl::StatusOr<AllowedUsers> AllowedUsers::Parse(absl::string_view more) {
   const uid_t own = geteuid();
   if (!NamesOneUser(own)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "expected a user whom the kernel tells from others, found uid ", own,
-        ", which stands for every user outside of this user namespace; next: "
+        "expected a uid that the user namespace maps, found uid ", own,
+        ", the overflow uid of all users that it does not map; next: "
         "start the daemon by unshare --map-current-user, or outside of the "
         "namespace"));
   }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -46,6 +47,8 @@ void ConnectionAcceptor::StopAccepting(absl::Duration patience) {
     sockets_.clear();
     loop_.After(patience, [this] {
       for (const HandedOn& client : handed_on_) {
+        // gRPC may close it between the two calls. The daemon is ending: at
+        // worst a connection that got the number meanwhile ends as well.
         if (IsOpen(client)) shutdown(client.connection, SHUT_RDWR);
       }
     });
@@ -94,19 +97,28 @@ void ConnectionAcceptor::Admit(int connection) {
     return Refuse(
         connection,
         absl::StrCat("expected a client of ", users_.own(),
-                     ", whose tandem-daemon this is, found one of uid ", *owner,
+                     ", the user of this tandem-daemon, found one of uid ",
+                     *owner,
                      "; next: run the client as that user, or start the daemon "
                      "with --allow_users=",
                      *owner));
   }
-  if (!IsTcp(connection) || options_.take_unknown == nullptr) {
+  if (!IsTcp(connection)) {
     return Refuse(
         connection,
         absl::StrCat("expected a client of ", users_.own(),
-                     ", whose tandem-daemon this is, found one whose user the "
-                     "kernel does not name; next: connect to unix:",
-                     options_.socket,
-                     ", or start the daemon with --token_file"));
+                     ", the user of this tandem-daemon, found one of a user "
+                     "whom the daemon's user namespace does not map; next: run "
+                     "the client in the daemon's user namespace"));
+  }
+  if (options_.take_unknown == nullptr) {
+    return Refuse(
+        connection,
+        absl::StrCat(
+            "expected a client of ", users_.own(),
+            ", the user of this tandem-daemon, found one whose user the "
+            "kernel does not name; next: connect to unix:",
+            options_.socket, ", or start the daemon with --token_file"));
   }
   if (std::ranges::count_if(handed_on_, [](const HandedOn& one) {
         return one.is_unknown && IsOpen(one);
@@ -124,7 +136,7 @@ void ConnectionAcceptor::Admit(int connection) {
 void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
   std::erase_if(handed_on_, [](const HandedOn& one) { return !IsOpen(one); });
   struct stat socket = {};
-  fstat(connection, &socket);
+  if (fstat(connection, &socket) != 0) socket.st_ino = 0;  // no socket's
   handed_on_.push_back({.connection = connection,
                         .inode = socket.st_ino,
                         .is_unknown = is_unknown});
@@ -183,7 +195,7 @@ void ConnectionAcceptor::Log(absl::string_view text) {
   }
   last_log_ns_ = now_ns;
   std::cerr << absl::StrCat(
-      "tandem-daemon: ", text,
+      "tandem-daemon: ", PrintableLines(text),
       left_out_ > 0 ? absl::StrCat(" (and ", left_out_, " such lines before)")
                     : "",
       "\n");

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -59,10 +60,10 @@ class ConnectionAcceptor {
                      Options options);
   ~ConnectionAcceptor();
 
-  // Closes the listening sockets; `take_own` and `take_unknown` are not called
-  // any more. After `patience` disconnects the clients that were handed on: one
-  // that reads nothing would keep gRPC's Shutdown waiting for its keepalive.
-  // Returns at once. Once.
+  // Returns at once. The thread then closes the listening sockets and calls
+  // `take_own` and `take_unknown` no more. After `patience` it disconnects the
+  // clients that were handed on: one that reads nothing would keep gRPC's
+  // Shutdown waiting for its keepalive. Once.
   void StopAccepting(absl::Duration patience);
 
   // Disconnects refused clients, and ends the thread. Safe twice.

@@ -171,9 +171,9 @@ absl::Status DataFolder::Open() {
   return absl::OkStatus();
 }
 
-// That this process is the folder's daemon, as long as it lives: the lock is
-// the folder's own, which nobody removes by chance as they would a file. A file
-// in it holds the pid, for people.
+// Marks this process as the folder's daemon for as long as it lives. The lock
+// is on the folder itself, since a lock file can be removed. daemon.pid holds
+// the pid, for people.
 absl::Status DataFolder::Lock() {
   // A daemon that was killed while it started a proxy lives on in that one, as
   // far as its lock goes, until exec: a moment.

@@ -13,6 +13,7 @@
 #define TANDEM_SLOW_LANE_DAEMON_DATA_FOLDER_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

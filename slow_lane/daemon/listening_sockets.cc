@@ -104,7 +104,13 @@ absl::StatusOr<bool> HasListener(const std::string& path) {
   return MakeSystemError("connect", path, errno);
 }
 
-absl::Status Taken(const std::string& listen, int why) {
+absl::Status CannotListen(const std::string& listen, int why) {
+  if (why == EACCES) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "--listen: expected a port that this user may listen on, found that '",
+        listen, "' is not (", std::strerror(why),
+        "); next: --listen=127.0.0.1:0 takes a free port"));
+  }
   return absl::UnavailableError(absl::StrCat(
       "--listen: expected an address that is free and this machine's own, "
       "found that '",
@@ -203,7 +209,7 @@ absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
     if (!taken && !made.sockets.empty()) return made;
     if (!taken || !was_free) break;
   }
-  return Taken(listen, why);
+  return CannotListen(listen, why);
 }
 
 absl::Status RemoveStaleSocket(const std::string& path) {

@@ -18,12 +18,13 @@
 #include "slow_lane/proxy/run_proxy.h"
 #include "slow_lane/runs/callers_folder.h"
 #include "slow_lane/wire/port.h"
+#include "transport/base/printable.h"
 #include "transport/program/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
-          "folder of the table, tandem.db, and of the runs' files; made if it "
-          "isn't there, else closed to other users (mode 0700); one daemon "
-          "each");
+          "folder of the table, tandem.db, and of the runs' files; made with "
+          "mode 0700 if it isn't there; an existing one must be this user's "
+          "and closed to others; one daemon each");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50055",
           "HOST:PORT for clients on this machine; port 0 takes a free one; "
           "\"none\": sockets only");
@@ -66,8 +67,8 @@ constexpr absl::Duration kLongestTime = absl::Hours(24 * 365);
 
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
-  std::cerr << "tandem-daemon: " << status.message() << "\n";
-  return 1;
+  std::cerr << "tandem-daemon: " << PrintableLines(status.message()) << "\n";
+  return absl::IsCancelled(status) ? 0 : 1;  // stopped while it started
 }
 
 absl::Status Refuse(const char* flag, const std::string& expected,

@@ -268,10 +268,17 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
   loop_.Post([this, run_id, done = std::move(done)]() mutable {
     const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
     if (!found.ok()) return done(found.status());
-    if (!IsFinal((*found)->row.status) || (*found)->busy) {
+    if (!IsFinal((*found)->row.status)) {
       return done(absl::FailedPreconditionError(
           absl::StrCat("expected a run that has ended, found it ",
                        NameOf((*found)->row.status), "; cancel it first")));
+    }
+    if ((*found)->busy) {
+      return done(absl::AbortedError(absl::StrCat(
+          "expected a run that has ended, found it ",
+          NameOf((*found)->row.status),
+          " while the daemon still looks for its processes; next: delete it "
+          "again")));
     }
     // Before the row goes: a later run of that name must not find it, whoever
     // is killed when.

@@ -1,4 +1,4 @@
-// Server: the daemon's gRPC server, and who may connect to it.
+// Server: the daemon's gRPC server, and the users whose connections it accepts.
 //
 // Data flow: flags -> Entrance, before anything is made -> Listen, in the
 // locked data folder -> Start, once the services are ready -> calls.
@@ -6,8 +6,8 @@
 //
 //   absl::StatusOr<Entrance> entrance = Entrance::Read(options);
 //   absl::Status listening = entrance->Listen();
-//   Server server(*std::move(entrance), {&trainer, &slow_lane});
-//   server.Shutdown(std::chrono::milliseconds(200));
+//   auto server = Server::Start(*std::move(entrance), {&trainer}, data_dir);
+//   (*server)->Shutdown(std::chrono::milliseconds(200));
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
 #define TANDEM_SLOW_LANE_DAEMON_SERVER_H_
@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,6 +48,9 @@ class Entrance {
   // working directory. kUnavailable: an address or path is taken.
   absl::Status Listen();
 
+  // Closes what Listen opened, and removes its files. Safe twice.
+  void Close() { sockets_.clear(); }
+
   // HOST:PORT after Listen, with the port that was taken; empty for none.
   const std::string& address() const { return address_; }
 
@@ -66,7 +70,7 @@ class Entrance {
 class Server {
  public:
   // Serves at once. `data_dir`: absolute, for the texts. The services outlive
-  // it. kInternal: gRPC says no.
+  // it. kInternal: gRPC did not start.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       Entrance entrance, const std::vector<grpc::Service*>& services,
       const std::string& data_dir);

@@ -32,17 +32,17 @@ void CheckCall(void* state, grpc_auth_context* /*connection*/,
                const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* call) {
   const std::string& bearer = *static_cast<const std::string*>(state);
-  const char* found = "none";
+  const char* found = "no token";
   for (size_t i = 0; i < count; ++i) {
     if (TextOf(metadata[i].key) != kTokenKey) continue;
     if (IsSame(bearer, TextOf(metadata[i].value))) {
       return done(call, nullptr, 0, nullptr, 0, GRPC_STATUS_OK, nullptr);
     }
-    found = "another";
+    found = "a different token";
   }
   const std::string text = absl::StrCat(
-      "expected the token of the daemon's --token_file, for the kernel does "
-      "not name the user of this connection, found ",
+      "authorization: expected the token of the daemon's --token_file, since "
+      "the kernel names no user for this connection, found ",
       found, "; next: set ", kTokenVariable,
       " for the client to a file with that token");
   done(call, nullptr, 0, nullptr, 0, GRPC_STATUS_PERMISSION_DENIED,

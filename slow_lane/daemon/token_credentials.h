@@ -18,7 +18,7 @@
 
 namespace tandem::slow_lane {
 
-// The comparison takes a time that says nothing about the token's bytes.
+// The time of the comparison depends on the length of the shown token alone.
 std::shared_ptr<grpc::ServerCredentials> TokenCredentials(
     const std::string& token);
 
