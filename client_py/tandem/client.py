@@ -101,9 +101,9 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
           timeout: Seconds to wait in every call that waits, unless told otherwise.
           attach_timeout: Seconds to wait here; None: `timeout`.
-          wait: How to wait: "spin" spins without sleeping (lowest latency, needs a core of its own; under a real-time policy it
-            sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as that has
-            paid lately, then sleeps.
+          wait: How to wait: "spin" spins without sleeping (lowest latency, needs a core of its own; under a real-time
+            policy it sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as
+            that has paid lately, then sleeps.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum does as well.
 
         Raises:

@@ -274,11 +274,8 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
                        NameOf((*found)->row.status), "; cancel it first")));
     }
     if ((*found)->busy) {
-      return done(absl::AbortedError(absl::StrCat(
-          "expected a run that has ended, found it ",
-          NameOf((*found)->row.status),
-          " while the daemon still looks for its processes; next: delete it "
-          "again")));
+      return done(absl::AbortedError(
+          "expected an ended run, found its end under way; delete it again"));
     }
     // Before the row goes: a later run of that name must not find it, whoever
     // is killed when.
