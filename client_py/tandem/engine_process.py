@@ -351,7 +351,7 @@ class EngineProcess:
         if "error: AlreadyAttached:" in words:
             raise AlreadyAttached(words)
         said = f"Its last words:\n{words}" if words else "It said nothing."
-        error = EngineStartFailed(f"the engine {what}: {' '.join(self._command)}\n{said}")
+        error = EngineStartFailed(f"the engine {what}: {printable(' '.join(self._command))}\n{said}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
 

@@ -27,6 +27,7 @@
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/wire/limits.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -89,6 +90,7 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   sigaddset(&blocked, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails instead
 
   DaemonOptions resolved = options;
   const std::string start_dir = std::filesystem::current_path();
@@ -170,7 +172,7 @@ absl::Status RunDaemon(const DaemonOptions& options) {
   (*runs)->Begin(address);
   std::cout << "tandem-daemon: listening on "
             << (tcp.empty() ? "" : absl::StrCat(tcp, " and ")) << socket
-            << ", data in " << resolved.data_dir << std::endl;
+            << ", data in " << Printable(resolved.data_dir) << std::endl;
 
   int signal = 0;
   sigwait(&signals, &signal);

@@ -432,6 +432,7 @@ void Proxy::Wait() {
 
 absl::Status RunProxy(const ProxyOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   const RunFolder folder = RunFolder::At(".", options.run_id);
   const absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);
   if (!lock.ok()) return lock.status();

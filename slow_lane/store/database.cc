@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
@@ -214,7 +215,8 @@ Database::~Database() {
 absl::Status Database::Execute(const std::string& sql) {
   if (sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, nullptr) !=
       SQLITE_OK) {
-    return SqliteError(connection_, sql.substr(0, sql.find('\n')));
+    const absl::string_view shown = absl::StripLeadingAsciiWhitespace(sql);
+    return SqliteError(connection_, shown.substr(0, shown.find('\n')));
   }
   return absl::OkStatus();
 }

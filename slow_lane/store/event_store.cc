@@ -64,20 +64,20 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   absl::StatusOr<std::unique_ptr<Database>> database =
       Database::Open(path, {.page_bytes = options.page_bytes});
   if (!database.ok()) return database.status();
-  absl::Status status =
-      BringUpToDate(**database, AllMigrations(), [&options](int64_t rows) {
-        return options.migration_watch == nullptr
-                   ? absl::OkStatus()
-                   : options.migration_watch(rows);
-      });
+  // A migration's log is copied into the file later, little by little.
+  absl::Status status = (*database)->Execute("PRAGMA wal_autocheckpoint = 0");
+  if (!status.ok()) return status;
+  status = BringUpToDate(**database, AllMigrations(), [&options](int64_t rows) {
+    return options.migration_watch == nullptr ? absl::OkStatus()
+                                              : options.migration_watch(rows);
+  });
   if (!status.ok()) return status;
   if (status = UseWriteAheadLog(**database); !status.ok()) return status;
   // Pages of a transaction stay in memory until its commit; the log shrinks
   // again after it had to outgrow its limit.
   status = (*database)->Execute(absl::StrCat(
       "PRAGMA synchronous = ", options.full_sync ? "FULL" : "NORMAL",
-      "; PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0; "
-      "PRAGMA journal_size_limit = ",
+      "; PRAGMA cache_size = -65536; PRAGMA journal_size_limit = ",
       4 * options.checkpoint_bytes));
   if (!status.ok()) return status;
   absl::StatusOr<int64_t> page_bytes = (*database)->ReadInt("PRAGMA page_size");

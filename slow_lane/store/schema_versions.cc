@@ -317,6 +317,12 @@ absl::Status MigrateTo(Database& database, size_t version, Migration sql,
   const absl::Status status = database.Execute(sql);
   if (watched.has_value() && !watched->status().ok()) return watched->status();
   if (!status.ok()) return status;
+  // The removal of the old tables is not watched: once more, before the commit.
+  if (watch != nullptr) {
+    const absl::Status last =
+        (*watch)(sqlite3_last_insert_rowid(database.connection()));
+    if (!last.ok()) return last;
+  }
   return database.Execute(
       absl::StrCat("PRAGMA user_version = ", version,
                    "; PRAGMA application_id = ", kApplicationId));
