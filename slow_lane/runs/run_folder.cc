@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "slow_lane/runs/durable_file.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -243,7 +244,7 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
     exit.how = static_cast<WorkerExit::How>(i);
     if (exit.how == WorkerExit::How::kUnknown ||
         exit.how == WorkerExit::How::kNotStarted) {
-      exit.reason = std::string(parts.second);
+      exit.reason = Printable(parts.second);  // it may name a program
     } else if (!absl::SimpleAtoi(parts.second, &exit.number)) {
       break;
     }

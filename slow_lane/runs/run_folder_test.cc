@@ -101,6 +101,17 @@ TEST(RunFolder, KeepsHowTheWorkerEnded) {
   }
 }
 
+TEST(RunFolder, AReasonSteersNoTerminal) {
+  const RunFolder folder = NewFolder();
+  ASSERT_TRUE(folder
+                  .WriteExit({WorkerExit::How::kNotStarted, 0,
+                              "no such file: \x1b[31mred"})
+                  .ok());
+  const auto read = folder.ReadExit();
+  ASSERT_TRUE(read.ok() && read->has_value()) << read.status();
+  EXPECT_EQ((*read)->reason, "no such file: \\x1b[31mred");
+}
+
 TEST(RunFolder, RefusesForeignRecords) {
   const RunFolder folder = NewFolder();
   for (const char* text :
