@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <iostream>
 #include <utility>
 
@@ -42,9 +43,11 @@ ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
 ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
 
 void ConnectionAcceptor::StopAccepting(absl::Duration patience) {
-  loop_.Post([this, patience] {
+  std::promise<void> stopped;
+  loop_.Post([this, patience, &stopped] {
     for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
     sockets_.clear();
+    stopped.set_value();
     loop_.After(patience, [this] {
       for (const HandedOn& client : handed_on_) {
         // gRPC may close it between the two calls. The daemon is ending: at
@@ -53,6 +56,7 @@ void ConnectionAcceptor::StopAccepting(absl::Duration patience) {
       }
     });
   });
+  stopped.get_future().wait();
 }
 
 void ConnectionAcceptor::Stop() {

@@ -60,10 +60,11 @@ class ConnectionAcceptor {
                      Options options);
   ~ConnectionAcceptor();
 
-  // Returns at once. The thread then closes the listening sockets and calls
-  // `take_own` and `take_unknown` no more. After `patience` it disconnects the
-  // clients that were handed on: one that reads nothing would keep gRPC's
-  // Shutdown waiting for its keepalive. Once.
+  // Closes the listening sockets; from its return on, `take_own` and
+  // `take_unknown` are not called. Waits for the thread, for about a second at
+  // most. `patience` later the thread disconnects the clients that were handed
+  // on: one that reads nothing would keep gRPC's Shutdown waiting for its
+  // keepalive. Before Stop; once.
   void StopAccepting(absl::Duration patience);
 
   // Disconnects refused clients, and ends the thread. Safe twice.
