@@ -2,7 +2,7 @@
 //
 // Data flow: HOST:PORT -> the addresses of this machine that it means -> TCP
 // sockets; paths -> Unix sockets.
-// Ownership: whoever holds a ListeningSocket; its file goes with it.
+// Ownership: a ListeningSocket owns its descriptor and its file.
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
