@@ -38,6 +38,14 @@ PAUSE, FAULT, TERM = trainer.RUN_STATUS_PAUSE, trainer.RUN_STATUS_FAULT, trainer
 
 WATCHDOG_SECS = 240
 
+OTHER = 12345  # a uid that no machine needs to have
+
+# A sandbox's root has no other users.
+needs_users = pytest.mark.skipif(
+    os.geteuid() != 0 or Path("/proc/self/uid_map").read_text("utf-8").split()[2] == "1",
+    reason="only root becomes other users",
+)
+
 # Before a worker's program. `wait_for("name")` waits until the test has called `Lane.open("name")`.
 _PREAMBLE = """
 import json, os, signal, sys, time

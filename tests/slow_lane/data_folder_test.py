@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, running_daemon
-from tests.slow_lane.daemon_fixture import Lane, lane_fixture, watchdog  # noqa: F401, two are fixtures
-from tools.testing import pytest_main
-
-OTHER = 12345  # a user that no machine needs to have
-
-# A sandbox's root has no other users.
-needs_users = pytest.mark.skipif(
-    os.geteuid() != 0 or Path("/proc/self/uid_map").read_text("utf-8").split()[2] == "1",
-    reason="only root becomes other users",
+from tests.slow_lane.daemon_fixture import (
+    OTHER,
+    Lane,
+    lane_fixture,  # noqa: F401, a fixture
+    needs_users,
+    watchdog,  # noqa: F401, a fixture
 )
+from tools.testing import pytest_main
 
 
 def complaint(folder: Path | str, *flags: str, command: tuple[str, ...] = (str(DAEMON),)) -> str:

@@ -23,22 +23,23 @@ from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, run_config, running_daemon, wait_until
-from tests.slow_lane.daemon_fixture import Lane, lane_fixture, running_lane, watchdog  # noqa: F401, two are fixtures
+from tests.slow_lane.daemon_fixture import (
+    OTHER,
+    Lane,
+    lane_fixture,  # noqa: F401, a fixture
+    needs_users,
+    running_lane,
+    watchdog,  # noqa: F401, a fixture
+)
 from tools.testing import pytest_main
 
 CTL = Path("slow_lane/ctl/tandemctl").absolute()
 WITHOUT_OWNERS = Path("tests/slow_lane/without_socket_owners.py").absolute()
 
-OTHER, THIRD = 12345, 12346  # users that no machine needs to have
+THIRD = OTHER + 1
 TOKEN = "0123456789abcdef-not-a-secret"
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-
-# A sandbox's root has no other users.
-needs_users = pytest.mark.skipif(
-    os.geteuid() != 0 or Path("/proc/self/uid_map").read_text("utf-8").split()[2] == "1",
-    reason="only root becomes other users",
-)
 
 
 @pytest.fixture(name="programs")
