@@ -32,6 +32,20 @@ class SchemaVersionsTest : public testing::Test {
                          [](int64_t) { return absl::OkStatus(); });
   }
 
+  // The tables for which `condition` holds, a line each: its columns.
+  std::string Tables(const std::string& condition) {
+    auto tables = database_->Prepare(absl::StrCat(
+        "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
+        "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND ",
+        condition, " GROUP BY m.name ORDER BY m.name"));
+    EXPECT_TRUE(tables.ok()) << tables.status();
+    std::string found;
+    while (tables.ok() && *tables->Step()) {
+      absl::StrAppend(&found, tables->Text(0), ": ", tables->Text(1), "\n");
+    }
+    return found;
+  }
+
   // A file of version 1 with two runs and `rows` rows of each stream of each.
   void FillVersion1(int rows) {
     ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
@@ -176,17 +190,7 @@ TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndLeftAlone) {
 TEST_F(SchemaVersionsTest, VersionOneIsAsItWas) {
   ASSERT_GE(AllMigrations().size(), 1u);
   ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
-  auto tables = database_->Prepare(
-      "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
-      "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT "
-      "LIKE 'sqlite_%' GROUP BY m.name ORDER BY m.name");
-  ASSERT_TRUE(tables.ok()) << tables.status();
-  std::string found;
-  while (*tables->Step()) {
-    found += std::string(tables->Text(0)) + ": " +
-             std::string(tables->Text(1)) + "\n";
-  }
-  EXPECT_EQ(found, R"(detached_runs: run
+  EXPECT_EQ(Tables("m.name NOT LIKE 'sqlite_%'"), R"(detached_runs: run
 episode_rows: run seq_id source_number worker_id episode_index total_reward steps terminated truncated metadata_json timestamp_ns agent_id
 lifecycle_rows: run seq_id source_number worker_id event payload_json timestamp_ns
 malformed_rows: run seq_id source_number worker_id byte_offset bytes reason head
@@ -201,18 +205,8 @@ step_rows: run seq_id source_number worker_id episode_index step_index action_js
 TEST_F(SchemaVersionsTest, VersionTwoIsAsItWas) {
   ASSERT_GE(AllMigrations().size(), 2u);
   ASSERT_TRUE(Migrate(AllMigrations().first(2)).ok());
-  auto tables = database_->Prepare(
-      "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
-      "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name GLOB "
-      "'*_rows*' GROUP BY m.name ORDER BY m.name");
-  ASSERT_TRUE(tables.ok()) << tables.status();
-  std::string found;
-  while (*tables->Step()) {
-    found += std::string(tables->Text(0)) + ": " +
-             std::string(tables->Text(1)) + "\n";
-  }
   EXPECT_EQ(
-      found,
+      Tables("m.name GLOB '*_rows*'"),
       R"(episode_rows: run seq_id source_number episode_index total_reward steps terminated truncated timestamp_ns worker_id agent_id metadata_json
 lifecycle_rows: run seq_id source_number timestamp_ns worker_id event payload_json
 malformed_rows: run seq_id source_number byte_offset bytes worker_id reason head
