@@ -310,7 +310,7 @@ def seeds_of(seed: int | Sequence[int | None] | NDArray[np.integer] | None, indi
         return []
     if isinstance(seed, np.ndarray) and seed.ndim == 0:
         seed = seed.item()
-    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes):
+    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes | bytearray | memoryview):
         if len(seed) != len(indices):
             raise InvalidArgument(
                 f"seed: expected {len(indices)} seeds, one for each environment that is reset, found {len(seed)}; "

@@ -351,6 +351,8 @@ class EngineProcess:
         if "error: AlreadyAttached:" in words:
             raise AlreadyAttached(words)
         said = f"Its last words:\n{words}" if words else "It said nothing."
+        if exit_code == -signal.SIGKILL:
+            said += "\nThe kernel kills a process where memory runs out (dmesg tells); use fewer environments then."
         error = EngineStartFailed(f"the engine {what}: {printable(' '.join(self._command))}\n{said}")
         error.exit_code, error.log_tail = exit_code, words
         raise error

@@ -31,6 +31,7 @@ def client_fixture() -> Iterator[tandem.SharedMemoryClient]:
         ("a", "seed: expected an integer in 0 .. 18446744073709551615, found 'a'"),
         ("ab", "seed: expected an integer in 0 .. 18446744073709551615, found 'ab'"),
         (b"a", "found b'a'"),
+        (bytearray(2), r"found bytearray\(b'.x00.x00'\)"),
         (1.5, "seed: expected an integer in 0 .. 18446744073709551615, found 1.5"),
         (-1, "found -1"),
         (2**64, "found 18446744073709551616"),

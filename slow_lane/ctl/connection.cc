@@ -103,6 +103,14 @@ absl::Status Connection::ToStatus(const grpc::Status& status,
                         absl::StrCat("though there is a connection: ",
                                      status.error_message()));
       }
+      if (absl::StrContains(status.error_message(), "Permission denied")) {
+        return absl::PermissionDeniedError(absl::StrCat(
+            "expected a daemon's socket that this user may open at ", Where(),
+            ", found: ", status.error_message(),
+            "\nNext: run tandemctl as the daemon's user, or start the daemon "
+            "with --allow_users and a --socket in a folder that both users "
+            "can enter"));
+      }
       return absl::UnavailableError(absl::StrCat(
           "expected a daemon at ", Where(),
           ", found none: ", status.error_message(),

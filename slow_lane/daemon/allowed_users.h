@@ -34,6 +34,8 @@ class AllowedUsers {
   // others.
   bool Has(uid_t uid) const { return uids_.contains(uid); }
 
+  bool HasOthers() const { return uids_.size() > 1; }
+
   // The daemon's own user, such as "alice (uid 1000)".
   const std::string& own() const { return own_; }
 

@@ -60,6 +60,13 @@ absl::Status CannotUse(absl::string_view call, const std::string& path,
                    "own, on a disk that can be written"));
 }
 
+// Whether it is no other program's folder: a daemon's, or an empty one.
+bool IsForDaemon(const std::string& path) {
+  if (access(absl::StrCat(path, "/", kPid).c_str(), F_OK) == 0) return true;
+  std::error_code error;
+  return std::filesystem::is_empty(path, error) && !error;
+}
+
 // A folder that others use as well is not this daemon's to close.
 std::string FolderWithin(const std::string& path) {
   return absl::StrCat(
@@ -153,15 +160,11 @@ absl::Status DataFolder::Open() {
         "own");
   }
   if ((info.st_mode & kOthersBits) != 0) {
-    return Unsuitable(
-        "a folder that is closed to other users (mode 0700)",
-        absl::StrFormat("mode %04o", info.st_mode & 07777),
-        (info.st_mode & kSharedBits) != 0
-            ? absl::StrCat(FolderWithin(path_),
-                           ", for others may use this one; if they do not: "
-                           "chmod 700 ",
-                           ShellQuoted(path_))
-            : absl::StrCat("chmod 700 ", ShellQuoted(path_)));
+    const bool is_own = (info.st_mode & kSharedBits) == 0 && IsForDaemon(path_);
+    return Unsuitable("a folder that is closed to other users (mode 0700)",
+                      absl::StrFormat("mode %04o", info.st_mode & 07777),
+                      is_own ? absl::StrCat("chmod 700 ", ShellQuoted(path_))
+                             : FolderWithin(path_));
   }
   if (fchdir(folder_.get()) != 0) return NoFolder(path_, errno);
   if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) != 0) {

@@ -4,7 +4,9 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "slow_lane/daemon/token_credentials.h"
 #include "slow_lane/wire/limits.h"
 #include "slow_lane/wire/token_file.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -94,6 +97,12 @@ absl::Status Entrance::Listen() {
     absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
     if (!socket.ok()) return socket.status();
     sockets_.push_back(*std::move(socket));
+  }
+  // The kernel tells who connects: the mode need not keep the users out whom
+  // the daemon allows.
+  if (users_.HasOthers() && !options_.socket.empty() &&
+      chmod(options_.socket.c_str(), 0666) != 0) {
+    return MakeSystemError("--socket: chmod", options_.socket, errno);
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -67,10 +69,21 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   // A migration's log is copied into the file later, little by little.
   absl::Status status = (*database)->Execute("PRAGMA wal_autocheckpoint = 0");
   if (!status.ok()) return status;
-  status = BringUpToDate(**database, AllMigrations(), [&options](int64_t rows) {
+  bool moves_rows = false;
+  const auto watch = [&options, &moves_rows](int64_t rows) {
+    moves_rows = true;
     return options.migration_watch == nullptr ? absl::OkStatus()
                                               : options.migration_watch(rows);
-  });
+  };
+  status = BringUpToDate(**database, AllMigrations(), watch);
+  if (absl::IsResourceExhausted(status) && moves_rows) {
+    std::error_code error;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(status.message(),
+                     "; to move the rows of an older schema version takes "
+                     "free room of about twice the file, which has ",
+                     std::filesystem::file_size(path, error), " bytes"));
+  }
   if (!status.ok()) return status;
   if (status = UseWriteAheadLog(**database); !status.ok()) return status;
   // Pages of a transaction stay in memory until its commit; the log shrinks

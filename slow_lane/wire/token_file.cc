@@ -39,7 +39,10 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
     return MakeSystemError("fstat", path, errno);
   }
   if (!S_ISREG(info.st_mode)) {
-    return NoToken("no regular file", path);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected a regular file with a token, found another kind of file; "
+        "next: name the file itself, or a path that is free: ",
+        path));
   }
   if (info.st_uid != geteuid()) {
     return absl::PermissionDeniedError(
@@ -68,7 +71,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   if (token.size() < kLeastTokenBytes || token.size() > kMostTokenBytes) {
     return NoToken(size > kMostFileBytes
                        ? absl::StrCat("more than ", kMostFileBytes, " bytes")
-                       : absl::StrCat(token.size()),
+                       : absl::StrCat(token.size(), " bytes"),
                    path);
   }
   const auto unusual = std::find_if_not(token.begin(), token.end(), [](char c) {

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "nlohmann/json.hpp"
 
 namespace tandem::slow_lane {
 namespace {
@@ -27,25 +29,28 @@ class TokenFileTest : public testing::Test {
       std::filesystem::path(testing::TempDir()) / "a token";
 };
 
-TEST_F(TokenFileTest, IsTheContentWithoutWhiteSpaceAround) {
-  EXPECT_EQ(*ReadTokenOf(" 0123456789abcdef\n"), "0123456789abcdef");
-  EXPECT_EQ(*ReadTokenOf(std::string(kMostTokenBytes, 'x')),
-            std::string(kMostTokenBytes, 'x'));
+std::string Repeated(const std::string& text, size_t times) {
+  std::string repeated;
+  for (size_t i = 0; i < times; ++i) repeated += text;
+  return repeated;
 }
 
-TEST_F(TokenFileTest, RefusesWhatIsTooShortOrTooLong) {
-  for (const size_t bytes :
-       {size_t{0}, kLeastTokenBytes - 1, kMostTokenBytes + 1, size_t{100000}}) {
-    const absl::Status status = ReadTokenOf(std::string(bytes, 'x')).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  }
-}
-
-TEST_F(TokenFileTest, RefusesBytesThatAHeaderCannotHold) {
-  for (const char* const content :
-       {"0123456789 abcdef", "0123456789\nabcdef", "0123456789abcde\xc3\xa4"}) {
-    const absl::Status status = ReadTokenOf(content).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+// tests/slow_lane/token_file_test.py reads the same table.
+TEST_F(TokenFileTest, TakesAndRefusesWhatTheTableSays) {
+  std::ifstream file("slow_lane/wire/testdata/tokens.json");
+  const nlohmann::json samples = nlohmann::json::parse(file);
+  ASSERT_GT(samples.size(), 10u);
+  for (const nlohmann::json& sample : samples) {
+    SCOPED_TRACE(sample["name"]);
+    const size_t times = sample["times"];
+    const absl::StatusOr<std::string> token =
+        ReadTokenOf(Repeated(sample["content"], times));
+    if (sample["token"].is_null()) {
+      EXPECT_TRUE(absl::IsInvalidArgument(token.status())) << token.status();
+    } else {
+      ASSERT_TRUE(token.ok()) << token.status();
+      EXPECT_EQ(*token, Repeated(sample["token"], times));
+    }
   }
 }
 

@@ -55,15 +55,27 @@ def test_folder_that_is_open_to_others_is_refused_with_the_command_that_closes_i
         assert (folder / "tandem.db").exists()
 
 
-@pytest.mark.parametrize("mode", [0o1777, 0o770, 0o2775])
-def test_folder_that_others_use_is_refused_with_one_in_it(tmp_path: Path, mode: int) -> None:
-    """As /tmp, which is not to be closed; the folder that is named instead is free."""
+@pytest.mark.parametrize(("mode", "files"), [(0o1777, []), (0o770, []), (0o2775, []), (0o755, ["work"])])
+def test_folder_that_others_use_is_refused_with_one_in_it(tmp_path: Path, mode: int, files: list[str]) -> None:
+    """As /tmp or /, which are not to be closed: a folder of all, or one with files that are no daemon's."""
     folder = tmp_path / "shared"
     folder.mkdir()
+    for name in files:
+        (folder / name).touch()
     folder.chmod(mode)
     text = complaint(folder)
-    assert mode_of(folder) == mode and not list(folder.iterdir())
-    assert f"next: --data_dir={folder}/tandem-data," in text, text
+    assert mode_of(folder) == mode and [path.name for path in folder.iterdir()] == files
+    assert text.endswith(f"next: --data_dir={folder}/tandem-data\n"), text
+    assert "chmod" not in text, text
+
+
+def test_daemons_folder_that_was_opened_to_others_is_refused_with_the_command(tmp_path: Path) -> None:
+    """It is known by its files."""
+    folder = tmp_path / "data"
+    with running_daemon(folder):
+        pass
+    folder.chmod(0o755)
+    assert complaint(folder).endswith(f"next: chmod 700 {folder}\n")
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/.", "//./"])

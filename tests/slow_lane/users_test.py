@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import re
 import resource
 import shutil
@@ -161,11 +162,30 @@ def test_allowed_users_are_taken() -> None:
     """By name and by uid, and no others."""
     with lane_of_all_sockets(f"--allow_users=daemon,{OTHER}") as (lane, targets):
         for target in targets:
-            for uid in (1, OTHER, 0):  # Debian's user "daemon" has uid 1
+            for uid in (pwd.getpwnam("daemon").pw_uid, OTHER, 0):
                 with as_user(uid):
                     assert health_of(target).pid == lane.pid
             with as_user(THIRD):
                 assert f"uid {THIRD}" in refusal_of(lambda target=target: health_of(target))  # type: ignore[misc]
+
+
+@needs_users
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_socket_lets_in_the_users_that_the_daemon_takes(programs: Path, is_allowed: bool) -> None:
+    """Whatever the umask; where its mode keeps a user out, tandemctl does not say that there is no daemon."""
+    more = programs / "more.sock"
+    flags = [f"--allow_users={OTHER}"] if is_allowed else []
+    before = os.umask(0o077)
+    try:
+        with running_daemon(programs / "data", f"--socket={more}", *flags):
+            code, text = ctl(*as_other(programs / CTL.name, "--daemon", f"unix:{more}", "health"))
+    finally:
+        os.umask(before)
+    if is_allowed:
+        assert code == 0, text
+    else:
+        assert code == 1 and "Permission denied" in text and "--allow_users" in text, text
+        assert "found none" not in text, text
 
 
 @needs_users
@@ -291,6 +311,34 @@ def test_unknown_user_is_taken_with_the_token(tmp_path: Path, without_owners: Pa
             with client.control() as control:
                 control.grant(run_id, 5)
             client.cancel(run_id)
+
+
+def test_one_connection_too_many_of_unknown_users_is_refused(tmp_path: Path, without_owners: Path) -> None:
+    """Until another one ends; the text names the socket, which stays open to the daemon's user."""
+    most = 64
+    token_file = tmp_path / "token"
+    token_file.touch(0o600)
+    token_file.write_text(TOKEN, "utf-8")
+    bearer = [("authorization", f"Bearer {TOKEN}")]
+    with running_daemon(
+        tmp_path / "data", f"--token_file={token_file}", program=without_owners, token_file=token_file
+    ) as daemon:
+        host, port = daemon.address.split(":")
+        with contextlib.ExitStack() as silent:
+            for _ in range(most):
+                one = silent.enter_context(socket.create_connection((host, int(port)), timeout=DEADLINE_SECS))
+                assert one.recv(1)  # gRPC's first bytes: the connection is handed on
+            text = refusal_of(lambda: health_of(daemon.address, bearer))
+            own = f"unix:{tmp_path}/data/daemon.sock"
+            assert str(most) in text and own in text, text
+            assert health_of(own).pid == daemon.pid
+
+        def is_taken() -> bool:
+            with contextlib.suppress(grpc.RpcError):
+                return bool(health_of(daemon.address, bearer).pid == daemon.pid)
+            return False
+
+        wait_until(is_taken, "a connection that is taken since others ended")
 
 
 @needs_users

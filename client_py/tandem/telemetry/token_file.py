@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from tandem.arguments import shown
-from tandem.errors import AccessDenied, InvalidArgument
+from tandem.errors import AccessDenied, InvalidArgument, TandemError
 
 TOKEN_VARIABLE = "TANDEM_TOKEN_FILE"
 
@@ -41,6 +41,8 @@ def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
     path = Path(token_file)
     try:
         content = _read(name, path)
+    except TandemError:
+        raise
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"{name}: expected a file that can be read, found: {error}") from error
     token = content.strip(b" \t\n\v\f\r")
@@ -54,8 +56,9 @@ def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
 
 def _read(name: str, path: Path) -> bytes:
     # O_NONBLOCK: a pipe without a writer would block the caller.
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        info = os.fstat(file.fileno())
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise InvalidArgument(f"{name}: expected a regular file, found another: {path}")
         if info.st_uid != os.geteuid():
@@ -68,4 +71,6 @@ def _read(name: str, path: Path) -> bytes:
                 f"{name}: expected a file that is closed to other users, found mode "
                 f"{stat.S_IMODE(info.st_mode):04o}; chmod 600 {path}"
             )
-        return file.read(_MOST_FILE_BYTES + 1)
+        return os.read(descriptor, _MOST_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,60 @@
+// Fuzz target of Refusal. The input is what a client sends, and where it is
+// cut.
+//
+// Data flow: bytes -> a Refusal at once, another in pieces -> abort if their
+// answers differ, or if an answer is more than each byte can have asked for.
+//
+//   bazel run --config=fuzz //slow_lane/daemon:refusal_fuzz -- -runs=9999
+//
+// refusal_fuzz_test runs the same function over refusal_corpus and over random
+// scripts.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "slow_lane/daemon/refusal.h"
+#include "transport/ring/fuzz_script.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+constexpr char kText[] = "expected a client of uid 0, found one of uid 1001";
+// A frame has nine bytes at least; its answer ends one call.
+constexpr size_t kMostAnswerBytes = 256;
+
+std::optional<std::string> AnswerInPieces(absl::string_view sent,
+                                          size_t piece) {
+  Refusal refusal(kText);
+  std::string answers;
+  while (!sent.empty()) {
+    const auto answer = refusal.Answer(sent.substr(0, piece));
+    if (!answer.has_value()) return std::nullopt;
+    answers += *answer;
+    sent.remove_prefix(std::min(piece, sent.size()));
+  }
+  return answers;
+}
+
+// Most random bytes are no HTTP/2: the first byte says whether a preface is
+// put before them.
+void Play(Script script) {
+  const uint8_t first = script.Byte();
+  std::string sent = first % 8 == 0 ? "" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  while (!script.AtEnd()) sent += static_cast<char>(script.Byte());
+  const std::optional<std::string> whole = AnswerInPieces(sent, sent.size());
+  Require(AnswerInPieces(sent, 1 + first / 8) == whole, "another answer");
+  Require(!whole.has_value() ||
+              whole->size() <= (sent.size() / 9 + 2) * kMostAnswerBytes,
+          "an answer that is too long");
+}
+
+}  // namespace
+}  // namespace tandem::slow_lane
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tandem::slow_lane::Play(tandem::Script(data, size));
+  return 0;
+}
