@@ -6,12 +6,17 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/step_method.h"
+#include "client_py/bindings/vector_step.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
@@ -45,6 +50,31 @@ void Property(py::class_<NativeClient>& type, const char* name,
   type.def_property_readonly(name, [member](const NativeClient& client) {
     return client.views().*member;
   });
+}
+
+void DefineVectorStep(py::module_& module) {
+  py::class_<VectorStep>(module, "VectorStep")
+      .def(py::init([](NativeClient* client, const py::sequence& infos,
+                       bool wide, bool copy, uint32_t autoreset,
+                       std::optional<int64_t> choices,
+                       const py::function& convert) {
+             return std::make_unique<VectorStep>(
+                 client, VectorStep::Options{
+                             .infos = infos,
+                             .wide = wide,
+                             .copy = copy,
+                             .autoreset = static_cast<AutoresetMode>(autoreset),
+                             .choices = choices,
+                             .convert = convert});
+           }),
+           py::arg("client"), py::arg("infos"), py::arg("wide"),
+           py::arg("copy"), py::arg("autoreset"), py::arg("choices"),
+           py::arg("convert"), py::keep_alive<1, 2>())
+      .def("step", &VectorStep::Step, py::arg("actions"))
+      .def("send", &VectorStep::Send, py::arg("actions"))
+      .def("recv", &VectorStep::Recv)
+      .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
+      .def("reset_results", &VectorStep::ResetResults);
 }
 
 void DefineFrames(py::module_& module) {
@@ -152,6 +182,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
   module.attr("StepMethod") = MakeStepMethodType();
+  DefineVectorStep(module);
   Property(client, "obs", &RegionViews::obs);
   Property(client, "actions", &RegionViews::actions);
   Property(client, "rewards", &RegionViews::rewards);

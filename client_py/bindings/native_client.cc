@@ -101,21 +101,25 @@ PyObject* NativeClient::Step(py::handle actions) {
   return Py_NewRef(results_.ptr());
 }
 
-void NativeClient::Send(py::handle actions) {
+void NativeClient::Send(py::handle actions) { Post(Checked(actions)); }
+
+void NativeClient::Post(std::span<const float> actions) {
   const InCall in_call(this);
-  const ErrorCode code = client_.Send(Checked(actions));
+  const ErrorCode code = client_.Send(actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
 py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
+  Await(CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_));
+  return results_;
+}
+
+void NativeClient::Await(double timeout_secs) {
   const InCall in_call(this);
-  const double secs =
-      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
   const ErrorCode code = KeepingGil([&](absl::FunctionRef<void()> lasts) {
-    return client_.Recv(Deadline::After(secs), lasts);
+    return client_.Recv(Deadline::After(timeout_secs), lasts);
   });
   if (code != ErrorCode::kOk) RaiseCode(code);
-  return results_;
 }
 
 void NativeClient::SendReset(

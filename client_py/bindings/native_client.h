@@ -42,6 +42,10 @@ class NativeClient {
   PyObject* Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
+  // The halves of Step, for who has float32[num_envs * act_size] and needs no
+  // results' tuple.
+  void Post(std::span<const float> actions);
+  void Await(double timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
   // A picture of what the engine draws, as things are: waits until it is drawn.
@@ -57,6 +61,7 @@ class NativeClient {
 
   // Of the calls that wait and are given no other; at first the constructor's.
   void SetTimeout(double timeout_secs);
+  double timeout_secs() const { return timeout_secs_; }
 
   // Commands to the same engine: any threads, also while one is inside a call.
   NativeRpc& rpc() { return rpc_; }
@@ -66,6 +71,7 @@ class NativeClient {
   bool pending() const { return client_.pending(); }
   bool closed() const { return client_.closed(); }
   const RegionViews& views() const { return views_; }
+  const ClientSide& side() const { return client_; }
 
  private:
   class InCall;

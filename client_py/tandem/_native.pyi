@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,28 @@ class StepMethod:
           ForkedChild: The client belongs to this process's parent.
           ClientClosed: The client was closed.
         """
+
+class VectorStep:
+    def __init__(
+        self,
+        client: NativeClient,
+        # name, first column, length, dtype, whether a reset gives it
+        infos: Sequence[tuple[str, int, int | None, np.dtype[Any], bool]],
+        wide: bool,
+        copy: bool,
+        autoreset: int,
+        choices: int | None,
+        convert: Callable[[Any], NDArray[np.float32]],
+    ) -> None: ...
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
+    def send(self, actions: ArrayLike) -> None: ...
+    def recv(
+        self,
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
+    def expect_reset(self, mask: NDArray[np.bool_]) -> None: ...
+    def reset_results(self) -> tuple[NDArray[Any], dict[str, Any]]: ...
 
 class NativeClient:
     def __init__(self, name: str, timeout: float, wait: str, autoreset: int) -> None: ...

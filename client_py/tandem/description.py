@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -14,19 +14,20 @@ from tandem.errors import LayoutMismatch
 _DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("float64", "float32", "int64")}
 
 
-@dataclass(frozen=True)
-class InfoField:
+class InfoField(NamedTuple):
     """One entry of infos, and where it lies in a row.
 
     Attributes:
       name: Its key.
-      columns: Which columns of the row; an int stands for a number, a slice for an array.
+      first: The first column of the row that it has.
+      length: How many it has, of an array; None: a number has one.
       dtype: Of Gymnasium's own value; the region holds float64.
       at_reset: Whether a reset gives it as well; steps always do.
     """
 
     name: str
-    columns: int | slice
+    first: int
+    length: int | None
     dtype: np.dtype[Any]
     at_reset: bool
 
@@ -106,12 +107,11 @@ def _infos(said: list[dict[str, Any]], columns: int) -> tuple[InfoField, ...]:
     fields = []
     at = 0
     for each in said:
-        length = each["length"]
-        end = at + (1 if length is None else int(length))
+        length = None if each["length"] is None else int(each["length"])
+        end = at + (1 if length is None else length)
         if end < at or end > columns:
             raise ValueError(f"infos: expected {columns} columns, found more")
-        where = at if length is None else slice(at, end)
-        fields.append(InfoField(str(each["name"]), where, _DTYPES[each["dtype"]], bool(each["at_reset"])))
+        fields.append(InfoField(str(each["name"]), at, length, _DTYPES[each["dtype"]], bool(each["at_reset"])))
         at = end
     if at != columns:
         raise ValueError(f"infos: expected {columns} columns, found {at}")

@@ -168,6 +168,10 @@ class SystemCallFailed(TandemError, OSError):
     code = 23
 
 
+# Region name -> what to do when its engine is gone, where that is not what C++ says.
+next_steps: dict[str, str] = {}
+_RECONNECT = "start it again and call reconnect(), or close()"
+
 # Region name -> what asks the engine that this process launched for its last words.
 last_words: dict[str, Callable[[], str]] = {}
 
@@ -184,6 +188,8 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
       The exception, to be raised.
     """
     error_class = globals()[class_name]
+    if error_class is PeerGone:
+        message = message.replace(_RECONNECT, next_steps.get(region, _RECONNECT))
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):
         message = f"{message}\nThe engine's last words:\n{words}"
     error: TandemError = error_class(message)

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
 from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
-from tandem.infos import Mask, add_final, collect
 from tandem.services.contract import SimulationContract
-from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.vector import Mask, Obs, SharedMemoryVectorEnv, StepResults, as_floats
 
 _log = logging.getLogger("tandem")
 
@@ -76,6 +75,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self._untold = False
         # Whose episode was cut short by a death and not yet followed by another.
         self._cut_short: Mask = np.zeros(self.num_envs, np.bool_)
+        # Whom the last exchange resets, also while it is pending; None: it is a step.
+        self._resetting: Mask | None = None
 
     def reset(
         self,
@@ -98,14 +99,14 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         mask, contract = self._reset_mask(options), (options or {}).get("contract")
         while True:
             self._revive()
+            self._resetting = mask
             try:
                 obs, infos = super().reset(seed=seed, options=None if self._untold else options)
                 break
             except PeerGone as death:
                 self._found_dead(death)
-                self._note_contract(contract, mask, self._seed_of_chosen(seed, mask))  # for the engine's next life
+                self._note(contract, mask, self._seed_of_chosen(seed, mask))  # for the engine's next life
         self._answered(obs)
-        self._cut_short &= ~self._resetting
         if self._untold:
             _tell(infos, self.num_envs)
             self._untold = False
@@ -121,18 +122,34 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
           TandemError: As there.
         """
         if self._untold:
-            self._as_floats(actions)  # refuses what cannot be
+            as_floats(self.single_action_space, self.action_space, actions)  # refuses what cannot be
             return
         flags = self._flags()
         flags[self._cut_short[: len(flags)]] = 1
         try:
             super().send(actions)
+            self._resetting = None
         except PeerGone as death:
             self._found_dead(death)
         except BaseException:
             if not self._client.pending:
                 flags[:] = 0
             raise
+
+    def step(self, actions: ArrayLike) -> StepResults:
+        """As `SharedMemoryVectorEnv.step`.
+
+        Args:
+          actions: As there.
+
+        Returns:
+          As `recv`.
+
+        Raises:
+          TandemError: As there.
+        """
+        self.send(actions)
+        return self.recv()
 
     def recv(self) -> StepResults:
         """As `SharedMemoryVectorEnv.recv`.
@@ -147,7 +164,6 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             try:
                 results = super().recv()
                 self._answered(results[0])
-                self._cut_short &= ~self._resetting
                 return results
             except PeerGone as death:
                 self._found_dead(death)
@@ -162,12 +178,11 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             return client.resets
         return np.zeros(0, np.uint8)
 
-    def _ended(self) -> Mask:
-        return super()._ended() | self._cut_short
-
     def _answered(self, obs: Obs) -> None:
         self._deaths_in_a_row = 0
         np.copyto(self._seen, obs)
+        # A step resets them as well, by their flags.
+        self._cut_short &= False if self._resetting is None else ~self._resetting
 
     def _found_dead(self, death: PeerGone) -> None:
         self._death = death
@@ -216,15 +231,24 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             self._client.reset(env_ids)
 
     def _all_truncated(self) -> StepResults:
+        client, mode = self._client, self._client.autoreset_mode
         everybody = np.ones(self.num_envs, np.bool_)
-        infos: dict[str, Any] = {}
-        if self._client.autoreset_mode is AutoresetMode.SAME_STEP:
-            obs = self._observe()
-            infos = collect(self._task.infos, self._client.infos, ~everybody, everybody)
-            add_final(infos, everybody, self._seen, (), self._client.final_infos)
+        obs, infos = self._seen.copy(), {}
+        if mode is AutoresetMode.SAME_STEP:
+            self._stepper.expect_reset(everybody)
+            obs, infos = self._stepper.reset_results()
+            last = np.empty(self.num_envs, dtype=object)
+            last[:] = list(self._seen.copy())
+            infos |= {
+                "final_obs": last,
+                "_final_obs": everybody.copy(),
+                "final_info": {},
+                "_final_info": everybody.copy(),
+            }
         else:
-            obs = self._seen.copy()
             self._cut_short[:] = True
+        if mode is AutoresetMode.DISABLED:  # a step before their reset is refused by these
+            client.truncateds[:] = client.dones[:] = 1
         _tell(infos, self.num_envs)
         self._untold = False
         return obs, np.zeros(self.num_envs), ~everybody, everybody, infos

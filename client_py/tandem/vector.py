@@ -1,5 +1,7 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
+import functools
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -9,12 +11,12 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem.arguments import contract_seed, described, env_indices, seeds_of
+from tandem import _native, errors
+from tandem.arguments import contract_seed, described, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
-from tandem.errors import EngineFailed, InvalidAction, InvalidArgument
-from tandem.infos import Mask, add_final, collect
+from tandem.errors import ClientClosed, EngineFailed, InvalidAction, InvalidArgument, TandemError, Unsupported
 from tandem.pictures import separate
 from tandem.services.contract import SimulationContract
 
@@ -22,7 +24,18 @@ if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = NDArray[Any]
+Mask = NDArray[np.bool_]
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
+
+_UNKNOWN_SEED = -1  # as Gymnasium says it
+
+
+class EnvironmentClosed(ClientClosed, gymnasium.error.ClosedEnvironmentError):
+    """The environments were closed. Make new ones."""
+
+
+class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
+    """A step before the first reset. Call `reset` first."""
 
 
 class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]]):
@@ -34,7 +47,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
       observation_space: The same for all environments, Box[num_envs, obs_size].
       single_action_space: Box[act_size] or Discrete of the task.
       action_space: The same for all environments: Box[num_envs, act_size] or MultiDiscrete[num_envs].
-      metadata: Has "autoreset_mode".
+      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
+      metadata: Has "autoreset_mode" as well.
 
     >>> import tandem
     >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
@@ -81,16 +95,35 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.render_mode = render_mode
         # Each environment's, and the seed that the engine was told with it.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * self.num_envs
+        self._seeds = [_UNKNOWN_SEED] * self.num_envs
+        self._ready = False  # to step: reset, and not closed
         self._attach(client)
 
     def _attach(self, client: SharedMemoryClient) -> None:
         self._client = client
-        mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
+        errors.next_steps[client.name] = "close() these environments and make new ones"
+        self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         render_modes = ["rgb_array"] if client.has_frames else []
-        self.metadata = {"render_modes": render_modes, "autoreset_mode": mode}
-        # Of the last exchange, also while it is pending: who is reset rather than stepped; whether nobody is stepped.
-        self._resetting: Mask = np.ones(self.num_envs, np.bool_)
-        self._resets_only = True
+        self.metadata = {"render_modes": render_modes, "autoreset_mode": self.autoreset_mode}
+        discrete = isinstance(self.single_action_space, spaces.Discrete)
+        self._stepper = _native.VectorStep(
+            client._native,
+            self._task.infos,
+            wide=self._dtype == np.float64,
+            copy=self._copy,
+            autoreset=_native.AUTORESET_MODES[client.autoreset_mode.name],
+            choices=int(self.single_action_space.n) if discrete else None,
+            convert=functools.partial(as_floats, self.single_action_space, self.action_space),
+        )
+
+    def __len__(self) -> int:
+        """Returns the number of environments."""
+        return self.num_envs
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it
+        """Each environment's seed: that of its last reset that had one; -1 before."""
+        return tuple(self._seeds)
 
     @property
     def client(self) -> SharedMemoryClient:
@@ -118,6 +151,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           InvalidArgument: A seed, mask or option that cannot be.
           TandemError: As `SharedMemoryClient.reset`.
         """
+        if self.closed:
+            raise self._closed_error("reset")
         mask = self._reset_mask(options)
         seed = self._seed_of_chosen(seed, mask)
         if isinstance(options, dict):
@@ -128,11 +163,13 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
                 self._client.recv()
             except EngineFailed:
                 pass  # of what is dropped
-        self._resetting, self._resets_only = mask, True
         contract = (options or {}).get("contract")
+        # Before it is sent: an interrupt may come at any time.
+        self._stepper.expect_reset(mask)
         self._client.reset(mask, seed=seed, contract=contract)
-        self._note_contract(contract, mask, seed)
-        return self._observe(), collect(self._task.infos, self._client.infos, np.zeros_like(mask), mask)
+        self._note(contract, mask, seed)
+        self._ready = True
+        return self._stepper.reset_results()
 
     def step(self, actions: ArrayLike) -> StepResults:
         """Steps every environment once.
@@ -148,10 +185,13 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Raises:
           InvalidAction: Actions of another shape or kind, or not finite; nothing was sent.
           InvalidArgument: With autoreset disabled: an episode has ended and was not reset; nothing was sent.
+          ResetNeeded: `reset` was not called yet.
+          EnvironmentClosed: `close` was called.
           TandemError: As `SharedMemoryClient.step`.
         """
-        self.send(actions)
-        return self.recv()
+        if not self._ready:
+            raise self._not_ready_error("step")
+        return self._stepper.step(actions)
 
     def send(self, actions: ArrayLike) -> None:
         """Starts a step and returns at once; `recv` brings its results.
@@ -162,20 +202,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Raises:
           TandemError: As `step`, but for what happens while waiting.
         """
-        floats = self._as_floats(actions)
-        client = self._client
-        if not client.pending and not client.closed:
-            resetting = np.zeros(self.num_envs, np.bool_)
-            if client.autoreset_mode is AutoresetMode.NEXT_STEP:
-                resetting = self._ended()
-            elif client.autoreset_mode is AutoresetMode.DISABLED and (ended := self._ended()).any():
-                raise InvalidArgument(
-                    "expected no ended episode at a step with autoreset disabled, found environments "
-                    f"{np.flatnonzero(ended)[:10].tolist()}; reset(options={{'reset_mask': mask}}) starts their next"
-                )
-            # Before it is sent: an interrupt may come at any time.
-            self._resetting, self._resets_only = resetting, False
-        client.send(floats)
+        if not self._ready:
+            raise self._not_ready_error("send")
+        self._stepper.send(actions)
 
     def recv(self) -> StepResults:
         """Waits for the results of what was sent.
@@ -187,24 +216,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           NoStepPending: Nothing was sent.
           TandemError: As `SharedMemoryClient.recv`.
         """
-        client = self._client
-        client.recv()
-        if self._resets_only:
-            nobody = np.zeros(self.num_envs, np.bool_)
-            infos = collect(self._task.infos, client.infos, nobody, self._resetting)
-            return self._observe(), np.zeros(self.num_envs), nobody, nobody.copy(), infos
-        terminations = client.terminateds.astype(np.bool_)
-        truncations = client.truncateds.astype(np.bool_)
-        if client.autoreset_mode is not AutoresetMode.SAME_STEP:
-            infos = collect(self._task.infos, client.infos, ~self._resetting, self._resetting)
-        else:
-            ended = terminations | truncations
-            reset = ended | self._resetting
-            infos = collect(self._task.infos, client.infos, ~reset, reset)
-            if ended.any():
-                final_obs = client.final_obs.astype(self._dtype, copy=False)
-                add_final(infos, ended, final_obs, self._task.infos, client.final_infos)
-        return self._observe(), client.rewards.astype(np.float64), terminations, truncations, infos
+        if self.closed:
+            raise self._closed_error("recv")
+        return self._stepper.recv()
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Draws every environment as it is after the last step or reset, which takes milliseconds each.
@@ -219,6 +233,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           StepTimeout: No picture in time; nothing was lost.
           TandemError: As `SharedMemoryClient.drawn_frame`.
         """
+        if self.closed:
+            raise self._closed_error("render")
         if self.render_mode is None:
             gymnasium.logger.warn(
                 'render() was called without a render mode; make the environments with render_mode="rgb_array"'
@@ -232,6 +248,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Args:
           kwargs: Ignored, as by Gymnasium's own.
         """
+        self._ready = False
+        errors.next_steps.pop(self._client.name, None)
         try:
             self._client.close()
         finally:
@@ -248,6 +266,78 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "a SharedMemoryVectorEnv can be neither pickled nor copied: it holds this process's place at the engine; "
             "pass the arguments of make_vec and call it in the other process"
         )
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Does in every environment what Gymnasium's vector environments do by this: only "render" is there.
+
+        Args:
+          name: "render".
+          args: None.
+          kwargs: None.
+
+        Returns:
+          As `render`; () without a render mode.
+
+        Raises:
+          Unsupported: Another name, or arguments: the environments are the engine's, not Python objects.
+          TandemError: As `render`.
+        """
+        if name == "render" and not args and not kwargs:
+            return self.render() or ()
+        raise self._no_objects(f"call({name!r})", "what all have in common is in the services of `client`")
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Returns what every environment has.
+
+        Args:
+          name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
+
+        Returns:
+          A value for each environment.
+
+        Raises:
+          Unsupported: Another name: the environments are the engine's, not Python objects.
+        """
+        if name == "np_random_seed":
+            return self.np_random_seed
+        of_each = {
+            "render_mode": self.render_mode,
+            "spec": self.spec,
+            "observation_space": self.single_observation_space,
+            "action_space": self.single_action_space,
+        }
+        if name not in of_each:
+            raise self._no_objects(f"get_attr({name!r})", f"these are known: {[*of_each, 'np_random_seed']}")
+        return (of_each[name],) * self.num_envs
+
+    def set_attr(self, name: str, values: object) -> NoReturn:
+        """Refuses.
+
+        Args:
+          name: Whichever.
+          values: Whichever.
+
+        Raises:
+          Unsupported: Always: the environments are the engine's, not Python objects.
+        """
+        raise self._no_objects(
+            f"set_attr({name!r})",
+            "set a task's options in make_vec, such as ctrl_cost_weight=0.1, and change episodes by "
+            'reset(options={"contract": tandem.services.SimulationContract(...)})',
+        )
+
+    def _no_objects(self, call: str, instead: str) -> Unsupported:
+        return Unsupported(
+            f"{call}: the environments live in the engine's process and are no Python objects; {instead}"
+        )
+
+    def _closed_error(self, call: str) -> EnvironmentClosed:
+        return EnvironmentClosed(f"{call}: expected open environments, found that close() was called; make new ones")
+
+    def _not_ready_error(self, call: str) -> TandemError:
+        if self.closed:
+            return self._closed_error(call)
+        return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
         """Hands the environments to Stable-Baselines3; needs that package, which imports torch.
@@ -277,14 +367,6 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
         return SharedMemoryVecEnv(self)
 
-    def _ended(self) -> Mask:
-        """Tells whose episode has ended and was not followed by another."""
-        ended: Mask = self._client.dones != 0
-        return ended
-
-    def _observe(self) -> Obs:
-        return self._client.obs.astype(self._dtype) if self._copy else self._client.obs
-
     def _seed_of_chosen(self, seed: int | Sequence[int | None] | None, mask: Mask) -> int | Sequence[int | None] | None:
         if isinstance(seed, np.ndarray) and seed.ndim == 0:
             return seed.item()
@@ -294,14 +376,16 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
         return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
 
-    def _note_contract(
-        self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None
-    ) -> None:
-        if contract is None:
+    def _note(self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None) -> None:
+        """Notes the contract, if there is one, and the seeds, if there are some, of those that are reset."""
+        if contract is None and seed is None:
             return
         indices = env_indices(mask, self.num_envs)
         for index, its in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
-            self._contracts[index] = contract, contract_seed(its, index)
+            if contract is not None:
+                self._contracts[index] = contract, contract_seed(its, index)
+            if its is not None:
+                self._seeds[index] = its
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
         if not isinstance(options, Mapping | None):
@@ -321,29 +405,30 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             raise InvalidArgument("reset_mask: expected at least one True, found none; nothing was sent")
         return np.array(mask, dtype=np.bool_)
 
-    def _as_floats(self, actions: ArrayLike) -> NDArray[np.float32]:
-        space = self.single_action_space
-        try:
-            given = np.asarray(actions)
-        except ValueError as error:
-            raise InvalidAction(f"actions: expected {self.action_space}, found {error}; nothing was sent") from error
-        discrete = isinstance(space, spaces.Discrete)
-        if given.shape != self.action_space.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
+
+def as_floats(
+    single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
+) -> NDArray[np.float32]:
+    """Makes float32[num_envs, act_size] of what becomes that, and refuses all else."""
+    try:
+        given = np.asarray(actions)
+    except ValueError as error:
+        raise InvalidAction(f"actions: expected {batched}, found {error}; nothing was sent") from error
+    discrete = isinstance(single, spaces.Discrete)
+    if given.shape != batched.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
+        raise InvalidAction(
+            f"actions: expected {batched.dtype}{list(batched.shape or ())}, found {described(given)}; nothing was sent"
+        )
+    if isinstance(single, spaces.Discrete):
+        wrong = (given < 0) | (given >= single.n)
+        if wrong.any():
+            index = int(np.argmax(wrong))
             raise InvalidAction(
-                f"actions: expected {self.action_space.dtype}{list(self.action_space.shape or ())}, found "
-                f"{described(given)}; nothing was sent"
+                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing was sent"
             )
-        if isinstance(space, spaces.Discrete):
-            wrong = (given < 0) | (given >= space.n)
-            if wrong.any():
-                index = int(np.argmax(wrong))
-                raise InvalidAction(
-                    f"actions: expected 0 .. {space.n - 1}, found {given[index]} for environment {index}; nothing was "
-                    "sent"
-                )
-            return given.reshape(-1, 1).astype(np.float32)
-        with np.errstate(over="ignore"):  # an infinity, which is refused
-            return np.ascontiguousarray(given, dtype=np.float32)
+        return given.reshape(-1, 1).astype(np.float32)
+    with np.errstate(over="ignore"):  # an infinity, which is refused
+        return np.ascontiguousarray(given, dtype=np.float32)
 
 
 def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:

@@ -271,6 +271,10 @@ def test_step_takes_what_becomes_float32(hoppers: tandem.SharedMemoryVectorEnv) 
         np.ones((3, 3)),
         [[1, 1, 1]] * 3,
         np.ones((3, 6), np.float32)[:, ::2],
+        np.ones((3, 6))[:, ::2],
+        np.ones((3, 3), np.float16),
+        np.ones((3, 3), np.int8),
+        np.ones((3, 3), ">f8"),
         np.ones((3, 3), np.float32, order="F"),
     ):
         hoppers.reset(seed=0)
@@ -346,8 +350,57 @@ def test_close_is_safe_twice_and_ends_the_engine(hoppers: tandem.SharedMemoryVec
     assert hoppers.closed
     with pytest.raises(tandem.NotReady):
         tandem.SharedMemoryClient(name, timeout=0)
-    for call in (hoppers.reset, lambda: hoppers.step(np.zeros((3, 3), np.float32)), hoppers.recv):
-        with pytest.raises(tandem.ClientClosed):
+    actions = np.zeros((3, 3), np.float32)
+    for call in (
+        hoppers.reset,
+        lambda: hoppers.step(actions),
+        lambda: hoppers.send(actions),
+        hoppers.recv,
+        hoppers.render,
+    ):
+        with pytest.raises(
+            gymnasium.error.ClosedEnvironmentError, match=r"close\(\) was called; make new ones"
+        ) as error:
+            call()
+        assert isinstance(error.value, tandem.ClientClosed)
+
+
+def test_a_step_before_the_first_reset_is_refused(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """As by Gymnasium's own, by both halves."""
+    for call in (hoppers.step, hoppers.send):
+        with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first") as error:
+            call(np.zeros((3, 3), np.float32))
+        assert isinstance(error.value, tandem.TandemError)
+    hoppers.reset()
+    hoppers.step(np.zeros((3, 3), np.float32))
+
+
+def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """Those values that are every environment's."""
+    theirs = _sync("Hopper-v5", 3)
+    assert hoppers.autoreset_mode is theirs.autoreset_mode is AutoresetMode.NEXT_STEP
+    assert len(hoppers) == 3
+    assert hoppers.np_random_seed == (-1, -1, -1)
+    for seed in (42, [7, None, 2**40], None):
+        hoppers.reset(seed=seed)
+        theirs.reset(seed=seed)
+        assert hoppers.np_random_seed == theirs.np_random_seed
+    hoppers.reset(seed=5, options={"reset_mask": _MASK})
+    assert hoppers.np_random_seed == (5, 43, 7)
+    for name in ("render_mode", "observation_space", "action_space"):
+        assert hoppers.get_attr(name) == theirs.get_attr(name)
+    assert hoppers.call("render") == ()
+    theirs.close()
+
+
+def test_says_what_to_do_in_place_of_python_objects(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """There are none in the engine."""
+    for call, next_step in (
+        (lambda: hoppers.call("set_wind", 3), "services"),
+        (lambda: hoppers.get_attr("gravity"), "np_random_seed"),
+        (lambda: hoppers.set_attr("gravity", 3), "make_vec"),
+    ):
+        with pytest.raises(tandem.Unsupported, match=f"no Python objects.*{next_step}"):
             call()
 
 
@@ -376,7 +429,9 @@ def _of_trivial(timeout: float) -> tuple[tandem.EngineProcess, tandem.SharedMemo
     client = tandem.SharedMemoryClient(
         engine.name, timeout=timeout, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
     )
-    return engine, tandem.SharedMemoryVectorEnv(client, engine=engine)
+    envs = tandem.SharedMemoryVectorEnv(client, engine=engine)
+    envs.reset()
+    return engine, envs
 
 
 def _actions(first: float) -> NDArray[np.float32]:
