@@ -23,7 +23,19 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import calls, deaths, frames, messages, mujoco_rates, scaling, start, steps, together, training
+from tests.benchmark import (
+    calls,
+    deaths,
+    frames,
+    make_vec_rates,
+    messages,
+    mujoco_rates,
+    scaling,
+    start,
+    steps,
+    together,
+    training,
+)
 from tests.benchmark import slow_lane_suite as slow_lane
 from tests.benchmark.interpreters import make_interpreter, python_of
 from tests.benchmark.measurement import RowUnavailable
@@ -34,6 +46,7 @@ SUITES = {
     for suite in (
         steps.SUITE,
         steps.BUSY,
+        make_vec_rates.SUITE,
         mujoco_rates.SUITE,
         scaling.SUITE,
         start.SUITE,

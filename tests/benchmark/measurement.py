@@ -92,6 +92,7 @@ ROWS = (
     Row("python_spin", "Tandem, Python, spin", tandem=True, python=True),
     Row("python_adaptive", "Tandem, Python, adaptive", tandem=True, python=True),
     Row("python_block", "Tandem, Python, block", tandem=True, python=True),
+    Row("python_make_vec", "Tandem, Python, make_vec", tandem=True, python=True),
     Row("python_socket", "Unix socket, Python to C++", python=True),
     Row("python_pipe", "multiprocessing.Pipe, Python to Python", python=True),
     Row("python_grpc", "gRPC, Python to C++", python=True, interpreter="peers"),

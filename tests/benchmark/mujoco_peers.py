@@ -3,12 +3,12 @@
 Runs by the peers' interpreter, which has no Tandem. Each line of standard input is a request in JSON, and is
 answered with one:
 
-    {"open": "envpool", "task": "Ant-v5", "envs": 64, "threads": 2, "actions": FILE, "size": 8}  ->
+    {"open": "envpool", "task": "Ant-v5", "envs": 64, "threads": 2, "actions": FILE, "size": 8, "discrete": false}  ->
         {"made_secs": 0.08, "first_obs_secs": 0.09}
     {"step": "envpool", "seconds": 0.5}  ->  {"steps": 4096, "secs": 0.51}
     {"close": "envpool"}
 
-FILE holds batches of actions, float32[batches, envs, size], used in turn. The end of the input ends the program.
+FILE holds batches of actions, float32[batches, envs, size], used in turn; discrete ones have size 1. The end of the input ends the program.
 """
 
 import contextlib
@@ -115,7 +115,9 @@ def _silence() -> Iterator[None]:
 def _open(request: dict[str, Any]) -> tuple[_InStep | _InHalves, dict[str, float]]:
     kind = request["open"]
     batches = np.fromfile(request["actions"], np.float32).reshape(-1, request["envs"], request["size"])
-    if kind.startswith("envpool"):
+    if request["discrete"]:
+        batches = batches[:, :, 0].astype(np.int32 if kind.startswith("envpool") else np.int64)
+    elif kind.startswith("envpool"):
         batches = batches.astype(np.float64)  # as EnvPool wants them
     make = _maker(kind, request["task"], request["envs"], request["threads"])
     with _silence():

@@ -17,7 +17,8 @@ from tests.benchmark.tables import Spread, figure, markdown
 BASELINE = "loop"
 ROWS = {
     BASELINE: "bare mj_step loop, C++",
-    "tandem": "Tandem",
+    "tandem": "Tandem, SharedMemoryClient",
+    "tandem_make_vec": "Tandem, make_vec",
     "tandem_spin": "Tandem, its client spins",
     "tandem_halves": "Tandem, two halves in turn",
     "envpool": "EnvPool",
@@ -60,18 +61,27 @@ def cells(quick: bool) -> list[Cell]:
     return [Cell(task, number, threads) for task in TASKS for threads in THREADS for number in envs]
 
 
-def _measure_cell(cell: Cell, rows: Rows, plan: Plan) -> Rates:
-    judged = (cell.envs, cell.threads) == JUDGED
-    rounds = plan.rounds if judged else min(plan.rounds, max(3, math.ceil(plan.rounds / 3)))
-    keys = [key for key in ROWS if key in plan.rows and measures(key, cell)]
+def measure_cell(cell: Cell, rows: Rows, keys: Sequence[str], rounds: int, seconds: float) -> Rates:
+    """Measures rows of a cell in turn.
+
+    Args:
+      cell: The cell.
+      rows: Opens them.
+      keys: Which.
+      rounds: How many turns each has, once it is warm.
+      seconds: Of a turn.
+
+    Returns:
+      What was found.
+    """
     turns: dict[str, list[Turn]] = {key: [] for key in keys}
     with contextlib.ExitStack() as stack:
         opened = {key: stack.enter_context(rows.opened(key, cell)) for key in keys}
         for run in opened.values():
-            _warm_up(run, cell, plan.seconds)
+            _warm_up(run, cell, seconds)
         for number in range(rounds):
             for key in in_turn(keys, number):
-                turns[key].append(opened[key](plan.seconds))
+                turns[key].append(opened[key](seconds))
     return Rates(cell, turns)
 
 
@@ -102,7 +112,10 @@ def measure(plan: Plan) -> Found:
         Rows(plan.prefix, Path(folder)) as rows,
     ):
         for number, cell in enumerate(chosen):
-            found.append(_measure_cell(cell, rows, plan))
+            judged = (cell.envs, cell.threads) == JUDGED
+            rounds = plan.rounds if judged else min(plan.rounds, max(3, math.ceil(plan.rounds / 3)))
+            keys = [key for key in ROWS if key in plan.rows and measures(key, cell)]
+            found.append(measure_cell(cell, rows, keys, rounds, plan.seconds))
             rate = figure(found[-1].rate(BASELINE).median)
             secs = time.monotonic() - started
             say(f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {rate}/s; {secs:.0f} s so far")
@@ -127,6 +140,7 @@ def _table_of_goals(found: Sequence[Rates]) -> list[str]:
     for label, row, to in (
         ("Tandem / bare loop", "tandem", BASELINE),
         ("Tandem / EnvPool", "tandem", "envpool"),
+        ("make_vec / EnvPool", "tandem_make_vec", "envpool"),
         ("Tandem in halves / EnvPool, async", "tandem_halves", "envpool_async"),
     ):
         ratios = [str(one.ratio(row, to)) if {row, to} <= set(one.turns) else "" for one in judged]
@@ -161,7 +175,7 @@ def _table_of_transport(found: Sequence[Rates]) -> list[str]:
     """Has no table where Tandem was not measured."""
     numbers = sorted({rates.cell.envs for rates in found})
     lines = []
-    for key in ("tandem", "tandem_spin"):
+    for key in ("tandem", "tandem_make_vec", "tandem_spin"):
         for task in TASKS:
             for threads in THREADS:
                 shares = {

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import tandem
-from tests.benchmark import mujoco_rates
+from tests.benchmark import make_vec_rates, mujoco_rates
 from tests.benchmark.json_program import talking_to
 from tests.benchmark.mujoco_rows import LOOP, TASKS, Cell, Rows, Task, Turn
 from tests.benchmark.suite import Plan
 from tools.testing import pytest_main
 
-OURS = frozenset({"loop", "tandem", "tandem_spin", "tandem_halves"})
+OURS = frozenset({"loop", "tandem", "tandem_make_vec", "tandem_spin", "tandem_halves"})
 
 
 def plan_of(seconds: float) -> Plan:
@@ -46,7 +46,7 @@ def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
             for turn in turns:
                 assert turn["steps"] % 64 == 0 and turn["steps"] > 0
                 assert turn["secs"] > 0
-                assert (turn["transport"] is not None) == (row in ("tandem", "tandem_spin"))
+                assert (turn["transport"] is not None) == (row in ("tandem", "tandem_make_vec", "tandem_spin"))
                 assert 0 <= (turn["transport"] or 0) <= 1
     text = "\n".join(found.tables)
     assert all(f"| {mujoco_rates.ROWS[row]} " in text for row in OURS)
@@ -54,6 +54,18 @@ def test_every_row_steps_whole_batches(tmp_path: Path) -> None:
     found.draw(str(tmp_path / "mujoco.png"))
     assert (tmp_path / "mujoco.png").read_bytes().startswith(b"\x89PNG")
     assert not glob.glob(f"/dev/shm/*{plan.prefix}*")
+
+
+def test_make_vec_is_measured_beside_its_client() -> None:
+    """On every cell, CartPole's discrete actions included."""
+    rows = frozenset({"tandem", "tandem_make_vec"})
+    found = make_vec_rates.SUITE.measure(dataclasses.replace(plan_of(0.01), rows=rows))
+    cells = found.figures["cells"]
+    assert [(cell["task"], cell["envs"]) for cell in cells] == [
+        (cell.task.name, cell.envs) for cell in make_vec_rates.CELLS
+    ]
+    assert all(turn["steps"] > 0 for cell in cells for turns in cell["rows"].values() for turn in turns)
+    assert "| make_vec / Tandem, SharedMemoryClient " in found.tables[1]
 
 
 def test_the_loop_alone_has_no_empty_tables() -> None:

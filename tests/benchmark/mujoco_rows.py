@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,16 @@ class Task:
       name: Gymnasium's.
       act_size: Values of an action.
       bound: Their magnitude, at most.
+      choices: Of a discrete action, which has one value; 0: it is none.
     """
 
     name: str
     act_size: int
     bound: float
+    choices: int = 0
 
 
+CART_POLE = Task("CartPole-v1", 1, 0.0, choices=2)
 TASKS = (Task("HalfCheetah-v5", 6, 1.0), Task("Ant-v5", 8, 1.0), Task("Humanoid-v5", 17, 0.4))
 
 
@@ -68,13 +72,15 @@ class Cell:
 
     def actions(self) -> Floats:
         """Draws what every row is told: float32[batches, envs, act_size], uniform, always the same."""
-        bound = self.task.bound
-        drawn = np.random.default_rng(0).uniform(-bound, bound, (_BATCHES, self.envs, self.task.act_size))
-        return drawn.astype(np.float32)
+        random, shape = np.random.default_rng(0), (_BATCHES, self.envs, self.task.act_size)
+        if self.task.choices:
+            return random.integers(self.task.choices, size=shape).astype(np.float32)
+        return random.uniform(-self.task.bound, self.task.bound, shape).astype(np.float32)
 
     def request(self, key: str, actions: Path) -> str:
         """Says to mujoco_peers.py what to open; the file has the actions."""
         about = {"task": self.task.name, "envs": self.envs, "threads": self.threads, "size": self.task.act_size}
+        about["discrete"] = bool(self.task.choices)
         return json.dumps({"open": key, "actions": str(actions), **about})
 
 
@@ -152,6 +158,8 @@ class Rows:
         if key in ("tandem", "tandem_spin"):
             wait = "spin" if key == "tandem_spin" else "adaptive"
             row = _tandem(cell, cell.actions(), f"{self._prefix}-{key}", wait)
+        elif key == "tandem_make_vec":
+            row = _tandem_make_vec(cell, cell.actions(), f"{self._prefix}-{key}")
         elif key == "tandem_halves":
             row = _tandem_halves(cell, cell.actions(), f"{self._prefix}-{key}")
         else:
@@ -258,24 +266,38 @@ class _Books:
 
 @contextlib.contextmanager
 def _tandem(cell: Cell, actions: Floats, region: str, wait: str) -> Iterator[Run]:
-    with _client(cell.task, cell.envs, cell.threads, region, wait) as client:
-        batches, step = itertools.cycle(list(actions)), client.step
+    with _client(cell.task, cell.envs, cell.threads, region, wait) as client, _uncollected():
+        yield _turns(cell, client, client.step, list(actions))
 
-        def run(seconds: float) -> Turn:
-            now = time.perf_counter
-            before, exchanges = _Books.of(client), 0
-            began = now()
-            end = began + seconds
-            while True:
-                step(next(batches))
-                exchanges += 1
-                if now() >= end:
-                    break
-            secs = now() - began
-            return Turn(exchanges * cell.envs, secs, _Books.of(client).transport_since(before))
 
+@contextlib.contextmanager
+def _tandem_make_vec(cell: Cell, actions: Floats, region: str) -> Iterator[Run]:
+    """What make_vec returns, but for the name of the region."""
+    with _client(cell.task, cell.envs, cell.threads, region, "adaptive") as client:
+        envs = tandem.SharedMemoryVectorEnv(client)
+        envs.reset(seed=0)
+        batches = actions[:, :, 0].astype(np.int64) if cell.task.choices else actions
         with _uncollected():
-            yield run
+            yield _turns(cell, client, envs.step, list(batches))
+
+
+def _turns(cell: Cell, client: tandem.SharedMemoryClient, step: Callable[[Any], object], actions: list[Any]) -> Run:
+    batches = itertools.cycle(actions)
+
+    def run(seconds: float) -> Turn:
+        now = time.perf_counter
+        before, exchanges = _Books.of(client), 0
+        began = now()
+        end = began + seconds
+        while True:
+            step(next(batches))
+            exchanges += 1
+            if now() >= end:
+                break
+        secs = now() - began
+        return Turn(exchanges * cell.envs, secs, _Books.of(client).transport_since(before))
+
+    return run
 
 
 @contextlib.contextmanager

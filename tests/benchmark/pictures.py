@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.benchmark.tables import Spread
 
-TANDEM, PEER, DARK_TANDEM, LIGHT_TANDEM, INK = "#1b6ca8", "#b9bec4", "#0b3c5d", "#79b4dd", "#444444"
+TANDEM, DARK_TANDEM, LIGHT_TANDEM, PALE_TANDEM = "#1b6ca8", "#0b3c5d", "#79b4dd", "#b7d5ec"
+PEER, INK = "#b9bec4", "#444444"
 
 
 @contextlib.contextmanager

@@ -42,6 +42,8 @@ def measure_row(row: Row, size: Size, seconds: float, region: str) -> Group:
         connected = _over_socket(size)
     elif kind == "pipe":
         connected = _over_pipe(size)
+    elif kind == "make_vec":
+        connected = _over_make_vec(size, region)
     else:
         connected = _over_tandem(size, kind, region)
     with connected as (step, engine):
@@ -60,6 +62,22 @@ def _over_tandem(size: Size, wait: str, region: str) -> Iterator[tuple[Step, Eng
     with serving(f"host_{wait}", size, f"--region={region}") as engine:
         with tandem.SharedMemoryClient(region, timeout=30, wait=wait) as client:
             yield client.step, engine
+
+
+@contextlib.contextmanager
+def _over_make_vec(size: Size, region: str) -> Iterator[tuple[Step, Engine]]:
+    """The environments that make_vec returns, over the rows' own engine."""
+    with serving("host_adaptive", size, f"--region={region}") as engine:
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(region, timeout=30))
+        envs.reset()
+
+        def step(actions: Floats) -> Results:
+            return envs.step(actions)[:3]
+
+        try:
+            yield step, engine
+        finally:
+            envs.close()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from tests.benchmark.python_rows import measure_row
 from tests.benchmark.suite import Found, Plan, Suite, in_turn
 from tests.benchmark.tables import Spread, figure, markdown
 
-_ROWS = [row for row in ROWS if row.key in (BASELINE, "host_spin", "python_spin", "python_adaptive")]
+_ROWS = [row for row in ROWS if row.key in (BASELINE, "host_spin", "python_spin", "python_adaptive", "python_make_vec")]
 _OBS, _ACT, _ENVS = 32, 8, 64
 ENVS = tuple(4**power for power in range(8))  # 1 to 16,384, with observations of 32
 OBS = (4, 10, 32, 100, 320, 1000)  # float32 values, of 64 environments
@@ -119,6 +119,7 @@ def _draw(path: str, rows: Sequence[Row], by_envs: Sequence[Case], by_obs: Seque
         "host_spin": pictures.DARK_TANDEM,
         "python_spin": pictures.TANDEM,
         "python_adaptive": pictures.LIGHT_TANDEM,
+        "python_make_vec": pictures.PALE_TANDEM,
     }
     columns = (
         (by_envs, [case.size.envs for case in by_envs], f"environments (observations of {_OBS})"),
