@@ -96,8 +96,9 @@ rpc::EnvelopeT PackRequest(rpc::MethodId method, py::handle fields,
   const TypeTable* const type = TableOf(request);
   if (type == nullptr) {
     Raise(MakeError(ErrorCode::kInvalidArgument,
-                    absl::StrCat("method: expected a tandem.MethodId, found ",
-                                 static_cast<int>(method))),
+                    absl::StrCat(
+                        "method: expected a tandem.services.MethodId, found ",
+                        static_cast<int>(method))),
           region);
   }
   flatbuffers::FlatBufferBuilder builder;

@@ -1,18 +1,26 @@
-"""Tandem: simulation engines in processes of their own, stepped through shared memory.
+"""Simulation engines in processes of their own, stepped through shared memory.
 
-`make_vec` gives Gymnasium's environments in an engine of their own. Beneath it, `launch_engine` starts an engine and
-`SharedMemoryClient` steps its environments, and commands the engine beside the steps. `publish_frames` shows any
-environment's run live, through the Fast Lane (`FastLaneWriter`, `FastLaneReader`). Every error derives from
-`TandemError`.
+    make_vec            Gymnasium's environments in an engine of their own; FrameOptions, ImageOptions, EngineOptions
+    launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
+    publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
+    TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
+    tandem.services     commands to an engine: contracts, scene, cameras, telemetry
+    tandem.telemetry    jobs and their events, with tandem-daemon
+    tandem.doctor       `python -m tandem.doctor`: whether this machine can run Tandem
+
+help(tandem.make_vec) begins with an example; dir(tandem) lists every name.
 """
 
+import importlib
 import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tandem._version import __version__
 
 # The doctor is there for what is broken in the rest: it imports none of it, and nor does this module for it.
 if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
-    from tandem.client import AutoresetMode, ClientStats, SharedMemoryClient
+    from tandem.client import AutoresetMode, SharedMemoryClient
     from tandem.engine_process import EngineProcess, launch_engine
     from tandem.environments import make_vec
     from tandem.errors import (
@@ -51,100 +59,75 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         publish_frames,
         tile_frames,
     )
+    from tandem.options import EngineOptions, FrameOptions, ImageOptions
     from tandem.registration import register_tasks
-    from tandem.restart import RestartingVectorEnv
-    from tandem.services import (
-        AgentSchema,
-        CameraInfo,
-        CameraKind,
-        ControlsSent,
-        DebugArrow,
-        DebugLine,
-        DebugVelocityCommand,
-        Entity,
-        Image,
-        JointState,
-        MethodId,
-        MujocoInfo,
-        SceneInfo,
-        ServiceInfo,
-        SimulationContract,
-        SimulationMode,
-        Stream,
-        TelemetryFrame,
-        TelemetrySchema,
-        Transform,
-        UnusedContractFields,
-        ViewportInfo,
-        ViewportStreamConfig,
-    )
     from tandem.vector import SharedMemoryVectorEnv
 
     register_tasks()
 
+if TYPE_CHECKING:
+    from tandem import doctor, services, telemetry
+
 __all__ = [
     "AccessDenied",
-    "AgentSchema",
     "AlreadyAttached",
     "AutoresetMode",
     "BrokenPeer",
-    "CameraInfo",
-    "CameraKind",
     "ClientClosed",
-    "ClientStats",
     "ConcurrentUse",
-    "ControlsSent",
-    "DebugArrow",
-    "DebugLine",
-    "DebugVelocityCommand",
     "EngineFailed",
+    "EngineOptions",
     "EngineProcess",
     "EngineStartFailed",
-    "Entity",
     "FastLaneConfig",
     "FastLaneFrame",
     "FastLaneMetrics",
     "FastLaneReader",
     "FastLaneWriter",
     "ForkedChild",
-    "Image",
+    "FrameOptions",
+    "ImageOptions",
     "Interrupted",
     "InvalidAction",
     "InvalidArgument",
-    "JointState",
     "LayoutMismatch",
     "MessageTooLarge",
-    "MethodId",
-    "MujocoInfo",
     "NoStepPending",
     "NotReady",
     "OutOfSharedMemory",
     "PeerGone",
-    "RestartingVectorEnv",
     "RingEmpty",
     "RingFull",
-    "SceneInfo",
-    "ServiceInfo",
     "SharedMemoryClient",
     "SharedMemoryVectorEnv",
-    "SimulationContract",
-    "SimulationMode",
     "StepPending",
     "StepTimeout",
-    "Stream",
     "SystemCallFailed",
     "TandemError",
-    "TelemetryFrame",
-    "TelemetrySchema",
-    "Transform",
     "Unsupported",
-    "UnusedContractFields",
-    "ViewportInfo",
-    "ViewportStreamConfig",
     "__version__",
     "apply_fastlane_environment",
+    "doctor",
     "launch_engine",
     "make_vec",
     "publish_frames",
+    "services",
+    "telemetry",
     "tile_frames",
 ]
+
+_FRONT = __all__
+# It is for linters and type checkers: pydoc would print every class of it in full, and the text above is the help.
+del __all__
+
+
+def __dir__() -> list[str]:
+    """Lists the front."""
+    return _FRONT
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Imports a submodule when it is first used."""
+    if name in ("doctor", "services", "telemetry"):
+        return importlib.import_module(f"tandem.{name}")
+    raise AttributeError(f"module 'tandem' has no attribute {name!r}")

@@ -87,12 +87,13 @@ def text(name: str, value: object, after: str = "") -> str:
     raise InvalidArgument(f"{name}: expected a str without NULs and lone surrogates, found {shown(value)}{after}")
 
 
-def flag(name: str, value: object) -> bool:
+def flag(name: str, value: object, after: str = "; nothing was sent") -> bool:
     """Takes a yes or no.
 
     Args:
       name: The argument's.
       value: What was given.
+      after: What follows in the message.
 
     Returns:
       It, as a Python bool.
@@ -101,7 +102,7 @@ def flag(name: str, value: object) -> bool:
       InvalidArgument: Another type.
     """
     if not isinstance(value, bool | np.bool_):
-        raise InvalidArgument(f"{name}: expected a bool, found {shown(value)}; nothing was sent")
+        raise InvalidArgument(f"{name}: expected a bool, found {shown(value)}{after}")
     return bool(value)
 
 
@@ -122,7 +123,7 @@ def member(name: str, value: object, kind: type[_Member]) -> _Member:
     try:
         return kind(operator.index(value))  # type: ignore[arg-type]  # another type is a TypeError
     except (TypeError, ValueError):
-        one = f"tandem.{kind.__name__}"
+        one = f"tandem.services.{kind.__name__}"
         names = ", ".join(f"{one}.{each.name}" for each in kind)
         raise InvalidArgument(f"{name}: expected a {one} ({names}), found {shown(value)}; nothing was sent") from None
 

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from tandem import arguments, client, engine_process, environments, task_options, vector
+from tandem import arguments, client, engine_process, environments, options, refusals, task_options, vector
 from tandem.fastlane import tiling, worker_environment, writer
 from tandem.services import contract
 from tandem.telemetry import events, json_lines, record_episodes, trainer_client
@@ -20,7 +20,9 @@ _MODULES = [
     environments,
     events,
     json_lines,
+    options,
     record_episodes,
+    refusals,
     task_options,
     tiling,
     trainer_client,

@@ -9,13 +9,13 @@ import subprocess
 import time
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NoReturn, Self
+from typing import NoReturn, Self
 
-from tandem import _native, errors
-from tandem.arguments import integer, rate, seconds, shown, text
+from tandem import _native, errors, options, refusals
+from tandem.arguments import integer, seconds, shown, text
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -62,15 +62,8 @@ def launch_engine(
     task_options: Mapping[str, object] | None = None,
     max_episode_steps: int | None = None,
     seed: int | None = None,
-    frames: tuple[int, int] | str | None = None,
-    frame_envs: Sequence[int] | Literal["all"] | None = None,
-    frame_hz: float = 60.0,
-    frame_slots: int = 8,
-    frame_effects: Sequence[str] | Literal["all"] = (),
-    frame_camera: Literal["follow", "gymnasium"] = "follow",
-    images: tuple[int, int] | str | None = None,
-    image_camera: str | None = None,
-    image_effects: Sequence[str] | Literal["all"] = "all",
+    frames: options.FrameOptions | options.Size | None = None,
+    images: options.ImageOptions | options.Size | None = None,
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
     flags: tuple[str, ...] = (),
@@ -90,18 +83,10 @@ def launch_engine(
         paths, infinities, NumPy's numbers and arrays are fine.
       max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
       seed: Environment i starts from seed + i.
-      frames: (width, height) of an environment's picture, in pixels, or a text such as "320x240": MuJoCo environments
-        are drawn, side by side, while somebody looks; None: never.
-      frame_envs: Which environments are drawn, or "all"; None: the first four.
-      frame_hz: Frames a second at most; 0: only those that `render` asks for.
-      frame_slots: Frames that the region has room for.
-      frame_effects: Some of "shadows", "reflections" and "multisampling", or "all". Without a graphics card each costs
-        time: docs/frames.md.
-      frame_camera: "follow" goes along with what moves away, "gymnasium" stays, where Gymnasium's `render` has it.
-      images: (width, height) in pixels, or a text such as "64x64": each step also draws every MuJoCo environment, into
+      frames: A size, such as (320, 240), or `FrameOptions`: MuJoCo environments are drawn side by side while a viewer
+        looks; None: never.
+      images: A size, such as (64, 64), or `ImageOptions`: each step also draws every MuJoCo environment, into
         `SharedMemoryClient.images`; None: no images.
-      image_camera: One of the model's cameras, by name; None: where Gymnasium's `render` has it.
-      image_effects: As `frame_effects`.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
         package, else the one that was built beside it.
@@ -111,9 +96,9 @@ def launch_engine(
       The running engine, a context manager.
 
     Raises:
-      EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
+      InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
       AlreadyAttached: Another engine serves a region of that name.
-      InvalidArgument: A name, number or option that cannot be. What the task does not take is EngineStartFailed.
+      EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
     """
     num_envs = integer("num_envs", num_envs, 1, _MOST_ENVS)
     threads = integer("threads", threads, 0, _MOST_THREADS)
@@ -129,8 +114,9 @@ def launch_engine(
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
     command = [str(_find_server(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
-        command.append(f"--task={task}")
+        command.append(f"--task={text('task', task)}")
     if model is not None:
+        options.path("model", model)
         command.append(f"--model={os.fsdecode(model)}")
     if task_options:
         command.append(f"--task_options={to_json(task_options)}")
@@ -138,20 +124,12 @@ def launch_engine(
         command.append(f"--max_episode_steps={max_episode_steps}")
     if seed is not None:
         command.append(f"--seed={seed}")
-    if frames is None and frame_envs is not None:
-        raise InvalidArgument(f"frame_envs: expected None without frames, found {frame_envs!r}; pass frames=(320, 240)")
     if frames is not None:
-        command += _frame_flags(frames, frame_envs, frame_hz, frame_slots, frame_effects, frame_camera)
-    if images is None and image_camera is not None:
-        raise InvalidArgument(
-            f"image_camera: expected None without images, found {image_camera!r}; pass images=(64, 64)"
-        )
+        command += options.frame_flags(options.group_of("frames", frames, options.FrameOptions))
     if images is not None:
-        command += [
-            f"--images={_size('images', images)}",
-            f"--image_camera={image_camera or ''}",
-            f"--image_effects={image_effects if isinstance(image_effects, str) else ','.join(image_effects)}",
-        ]
+        command += options.image_flags(options.group_of("images", images, options.ImageOptions))
+    if isinstance(flags, str):
+        raise InvalidArgument(f"flags: expected a tuple of texts, found {shown(flags)}")
     command = [_word(word) for word in (*command, *flags)]
     engine = EngineProcess(name, command)
     try:
@@ -182,45 +160,6 @@ def _word(given: str | os.PathLike[str]) -> str:
             f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',)"
         )
     return word
-
-
-def _size(argument: str, size: tuple[int, int] | str) -> str:
-    """Puts a picture's size into the program's words."""
-    if isinstance(size, str):
-        return size
-    try:
-        width, height = size
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{argument}: expected (width, height) or 'WxH', found {size!r}") from None
-    return f"{integer(argument, width, 1)}x{integer(argument, height, 1)}"
-
-
-def _frame_flags(
-    frames: tuple[int, int] | str,
-    envs: Sequence[int] | str | None,
-    hz: float,
-    slots: int,
-    effects: Sequence[str] | str,
-    camera: str,
-) -> list[str]:
-    """Puts the frames' options into the program's words, which judges the values."""
-    size = _size("frames", frames)
-    if not isinstance(envs, str | None):
-        try:
-            indices = [integer("frame_envs", env, 0) for env in envs]
-        except TypeError:
-            indices = []
-        if not indices:
-            raise InvalidArgument(f"frame_envs: expected indices of environments, 'all' or None, found {envs!r}")
-        envs = ",".join(map(str, indices))
-    return [
-        f"--frames={size}",
-        f"--frame_envs={envs or ''}",
-        f"--frame_hz={rate('frame_hz', hz)}",
-        f"--frame_slots={integer('frame_slots', slots, 1)}",
-        f"--frame_effects={effects if isinstance(effects, str) else ','.join(effects)}",
-        f"--frame_camera={camera}",
-    ]
 
 
 class EngineProcess:
@@ -348,12 +287,18 @@ class EngineProcess:
 
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
-        if "error: AlreadyAttached:" in words:
-            raise AlreadyAttached(words)
-        said = f"Its last words:\n{words}" if words else "It said nothing."
+        kind, reason = refusals.last_error(words) or ("", "")
+        if kind == AlreadyAttached.__name__:
+            raise AlreadyAttached(reason)
+        if kind == InvalidArgument.__name__ and exit_code == refusals.EXIT_CODE:
+            raise InvalidArgument(refusals.in_keywords(reason))
+        earlier = words.rpartition("\n")[0] if reason else words
+        said = f"Its last words:\n{earlier}" if earlier else f"It said nothing{' else' if reason else ''}."
         if exit_code == -signal.SIGKILL:
             said += "\nThe kernel kills a process where memory runs out (dmesg tells); use fewer environments then."
-        error = EngineStartFailed(f"the engine {what}: {printable(' '.join(self._command))}\n{said}")
+        if reason:
+            what = f"{what}: {refusals.in_keywords(reason)}"
+        error = EngineStartFailed(f"the engine {what}\n{said}\nIts command: {printable(' '.join(self._command))}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
 

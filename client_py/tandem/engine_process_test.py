@@ -106,7 +106,7 @@ def test_closed_environments_leave_no_descriptor_also_after_a_restart() -> None:
     before = _descriptors()
     kept = []
     for _ in range(10):
-        envs: Any = tandem.make_vec("CartPole-v1", num_envs=2, restart=True)
+        envs: Any = tandem.make_vec("CartPole-v1", num_envs=2, engine=tandem.EngineOptions(restart=True))
         kept.append(envs)
         envs.reset()
         os.kill(envs._engine.pid, signal.SIGKILL)
@@ -215,10 +215,8 @@ def test_no_limit_is_told_from_the_tasks_own() -> None:
 
 def test_options_that_the_task_lacks_are_quoted() -> None:
     """With the ones that there are."""
-    with pytest.raises(tandem.EngineStartFailed, match="'gravity'") as caught:
+    with pytest.raises(tandem.InvalidArgument, match="^gravity: unknown option: expected one of g, found 'gravity'$"):
         tandem.launch_engine("Pendulum-v1", task_options={"gravity": 9.81}, name=unique_name())
-    assert caught.value.exit_code == 2
-    assert "(g)" in caught.value.log_tail
 
 
 @pytest.mark.parametrize(
@@ -351,14 +349,12 @@ def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["a\0b", "a\ud800"])
-@pytest.mark.parametrize("argument", ["task", "name", "model", "server", "image_camera", "frames", "flags"])
+@pytest.mark.parametrize("argument", ["task", "name", "model", "server", "frames", "flags"])
 def test_texts_that_no_program_takes_are_refused(argument: str, bad: str) -> None:
     """With the argument's name, and before anything is started."""
     arguments: dict[str, Any] = {"task": "CartPole-v1", "name": unique_name(), argument: bad}
     if argument == "flags":
         arguments["flags"] = (bad,)
-    if argument == "image_camera":
-        arguments["images"] = (64, 64)
     with pytest.raises((tandem.InvalidArgument, tandem.EngineStartFailed)) as caught:
         tandem.launch_engine(**arguments)
     assert argument == "server" or argument in str(caught.value)

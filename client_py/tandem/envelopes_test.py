@@ -18,7 +18,7 @@ GOLDENS = Path("schema/goldens/rpc_v1")
 LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_text(encoding="utf-8"))
 PAYLOADS = {name: listed for name, listed in LISTING.items() if "payload" in listed}
 REQUESTS = [name for name in PAYLOADS if name.endswith("Request")]
-ENUMS = (tandem.MethodId, tandem.SimulationMode, tandem.CameraKind)
+ENUMS = (tandem.services.MethodId, tandem.services.SimulationMode, tandem.services.CameraKind)
 
 
 def expect_equal(found: Any, listed: Any, where: str) -> None:
@@ -60,7 +60,7 @@ def test_message_reads_as_it_is_listed(name: str) -> None:
 @pytest.mark.parametrize("name", REQUESTS)
 def test_request_is_written_as_it_was_read(name: str) -> None:
     """Of what was read from the golden, arrays and all; and of the listing's plain lists and numbers."""
-    method = tandem.MethodId[PAYLOADS[name]["method"]]
+    method = tandem.services.MethodId[PAYLOADS[name]["method"]]
     written = envelopes.pack(method, values_of(name))
     expect_equal(envelopes.read(written), PAYLOADS[name]["payload"], name)
     head = hazel_rpc.Envelope.GetRootAs(written)
@@ -79,8 +79,8 @@ def test_arrays_have_the_schemas_types() -> None:
     assert type(values_of("GetEntityResponse")["found"]) is bool
 
 
-@pytest.mark.parametrize("method", tandem.MethodId)
-def test_every_method_has_a_request(method: tandem.MethodId) -> None:
+@pytest.mark.parametrize("method", tandem.services.MethodId)
+def test_every_method_has_a_request(method: tandem.services.MethodId) -> None:
     """An empty one can be written for each."""
     payload = hazel_rpc.Envelope.GetRootAs(envelopes.pack(method, {})).PayloadType()
     assert payload != hazel_rpc.Payload.NONE
@@ -96,16 +96,18 @@ def test_number_of_no_method_is_refused(method: int) -> None:
 def test_enums_and_contract_are_the_schemas() -> None:
     """Names and numbers, none more, none fewer."""
     pairs = [
-        (tandem.MethodId, hazel_rpc.MethodId),
-        (tandem.SimulationMode, hazel_rpc.SimulationMode),
-        (tandem.CameraKind, hazel_rpc.CameraStreamKind),
+        (tandem.services.MethodId, hazel_rpc.MethodId),
+        (tandem.services.SimulationMode, hazel_rpc.SimulationMode),
+        (tandem.services.CameraKind, hazel_rpc.CameraStreamKind),
     ]
     for ours, theirs in pairs:
         listed = {name: value for name, value in vars(theirs).items() if not name.startswith("_") and name != "NONE"}
         assert {each.name: each.value for each in ours} == listed
     schema = (GOLDENS / "hazel_rpc.fbs").read_text(encoding="utf-8")
     (table,) = re.findall(r"^table SimulationContract \{(.*?)^\}", schema, re.MULTILINE | re.DOTALL)
-    assert re.findall(r"^  (\w+):", table, re.MULTILINE) == list(tandem.SimulationContract.__dataclass_fields__)
+    assert re.findall(r"^  (\w+):", table, re.MULTILINE) == list(
+        tandem.services.SimulationContract.__dataclass_fields__
+    )
 
 
 def test_answers_have_no_other_defaults_than_nothing() -> None:
@@ -119,7 +121,7 @@ def test_what_is_given_is_written_and_none_is_nothing() -> None:
 
     def seed(fields: dict[str, Any]) -> int | None:
         envelope = hazel_rpc.EnvelopeT.InitFromObj(
-            hazel_rpc.Envelope.GetRootAs(envelopes.pack(tandem.MethodId.ResetAgent, fields))
+            hazel_rpc.Envelope.GetRootAs(envelopes.pack(tandem.services.MethodId.ResetAgent, fields))
         )
         found: int | None = envelope.payload.seed
         return found
@@ -131,7 +133,7 @@ def test_what_is_given_is_written_and_none_is_nothing() -> None:
 
 
 def _packed(method: str, fields: object) -> dict[str, Any]:
-    return envelopes.read(envelopes.pack(tandem.MethodId[method], fields))
+    return envelopes.read(envelopes.pack(tandem.services.MethodId[method], fields))
 
 
 def test_numbers_come_in_many_kinds() -> None:
@@ -196,7 +198,7 @@ def test_numbers_come_in_many_kinds() -> None:
 def test_field_that_cannot_be_is_named(method: str, fields: object, where: str, expected: str) -> None:
     """With what it expects and what was found."""
     with pytest.raises(tandem.InvalidArgument, match=f"{where}: expected .*{expected}.*, found .*nothing was sent"):
-        envelopes.pack(tandem.MethodId[method], fields)
+        envelopes.pack(tandem.services.MethodId[method], fields)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_field_that_cannot_be_is_named(method: str, fields: object, where: str, 
 def test_request_too_large_for_any_engine_is_refused(fields: dict[str, Any]) -> None:
     """Rather than ending the process, as FlatBuffers does at some size."""
     with pytest.raises(tandem.MessageTooLarge, match="67108864 bytes"):
-        envelopes.pack(tandem.MethodId.SendControl, fields)
+        envelopes.pack(tandem.services.MethodId.SendControl, fields)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def separate(frame: NDArray[np.uint8], metadata: bytes, num_envs: int) -> tuple[
     if envs != list(range(num_envs)) or rows < 1 or columns < 1 or rows * columns < num_envs:
         raise LayoutMismatch(
             f"frame: expected pictures of environments 0 .. {num_envs - 1}, found {metadata[:100]!r}; start the engine "
-            "with frame_envs='all'"
+            "with frames=tandem.FrameOptions(size, envs='all')"
         )
     if frame.shape[0] % rows or frame.shape[1] % columns:
         raise LayoutMismatch(f"frame: expected pictures of one size, found {metadata[:100]!r} of {list(frame.shape)}")

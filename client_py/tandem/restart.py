@@ -21,7 +21,7 @@ _MOST_DEATHS_IN_A_ROW = 3
 
 
 class RestartingVectorEnv(SharedMemoryVectorEnv):
-    """A `SharedMemoryVectorEnv` that starts its engine again when it finds it dead; `make_vec(restart=True)` makes one.
+    """A `SharedMemoryVectorEnv` that starts a dead engine again; `make_vec` makes one by `EngineOptions(restart=True)`.
 
     The step that finds the engine dead shows every environment truncated, with reward 0 and the observation that was
     seen last, and has `infos["engine_restarted"]`. The next episodes begin as the autoreset mode says, from fresh

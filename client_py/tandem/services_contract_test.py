@@ -15,9 +15,9 @@ import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
-_NOISY = tandem.SimulationContract(joint_position_noise=0.3)
-_HEAVY = tandem.SimulationContract(mass_scale_range=(3, 3))
-_UNUSED = tandem.SimulationContract(vel_command_x_range=(0, 1), joint_position_noise=0.1)
+_NOISY = tandem.services.SimulationContract(joint_position_noise=0.3)
+_HEAVY = tandem.services.SimulationContract(mass_scale_range=(3, 3))
+_UNUSED = tandem.services.SimulationContract(vel_command_x_range=(0, 1), joint_position_noise=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 def client(shared: tandem.SharedMemoryClient) -> Iterator[tandem.SharedMemoryClient]:
     """The same, by test."""
     yield shared
-    shared.reset(contract=tandem.SimulationContract())
+    shared.reset(contract=tandem.services.SimulationContract())
 
 
 def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> None:
@@ -46,14 +46,14 @@ def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> N
     np.testing.assert_array_equal(client.reset(seed=7, contract=_NOISY), noisy)
     np.testing.assert_array_equal(client.reset(seed=[7, 8, 9], contract=_NOISY), noisy)
     assert not np.array_equal(client.reset(seed=7), noisy)  # drawn anew
-    np.testing.assert_array_equal(client.reset(seed=7, contract=tandem.SimulationContract()), own)
+    np.testing.assert_array_equal(client.reset(seed=7, contract=tandem.services.SimulationContract()), own)
 
 
 def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.SharedMemoryClient) -> None:
     """Each with its own seed, whoever else is reset."""
     own = client.reset(seed=7).copy()
     all_noisy = client.reset(seed=7, contract=_NOISY).copy()
-    client.reset(seed=7, contract=tandem.SimulationContract())
+    client.reset(seed=7, contract=tandem.services.SimulationContract())
     some = client.reset([2, 0], seed=[9, 7], contract=_NOISY)
     np.testing.assert_array_equal(some[[0, 2]], all_noisy[[0, 2]])
     np.testing.assert_array_equal(some[1], own[1])
@@ -62,7 +62,7 @@ def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.Sh
 def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.SharedMemoryClient) -> None:
     """Nobody is reset now."""
     noisy = client.reset(seed=7, contract=_NOISY).copy()
-    client.reset(seed=7, contract=tandem.SimulationContract())
+    client.reset(seed=7, contract=tandem.services.SimulationContract())
     before = client.obs.copy()
     assert client.agent.set_contract(_NOISY, seed=7) == ()
     np.testing.assert_array_equal(client.obs, before)
@@ -71,16 +71,16 @@ def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.Shared
 
 def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
     """By a warning that names it, where the user called; or as a result."""
-    with pytest.warns(tandem.UnusedContractFields, match="vel_command_x_range") as caught:
+    with pytest.warns(tandem.services.UnusedContractFields, match="vel_command_x_range") as caught:
         client.reset(contract=_UNUSED)
     assert caught[0].filename == __file__
-    assert isinstance(caught[0].message, tandem.UnusedContractFields)
+    assert isinstance(caught[0].message, tandem.services.UnusedContractFields)
     assert caught[0].message.fields == ("vel_command_x_range",)
     assert client.agent.set_contract(_UNUSED) == ("vel_command_x_range",)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         before = client.obs.copy()
-        with pytest.raises(tandem.UnusedContractFields):
+        with pytest.raises(tandem.services.UnusedContractFields):
             client.reset(contract=_UNUSED)
         np.testing.assert_array_equal(client.obs, before)  # nobody was reset
 
@@ -90,7 +90,7 @@ def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     try:
         for each in (envs, gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)):
-            with pytest.warns(tandem.UnusedContractFields) as caught:
+            with pytest.warns(tandem.services.UnusedContractFields) as caught:
                 each.reset(options={"contract": _UNUSED})
             assert [warning.filename for warning in caught] == [__file__]
     finally:
@@ -100,14 +100,14 @@ def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None
 @pytest.mark.parametrize(
     ("contract", "field"),
     [
-        (tandem.SimulationContract(mass_scale_range=(0, 1)), "mass_scale_range"),
-        (tandem.SimulationContract(restitution_range=(0, 2)), "restitution_range"),
-        (tandem.SimulationContract(terrain_type="no such terrain"), "terrain_type"),
+        (tandem.services.SimulationContract(mass_scale_range=(0, 1)), "mass_scale_range"),
+        (tandem.services.SimulationContract(restitution_range=(0, 2)), "restitution_range"),
+        (tandem.services.SimulationContract(terrain_type="no such terrain"), "terrain_type"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_contract_that_the_engine_refuses_resets_nobody(
-    client: tandem.SharedMemoryClient, contract: tandem.SimulationContract, field: str
+    client: tandem.SharedMemoryClient, contract: tandem.services.SimulationContract, field: str
 ) -> None:
     """Its words name the field."""
     client.step(np.full((3, 6), 0.5, np.float32))
@@ -130,7 +130,7 @@ def test_gymnasium_face_takes_contracts() -> None:
     heavy = _after_a_step(envs, {"contract": _HEAVY})
     assert (np.abs(heavy - own).max(axis=1) > 1e-3).all()
     np.testing.assert_array_equal(_after_a_step(envs), heavy)  # it holds
-    envs.reset(options={"contract": tandem.SimulationContract(), "reset_mask": np.array([True, False])})
+    envs.reset(options={"contract": tandem.services.SimulationContract(), "reset_mask": np.array([True, False])})
     mixed = _after_a_step(envs)
     np.testing.assert_array_equal(mixed, [own[0], heavy[1]])
     envs.close()
@@ -139,13 +139,13 @@ def test_gymnasium_face_takes_contracts() -> None:
 @pytest.mark.parametrize("found_by", ["step", "reset"])
 def test_restarted_engine_is_told_the_contracts(found_by: str) -> None:
     """Of each environment."""
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, restart=True)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=tandem.EngineOptions(restart=True))
     only_first = {"contract": _HEAVY, "reset_mask": np.array([True, False])}
     envs.reset()
     envs.reset(options=only_first.copy())
     expected = _after_a_step(envs)
     if found_by == "reset":
-        envs.reset(options={"contract": tandem.SimulationContract()})
+        envs.reset(options={"contract": tandem.services.SimulationContract()})
     os.kill(envs.client.engine_pid, signal.SIGKILL)
     if found_by == "step":
         assert envs.step(np.zeros((2, 6)))[4]["engine_restarted"].all()
@@ -157,10 +157,10 @@ def test_restarted_engine_is_told_the_contracts(found_by: str) -> None:
 
 def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
     """Of each environment, as they were given: the same after every death."""
-    light = tandem.SimulationContract(mass_scale_range=(0.5, 1.5))
+    light = tandem.services.SimulationContract(mass_scale_range=(0.5, 1.5))
 
     def after_death(*seeds: int) -> NDArray[Any]:
-        envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True)
+        envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, engine=tandem.EngineOptions(restart=True))
         envs.reset(seed=[*seeds, 0], options={"contract": light, "reset_mask": np.array([True, True, False])})
         os.kill(envs.client.engine_pid, signal.SIGKILL)
         assert envs.step(np.zeros((3, 6)))[4]["engine_restarted"].all()

@@ -65,7 +65,7 @@ def test_png_has_the_same_pixels(shared: tandem.SharedMemoryClient) -> None:
 
 def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
     """The cheetah, three metres away, is nearer than what is behind it."""
-    image = shared.camera.frame("track", kind=tandem.CameraKind.DEPTH, **_SIZE)
+    image = shared.camera.frame("track", kind=tandem.services.CameraKind.DEPTH, **_SIZE)
     assert image.depth.shape == (64, 96) and image.depth.dtype == np.float32
     assert image.depth_codes.dtype == np.uint16 and image.depth_scale > 0
     np.testing.assert_array_equal(image.depth, image.depth_codes * np.float32(image.depth_scale))
@@ -85,8 +85,8 @@ def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
         ("track", {"width": 10**6}, "1000000"),
         ("track", {"width": 0}, "width"),
         ("track", {"height": -1}, "height"),
-        ("track", {"kind": 2}, "^kind: expected a tandem.CameraKind"),
-        ("track", {"kind": "depth"}, r"^kind: expected .*tandem\.CameraKind\.DEPTH"),
+        ("track", {"kind": 2}, "^kind: expected a tandem.services.CameraKind"),
+        ("track", {"kind": "depth"}, r"^kind: expected .*tandem\.services\.CameraKind\.DEPTH"),
         ("x" * 10**6, {}, r"^[^\n]{,300}$"),
         ("track", {"env_id": 2}, "env_id"),
     ],
@@ -115,7 +115,7 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
     try:
         with (
             shared.camera.stream("track", fps=30, **_SIZE) as colour,
-            shared.viewport.stream(kind=tandem.CameraKind.DEPTH, env_id=1, fps=30, **_SIZE) as depth,
+            shared.viewport.stream(kind=tandem.services.CameraKind.DEPTH, env_id=1, fps=30, **_SIZE) as depth,
         ):
             pictures = [next(colour) for _ in range(5)]
             depths = [next(depth) for _ in range(5)]
@@ -206,7 +206,10 @@ def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClie
     np.testing.assert_array_equal(look(1), other)
     shared.debug.clear()
     np.testing.assert_array_equal(look(), plain)
-    shared.debug.draw(lines=[tandem.DebugLine((0, 0, 1), (0, 0, 2))], arrows=[tandem.DebugArrow((0, 0, 1), (1, 0, 0))])
+    shared.debug.draw(
+        lines=[tandem.services.DebugLine((0, 0, 1), (0, 0, 2))],
+        arrows=[tandem.services.DebugArrow((0, 0, 1), (1, 0, 0))],
+    )
     shared.debug.draw(clear_previous=True)
     np.testing.assert_array_equal(look(), plain)
 

@@ -296,11 +296,11 @@ def test_daemon_thread_in_a_call_does_not_spoil_the_interpreters_exit(engine: ta
 _UNRULY_CLIENT = """
 import sys, tandem
 client = tandem.SharedMemoryClient(sys.argv[1], timeout=60)
-client.reset(seed=1, contract=tandem.SimulationContract(mass_scale_range=(2, 3), joint_position_noise=0.3))
+client.reset(seed=1, contract=tandem.services.SimulationContract(mass_scale_range=(2, 3), joint_position_noise=0.3))
 client.step(client.actions)
 for env_id in range(client.num_envs):
     client.debug.line((-1, 0, 0.5), (1, 0, 1), color=(1, 0, 0), env_id=env_id)
-client.scene.set_simulation_mode(tandem.SimulationMode.REALTIME)
+client.scene.set_simulation_mode(tandem.services.SimulationMode.REALTIME)
 client.scene.pause()
 client.mujoco.send_control({0: -1.0}, env_ids=range(client.num_envs))
 print("leaving", flush=True)
@@ -312,7 +312,7 @@ client.close()
 def _beginning(engine: tandem.EngineProcess) -> list[np.ndarray]:
     seen: list[np.ndarray] = []
     with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
-        assert client.scene.simulation_mode() is tandem.SimulationMode.FAST
+        assert client.scene.simulation_mode() is tandem.services.SimulationMode.FAST
         assert not client.scene.paused()
         seen.append(client.reset(seed=3).copy())
         seen.append(client.viewport.frame(width=96, height=64).pixels)

@@ -30,7 +30,10 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
     services = shared.services()
     assert {"agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"} <= services.keys()
     agent = services["agent"]
-    assert agent.enabled and agent.methods == {tandem.MethodId.GetAgentSchema, tandem.MethodId.ResetAgent}
+    assert agent.enabled and agent.methods == {
+        tandem.services.MethodId.GetAgentSchema,
+        tandem.services.MethodId.ResetAgent,
+    }
 
 
 def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
@@ -66,7 +69,10 @@ _HUGE = 10**5000  # of more digits than Python prints
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda client: client.scene.set_simulation_mode(np.zeros(3)), r"mode: .*tandem\.SimulationMode\.REALTIME"),
+        (
+            lambda client: client.scene.set_simulation_mode(np.zeros(3)),
+            r"mode: .*tandem\.services\.SimulationMode\.REALTIME",
+        ),
         (lambda client: client.scene.set_simulation_mode(3), "mode"),
         (lambda client: client.scene.paused(timeout=10**400), "timeout"),
         (lambda client: client.scene.paused(timeout=np.ones(3)), "timeout"),
@@ -148,12 +154,12 @@ def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryCl
 def test_contract_that_cannot_be_is_refused_where_it_is_made(given: dict[str, object]) -> None:
     """By the field's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(given))}: expected"):
-        tandem.SimulationContract(**given)  # type: ignore[arg-type]
+        tandem.services.SimulationContract(**given)  # type: ignore[arg-type]
 
 
 def test_contract_keeps_what_is_given() -> None:
     """As plain numbers; arrays do as well."""
-    contract = tandem.SimulationContract(
+    contract = tandem.services.SimulationContract(
         pose_position_noise=np.array([0, 0.5, 1]),  # type: ignore[arg-type]
         mass_scale_range=[1, 2],  # type: ignore[arg-type]
         joint_velocity_noise=1,
@@ -167,7 +173,7 @@ def test_contract_keeps_what_is_given() -> None:
         "mass_scale_range": (1.0, 2.0),
         "terrain_type": "stairs",
     }
-    assert tandem.SimulationContract().given() == {}
+    assert tandem.services.SimulationContract().given() == {}
 
 
 def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: tandem.SharedMemoryClient) -> None:
@@ -175,9 +181,11 @@ def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = shared.reset(seed=5).copy()
-        again = shared.reset(seed=5, contract=tandem.SimulationContract())
+        again = shared.reset(seed=5, contract=tandem.services.SimulationContract())
         np.testing.assert_array_equal(first, again)
-        np.testing.assert_array_equal(first, shared.reset(seed=[5, 6, 7], contract=tandem.SimulationContract()))
+        np.testing.assert_array_equal(
+            first, shared.reset(seed=[5, 6, 7], contract=tandem.services.SimulationContract())
+        )
 
 
 def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() -> None:
@@ -187,9 +195,9 @@ def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() ->
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
         first = client.reset(seed=5).copy()
-        np.testing.assert_array_equal(first, client.reset(seed=5, contract=tandem.SimulationContract()))
+        np.testing.assert_array_equal(first, client.reset(seed=5, contract=tandem.services.SimulationContract()))
         with pytest.raises(tandem.Unsupported):
-            client.reset(seed=5, contract=tandem.SimulationContract(mass_scale_range=(1, 2)))
+            client.reset(seed=5, contract=tandem.services.SimulationContract(mass_scale_range=(1, 2)))
 
 
 @pytest.mark.parametrize("contract", [{}, (0, 1), "strict"])
@@ -216,13 +224,19 @@ def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeo
 @pytest.mark.parametrize(
     ("marks", "expected"),
     [
-        ({"lines": [1]}, "lines: expected a list of tandem.DebugLine, found"),
+        ({"lines": [1]}, "lines: expected a list of tandem.services.DebugLine, found"),
         ({"lines": 1}, "lines: expected a list"),
-        ({"lines": [tandem.DebugArrow((0, 0, 0), (1, 0, 0))]}, "lines: expected a list of tandem.DebugLine"),
-        ({"arrows": ["up"]}, "arrows: expected a list of tandem.DebugArrow"),
-        ({"arrows": [tandem.DebugArrow((0, 0, 0), (1, 0, 0), scale="big")]}, "scale: expected a finite number"),  # type: ignore[arg-type]
-        ({"lines": [tandem.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 3 or 4 numbers"),  # type: ignore[arg-type]
-        ({"velocity_command": (1, 0, 0)}, "velocity_command: expected a tandem.DebugVelocityCommand"),
+        (
+            {"lines": [tandem.services.DebugArrow((0, 0, 0), (1, 0, 0))]},
+            "lines: expected a list of tandem.services.DebugLine",
+        ),
+        ({"arrows": ["up"]}, "arrows: expected a list of tandem.services.DebugArrow"),
+        (
+            {"arrows": [tandem.services.DebugArrow((0, 0, 0), (1, 0, 0), scale="big")]},  # type: ignore[arg-type]
+            "scale: expected a finite number",
+        ),
+        ({"lines": [tandem.services.DebugLine((0, 0, 0), (1, 0, 0), color=3)]}, "color: expected 3 or 4 numbers"),  # type: ignore[arg-type]
+        ({"velocity_command": (1, 0, 0)}, "velocity_command: expected a tandem.services.DebugVelocityCommand"),
     ],
     ids=str,
 )
@@ -243,7 +257,7 @@ def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClie
     """As every reset is; the contract is not sent."""
     shared.send(shared.actions)
     with pytest.raises(tandem.StepPending):
-        shared.reset(contract=tandem.SimulationContract(mass_scale_range=(1, 2)))
+        shared.reset(contract=tandem.services.SimulationContract(mass_scale_range=(1, 2)))
     shared.recv()
 
 

@@ -81,7 +81,7 @@ def test_joints_are_those_of_each_environment(twins: Twins) -> None:
 def test_controls_replace_the_next_steps_actions(twins: Twins) -> None:
     """By number, in one environment; clamped to the actuator's range; and in that step alone."""
     sent = twins.client.mujoco.send_control({3: 0.25, 1: 99.0}, env_ids=[1])
-    assert sent == tandem.ControlsSent(2, ())
+    assert sent == tandem.services.ControlsSent(2, ())
     actions = np.zeros((2, 8), np.float32)
     twins.client.step(actions)
     twins.envs[0].step(actions[0])
@@ -317,8 +317,8 @@ def test_pause_ends_single_steps_that_were_given_up(shared: tandem.SharedMemoryC
 def test_modes_are_set_and_told(shared: tandem.SharedMemoryClient) -> None:
     """Of the whole engine, until changed."""
     first = shared.scene.simulation_mode()
-    assert isinstance(first, tandem.SimulationMode)
-    for mode in tandem.SimulationMode:
+    assert isinstance(first, tandem.services.SimulationMode)
+    for mode in tandem.services.SimulationMode:
         assert shared.scene.set_simulation_mode(mode) is mode
         assert shared.scene.simulation_mode() is mode
     shared.scene.set_simulation_mode(first)

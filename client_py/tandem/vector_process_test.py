@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.restart import RestartingVectorEnv
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     EXIT,
     HANG,
@@ -108,7 +109,7 @@ def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("tandem.environments.launch_engine", launch_and_kill)
     with pytest.raises((tandem.NotReady, tandem.PeerGone, tandem.StepTimeout)):
-        tandem.make_vec("HalfCheetah-v5", timeout=1.0)
+        tandem.make_vec("HalfCheetah-v5", engine=tandem.EngineOptions(timeout=1.0))
 
 
 _HELD = """
@@ -200,7 +201,7 @@ def test_restart_shows_everyone_truncated_and_goes_on(caplog: pytest.LogCaptureF
 
 
 def _restart_once(mode: str, sent_before: bool) -> None:
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True, autoreset_mode=mode)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, engine=tandem.EngineOptions(restart=True), autoreset_mode=mode)
     envs.reset(seed=0)
     seen = envs.step(_zeros(envs))[0]
     old_pid = envs.client.engine_pid
@@ -280,7 +281,7 @@ def test_an_interrupted_restart_goes_on_at_the_next_call(
     relaunch = _Interrupts(launch, after) if what == "launch" else launch
     if what == "reconnect":
         monkeypatch.setattr(client, "reconnect", _Interrupts(client.reconnect, after))
-    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=relaunch)
+    envs = RestartingVectorEnv(client, engine=engine, relaunch=relaunch)
     envs.reset()
     zeros = np.zeros((2, 6), np.float32)
     envs.step(zeros)
@@ -317,7 +318,7 @@ def test_reset_outlives_several_deaths() -> None:
 
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
-    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch, start_timeout=1)
+    envs = RestartingVectorEnv(client, engine=engine, relaunch=launch, start_timeout=1)
     envs.reset()
     _kill(envs)
     assert envs.reset()[1]["engine_restarted"].all()
@@ -336,7 +337,7 @@ def test_an_engine_of_another_task_is_refused() -> None:
         launched.append(launch_trivial(name=name, obs_size=5))
         return launched[-1]
 
-    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch)
+    envs = RestartingVectorEnv(client, engine=engine, relaunch=launch)
     envs.reset()
     _kill(envs)
     for call in (envs.reset, lambda: envs.step(np.zeros((2, 6), np.float32))):
@@ -348,7 +349,7 @@ def test_an_engine_of_another_task_is_refused() -> None:
 
 def test_a_forked_child_writes_nothing_into_the_region() -> None:
     """Not even a flag, on the way to its error."""
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, restart=True)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=tandem.EngineOptions(restart=True))
     envs.reset()
     _kill(envs)
     envs.step(_zeros(envs))  # all are to be reset by the next step
@@ -367,7 +368,7 @@ def test_a_forked_child_writes_nothing_into_the_region() -> None:
 
 def test_restart_in_a_reset_resets_everyone() -> None:
     """From the seed that was given."""
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, restart=True)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, engine=tandem.EngineOptions(restart=True))
     first, _ = envs.reset(seed=5)
     _kill(envs)
     obs, infos = envs.reset(seed=5, options={"reset_mask": np.array([True, False, False])})
@@ -386,7 +387,7 @@ def test_an_engine_that_keeps_dying_is_not_started_for_ever() -> None:
 
     engine = launch()
     client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.SAME_STEP)
-    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=launch)
+    envs = RestartingVectorEnv(client, engine=engine, relaunch=launch)
     envs.reset()
     actions = np.zeros((2, 6), np.float32)
     actions[0, 0] = EXIT
@@ -416,7 +417,7 @@ def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
     client = tandem.SharedMemoryClient(
         engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
     )
-    envs = tandem.RestartingVectorEnv(client, engine=engine, relaunch=lambda name: launch_trivial(name=name))
+    envs = RestartingVectorEnv(client, engine=engine, relaunch=lambda name: launch_trivial(name=name))
     envs.reset()
     actions = np.zeros((2, 6), np.float32)
     actions[0, 0] = HANG
@@ -458,7 +459,7 @@ def test_two_threads_are_kept_apart() -> None:
 def test_server_that_is_not_there_is_named() -> None:
     """By whatever path it was asked for."""
     with pytest.raises(tandem.EngineStartFailed, match="/no/such/server"):
-        tandem.make_vec("Hopper-v5", server="/no/such/server")
+        tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server="/no/such/server"))
 
 
 if __name__ == "__main__":

@@ -299,49 +299,6 @@ def test_ended_episodes_must_be_reset_when_autoreset_is_disabled() -> None:
     envs.close()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fact"),
-    [
-        ({"autoreset_mode": "Sometimes"}, "NextStep"),
-        ({"autoreset_mode": 3}, "NextStep"),
-        ({"dtype": np.float16}, "float16"),
-        ({"dtype": np.float64, "copy": False}, "copy=False"),
-        ({"dtype": "nonsense"}, "nonsense"),
-        ({"num_envs": 0}, "num_envs"),
-        ({"num_envs": "4"}, "num_envs.*'4'"),
-        ({"num_envs": 2.5}, "num_envs.*2.5"),
-        ({"threads": -1}, "threads"),
-        ({"max_episode_steps": 1.5}, "max_episode_steps"),
-        ({"timeout": "soon"}, "timeout.*'soon'"),
-        ({"start_timeout": -1}, "start_timeout"),
-    ],
-)
-def test_make_vec_refuses_what_cannot_be(arguments: dict[str, Any], fact: str) -> None:
-    """And leaves no engine behind."""
-    with pytest.raises(tandem.InvalidArgument, match=fact):
-        tandem.make_vec("Hopper-v5", **arguments)
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "fact"),
-    [
-        ("Nope-v1", {}, "Hopper-v5"),
-        ("Hopper-v5", {"helthy_reward": 2}, "helthy_reward.*|healthy_reward"),
-        ("Hopper-v5", {"healthy_reward": "much"}, "much"),
-    ],
-)
-def test_an_engine_that_cannot_start_says_why(task: str, options: dict[str, Any], fact: str) -> None:
-    """Its own words are in the error."""
-    with pytest.raises(tandem.EngineStartFailed, match=fact):
-        tandem.make_vec(task, **options)
-
-
-def test_other_render_modes_are_refused() -> None:
-    """In so many words; what `render` returns is in tests/frames."""
-    with pytest.raises(tandem.Unsupported, match="rgb_array"):
-        tandem.make_vec("Hopper-v5", render_mode="human")
-
-
 def test_close_is_safe_twice_and_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
     """Afterwards every call says so."""
     name = hoppers.client.name
@@ -515,8 +472,9 @@ def test_the_registry_has_what_the_engine_has() -> None:
 
 def test_the_spec_makes_the_same_environments_again() -> None:
     """Options and arguments included."""
-    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="SameStep", dtype="float32", healthy_reward=3)
-    assert envs.spec is not None
+    engine = tandem.EngineOptions(timeout=60)
+    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="SameStep", dtype="float32", engine=engine, healthy_reward=3)
+    assert envs.spec is not None and envs.spec.kwargs["engine"] == engine
     again = gymnasium.make_vec(envs.spec)
     assert again.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     _assert_same(again.reset(seed=1), envs.reset(seed=1))

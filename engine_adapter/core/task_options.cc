@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {
@@ -56,7 +57,7 @@ absl::StatusOr<TaskOptions> TaskOptions::Parse(absl::string_view text) {
   if (!parsed.is_object()) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("task options: expected a JSON object such as "
+        absl::StrCat("--task_options: expected a JSON object such as "
                      "{\"reset_noise_scale\": 0.1}, found '",
                      text.substr(0, 80), "' (", wrong, ")"));
   }
@@ -152,9 +153,11 @@ absl::Status TaskOptions::Finish() const {
       return MakeError(
           ErrorCode::kInvalidArgument,
           absl::StrCat(
-              "expected options of this task (",
-              known_.empty() ? "it has none" : absl::StrJoin(known_, ", "),
-              "), found '", item.key(), "'"));
+              "--task_options: unknown option: expected ",
+              known_.empty()
+                  ? "none"
+                  : absl::StrCat("one of ", absl::StrJoin(known_, ", ")),
+              ", found ", Quoted(item.key())));
     }
   }
   return absl::OkStatus();

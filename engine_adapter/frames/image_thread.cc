@@ -17,7 +17,8 @@ namespace tandem {
 namespace {
 
 absl::Status AboutImages(const absl::Status& status) {
-  if (status.ok()) return status;
+  const bool names_its_flag = CodeOf(status) == ErrorCode::kInvalidArgument;
+  if (status.ok() || names_its_flag) return status;
   return MakeError(CodeOf(status), absl::StrCat("images: ", status.message()));
 }
 

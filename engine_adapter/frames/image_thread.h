@@ -37,8 +37,8 @@ class ImageThread {
   // here. `images` is uint8[num_envs, height, width, 3], the top row first; it
   // and `source` outlive this. `stopping` is asked between two pictures, by the
   // thread that draws: as soon as it says so, drawing ends with kInterrupted.
-  // Errors: the source's, with "images: "; kInvalidArgument for a size that
-  // cannot be.
+  // Errors: the source's, with "images: " unless it is kInvalidArgument, which
+  // names its flag.
   static absl::StatusOr<std::unique_ptr<ImageThread>> Create(
       FrameSource* source, const ImageOptions& options, uint32_t num_envs,
       std::span<uint8_t> images, std::function<bool()> stopping = {});

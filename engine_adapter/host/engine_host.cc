@@ -34,8 +34,7 @@ absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat(flag, ": expected a task that can be drawn, found '",
-                   engine.schema().task,
-                   "', which cannot; leave the flag out"));
+                   engine.schema().task, "', which cannot; leave it out"));
 }
 
 absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,

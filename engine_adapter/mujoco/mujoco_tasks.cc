@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
@@ -264,6 +265,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
       *std::move(fittings));
 }
 
+absl::Status About(absl::string_view argument, const absl::Status& status) {
+  return MakeError(CodeOf(status),
+                   absl::StrCat(argument, ": ", status.message()));
+}
+
 }  // namespace
 
 std::vector<std::string> MujocoTasks() {
@@ -289,14 +295,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
       request.options.Text("xml_file", type.xml_file), request.assets_folder);
   if (!file.ok()) return file.status();
   absl::StatusOr<ModelPtr> model = LoadModel(*file);
-  if (!model.ok()) return model.status();
+  if (!model.ok()) return About("xml_file", model.status());
   return MakeEngine(type, *std::move(model), file->path, type.name, request);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request) {
   absl::StatusOr<ModelPtr> model = LoadModel({.path = mjcf_path});
-  if (!model.ok()) return model.status();
+  if (!model.ok()) return About("--model", model.status());
   std::string name = std::filesystem::path(mjcf_path).stem();
   name.resize(std::min(name.size(), kLongestName));
   return MakeEngine(kMjcfModel, *std::move(model), mjcf_path, std::move(name),

@@ -21,6 +21,7 @@
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 ABSL_FLAG(std::string, task, "",
           "name of a task that --list_tasks prints; not together with --model");
@@ -42,9 +43,10 @@ namespace {
 
 constexpr char kUsage[] =
     "Steps environments for the one trainer that attaches to its region.\n\n"
-    "  server --task HalfCheetah-v5 --num_envs 64 --name demo\n"
-    "  server --task Pendulum-v1 --task_options '{\"g\": 9.81}'\n"
-    "  server --model robot.xml --num_envs 8\n\n"
+    "  tandem-engine --task HalfCheetah-v5 --num_envs 64 --name demo\n"
+    "  tandem-engine --task Pendulum-v1 --task_options '{\"g\": 9.81}'\n"
+    "  tandem-engine --model robot.xml --num_envs 8\n\n"
+    "Then, in Python: tandem.SharedMemoryClient(\"demo\").\n\n"
     "Runs until SIGINT, SIGTERM, or its launcher leaves. Exit codes: 0 "
     "stopped, 1 failed, 2 wrong command line.";
 
@@ -78,9 +80,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTaskEngine(const std::string& task,
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("--task: expected one of ", absl::StrJoin(AllTasks(), ", "),
-                   "; found '", task,
-                   "'; for a model of your own use --model FILE"));
+      absl::StrCat("--task: unknown task: expected one of ",
+                   absl::StrJoin(AllTasks(), ", "), ", found ", Quoted(task)));
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
@@ -93,10 +94,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
   const std::string task = absl::GetFlag(FLAGS_task);
   const std::string model = absl::GetFlag(FLAGS_model);
   if (task.empty() == model.empty()) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("expected either --task or --model, found ",
-                                  task.empty() ? "neither" : "both",
-                                  "; --list_tasks prints the tasks"));
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("--task, --model: expected one of them, found ",
+                     task.empty() ? "neither" : "both",
+                     "; tandem-engine --list_tasks prints the tasks"));
   }
   absl::StatusOr<TaskOptions> task_options =
       TaskOptions::Parse(absl::GetFlag(FLAGS_task_options));

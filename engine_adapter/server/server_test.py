@@ -111,6 +111,7 @@ def test_help_names_every_flag_with_its_default() -> None:
     ):
         assert f"\n  --{flag}\n" in ended.stdout
     assert "default: adaptive" in ended.stdout
+    assert "\n  tandem-engine --task HalfCheetah-v5 " in ended.stdout and "server --" not in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,11 @@ def test_help_names_every_flag_with_its_default() -> None:
         (("--task=HalfCheetah-v5", "--assets=/nowhere"), "/nowhere"),
         (("--task=HalfCheetah-v5", '--task_options={"reset_noise_scale": -1}'), "-1"),
         (("--task=HalfCheetah-v5", '--task_options={"reset_noise_scale": "inf"}'), "inf"),
-        (("--task=CartPole-v1", '--task_options={"g": 1}'), "sutton_barto_reward"),
+        (
+            ("--task=CartPole-v1", '--task_options={"g": 1}'),
+            "InvalidArgument: --task_options: unknown option: expected one",
+        ),
+        (("--task=Nope-v1",), "InvalidArgument: --task: unknown task: expected one of Ant-v5, "),
         (("--task=Pendulum-v1", "--task_options={g: 1}"), "{g: 1}"),
         (("--task=Pendulum-v1", "--task_options="), "JSON object"),
         (("--task=Pendulum-v1", "--max_episode_steps=-1"), "-1"),

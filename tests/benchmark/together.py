@@ -249,7 +249,7 @@ class _Session:
 
     def _open(self, pictures: bool) -> list["_Reader"]:
         client = self.client
-        streams: list[tandem.Stream[Any]] = [client.telemetry.stream(), client.mujoco.stream_joint_state()]
+        streams: list[tandem.services.Stream[Any]] = [client.telemetry.stream(), client.mujoco.stream_joint_state()]
         if pictures:
             streams.append(client.viewport.stream(width=_PIXELS, height=_PIXELS, fps=_PICTURES_HZ))
         else:
@@ -324,7 +324,7 @@ class _Caller:
 class _Reader:
     """One of the three threads that read a stream."""
 
-    def __init__(self, session: _Session, stream: tandem.Stream[Any]) -> None:
+    def __init__(self, session: _Session, stream: tandem.services.Stream[Any]) -> None:
         self.session = session
         self.stream = stream
         self.items = 0
@@ -354,10 +354,10 @@ class _Reader:
             raise RuntimeError(f"a stream: expected a number above {self.number}, found {self.stream.number}")
         self.number = self.stream.number
         self.items += 1
-        if isinstance(item, tandem.TelemetryFrame):
+        if isinstance(item, tandem.services.TelemetryFrame):
             self.frame_seqs.append(item.frame_seq)
             self.frames.append(item.observation_qpos[1:].tobytes())
-        elif isinstance(item, tandem.JointState):
+        elif isinstance(item, tandem.services.JointState):
             self.seen.append(item.positions[1:].tobytes())
         elif item.pixels.shape == (_PIXELS, _PIXELS, 3):
             self.frame_seqs.append(item.frame_seq)

@@ -18,7 +18,7 @@ _SECONDS = 120  # a watchdog: how long a cell may take
 _MAKE = """
 import os, signal
 import numpy as np, tandem
-envs = tandem.make_vec("HalfCheetah-v5", num_envs=4, timeout=600)
+envs = tandem.make_vec("HalfCheetah-v5", num_envs=4, engine=tandem.EngineOptions(timeout=600))
 obs, _ = envs.reset(seed=0)
 actions = np.ones((4, 6), np.float32)
 pid = envs.client.engine_pid

@@ -83,7 +83,7 @@ def test_frames_are_drawn_only_while_somebody_looks() -> None:
 def test_a_frame_says_what_it_shows() -> None:
     """Step, environments, grid, reward, return and episodes are those of the step that it names."""
     with (
-        _launch("Hopper-v5", num_envs=8, frames="40x30", frame_envs=[5, 0, 3], frame_hz=500) as engine,
+        _launch("Hopper-v5", num_envs=8, frames=tandem.FrameOptions("40x30", envs=[5, 0, 3], hz=500)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
         FrameWatcher(engine.name) as watcher,
     ):
@@ -128,7 +128,7 @@ def test_looking_changes_nothing(task: str) -> None:
     def run(watched: bool) -> tuple[bytes, int]:
         rng = np.random.default_rng(1)
         with (
-            _launch(task, num_envs=4, frames=(48, 48) if watched else None, frame_hz=1000) as engine,
+            _launch(task, num_envs=4, frames=tandem.FrameOptions((48, 48), hz=1000) if watched else None) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
         ):
             watcher = FrameWatcher(engine.name) if watched else None
@@ -166,7 +166,7 @@ def test_a_paused_run_is_shown_as_one() -> None:
 def test_an_engine_that_is_looked_at_can_be_stopped_and_killed() -> None:
     """A stop is said in the ring; after both nothing is left (see the fixture), and the viewer reads on."""
     for how in (signal.SIGTERM, signal.SIGKILL):
-        engine = _launch("HalfCheetah-v5", num_envs=4, frames=(320, 240), frame_hz=1000)
+        engine = _launch("HalfCheetah-v5", num_envs=4, frames=tandem.FrameOptions((320, 240), hz=1000))
         with tandem.SharedMemoryClient(engine.name) as client, FrameWatcher(engine.name) as watcher:
             _step_until(client, lambda watcher=watcher: watcher.head > 3)  # type: ignore[misc]
             os.kill(engine.pid, how)

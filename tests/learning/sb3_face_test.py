@@ -90,7 +90,7 @@ def test_algorithms_train_evaluate_save_and_load(algorithm: Any, task: str, tmp_
 def test_any_autoreset_mode_becomes_same_step() -> None:
     """The engine stays the same."""
     for mode in tandem.AutoresetMode:
-        envs = tandem.make_vec("Hopper-v5", _ENVS, autoreset_mode=mode, restart=True)
+        envs = tandem.make_vec("Hopper-v5", _ENVS, autoreset_mode=mode, engine=tandem.EngineOptions(restart=True))
         pid = envs.client.engine_pid
         sb3 = envs.as_sb3()
         sb3.seed(0)
@@ -105,7 +105,7 @@ def test_any_autoreset_mode_becomes_same_step() -> None:
 
 def test_a_restarted_engine_truncates_everyone() -> None:
     """So that Stable-Baselines3 takes up the episodes' values from their last observations."""
-    envs = tandem.make_vec("Hopper-v5", _ENVS, restart=True)
+    envs = tandem.make_vec("Hopper-v5", _ENVS, engine=tandem.EngineOptions(restart=True))
     sb3 = envs.as_sb3()
     sb3.reset()
     obs = sb3.step(np.zeros((_ENVS, 3), np.float32))[0]

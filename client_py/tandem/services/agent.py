@@ -92,7 +92,7 @@ class Agent:
           TandemError: As `schema`.
         """
         if not isinstance(contract, SimulationContract):
-            raise InvalidArgument(f"contract: expected a tandem.SimulationContract, found {shown(contract)}")
+            raise InvalidArgument(f"contract: expected a tandem.services.SimulationContract, found {shown(contract)}")
         everyone = range(self._caller.num_envs)
         given = contract.given()
         first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")

@@ -216,7 +216,7 @@ class Debug:
 def _all_of(name: str, marks: Sequence[_Mark], kind: type[_Mark]) -> Sequence[_Mark]:
     if not isinstance(marks, Sequence) or not all(isinstance(mark, kind) for mark in marks):
         raise InvalidArgument(
-            f"{name}: expected a list of tandem.{kind.__name__}, found {shown(marks)}; nothing was sent"
+            f"{name}: expected a list of tandem.services.{kind.__name__}, found {shown(marks)}; nothing was sent"
         )
     return marks
 
@@ -237,7 +237,8 @@ def _color(color: Sequence[float] | None) -> dict[str, Any] | None:
 def _velocity(command: DebugVelocityCommand) -> dict[str, Any]:
     if not isinstance(command, DebugVelocityCommand):
         raise InvalidArgument(
-            f"velocity_command: expected a tandem.DebugVelocityCommand, found {shown(command)}; nothing was sent"
+            f"velocity_command: expected a tandem.services.DebugVelocityCommand, found {shown(command)}; "
+            "nothing was sent"
         )
     numbers = {name: getattr(command, name) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_z", "scale")}
     return {"origin": finite("origin", command.origin, 3)} | {

@@ -102,7 +102,7 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("expected the model file ", xml_file,
+      absl::StrCat("xml_file: expected the model file ", xml_file,
                    ", found none; name its folder with --assets, or begin the "
                    "path of a file of your own with ./ or / (looked in ",
                    absl::StrJoin(folders, ", "), ")"));

@@ -40,10 +40,11 @@ absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
     model_camera_ =
         mj_name2id(model_.get(), mjOBJ_CAMERA, options_.model_camera.c_str());
     if (model_camera_ < 0) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("camera: expected one of the model's (",
-                                    CameraNames(*model_), "), found '",
-                                    options_.model_camera, "'"));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("--image_camera: expected one of the model's (",
+                       CameraNames(*model_), "), found '",
+                       options_.model_camera, "'"));
     }
   }
   absl::StatusOr<TaskCamera> camera = TaskCamera::Create(model_, view_);

@@ -1,0 +1,69 @@
+"""The package's front: its names, and what `dir` and `help` show of it."""
+
+import inspect
+import pydoc
+import subprocess
+import sys
+
+import pytest
+
+import tandem
+from tandem import errors, refusals
+from tools.testing import pytest_main
+
+_SCREEN = (120, 50)  # columns, lines
+_ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)} - {"Callable"}
+_SUBMODULES = {"doctor", "services", "telemetry"}
+
+
+def _lines(text: str) -> int:
+    columns = _SCREEN[0]
+    return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
+
+
+def test_dir_lists_the_front_and_nothing_else() -> None:
+    """At most 20 names, the error classes counted as one; each is there."""
+    names = set(dir(tandem))
+    assert _ERRORS | _SUBMODULES <= names
+    assert len(names - _ERRORS - _SUBMODULES) + 1 <= 20
+    assert all(hasattr(tandem, name) for name in names)
+    assert _lines(str(dir(tandem))) <= _SCREEN[1]
+
+
+def test_names_of_submodules_are_not_in_the_front() -> None:
+    """As they are neither in `dir` nor attributes."""
+    for name in ("SimulationContract", "Stream", "RestartingVectorEnv", "ClientStats", "no_such_name"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(tandem, name)
+
+
+@pytest.mark.parametrize("submodule", sorted(_SUBMODULES))
+def test_a_submodule_needs_no_import_of_its_own(submodule: str) -> None:
+    """`import tandem` does, in a new interpreter."""
+    program = f"import tandem; print(tandem.{submodule}.__name__)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout == f"tandem.{submodule}\n"
+
+
+def test_help_for_the_package_is_a_screen() -> None:
+    """The guide, and no class in full. Folders that only a clone has are not counted."""
+    text = pydoc.plain(pydoc.render_doc(tandem))
+    only_here = [line for line in text.splitlines() if line.endswith("_test") or "testing (package)" in line]
+    assert "make_vec  " in text and "class " not in text
+    assert _lines(text) - len(only_here) <= _SCREEN[1]
+
+
+@pytest.mark.parametrize("function", [tandem.make_vec, tandem.launch_engine])
+def test_help_for_a_function_is_a_screen(function: object) -> None:
+    """Its signature included."""
+    assert _lines(pydoc.plain(pydoc.render_doc(function))) <= _SCREEN[1]
+
+
+def test_misspelled_keywords_are_compared_with_all_of_make_vec() -> None:
+    """`width` and `height` included, which are among the options."""
+    keywords = {name for name in inspect.signature(tandem.make_vec).parameters if name != "task_options"}
+    assert set(refusals.KEYWORDS) == keywords | {"width", "height"}
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

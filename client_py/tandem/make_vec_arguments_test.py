@@ -1,0 +1,141 @@
+"""Each argument that `make_vec` refuses, and the text: reason first, then expected, found, next."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+_TASKS = "expected one of Ant-v5, CartPole-v1, .*, Walker2d-v5"
+_OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
+_DRAWN = "expected a task that can be drawn, found 'CartPole-v1', which cannot; leave it out"
+_SIZED = "expected .width, height., a text such as '320x240', or tandem"
+
+# What is given, and the whole text.
+_REFUSED: list[tuple[dict[str, Any], str]] = [
+    # Tasks and models.
+    (
+        {"task": "HalfCheetah-v4"},
+        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v4'; did you mean 'HalfCheetah-v5'?",
+    ),
+    ({"task": "tandem/Ant-v4"}, f"task: unknown task: {_TASKS}, found 'Ant-v4'; did you mean 'Ant-v5'?"),
+    ({"task": "Breakout"}, f"task: unknown task: {_TASKS}, found 'Breakout'"),
+    ({"task": ""}, "task, model: expected one of them, found neither; .*"),
+    ({"task": "--task"}, f"task: unknown task: {_TASKS}, found '--task'"),
+    ({"task": 7}, "task: expected a str without NULs and lone surrogates, found 7"),
+    ({"task": None}, "task, model: expected one of them, found neither; pass a task such as 'Ant-v5', or model=.*"),
+    ({"model": "robot.xml"}, "task, model: expected one of them, found both; pass a task .*"),
+    ({"task": None, "model": 7}, "model: expected a path, found 7"),
+    (
+        {"task": None, "model": "/no/such.xml"},
+        "model: expected a readable model file, found: No such .* .*/no/such.xml.",
+    ),
+    ({"task": None, "model": "/"}, "model: expected a model file, found a folder .*; name a file in it"),
+    # The task's own options.
+    ({"helthy_reward": 2}, "helthy_reward: unknown option: .*, found 'helthy_reward'; did you mean 'healthy_reward'?"),
+    ({"gravity": 2}, f"gravity: unknown option: {_OPTIONS}, found 'gravity'"),
+    ({"task": "CartPole-v1", "g": 1}, "g: unknown option: expected one of sutton_barto_reward, found 'g'"),
+    ({"healthy_reward": "much"}, 'healthy_reward: expected a finite number, found "much"'),
+    ({"healthy_reward": np.nan}, "task_options.'healthy_reward'.: expected a number, found nan .*"),
+    ({"healthy_z_range": (2, 1)}, "healthy_z_range: expected two numbers, the lower one first, found .2,1."),
+    ({"reset_noise_scale": -1}, "reset_noise_scale: expected a finite number from 0, found -1"),
+    ({"frame_skip": 0}, "frame_skip: expected an integer in 1 .. .*, found 0"),
+    ({"terminate_when_unhealthy": 1}, "terminate_when_unhealthy: expected true or false, found 1"),
+    ({"xml_file": "nope.xml"}, "xml_file: expected the model file nope.xml, found none; .* begin the path .*"),
+    ({"xml_file": "./nope.xml"}, "xml_file: expected a readable model file, found: No such .*"),
+    ({"xml_file": 7}, "xml_file: expected a text without NUL, found 7"),
+    # Keywords under other names.
+    ({"num_threads": 2}, f"num_threads: unknown option: {_OPTIONS}, found 'num_threads'; use threads"),
+    ({"n_envs": 2}, f"n_envs: unknown option: {_OPTIONS}, found 'n_envs'; use num_envs"),
+    ({"seed": 2}, f"seed: unknown option: {_OPTIONS}, found 'seed'; use envs.reset.seed=...."),
+    ({"thread": 2}, f"thread: unknown option: {_OPTIONS}, found 'thread'; did you mean 'threads'?"),
+    ({"autoreset": "SameStep"}, "autoreset: unknown option: .*; did you mean 'autoreset_mode'?"),
+    ({"restart": True}, "restart: unknown option: .*; use engine=tandem.EngineOptions.restart=...."),
+    ({"timeout": 3}, "timeout: unknown option: .*; use engine=tandem.EngineOptions.timeout=...."),
+    ({"start_timeout": 3}, "start_timeout: unknown option: .*; use engine=tandem.EngineOptions.start_timeout=...."),
+    ({"wait": "spin"}, "wait: unknown option: .*; use engine=tandem.EngineOptions.wait=...."),
+    ({"server": "x"}, "server: unknown option: .*; use engine=tandem.EngineOptions.server=...."),
+    ({"frame_envs": [0]}, "frame_envs: unknown option: .*; use frames=tandem.FrameOptions.size, envs=...."),
+    ({"frame_hz": 3}, "frame_hz: unknown option: .*; use frames=tandem.FrameOptions.size, hz=...."),
+    ({"image_camera": "x"}, "image_camera: unknown option: .*; use images=tandem.ImageOptions.size, camera=...."),
+    # Numbers and choices.
+    ({"num_envs": 0}, "num_envs: expected an integer in 1 .. 16777216, found 0"),
+    ({"num_envs": "4"}, "num_envs: expected an integer in 1 .. 16777216, found '4'"),
+    ({"num_envs": 2.5}, "num_envs: expected an integer in 1 .. 16777216, found 2.5"),
+    ({"threads": -1}, "threads: expected an integer in 0 .. 4096, found -1"),
+    ({"max_episode_steps": 1.5}, "max_episode_steps: expected an integer in 0 .. 4294967295, found 1.5"),
+    ({"max_episode_steps": -2}, "max_episode_steps: expected an integer in 0 .. 4294967295, found -2"),
+    ({"autoreset_mode": "Sometimes"}, "autoreset_mode: expected one of .*'NextStep'.*, found 'Sometimes'"),
+    ({"autoreset_mode": 3}, "autoreset_mode: expected one of .*'NextStep'.*, found 3"),
+    ({"copy": "no"}, "copy: expected a bool, found 'no'"),
+    ({"dtype": np.float16}, ".*float16.*"),
+    ({"dtype": np.float64, "copy": False}, ".*copy=False.*"),
+    ({"dtype": "nonsense"}, ".*nonsense.*"),
+    ({"engine": {"restart": True}}, "engine: expected tandem.EngineOptions, found {'restart': True}"),
+    # Pictures.
+    ({"frames": 320}, f"frames: {_SIZED}.FrameOptions, found 320"),
+    ({"frames": tandem.ImageOptions((8, 8))}, f"frames: {_SIZED}.FrameOptions, found ImageOptions.*"),
+    ({"frames": (320,)}, "frames: expected .width, height. or a text such as '320x240', found .320,."),
+    ({"frames": (8, 9000)}, "frames: expected sides of 1 to 8192, found 8x9000"),
+    ({"frames": tandem.FrameOptions((8, 8), hz=2000)}, "FrameOptions.hz: expected 0 to 1000, found 2000"),
+    ({"frames": tandem.FrameOptions((8, 8), slots=2000)}, "FrameOptions.slots: expected 1 to 1024, found 2000"),
+    ({"frames": tandem.FrameOptions((8, 8), envs=[3])}, "FrameOptions.envs: expected indices in 0 .. 0, found 3"),
+    ({"task": "CartPole-v1", "frames": (8, 8)}, f"frames: {_DRAWN}"),
+    ({"images": 64}, f"images: {_SIZED}.ImageOptions, found 64"),
+    ({"images": "8"}, "images: expected .width, height. or a text such as '320x240', found '8'"),
+    ({"images": (8, 9000)}, "images: expected sides of 1 to 8192, found 8x9000"),
+    ({"task": "CartPole-v1", "images": (8, 8)}, f"images: {_DRAWN}"),
+    ({"task": "CartPole-v1", "render_mode": "rgb_array"}, f"render_mode: {_DRAWN}"),
+    (
+        {"render_mode": "rgb_array", "frames": (8, 8)},
+        "frames: expected None with a render mode, .* found .8, 8.; leave .*",
+    ),
+    ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 8192, found 0"),
+    ({"render_mode": "rgb_array", "height": 9000}, "height: expected an integer in 1 .. 8192, found 9000"),
+    ({"render_mode": "rgb_array", "num_envs": 2000}, "render_mode: expected 1 to 1024 environments, found 2000"),
+]
+
+
+@pytest.mark.parametrize(("given", "text"), _REFUSED, ids=lambda value: str(value)[:40])
+def test_an_argument_that_cannot_be(given: dict[str, Any], text: str) -> None:
+    """`InvalidArgument`, one line, in terms of keywords; no engine is left behind."""
+    with pytest.raises(tandem.InvalidArgument) as caught:
+        tandem.make_vec(**{"task": "Hopper-v5", **given})
+    found = str(caught.value)
+    assert re.fullmatch(text.replace("?", r"\?"), found), found
+    assert "--" not in re.sub("--assets|--list_tasks|'--task'", "", found)
+
+
+def test_an_unsupported_render_mode() -> None:
+    """With the modes that there are; what `render` returns is in tests/frames."""
+    with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found 'human'$"):
+        tandem.make_vec("Hopper-v5", render_mode="human")
+
+
+def test_flags_of_ones_own_keep_their_names() -> None:
+    """Those of `launch_engine(flags=...)`, which have no keyword."""
+    with pytest.raises(tandem.InvalidArgument, match="^expected one of the flags --.*, found '--no_such=1'; --help"):
+        tandem.launch_engine("Hopper-v5", flags=("--no_such=1",))
+    with pytest.raises(tandem.InvalidArgument, match="^--services: expected all, none, or some of .*'radio'$"):
+        tandem.launch_engine("Hopper-v5", flags=("--services=radio",))
+
+
+def test_an_engine_that_cannot_start_for_another_reason_says_it_first(tmp_path: Path) -> None:
+    """A model that MuJoCo refuses is no wrong argument; the command and the log come after the reason."""
+    model = tmp_path / "broken.xml"
+    model.write_text("<mujoco><worldbody><geom type='foo'/></worldbody></mujoco>")
+    with pytest.raises(tandem.EngineStartFailed) as caught:
+        tandem.make_vec(model=model)
+    first, *others = str(caught.value).splitlines()
+    assert re.fullmatch("the engine ended with exit code 1: model: .*invalid keyword.*", first), first
+    assert others[-1].startswith("Its command: ")
+    assert caught.value.exit_code == 1 and "invalid keyword" in caught.value.log_tail
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

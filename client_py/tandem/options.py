@@ -1,0 +1,264 @@
+"""Groups of options that `make_vec` and `launch_engine` take; a group's values are checked where it is made."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal, TypeVar, get_args
+
+from tandem.arguments import flag, integer, rate, seconds, shown, text
+from tandem.errors import InvalidArgument
+
+Size = tuple[int, int] | str
+Effect = Literal["shadows", "reflections", "multisampling"]
+Effects = Sequence[Effect] | Literal["all"]
+
+_Group = TypeVar("_Group", "FrameOptions", "ImageOptions")
+
+
+@dataclass(frozen=True)
+class FrameOptions:
+    """How an engine draws the frames that viewers see, and how often.
+
+    >>> import tandem
+    >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
+    FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, slots=8, effects=(), camera='follow')
+
+    Attributes:
+      size: (width, height) of one environment's picture in pixels, or a text such as "320x240".
+      envs: Indices of the environments that are drawn, or "all"; None: the first four.
+      hz: Frames per second at most; 0: only those that a client asks for.
+      slots: Number of frames that the region holds.
+      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md has what they cost.
+      camera: "follow" follows what moves away; "gymnasium" stays where Gymnasium's `render` has it.
+    """
+
+    size: Size
+    _: KW_ONLY
+    envs: Sequence[int] | Literal["all"] | None = None
+    hz: float = 60.0
+    slots: int = 8
+    effects: Effects = ()
+    camera: Literal["follow", "gymnasium"] = "follow"
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InvalidArgument: A value of another type, or out of its range.
+        """
+        _set(self, "size", size_of("FrameOptions.size", self.size))
+        _set(self, "envs", _envs(self.envs))
+        _set(self, "hz", rate("FrameOptions.hz", self.hz))
+        _set(self, "slots", integer("FrameOptions.slots", self.slots, 1))
+        _set(self, "effects", _effects("FrameOptions.effects", self.effects))
+        one_of("FrameOptions.camera", self.camera, ("follow", "gymnasium"))
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """How an engine draws the images that belong to each step's observations.
+
+    >>> import tandem
+    >>> tandem.ImageOptions((64, 64), camera="track")
+    ImageOptions(size=(64, 64), camera='track', effects='all')
+
+    Attributes:
+      size: (width, height) of one environment's image in pixels, or a text such as "64x64".
+      camera: Name of one of the model's cameras; None: where Gymnasium's `render` has it.
+      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md has what they cost.
+    """
+
+    size: Size
+    _: KW_ONLY
+    camera: str | None = None
+    effects: Effects = "all"
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InvalidArgument: A value of another type, or out of its range.
+        """
+        _set(self, "size", size_of("ImageOptions.size", self.size))
+        if self.camera is not None:
+            text("ImageOptions.camera", self.camera)
+        _set(self, "effects", _effects("ImageOptions.effects", self.effects))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """How `make_vec` starts its engine and waits for it.
+
+    >>> import tandem
+    >>> tandem.EngineOptions(restart=True, timeout=30).timeout
+    30.0
+
+    Attributes:
+      restart: Whether a dead engine is started again; if not, its death raises `PeerGone`.
+      timeout: Seconds that a step or reset may take.
+      start_timeout: Seconds that the engine may take to start.
+      wait: How to wait for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
+      server: Path of the engine's program; see `launch_engine`.
+    """
+
+    restart: bool = False
+    timeout: float = 10.0
+    start_timeout: float = 30.0
+    wait: Literal["adaptive", "spin", "block"] = "adaptive"
+    server: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InvalidArgument: A value of another type, or out of its range.
+        """
+        _set(self, "restart", flag("EngineOptions.restart", self.restart, after=""))
+        _set(self, "timeout", seconds("EngineOptions.timeout", self.timeout))
+        _set(self, "start_timeout", seconds("EngineOptions.start_timeout", self.start_timeout))
+        one_of("EngineOptions.wait", self.wait, ("adaptive", "spin", "block"))
+        path("EngineOptions.server", self.server)
+
+
+def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
+    """Takes a group, or a size alone.
+
+    Args:
+      argument: Its name.
+      given: What was given.
+      kind: The group's class.
+
+    Returns:
+      The group.
+
+    Raises:
+      InvalidArgument: Neither of both.
+    """
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, tuple | list | str):
+        return kind(size_of(argument, given))
+    raise InvalidArgument(
+        f"{argument}: expected (width, height), a text such as '320x240', or tandem.{kind.__name__}, "
+        f"found {shown(given)}"
+    )
+
+
+def frame_flags(options: FrameOptions) -> list[str]:
+    """Writes a group as flags of the engine's program.
+
+    Args:
+      options: The group.
+
+    Returns:
+      The flags.
+    """
+    envs = options.envs or ""
+    return [
+        f"--frames={_times(options.size)}",
+        f"--frame_envs={envs if isinstance(envs, str) else ','.join(map(str, envs))}",
+        f"--frame_hz={options.hz}",
+        f"--frame_slots={options.slots}",
+        f"--frame_effects={_joined(options.effects)}",
+        f"--frame_camera={options.camera}",
+    ]
+
+
+def image_flags(options: ImageOptions) -> list[str]:
+    """Writes a group as flags of the engine's program.
+
+    Args:
+      options: The group.
+
+    Returns:
+      The flags.
+    """
+    return [
+        f"--images={_times(options.size)}",
+        f"--image_camera={options.camera or ''}",
+        f"--image_effects={_joined(options.effects)}",
+    ]
+
+
+def size_of(argument: str, size: object) -> tuple[int, int]:
+    """Takes a picture's size.
+
+    Args:
+      argument: Its name.
+      size: (width, height), or a text such as "320x240".
+
+    Returns:
+      Width and height in pixels.
+
+    Raises:
+      InvalidArgument: Another type or form, or no pixels.
+    """
+    sides: object = size
+    if isinstance(size, str) and (match := re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", size)):
+        sides = (int(match[1]), int(match[2]))
+    if isinstance(sides, str) or not isinstance(sides, Sequence) or len(sides) != 2:
+        raise InvalidArgument(f"{argument}: expected (width, height) or a text such as '320x240', found {shown(size)}")
+    return integer(f"{argument}[0]", sides[0], 1), integer(f"{argument}[1]", sides[1], 1)
+
+
+def one_of(argument: str, value: object, values: tuple[str, ...]) -> None:
+    """Checks a choice.
+
+    Args:
+      argument: Its name.
+      value: What was given.
+      values: What it may be.
+
+    Raises:
+      InvalidArgument: None of them.
+    """
+    if not isinstance(value, str) or value not in values:
+        raise InvalidArgument(f"{argument}: expected one of {', '.join(map(repr, values))}, found {shown(value)}")
+
+
+def path(argument: str, value: object) -> None:
+    """Checks the path of a file.
+
+    Args:
+      argument: Its name.
+      value: What was given.
+
+    Raises:
+      InvalidArgument: Neither a path nor None.
+    """
+    if not isinstance(value, str | os.PathLike | None):
+        raise InvalidArgument(f"{argument}: expected a path, found {shown(value)}")
+
+
+def _set(group: object, name: str, value: object) -> None:
+    object.__setattr__(group, name, value)  # frozen for everyone else
+
+
+def _envs(envs: object) -> tuple[int, ...] | str | None:
+    if envs is None or (isinstance(envs, str) and envs == "all"):
+        return envs
+    if isinstance(envs, Iterable) and not isinstance(envs, str):
+        indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0) for at, env in enumerate(envs))
+        if indices:
+            return indices
+    raise InvalidArgument(f"FrameOptions.envs: expected indices of environments, 'all' or None, found {shown(envs)}")
+
+
+def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
+    known = get_args(Effect)
+    if isinstance(effects, str) and effects == "all":
+        return effects
+    if isinstance(effects, str) or not isinstance(effects, Sequence):
+        raise InvalidArgument(f"{argument}: expected a list of some of {known}, or 'all', found {shown(effects)}")
+    for effect in effects:
+        one_of(argument, effect, known)
+    return tuple(effects)
+
+
+def _times(size: Size) -> str:
+    return size if isinstance(size, str) else f"{size[0]}x{size[1]}"
+
+
+def _joined(effects: Effects) -> str:
+    return effects if isinstance(effects, str) else ",".join(effects)

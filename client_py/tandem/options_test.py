@@ -1,0 +1,82 @@
+"""The groups of options: what they take, and the text of what they refuse."""
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tools.testing import pytest_main
+
+_FRAMES = tandem.FrameOptions
+_IMAGES = tandem.ImageOptions
+_ENGINE = tandem.EngineOptions
+_SIZE = r"expected \(width, height\) or a text such as '320x240', found "
+
+
+@pytest.mark.parametrize("size", [(320, 240), [320, 240], "320x240", (np.int64(320), np.uint8(240))])
+def test_a_size_has_several_forms(size: Any) -> None:
+    """All are equal."""
+    assert _FRAMES(size) == _FRAMES(size=(320, 240))
+    assert _IMAGES(size).size == (320, 240)
+
+
+def test_values_become_plain_and_groups_compare() -> None:
+    """So that they are keys, and a spec's copies are equal to them."""
+    frames = _FRAMES((8, 8), envs=np.array([0, 2]), hz=np.float32(30), effects=["shadows"])  # type: ignore[arg-type]
+    assert frames == _FRAMES("8x8", envs=(0, 2), hz=30, effects=("shadows",))
+    assert len({frames, _FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE(), _ENGINE(restart=np.False_)}) == 4  # type: ignore[arg-type]
+    assert _ENGINE(server=Path("server"), timeout=math.inf).server == Path("server")
+
+
+@pytest.mark.parametrize("group", [_FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE()])
+def test_a_group_is_frozen(group: Any) -> None:
+    """`dataclasses.replace` makes another, whose values are checked as well."""
+    (name, *_) = group.__dataclass_fields__
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(group, name, None)
+    with pytest.raises(tandem.InvalidArgument):
+        dataclasses.replace(group, **{name: "nonsense"})
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: _FRAMES("320"), f"FrameOptions.size: {_SIZE}'320'"),
+        (lambda: _FRAMES((320,)), rf"FrameOptions.size: {_SIZE}\(320,\)"),  # type: ignore[arg-type]
+        (lambda: _FRAMES(320), f"FrameOptions.size: {_SIZE}320"),  # type: ignore[arg-type]
+        (lambda: _FRAMES((0, 8)), r"FrameOptions.size\[0\]: expected an integer in 1 .. 2147483647, found 0"),
+        (lambda: _FRAMES("8x0"), r"FrameOptions.size\[1\]: expected an integer in 1 .. 2147483647, found 0"),
+        (lambda: _FRAMES((8, 2.5)), r"FrameOptions.size\[1\]: expected an integer .* found 2.5"),  # type: ignore[arg-type]
+        (lambda: _FRAMES((8, 8), envs=1), "FrameOptions.envs: expected indices .*'all' or None, found 1"),  # type: ignore[arg-type]
+        (lambda: _FRAMES((8, 8), envs=[]), r"FrameOptions.envs: expected indices .* found \[\]"),
+        (lambda: _FRAMES((8, 8), envs="first"), "FrameOptions.envs: expected indices .* found 'first'"),  # type: ignore[arg-type]
+        (lambda: _FRAMES((8, 8), envs=[0, -1]), r"FrameOptions.envs\[1\]: expected an integer in 0 .. .* found -1"),
+        (lambda: _FRAMES((8, 8), hz=-1), "FrameOptions.hz: expected a finite rate in Hz, 0 or more, found -1"),
+        (lambda: _FRAMES((8, 8), hz=math.nan), "FrameOptions.hz: expected a finite rate in Hz, 0 or more, found nan"),
+        (lambda: _FRAMES((8, 8), slots=0), "FrameOptions.slots: expected an integer in 1 .. .* found 0"),
+        (lambda: _FRAMES((8, 8), effects="fog"), "FrameOptions.effects: expected a list of some of .* found 'fog'"),  # type: ignore[arg-type]
+        (lambda: _FRAMES((8, 8), effects=["fog"]), "FrameOptions.effects: expected one of 'shadows', .* found 'fog'"),  # type: ignore[list-item]
+        (lambda: _FRAMES((8, 8), camera="mine"), "FrameOptions.camera: expected one of 'follow', .* found 'mine'"),  # type: ignore[arg-type]
+        (lambda: _IMAGES("64"), f"ImageOptions.size: {_SIZE}'64'"),
+        (lambda: _IMAGES((8, 8), camera=3), "ImageOptions.camera: expected a str .* found 3"),  # type: ignore[arg-type]
+        (lambda: _IMAGES((8, 8), camera="a\0b"), r"ImageOptions.camera: expected a str .* found 'a\\x00b'"),
+        (lambda: _IMAGES((8, 8), effects=7), "ImageOptions.effects: expected a list of some of .* found 7"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(restart="yes"), "EngineOptions.restart: expected a bool, found 'yes'"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(timeout="soon"), "EngineOptions.timeout: expected seconds, 0 or more, found 'soon'"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(start_timeout=-1), "EngineOptions.start_timeout: expected seconds, 0 or more, found -1"),
+        (lambda: _ENGINE(wait="fast"), "EngineOptions.wait: expected one of 'adaptive', 'spin', 'block', found 'fast'"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(server=7), "EngineOptions.server: expected a path, found 7"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_group_refuses(make: Any, text: str) -> None:
+    """The field, what was expected, what was found."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{text}$"):
+        make()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

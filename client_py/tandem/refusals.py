@@ -1,0 +1,108 @@
+"""What an engine says about an argument that it refuses, in terms of Python's keywords.
+
+An engine that refuses an argument ends with exit code 2, after a line of a fixed form
+(engine_adapter/host/server_main.h).
+"""
+
+import difflib
+import re
+from dataclasses import fields
+
+from tandem.options import EngineOptions, FrameOptions, ImageOptions
+
+EXIT_CODE = 2
+
+# The keywords of `make_vec`, which a misspelled one lands among the task's options.
+KEYWORDS = (
+    "task",
+    "num_envs",
+    "threads",
+    "autoreset_mode",
+    "copy",
+    "dtype",
+    "max_episode_steps",
+    "model",
+    "render_mode",
+    "frames",
+    "images",
+    "engine",
+    "width",
+    "height",
+)
+
+_GROUPS = (("frame_", FrameOptions, "frames"), ("image_", ImageOptions, "images"), ("", EngineOptions, "engine"))
+
+# Flag -> what Python calls it. A flag that is missing here has no other name: it came with flags=(...).
+_FLAGS = {name: name for name in (*KEYWORDS, "name", "seed", "task_options")} | {
+    f"{prefix}{field.name}": f"{group.__name__}.{field.name}"
+    for prefix, group, _ in _GROUPS[:2]
+    for field in fields(group)
+}
+
+# Names that other libraries, or parts of this one, have for a keyword -> what to write.
+_WRITTEN = {
+    f"{prefix}{field.name}": f"{keyword}=tandem.{group.__name__}({'size, ' if prefix else ''}{field.name}=...)"
+    for prefix, group, keyword in _GROUPS
+    for field in fields(group)
+} | {
+    "env_id": "task",
+    "id": "task",
+    "n_envs": "num_envs",
+    "num_threads": "threads",
+    "num_workers": "threads",
+    "seed": "envs.reset(seed=...)",
+    "vector_kwargs": "autoreset_mode=...",
+}
+
+_SAID = re.compile(r"error: (\w+): (.*)")
+_QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
+_UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*?)'")
+
+
+def last_error(log_tail: str) -> tuple[str, str] | None:
+    """Finds the error that an engine ended with.
+
+    Args:
+      log_tail: The last lines of its log.
+
+    Returns:
+      The name of the error's class, and its text; None: the last line has none.
+    """
+    said = _SAID.search(log_tail.rsplit("\n", 1)[-1])
+    return (said[1], said[2]) if said else None
+
+
+def in_keywords(said: str) -> str:
+    """Puts a refusal into Python's terms, and adds the nearest name where a name is unknown.
+
+    >>> in_keywords("--frame_hz: expected 0 to 1000, found 2000")
+    'FrameOptions.hz: expected 0 to 1000, found 2000'
+    >>> in_keywords("--task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'")
+    "task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'; did you mean 'Ant-v5'?"
+    >>> in_keywords("--task_options: unknown option: expected one of g, found 'num_threads'")
+    "num_threads: unknown option: expected one of g, found 'num_threads'; use threads"
+
+    Args:
+      said: The engine's text.
+
+    Returns:
+      The text for the caller of `make_vec` or `launch_engine`.
+    """
+    text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), said)
+    unknown = _UNKNOWN.search(text)
+    if unknown is None:
+        return text
+    kind, names, found = unknown.groups()
+    if kind == "option":
+        text = text.replace("task_options", found, 1)
+    return text + _next(kind, names, found)
+
+
+def _next(kind: str, names: str | None, found: str) -> str:
+    known = names.split(", ") if names else []
+    if kind == "option" and found in _WRITTEN:
+        return f"; use {_WRITTEN[found]}"
+    if kind == "option":
+        known += KEYWORDS
+    nearest = difflib.get_close_matches(found, known, n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
