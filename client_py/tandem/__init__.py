@@ -61,7 +61,7 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     )
     from tandem.options import EngineOptions, FrameOptions, ImageOptions
     from tandem.registration import register_tasks
-    from tandem.vector import SharedMemoryVectorEnv
+    from tandem.vector import EnvironmentClosed, ResetNeeded, SharedMemoryVectorEnv
 
     register_tasks()
 
@@ -79,6 +79,7 @@ __all__ = [
     "EngineOptions",
     "EngineProcess",
     "EngineStartFailed",
+    "EnvironmentClosed",
     "FastLaneConfig",
     "FastLaneFrame",
     "FastLaneMetrics",
@@ -96,6 +97,7 @@ __all__ = [
     "NotReady",
     "OutOfSharedMemory",
     "PeerGone",
+    "ResetNeeded",
     "RingEmpty",
     "RingFull",
     "SharedMemoryClient",

@@ -13,6 +13,7 @@ from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)} - {"Callable"}
+_ERRORS |= {"EnvironmentClosed", "ResetNeeded"}
 _SUBMODULES = {"doctor", "services", "telemetry"}
 
 
