@@ -162,8 +162,12 @@ VectorStep::VectorStep(NativeClient* client, Options options)
                       .length = length,
                       .dtype = type,
                       .at_reset = at_reset});
-    if (first + length.value_or(1) > arrays().info_size) {
-      throw py::value_error("infos: expected columns of the region's rows");
+    PyObject* const of = type.ptr();
+    if (first + length.value_or(1) > arrays().info_size ||
+        (of != Float64Type() && of != Float32Type() && of != Int64Type())) {
+      throw py::value_error(
+          "infos: expected columns of the region's rows, as float64, float32 "
+          "or int64");
     }
   }
 }
