@@ -168,9 +168,12 @@ class SystemCallFailed(TandemError, OSError):
     code = 23
 
 
-# Region name -> what to do when its engine is gone, where that is not what C++ says.
-next_steps: dict[str, str] = {}
-_RECONNECT = "start it again and call reconnect(), or close()"
+# Names of regions whose users have environments, which know no reconnect().
+of_environments: set[str] = set()
+_TEXTS_OF_ENVIRONMENTS = {
+    "start it again and call reconnect(), or close()": "close() these environments and make new ones",
+    "call recv() first, or reconnect()": "call recv() first",
+}
 
 # Region name -> what asks the engine that this process launched for its last words.
 last_words: dict[str, Callable[[], str]] = {}
@@ -188,8 +191,9 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
       The exception, to be raised.
     """
     error_class = globals()[class_name]
-    if error_class is PeerGone:
-        message = message.replace(_RECONNECT, next_steps.get(region, _RECONNECT))
+    if region in of_environments:
+        for of_client, instead in _TEXTS_OF_ENVIRONMENTS.items():
+            message = message.replace(of_client, instead)
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):
         message = f"{message}\nThe engine's last words:\n{words}"
     error: TandemError = error_class(message)

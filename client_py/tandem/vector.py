@@ -101,7 +101,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     def _attach(self, client: SharedMemoryClient) -> None:
         self._client = client
-        errors.next_steps[client.name] = "close() these environments and make new ones"
+        errors.of_environments.add(client.name)
         self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         render_modes = ["rgb_array"] if client.has_frames else []
         self.metadata = {"render_modes": render_modes, "autoreset_mode": self.autoreset_mode}
@@ -249,7 +249,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           kwargs: Ignored, as by Gymnasium's own.
         """
         self._ready = False
-        errors.next_steps.pop(self._client.name, None)
+        errors.of_environments.discard(self._client.name)
         try:
             self._client.close()
         finally:
@@ -373,7 +373,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         if not isinstance(seed, Sequence | np.ndarray):
             return seed
         if len(seed) != self.num_envs:
-            raise InvalidArgument(f"seed: expected {self.num_envs} seeds, found {len(seed)}; nothing was sent")
+            raise InvalidArgument(
+                f"seed: expected {self.num_envs} seeds, one for each environment, found {len(seed)}; nothing was sent; "
+                "a single integer does for all"
+            )
         return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
 
     def _note(self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None) -> None:
@@ -389,10 +392,11 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
         if not isinstance(options, Mapping | None):
-            raise InvalidArgument(f"options: expected None or a dict, found {options!r}; nothing was sent")
+            raise InvalidArgument(f"options: expected None or a dict, found {shown(options)}; nothing was sent")
         if unknown := sorted(set(options or ()) - {"reset_mask", "contract"}, key=str):
             raise InvalidArgument(
-                f"options: expected nothing but 'reset_mask' and 'contract', found {unknown}; nothing was sent"
+                f"options: expected nothing but 'reset_mask' and 'contract', found {shown(unknown)}; nothing was sent; "
+                "options of the task are make_vec's"
             )
         if not options or "reset_mask" not in options:
             return np.ones(self.num_envs, np.bool_)
@@ -402,7 +406,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
                 f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {described(mask)}; nothing was sent"
             )
         if not mask.any():
-            raise InvalidArgument("reset_mask: expected at least one True, found none; nothing was sent")
+            raise InvalidArgument(
+                "reset_mask: expected at least one True, found none; nothing was sent; leave the call out"
+            )
         return np.array(mask, dtype=np.bool_)
 
 
@@ -413,18 +419,23 @@ def as_floats(
     try:
         given = np.asarray(actions)
     except ValueError as error:
-        raise InvalidAction(f"actions: expected {batched}, found {error}; nothing was sent") from error
+        raise InvalidAction(
+            f"actions: expected {batched}, found no array of numbers: {error}; nothing was sent; "
+            "action_space.sample() shows what fits"
+        ) from error
     discrete = isinstance(single, spaces.Discrete)
     if given.shape != batched.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
         raise InvalidAction(
-            f"actions: expected {batched.dtype}{list(batched.shape or ())}, found {described(given)}; nothing was sent"
+            f"actions: expected {batched.dtype}{list(batched.shape or ())}, one for each environment, found "
+            f"{described(given)}; nothing was sent; action_space.sample() shows what fits"
         )
     if isinstance(single, spaces.Discrete):
         wrong = (given < 0) | (given >= single.n)
         if wrong.any():
             index = int(np.argmax(wrong))
             raise InvalidAction(
-                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing was sent"
+                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing was sent; "
+                "see single_action_space"
             )
         return given.reshape(-1, 1).astype(np.float32)
     with np.errstate(over="ignore"):  # an infinity, which is refused

@@ -211,7 +211,7 @@ _MASK = np.array([True, False, True])
     [
         ({"seed": -1}, "-1"),
         ({"seed": 2**64}, str(2**64)),
-        ({"seed": [1, 2]}, "3 seeds, found 2"),
+        ({"seed": [1, 2]}, "3 seeds, one for each environment, found 2"),
         ({"seed": 1.5}, "seed.*1.5"),
         ({"options": 3}, "dict, found 3"),
         ({"options": {"reset_mask": [True, False, True]}}, "list"),

@@ -1,0 +1,180 @@
+"""What step, reset, render and close say of arguments that cannot be and of calls in a wrong order, word for word."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+Envs = tandem.SharedMemoryVectorEnv
+
+_ZEROS = np.zeros((2, 3), np.float32)
+_FITS = "nothing was sent; action_space.sample() shows what fits"
+_WANTED = "actions: expected float32[2, 3], one for each environment, found"
+
+
+@pytest.fixture(name="hoppers")
+def hoppers_fixture() -> Iterator[Envs]:
+    """Two, whose actions are boxes."""
+    envs = tandem.make_vec("Hopper-v5", 2)
+    envs.reset(seed=0)
+    yield envs
+    envs.close()
+
+
+@pytest.fixture(name="poles")
+def poles_fixture() -> Iterator[Envs]:
+    """Two, whose actions are discrete."""
+    envs = tandem.make_vec("CartPole-v1", 2)
+    envs.reset(seed=0)
+    yield envs
+    envs.close()
+
+
+def _said(call: Callable[[], Any]) -> str:
+    with pytest.raises(tandem.TandemError) as caught:
+        call()
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("actions", "text"),
+    [
+        (np.zeros((3, 3), np.float32), f"{_WANTED} float32[3, 3]; {_FITS}"),
+        (np.zeros((2, 4)), f"{_WANTED} float64[2, 4]; {_FITS}"),
+        (np.zeros(6, np.float32), f"{_WANTED} float32[6]; {_FITS}"),
+        (np.zeros((2, 3), bool), f"{_WANTED} bool[2, 3]; {_FITS}"),
+        (np.full((2, 3), "a"), f"{_WANTED} <U1[2, 3]; {_FITS}"),
+        (None, f"{_WANTED} object[]; {_FITS}"),
+        (np.full((2, 3), np.nan), "actions: expected finite values, found one that is not at [0, 0]; nothing was sent"),
+        (
+            [[0, 0, 0], [0, 0, 1e300]],
+            "actions: expected finite values, found one that is not at [1, 2]; nothing was sent",
+        ),
+    ],
+    ids=str,
+)
+def test_actions_of_boxes(hoppers: Envs, actions: Any, text: str) -> None:
+    """By both calls that take some."""
+    for call in (hoppers.step, hoppers.send):
+        assert _said(lambda call=call: call(actions)) == f"InvalidAction: {text}"  # type: ignore[misc]
+
+
+def test_ragged_actions(hoppers: Envs) -> None:
+    """NumPy's own reason stands in the middle."""
+    text = _said(lambda: hoppers.step([[0, 0, 0], [0, 0]]))
+    wanted = "InvalidAction: actions: expected Box(-1.0, 1.0, (2, 3), float32), found no array of numbers: "
+    assert text.startswith(wanted) and text.endswith(f"; {_FITS}"), text
+
+
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [([0.0, 1.0], "float64[2]"), ([[0], [1]], "int64[2, 1]"), ([0], "int64[1]"), ([True, False], "bool[2]")],
+    ids=str,
+)
+def test_discrete_actions(poles: Envs, actions: Any, found: str) -> None:
+    """Of another dtype or shape."""
+    text = f"InvalidAction: actions: expected int64[2], one for each environment, found {found}; {_FITS}"
+    assert _said(lambda: poles.step(actions)) == text
+
+
+@pytest.mark.parametrize(("actions", "found"), [([0, 2], "2 for environment 1"), ([-1, 0], "-1 for environment 0")])
+@pytest.mark.parametrize("dtype", [np.int64, np.int8])
+def test_discrete_actions_out_of_range(poles: Envs, actions: list[int], found: str, dtype: Any) -> None:
+    """By the way through C++ and by the other one."""
+    text = f"InvalidAction: actions: expected 0 .. 1, found {found}; nothing was sent; see single_action_space"
+    assert _said(lambda: poles.step(np.array(actions, dtype))) == text
+
+
+_MASK = np.array([True, False])
+_SEED = "seed: expected an integer in 0 .. 18446744073709551615, found"
+_A_MASK = "reset_mask: expected a NumPy array bool[2], found"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"seed": -1}, f"{_SEED} -1; nothing was sent"),
+        ({"seed": 2**64}, f"{_SEED} {2**64}; nothing was sent"),
+        ({"seed": 1.5}, f"{_SEED} 1.5; nothing was sent"),
+        (
+            {"seed": [1, 2, 3]},
+            "seed: expected 2 seeds, one for each environment, found 3; nothing was sent; a single integer does for all",
+        ),
+        ({"options": 3}, "options: expected None or a dict, found 3; nothing was sent"),
+        (
+            {"options": {"low": -1}},
+            "options: expected nothing but 'reset_mask' and 'contract', found ['low']; nothing was sent; options of the "
+            "task are make_vec's",
+        ),
+        ({"options": {"reset_mask": [True, False]}}, f"{_A_MASK} list; nothing was sent"),
+        ({"options": {"reset_mask": _MASK.astype(int)}}, f"{_A_MASK} int64[2]; nothing was sent"),
+        ({"options": {"reset_mask": _MASK[:1]}}, f"{_A_MASK} bool[1]; nothing was sent"),
+        (
+            {"options": {"reset_mask": ~(_MASK | True)}},
+            "reset_mask: expected at least one True, found none; nothing was sent; leave the call out",
+        ),
+        ({"options": {"contract": {}}}, "contract: expected a tandem.services.SimulationContract, found {}"),
+    ],
+    ids=str,
+)
+def test_arguments_of_reset(hoppers: Envs, arguments: dict[str, Any], text: str) -> None:
+    """Nobody is reset."""
+    assert _said(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
+
+
+def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
+    """What `recv` brings is none the worse."""
+    region = f"region '{hoppers.client.name}'"
+    assert _said(hoppers.recv) == f"NoStepPending: {region}: nothing was sent; call send() before recv()"
+    hoppers.send(_ZEROS)
+    for call in (hoppers.step, hoppers.send):
+        pending = f"StepPending: {region}: the last exchange was not received; call recv() first"
+        assert _said(lambda call=call: call(_ZEROS)) == pending  # type: ignore[misc]
+    assert hoppers.recv()[0].shape == (2, 11)
+
+
+def test_step_before_reset_and_calls_after_close() -> None:
+    """And closing twice is fine."""
+    envs = tandem.make_vec("Hopper-v5", 2)
+    needed = "expected a reset before the first step, found none; call reset() first"
+    assert _said(lambda: envs.step(_ZEROS)) == f"ResetNeeded: step: {needed}"
+    assert _said(lambda: envs.send(_ZEROS)) == f"ResetNeeded: send: {needed}"
+    envs.close()
+    envs.close()
+    calls: dict[str, Callable[[], Any]] = {
+        "reset": envs.reset,
+        "step": lambda: envs.step(_ZEROS),
+        "send": lambda: envs.send(_ZEROS),
+        "recv": envs.recv,
+        "render": envs.render,
+    }
+    for name, call in calls.items():
+        closed = "expected open environments, found that close() was called; make new ones"
+        assert _said(call) == f"EnvironmentClosed: {name}: {closed}"
+
+
+def test_step_of_an_ended_episode_that_nobody_resets() -> None:
+    """With autoreset disabled."""
+    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=1)
+    envs.reset(seed=0)
+    envs.step(_ZEROS)
+    assert _said(lambda: envs.step(_ZEROS)) == (
+        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments [0, 1]; nothing "
+        "was sent; reset(options={'reset_mask': mask}) starts their next"
+    )
+    envs.close()
+
+
+def test_render_without_a_render_mode(hoppers: Envs) -> None:
+    """A warning, and nothing, as by Gymnasium's own."""
+    with pytest.warns(UserWarning, match='make the environments with render_mode="rgb_array"'):
+        assert hoppers.render() is None
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
