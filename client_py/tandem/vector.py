@@ -218,7 +218,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if self.closed:
             raise self._closed_error("recv")
-        return self._stepper.recv()
+        results = self._stepper.recv()
+        self._ready = True  # also where it was a reset that had been interrupted
+        return results
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Draws every environment as it is after the last step or reset, which takes milliseconds each.

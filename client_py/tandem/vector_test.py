@@ -437,6 +437,19 @@ def test_what_is_received_of_an_interrupted_reset_is_no_step() -> None:
     envs.close()
 
 
+def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> None:
+    """As one that was not."""
+    envs = tandem.make_vec("Reacher-v5", num_envs=2)
+    os.kill(envs.client.engine_pid, signal.SIGSTOP)
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        envs.reset(seed=0)
+    os.kill(envs.client.engine_pid, signal.SIGCONT)
+    envs.recv()
+    envs.step(np.ones((2, 2)))
+    envs.close()
+
+
 def test_after_an_interrupt_reset_begins_anew() -> None:
     """As whoever runs a notebook's cell again would have it: what was pending is received and dropped."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
