@@ -1,4 +1,4 @@
-"""`launch_engine`: an engine in a process of its own, which leaves when its launcher does."""
+"""`launch_engine`: an engine in a process of its own, which ends with its launcher."""
 
 import contextlib
 import errno
@@ -77,7 +77,7 @@ def launch_engine(
       task: What to simulate, such as "HalfCheetah-v5".
       num_envs: Number of environments.
       threads: Threads that step them; 0 lets the engine choose.
-      name: The region's name; None makes one that nobody else has.
+      name: The region's name; None: a new, unique one.
       model: A model file to simulate in place of the task's own.
       task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Tuples,
         paths, infinities, NumPy's numbers and arrays are fine.
