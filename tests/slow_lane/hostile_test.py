@@ -472,10 +472,12 @@ def test_vanished_clients_leave_nothing_behind(lane: Lane) -> None:
     for _ in range(3):
         command = [sys.executable, "-c", _CLIENT, lane.address, run_id, *sys.path]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
-            assert client.stdout is not None
-            assert client.stdout.readline() == "ready\n"
-            assert lane.daemon_state().watchers >= 3
-            client.send_signal(signal.SIGKILL)
+            try:
+                assert client.stdout is not None
+                assert client.stdout.readline() == "ready\n"
+                wait_until(lambda: lane.daemon_state().watchers >= 3, "the client's watches")
+            finally:
+                client.kill()
         wait_until(lambda: lane.daemon_state().watchers == 0, "the watches to end")
     lane.open("end")
     lane.wait_for(run_id, TERM)
