@@ -12,7 +12,7 @@ is run; the text above tells the reader the same. Parts are separated by semicol
 
 As a program:
 
-    examples.py --with NEED[,NEED ...] PAGE ...    # runs the blocks that need all of these and nothing else
+    examples.py --with NEED[,NEED ...] [PAGE ...]    # in a clone: runs the blocks that need all of these and no more
 """
 
 import argparse
@@ -105,6 +105,12 @@ class Example:
 
 class BadPage(Exception):
     """A page whose blocks cannot be told apart, or whose comments cannot be read."""
+
+
+def all_pages() -> list[Path]:
+    """Lists the pages whose blocks are run, below the current folder, a clone's root."""
+    printed = Path("docs/benchmark_run.md")  # by a program
+    return [Path("README.md"), Path("client_py/README.md"), *sorted({*Path("docs").glob("*.md")} - {printed})]
 
 
 def read_blocks(page: Path) -> list[Block]:
@@ -283,12 +289,12 @@ def main() -> None:
     """Runs the examples that need what is at hand, in the interpreter that runs this."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--with", dest="needs", required=True, help=f"some of {', '.join(sorted(NEEDS))}")
-    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
     arguments = parser.parse_args()
     needs = frozenset(arguments.needs.split(","))
     if unknown := needs - NEEDS.keys():
         parser.error(f"--with: expected some of {', '.join(sorted(NEEDS))}, found {', '.join(sorted(unknown))}")
-    examples = [each for page in arguments.pages for each in read_examples(page) if each.needs == needs]
+    examples = [each for page in arguments.pages or all_pages() for each in read_examples(page) if each.needs == needs]
     if not examples:
         parser.error(f"expected a block that needs {', '.join(sorted(needs))}, found none in these pages")
     # `python` is this one.

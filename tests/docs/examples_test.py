@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import BadPage, Example, read_blocks, read_examples, run_example
+from tests.docs.examples import BadPage, Example, all_pages, read_blocks, read_examples, run_example
 from tests.wheel.clean_environment import CleanEnvironment, outside_variables
 from tools.testing import pytest_main
 
-_PRINTED = Path("docs/benchmark_run.md")  # by a program
-_PAGES = [Path("README.md"), Path("client_py/README.md"), *sorted({*Path("docs").glob("*.md")} - {_PRINTED})]
+_PAGES = all_pages()
 _EXAMPLES = [example for page in _PAGES for example in read_examples(page)]
 _SLOW_LANE = [Path("slow_lane/daemon/tandem-daemon"), Path("slow_lane/ctl/tandemctl")]
 
