@@ -28,6 +28,9 @@ _SLOW_LANE = [Path("slow_lane/daemon/tandem-daemon"), Path("slow_lane/ctl/tandem
 # The needs that are met here -> the packages that they bring.
 _HERE = {"daemon": ("grpcio", "protobuf"), "pygame": ("pygame-ce",), "wheel": ()}
 
+# `tandem.db`, SQL and a package of protobuf.
+_NOT_PYTHON = ("db", "episodes", "slow_lane", "steps")
+
 # A /dev/shm and ports of this test's own: the pages' names and ports may be taken on this machine.
 _ALONE = (
     "unshare",
@@ -98,6 +101,16 @@ def test_commands_that_are_named_exist(page: Path) -> None:
     """Also those in blocks that are not run here, and in the text."""
     named = set(re.findall(r"(?<![\w/.])tools/(\w+)(?![\w/]|\.\w)", page.read_text("utf-8")))
     assert {name for name in named if not Path("tools", name).is_file()} == set()
+
+
+def test_names_of_the_package_exist(environments: Callable[[Set[str]], CleanEnvironment]) -> None:
+    """Those in the text, such as `tandem.make_vec`."""
+    text = "".join(page.read_text("utf-8") for page in _PAGES)
+    named = re.findall(r"(?<![\w./-])tandem\.((?:\w+\.)*[A-Za-z_]\w*)", text)
+    python = {name for name in named if name.split(".")[0] not in _NOT_PYTHON}
+    assert "make_vec" in python
+    program = "import operator, sys, tandem\nfor name in sys.argv[1:]: operator.attrgetter(name)(tandem)"
+    environments(frozenset()).run("python", "-c", program, *python)
 
 
 def test_every_page_is_read() -> None:
