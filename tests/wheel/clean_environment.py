@@ -1,5 +1,6 @@
 """A virtual environment with a wheel in it, outside of any build tree, and what must hold there."""
 
+import importlib.metadata
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
 
 _PROGRAM = Path(__file__).with_name("first_program.py")
 
@@ -39,9 +42,40 @@ class CleanEnvironment:
           The environment.
         """
         subprocess.run(
-            [python, "-m", "venv", *([] if pip else ["--without-pip"]), folder], check=True, env=_environment()
+            [python, "-m", "venv", *([] if pip else ["--without-pip"]), folder], check=True, env=outside_variables()
         )
         return cls(folder)
+
+    def pip(self, *arguments: str) -> None:
+        """Runs this interpreter's pip for it, without an index.
+
+        Args:
+          *arguments: Its arguments.
+        """
+        python = str(self.folder / "bin" / "python")
+        command = [sys.executable, "-m", "pip", "--python", python, "--quiet", *arguments]
+        subprocess.run(command, check=True, env={**outside_variables(), "PIP_NO_INDEX": "1"})
+
+    def link(self, *requirements: str) -> None:
+        """Links this interpreter's packages that meet requirements, and what those require.
+
+        Args:
+          *requirements: Such as "numpy>=1.23.5".
+        """
+        for requirement in map(Requirement, requirements):
+            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+                continue
+            distribution = importlib.metadata.distribution(requirement.name)
+            for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+                link = self.site_packages / top
+                if not link.exists():
+                    link.symlink_to(Path(str(distribution.locate_file(top))))
+            self.link(*distribution.requires or ())
+
+    def requirements(self) -> list[str]:
+        """Reads what the wheel that is installed there requires, extras included."""
+        (info,) = self.site_packages.glob("tandem_shm-*.dist-info")
+        return importlib.metadata.PathDistribution(info).requires or []
 
     @property
     def site_packages(self) -> Path:
@@ -65,7 +99,7 @@ class CleanEnvironment:
         outcome = subprocess.run(
             [self.folder / "bin" / program, *arguments],
             cwd=self.folder,
-            env=_environment(),
+            env=outside_variables(),
             capture_output=True,
             text=True,
         )
@@ -111,8 +145,12 @@ def check_installed(environment: CleanEnvironment, version: str, *, modules: tup
     return rewards
 
 
-def _environment() -> dict[str, str]:
-    """Copies the environment without what leads a Python or an engine to a build tree."""
+def outside_variables() -> dict[str, str]:
+    """Copies this process's variables without what leads a Python or an engine to a build tree.
+
+    Returns:
+      The variables.
+    """
     hidden = re.compile(r"PYTHON(PATH|HOME)|RUNFILES_DIR|TANDEM_.*|LD_.*|VIRTUAL_ENV")
     kept = {name: value for name, value in os.environ.items() if not hidden.fullmatch(name)}
     return {**kept, "PYTHONNOUSERSITE": "1"}

@@ -1,21 +1,27 @@
 """Installs wheels into fresh virtual environments, from a package index, and uses them: what tools/wheel_test runs.
 
-For each Python: without the mujoco package, then with the newest, then with an older one; and, for the oldest Python,
-with the lowest versions that the wheel says it can do with.
+For each Python: without the mujoco package; by the pages' examples; beside the newest mujoco, and beside an older one;
+and, for the oldest Python, with the lowest versions that the wheel says it can do with.
 """
 
 import argparse
+import os
 import tempfile
 import zipfile
+from dataclasses import replace
 from email.parser import BytesParser
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, tags
+from tests.docs.examples import read_examples, run_example
+from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, outside_variables, tags
 
 _OLDER_MUJOCO = "mujoco==3.3.*"
 _OLDEST_PYTHON = "cp311"
+
+# What a user reads first. The pages name the wheel of the oldest Python.
+_PAGES = ("README.md", "docs/gymnasium.md", "docs/install.md")
 
 
 def lowest_requirements(wheel: Path) -> list[str]:
@@ -40,6 +46,29 @@ def lowest_requirements(wheel: Path) -> list[str]:
     ]
 
 
+def try_pages(python: str, wheel: Path, environment: CleanEnvironment, scratch: Path) -> None:
+    """Runs the examples that need no more than the wheel.
+
+    Args:
+      python: The Python that it is for.
+      wheel: The wheel.
+      environment: Where it is installed. Examples that install it have one of their own.
+      scratch: An empty folder.
+    """
+    for number, example in enumerate(each for page in _PAGES for each in read_examples(Path(page))):
+        if not example.needs <= {"wheel"}:
+            continue
+        folder = scratch / str(number)
+        folder.mkdir(parents=True)
+        (folder / wheel.name).symlink_to(wheel)
+        used = CleanEnvironment.create(folder / "venv", python, pip=True) if "wheel" in example.needs else environment
+        path = os.pathsep.join((f"{used.folder}/bin", os.environ.get("PATH", os.defpath)))
+        version = tags(wheel)[1]
+        blocks = (replace(block, code=block.code.replace(_OLDEST_PYTHON, version)) for block in example.blocks)
+        run_example(replace(example, blocks=tuple(blocks)), folder, {**outside_variables(), "PATH": path})
+        print(f"ok {wheel.name}: {example.place}", flush=True)
+
+
 def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
     """Installs and uses one wheel.
 
@@ -56,6 +85,7 @@ def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
     environment.run("python", "-m", "pip", "check")
     alone = check_installed(environment, version)
     print(f"ok {wheel.name}: without the mujoco package", flush=True)
+    try_pages(python, wheel, environment, scratch / "pages")
     for package in ("mujoco", _OLDER_MUJOCO):
         environment.run("python", "-m", "pip", "install", "--quiet", package)
         found = environment.run("python", "-c", "import mujoco; print(mujoco.__version__)").strip()

@@ -4,9 +4,7 @@ There is no index here. NumPy and Gymnasium are the locked ones, linked into the
 the wheel's metadata requires, and mujoco only where a test asks for it. tools/wheel_test installs from an index.
 """
 
-import importlib.metadata
 import stat
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -31,34 +29,14 @@ def wheel() -> Path:
 def environment(tmp_path: Path, wheel: Path) -> CleanEnvironment:
     """A clean environment with the wheel, and with what it requires."""
     made = CleanEnvironment.create(tmp_path / "venv", sys.executable, pip=False)
-    _pip(made, "install", "--no-index", "--no-deps", str(wheel))
-    (info,) = made.site_packages.glob("tandem_shm-*.dist-info")
-    _link(made, importlib.metadata.PathDistribution(info).requires or [])
+    made.pip("install", "--no-deps", str(wheel))
+    made.link(*made.requirements())
     return made
-
-
-def _pip(environment: CleanEnvironment, *arguments: str) -> None:
-    python = environment.folder / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "pip", "--python", python, "--quiet", *arguments], check=True)
-
-
-def _link(environment: CleanEnvironment, requirements: list[str]) -> None:
-    """Links the locked packages that meet requirements, and what those require, into an environment."""
-    for line in requirements:
-        requirement = Requirement(line)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        distribution = importlib.metadata.distribution(requirement.name)
-        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
-            link = environment.site_packages / top
-            if not link.exists():
-                link.symlink_to(Path(str(distribution.locate_file(top))))
-        _link(environment, distribution.requires or [])
 
 
 def test_works_without_the_mujoco_package(environment: CleanEnvironment) -> None:
     """And pip finds nothing missing."""
-    _pip(environment, "check")
+    environment.pip("check")
     assert not list(environment.site_packages.glob("mujoco*"))
     check_installed(environment, tandem.__version__)
 
@@ -66,7 +44,7 @@ def test_works_without_the_mujoco_package(environment: CleanEnvironment) -> None
 def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
     """The engine keeps to its own library, also while the trainer has the package's."""
     alone = check_installed(environment, tandem.__version__)
-    _link(environment, ["mujoco"])
+    environment.link("mujoco")
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
 
 
@@ -82,15 +60,14 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
 """
     printed = '{"event":"printed"}\n'
     assert environment.run("python", "-c", program) == f"{printed}ModuleNotFoundError\n"
-    (info,) = environment.site_packages.glob("tandem_shm-*.dist-info")
-    required = map(Requirement, importlib.metadata.PathDistribution(info).requires or [])
-    _link(environment, [each.name for each in required if each.marker and each.marker.evaluate({"extra": "telemetry"})])
+    required = map(Requirement, environment.requirements())
+    environment.link(*(each.name for each in required if each.marker and each.marker.evaluate({"extra": "telemetry"})))
     assert environment.run("python", "-c", program) == f"{printed}DaemonUnreachable\n"
 
 
 def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
     """Neither files nor the command."""
-    _pip(environment, "uninstall", "--yes", "tandem-shm")
+    environment.pip("uninstall", "--yes", "tandem-shm")
     assert not list(environment.folder.rglob("*tandem*"))
 
 

@@ -1,0 +1,309 @@
+"""Reads the code blocks of Markdown pages, and runs those in Python, shell and JSON as they are printed.
+
+Data flow: page -> blocks -> examples -> files in a folder -> processes.
+
+Every block is fenced and names its language. An HTML comment in the line above it tells what the block needs and how it
+is run; the text above tells the reader the same. Parts are separated by semicolons:
+
+    <!-- needs: clone, minutes -->  is run only by those that have all of these (NEEDS)
+    <!-- continues -->              runs after the block before, in its folder; Python, in its interpreter
+    <!-- saved as train.py -->      is not run but saved, for the blocks that continue it
+    <!-- until Ctrl-C -->           goes on while the blocks that continue it run, and is interrupted at their end
+
+As a program:
+
+    examples.py --with NEED[,NEED ...] [PAGE ...]    # in a clone: runs the blocks that need all of these and no more
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# What a block may need beside the wheel -> what runs such blocks.
+NEEDS = {
+    "clone": "a clone of this repository, on Debian 12",
+    "daemon": "the slow lane's programs on PATH, and grpcio",
+    "display": "a display",
+    "frameworks": "torch and the frameworks, by tools/frameworks_test",
+    "minutes": "minutes of time, or of download",
+    "pygame": "Gymnasium's extra classic-control",
+    "queries": "the table of two runs, by tools/queries_test",
+    "wheel": "the wheel's file in the folder, in an environment that lacks it",
+}
+
+# These are not run: what a program prints, and excerpts of source files.
+_SHOWN = ("cpp", "sql", "text")
+_RUN = {"bash": ".sh", "json": ".json", "python": ".py"}
+
+_COMMENT = re.compile(r"^ *<!-- (.*) -->$")
+_FENCE = re.compile(r"^( *)```(\w*)$")
+
+_WATCHDOG_SECS = 300
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block of a page.
+
+    Attributes:
+      page: Its file.
+      line: Of its first line of code, from 1.
+      language: Such as "python".
+      code: The lines.
+      needs: Those of NEEDS that it has.
+      continues: Whether it runs after the block before.
+      saved_as: The name of the file that it is saved as; empty: it is run.
+      interrupted: Whether it runs until it is interrupted.
+    """
+
+    page: Path
+    line: int
+    language: str
+    code: str
+    needs: frozenset[str] = frozenset()
+    continues: bool = False
+    saved_as: str = ""
+    interrupted: bool = False
+
+    @property
+    def place(self) -> str:
+        """Such as "docs/frames.md:12"."""
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Blocks that run one after the other, in one folder.
+
+    Attributes:
+      blocks: The first one, and those that continue it.
+    """
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def place(self) -> str:
+        """The first block's."""
+        return self.blocks[0].place
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What its blocks need, together."""
+        return frozenset().union(*(block.needs for block in self.blocks))
+
+
+class BadPage(Exception):
+    """A page whose blocks cannot be told apart, or whose comments cannot be read."""
+
+
+def all_pages() -> list[Path]:
+    """Lists the pages whose blocks are run, below the current folder, a clone's root."""
+    printed = Path("docs/benchmark_run.md")  # by a program
+    return [Path("README.md"), Path("client_py/README.md"), *sorted({*Path("docs").glob("*.md")} - {printed})]
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """Reads a page.
+
+    Args:
+      page: Markdown.
+
+    Returns:
+      Its blocks, in their order.
+
+    Raises:
+      BadPage: A block has no fence, no known language or an unknown comment; or a comment has no block.
+    """
+    blocks: list[Block] = []
+    lines = page.read_text("utf-8").splitlines()
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        where = f"{page}:{number}"
+        if fence := _FENCE.match(line):
+            indent, language = fence.groups()
+            if language not in (*_SHOWN, *_RUN):
+                raise BadPage(
+                    f"{where}: expected a block's language to be one of {_SHOWN + tuple(_RUN)}, found {language!r}"
+                )
+            end = lines.index(f"{indent}```", number)
+            code = "".join(f"{each.removeprefix(indent)}\n" for each in lines[number:end])
+            comment = _COMMENT.match(lines[number - 2]) if number > 1 else None
+            blocks.append(
+                Block(page, number + 1, language, code, **_read_comment(where, comment[1] if comment else ""))
+            )
+            number = end + 1
+        elif line.startswith("    ") and not lines[number - 2]:
+            raise BadPage(f"{where}: expected code in a fence that names its language, found an indented block")
+        elif _COMMENT.match(line) and not (number < len(lines) and _FENCE.match(lines[number])):
+            raise BadPage(f"{where}: expected a code block in the line below the comment, found none")
+    return blocks
+
+
+def _read_comment(where: str, comment: str) -> dict[str, Any]:
+    """Reads the comment above a block into the fields of Block."""
+    fields: dict[str, Any] = {}
+    for part in filter(None, comment.split("; ")):
+        if part == "continues":
+            fields["continues"] = True
+        elif part.startswith("saved as "):
+            fields["saved_as"] = part.removeprefix("saved as ")
+        elif part == "until Ctrl-C":
+            fields["interrupted"] = True
+        elif (
+            part.startswith("needs: ")
+            and (needs := frozenset(part.removeprefix("needs: ").split(", "))) <= NEEDS.keys()
+        ):
+            fields["needs"] = needs
+        else:
+            raise BadPage(
+                f"{where}: expected 'continues', 'saved as ' and a name, 'until Ctrl-C', or 'needs: ' and some of "
+                f"{sorted(NEEDS)}, found {part!r}"
+            )
+    return fields
+
+
+def read_examples(page: Path) -> list[Example]:
+    """Reads what is run of a page, needs aside.
+
+    Args:
+      page: Markdown.
+
+    Returns:
+      Its examples, in their order.
+
+    Raises:
+      BadPage: As read_blocks; or a block continues none.
+    """
+    examples: list[list[Block]] = []
+    for block in read_blocks(page):
+        if block.language not in _RUN:
+            continue
+        if not block.continues:
+            examples.append([block])
+        elif examples:
+            examples[-1].append(block)
+        else:
+            raise BadPage(f"{page}:{block.line}: expected a block to continue, found none above")
+    return [Example(tuple(blocks)) for blocks in examples]
+
+
+def run_example(example: Example, folder: Path, environment: Mapping[str, str], *, working: Path | None = None) -> None:
+    """Runs an example as printed.
+
+    Args:
+      example: The blocks.
+      folder: Where their files go.
+      environment: The variables that they run with; PATH has the programs, such as python.
+      working: Where they run; None: in `folder`.
+
+    Raises:
+      RuntimeError: A block failed; the message has its place and its output.
+    """
+    with contextlib.ExitStack() as at_work:
+        for (language, saved_as, interrupted), group in itertools.groupby(
+            example.blocks, lambda each: (each.language, each.saved_as, each.interrupted)
+        ):
+            blocks = list(group)
+            if saved_as:
+                (folder / saved_as).write_text("".join(block.code for block in blocks), "utf-8")
+                continue
+            if language == "json":
+                for block in blocks:
+                    json.loads(block.code)
+                continue
+            process = at_work.enter_context(_started(blocks, folder, environment, working or folder))
+            if interrupted:
+                at_work.enter_context(_interrupted(blocks[0], process))
+            else:
+                _finish(blocks[0], process)
+
+
+@contextlib.contextmanager
+def _started(
+    blocks: list[Block], folder: Path, environment: Mapping[str, str], working: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """Starts blocks of one language as one program, whose lines are the page's, so that its errors name them."""
+    text = ""
+    for block in blocks:
+        text += "\n" * (block.line - 1 - text.count("\n")) + block.code
+    file = folder / f"{blocks[0].page.stem}_{blocks[0].line}{_RUN[blocks[0].language]}"
+    file.write_text(text, "utf-8")
+    process = subprocess.Popen(
+        ["bash", "-euo", "pipefail", file] if blocks[0].language == "bash" else ["python", file],
+        cwd=working,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _finish(block: Block, process: subprocess.Popen[str]) -> None:
+    """Waits until a block has ended well."""
+    try:
+        said, _ = process.communicate(timeout=_WATCHDOG_SECS)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{block.place}: expected it to end, found it at work after {_WATCHDOG_SECS} s") from None
+    if process.returncode:
+        raise RuntimeError(f"{block.place}: expected exit code 0, found {process.returncode}\n{said}")
+
+
+@contextlib.contextmanager
+def _interrupted(block: Block, process: subprocess.Popen[str]) -> Iterator[None]:
+    """Waits until a block has printed a line, and in the end interrupts it."""
+    assert process.stdout is not None
+    if not (line := process.stdout.readline()):
+        raise RuntimeError(f"{block.place}: expected it to print a line and to run until Ctrl-C, found that it ended")
+    yield
+    if process.poll() is not None:
+        said = line + process.stdout.read()
+        raise RuntimeError(
+            f"{block.place}: expected it to run until Ctrl-C, found exit code {process.returncode}\n{said}"
+        )
+    os.killpg(process.pid, signal.SIGINT)
+    _finish(block, process)
+
+
+def main() -> None:
+    """Runs the examples that need what is at hand, in the interpreter that runs this."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--with", dest="needs", required=True, help=f"some of {', '.join(sorted(NEEDS))}")
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
+    arguments = parser.parse_args()
+    needs = frozenset(arguments.needs.split(","))
+    if unknown := needs - NEEDS.keys():
+        parser.error(f"--with: expected some of {', '.join(sorted(NEEDS))}, found {', '.join(sorted(unknown))}")
+    examples = [each for page in arguments.pages or all_pages() for each in read_examples(page) if each.needs == needs]
+    if not examples:
+        parser.error(f"expected a block that needs {', '.join(sorted(needs))}, found none in these pages")
+    # `python` is this one.
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for example in examples:
+        with tempfile.TemporaryDirectory() as folder:
+            run_example(example, Path(folder), environment, working=Path() if "clone" in needs else None)
+        print(f"ok {example.place}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

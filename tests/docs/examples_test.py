@@ -1,0 +1,189 @@
+"""The code blocks of the README and of docs run as printed, in fresh folders, with the wheel alone.
+
+Those that need more say so: tests/docs/examples.py, NEEDS. Some get it here (_HERE), others are run elsewhere.
+"""
+
+import fcntl
+import itertools
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Set
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import BadPage, Example, all_pages, read_blocks, read_examples, run_example
+from tests.wheel.clean_environment import CleanEnvironment, outside_variables
+from tools.testing import pytest_main
+
+_PAGES = all_pages()
+_EXAMPLES = [example for page in _PAGES for example in read_examples(page)]
+_SLOW_LANE = [Path("slow_lane/daemon/tandem-daemon"), Path("slow_lane/ctl/tandemctl")]
+
+# The needs that are met here -> the packages that they bring.
+_HERE = {"daemon": ("grpcio", "protobuf"), "pygame": ("pygame-ce",), "wheel": ()}
+
+# `tandem.db`, SQL and a package of protobuf.
+_NOT_PYTHON = ("db", "episodes", "slow_lane", "steps")
+
+# A /dev/shm and ports of this test's own: the pages' names and ports may be taken on this machine.
+_ALONE = (
+    "unshare",
+    "--mount",
+    "--net",
+    "--map-root-user",
+    "sh",
+    "-c",
+    'mount -t tmpfs none /dev/shm && exec "$@"',
+    "sh",
+)
+_IS_ALONE = "TANDEM_DOCS_TEST_IS_ALONE"
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    """The one wheel."""
+    (found,) = Path("client_py/wheel").glob("*.whl")
+    return found.absolute()
+
+
+def _environment(folder: Path, wheel: Path, needs: Set[str]) -> CleanEnvironment:
+    """Makes an environment of the wheel and what it requires, without the wheel where the example installs it."""
+    made = CleanEnvironment.create(folder, sys.executable, pip=False)
+    pip = folder / "bin" / "pip"
+    pip.write_text(f'#!/bin/sh\nPIP_NO_INDEX=1 exec {sys.executable} -m pip --python {folder}/bin/python "$@"\n')
+    pip.chmod(0o755)
+    made.pip("install", "--no-deps", str(wheel))
+    made.link(*made.requirements(), *itertools.chain.from_iterable(_HERE[need] for need in needs))
+    if "wheel" in needs:
+        made.pip("uninstall", "--yes", "tandem-shm")
+    return made
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Callable[[Set[str]], CleanEnvironment]:
+    """What gives an environment for some needs: one for all examples, but for those that change it."""
+    made: dict[frozenset[str], CleanEnvironment] = {}
+
+    def give(needs: Set[str]) -> CleanEnvironment:
+        key = frozenset(needs)
+        if key not in made or "wheel" in key:
+            made[key] = _environment(tmp_path_factory.mktemp("environment") / "venv", wheel, needs)
+        return made[key]
+
+    return give
+
+
+@pytest.mark.parametrize(
+    "example", [each for each in _EXAMPLES if each.needs <= _HERE.keys()], ids=lambda each: each.place
+)
+def test_runs_as_printed(
+    example: Example, tmp_path: Path, wheel: Path, environments: Callable[[Set[str]], CleanEnvironment]
+) -> None:
+    """In a folder of its own, which is the home, too."""
+    variables = outside_variables()
+    folders = [environments(example.needs).folder / "bin"]
+    if "daemon" in example.needs:
+        folders += [program.absolute().parent for program in _SLOW_LANE]
+    if "wheel" in example.needs:
+        (tmp_path / wheel.name).symlink_to(wheel)
+    path = os.pathsep.join((*map(str, folders), variables.get("PATH", os.defpath)))
+    run_example(example, tmp_path, {**variables, "HOME": str(tmp_path), "PATH": path})
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=str)
+def test_commands_that_are_named_exist(page: Path) -> None:
+    """Also those in blocks that are not run here, and in the text."""
+    named = set(re.findall(r"(?<![\w/.])tools/(\w+)(?![\w/]|\.\w)", page.read_text("utf-8")))
+    assert {name for name in named if not Path("tools", name).is_file()} == set()
+
+
+def test_names_of_the_package_exist(environments: Callable[[Set[str]], CleanEnvironment]) -> None:
+    """Those in the text, such as `tandem.make_vec`."""
+    text = "".join(page.read_text("utf-8") for page in _PAGES)
+    named = re.findall(r"(?<![\w./-])tandem\.((?:\w+\.)*[A-Za-z_]\w*)", text)
+    python = {name for name in named if name.split(".")[0] not in _NOT_PYTHON}
+    assert "make_vec" in python
+    program = "import operator, sys, tandem\nfor name in sys.argv[1:]: operator.attrgetter(name)(tandem)"
+    environments(frozenset()).run("python", "-c", program, *python)
+
+
+def test_every_page_is_read() -> None:
+    """And each way to run an example is used."""
+    assert {Path("README.md"), Path("docs/gymnasium.md"), Path("docs/slow_lane.md")} <= {*_PAGES}
+    assert {frozenset(), *(frozenset({need}) for need in _HERE)} <= {each.needs for each in _EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("text\n\n    make()\n", "in a fence"),
+        ("```\nmake()\n```\n", "language"),
+        ("```ruby\nmake()\n```\n", "language"),
+        ("<!-- needs: luck -->\n```bash\nmake\n```\n", "'needs: luck'"),
+        ("<!-- needs: clone -->\n\n```bash\nmake\n```\n", "in the line below"),
+        ("<!-- continues -->\n```bash\nmake\n```\n", "to continue"),
+    ],
+)
+def test_page_that_hides_a_block_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    """No block escapes by how it is written."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(BadPage, match=reason):
+        read_examples(page)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("```python\nmake()\n```\n", "page.md:2.*NameError"),
+        ("```bash\nfalse\ntrue\n```\n", "page.md:2: expected exit code 0, found 1"),
+        ("```bash\nfalse | true\n```\n", "found 1"),
+        ("```json\n{]\n```\n", "property name"),
+        ("<!-- until Ctrl-C -->\n```bash\necho up\n```\n<!-- continues -->\n```bash\nsleep 1\n```\n", "until Ctrl-C"),
+        ("```python\none = 1\n```\n```python\none\n```\n", "page.md:5.*'one' is not defined"),
+    ],
+)
+def test_broken_block_is_told(text: str, reason: str, tmp_path: Path) -> None:
+    """By its place in the page."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.defpath}"}
+    with pytest.raises((RuntimeError, ValueError), match=f"(?s){reason}"):
+        for number, example in enumerate(read_examples(page)):
+            (tmp_path / str(number)).mkdir()
+            run_example(example, tmp_path / str(number), variables)
+
+
+def test_blocks_that_continue_share_interpreter_and_folder(tmp_path: Path) -> None:
+    """While a block before them runs on."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- until Ctrl-C -->\n```bash\ntouch up; echo up; exec sleep 1000 || true\n```\n".replace(
+            "exec sleep 1000 || true", "trap 'exit 0' INT; sleep 1000"
+        )
+        + "<!-- continues -->\n```python\none = 1\n```\n<!-- continues -->\n```python\nopen('up'), one\n```\n"
+    )
+    (example,) = read_examples(page)
+    run_example(example, tmp_path, {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.defpath}"})
+    assert [block.line for block in read_blocks(page)] == [3, 7, 11]
+
+
+def _be_alone() -> None:
+    """Starts this test again in namespaces of its own, where the machine lets its user make some."""
+    if _IS_ALONE in os.environ:
+        with socket.socket() as any_socket:  # brings the loopback interface up: SIOCSIFFLAGS, IFF_UP
+            fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH14x", b"lo", 1))
+    elif shutil.which("unshare") and not subprocess.run([*_ALONE, "true"], capture_output=True).returncode:
+        os.environ[_IS_ALONE] = "1"
+        os.execvp(_ALONE[0], [*_ALONE, sys.executable, *sys.argv])
+
+
+if __name__ == "__main__":
+    _be_alone()
+    pytest_main.run(__file__)
