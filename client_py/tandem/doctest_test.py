@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from tandem import arguments, client, engine_process, environments, options, refusals, task_options, vector
+from tandem import arguments, client, engine_process, environments, options, refusals, single, task_options, vector
 from tandem.fastlane import tiling, worker_environment, writer
 from tandem.services import contract
 from tandem.telemetry import events, json_lines, record_episodes, trainer_client
@@ -23,6 +23,7 @@ _MODULES = [
     options,
     record_episodes,
     refusals,
+    single,
     task_options,
     tiling,
     trainer_client,

@@ -1,4 +1,4 @@
-"""The tasks in Gymnasium's registry: `gymnasium.make_vec("tandem/Ant-v5", num_envs=64)` once tandem is imported."""
+"""The tasks in Gymnasium's registry: `gymnasium.make("tandem/Ant-v5")`, and `make_vec`, once tandem is imported."""
 
 import gymnasium
 
@@ -26,6 +26,7 @@ def register_tasks() -> None:
         if f"tandem/{task}" not in gymnasium.registry:
             gymnasium.register(
                 f"tandem/{task}",
+                entry_point="tandem.single:SharedMemoryEnv",
                 vector_entry_point="tandem.environments:make_vec",
                 max_episode_steps=max_episode_steps,
                 kwargs={"task": task},

@@ -1,0 +1,162 @@
+"""`SharedMemoryEnv`: one environment of an engine as a `gymnasium.Env`."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import ArrayLike, NDArray
+
+from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.environments import make_vec
+from tandem.errors import InvalidAction, InvalidArgument
+
+# Frames a second of a video at the speed of simulated time, as Gymnasium's own environments have it.
+RENDER_FPS = {
+    "Ant-v5": 20,
+    "CartPole-v1": 50,
+    "HalfCheetah-v5": 20,
+    "Hopper-v5": 125,
+    "Humanoid-v5": 67,
+    "HumanoidStandup-v5": 67,
+    "InvertedDoublePendulum-v5": 20,
+    "InvertedPendulum-v5": 25,
+    "Pendulum-v1": 30,
+    "Pusher-v5": 20,
+    "Reacher-v5": 50,
+    "Swimmer-v5": 25,
+    "Walker2d-v5": 125,
+}
+
+# What the environment decides itself.
+_FIXED = {"num_envs": "1", "autoreset_mode": "'Disabled'", "max_episode_steps": "0", "copy": "True"}
+
+
+class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
+    """One environment in an engine of its own; `gymnasium.make("tandem/Ant-v5")` makes one.
+
+    It has no time limit, as Gymnasium's own environments have none: the wrapper `TimeLimit`, which `gymnasium.make` adds,
+    truncates episodes.
+
+    Attributes:
+      observation_space: As of Gymnasium's environment.
+      action_space: Likewise.
+      metadata: Has "render_modes" and "render_fps".
+      render_mode: None or "rgb_array".
+
+    >>> import gymnasium, tandem
+    >>> env = gymnasium.make("tandem/CartPole-v1")
+    >>> obs, info = env.reset(seed=0)
+    >>> obs.shape, env.unwrapped.np_random_seed
+    ((4,), 0)
+    >>> env.close()
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 30}
+
+    def __init__(self, task: str, *, render_mode: str | None = None, **options: Any) -> None:
+        """Starts an engine for one environment.
+
+        Args:
+          task: As for `make_vec`.
+          render_mode: None or "rgb_array".
+          options: The other options of `make_vec`, such as those of the task.
+
+        Raises:
+          InvalidArgument: An option that is fixed for one environment.
+          TandemError: As `make_vec`.
+        """
+        for name, value in _FIXED.items():
+            if name in options:
+                raise InvalidArgument(
+                    f"{name}: expected none for a single environment, which has {value}, found {options[name]!r}; "
+                    "gymnasium.make has max_episode_steps, and tandem.make_vec the others"
+                )
+        self._envs = make_vec(
+            task, 1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=0, render_mode=render_mode, **options
+        )
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+        self.render_mode = render_mode
+        self.metadata = {**type(self).metadata}  # type: ignore[misc]
+        self.metadata["render_fps"] = RENDER_FPS.get(task.removeprefix("tandem/"), self.metadata["render_fps"])
+        self._seeded = False
+        self._in_episode = False
+
+    @property
+    def client(self) -> SharedMemoryClient:
+        """What speaks to the engine; see `SharedMemoryVectorEnv.client`."""
+        return self._envs.client
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Starts an episode.
+
+        Args:
+          seed: Of the environment's random numbers, which go on if this is None. The first reset without a seed draws
+            one; `np_random_seed` has it.
+          options: None, or a mapping with "contract"; see `SharedMemoryVectorEnv.reset`.
+
+        Returns:
+          The observation, the caller's to keep, and infos.
+
+        Raises:
+          InvalidArgument: A seed or option that cannot be.
+          TandemError: As `SharedMemoryVectorEnv.reset`.
+        """
+        if options and "reset_mask" in options:
+            raise InvalidArgument("options: expected no 'reset_mask' for a single environment, found one")
+        if seed is None and not self._seeded:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        super().reset(seed=seed)
+        obs, infos = self._envs.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        self._seeded = self._in_episode = True
+        return obs[0], _of_one(infos)
+
+    def step(self, action: ArrayLike) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Steps the environment once.
+
+        Args:
+          action: Of `action_space`.
+
+        Returns:
+          The observation, the caller's to keep; the reward; terminated; truncated, False unless an engine was started
+          again (`restart`); infos.
+
+        Raises:
+          ResetNeeded: The episode was not started, or has terminated; nothing was sent.
+          InvalidAction: An action of another shape or kind, or not finite; nothing was sent.
+          TandemError: As `SharedMemoryVectorEnv.step`.
+        """
+        if not self._in_episode and not self._envs.closed:
+            before = "the end of an episode" if self._seeded else "the start"
+            raise ResetNeeded(f"step: expected reset() after {before}, found none; nothing was sent")
+        if np.shape(action) != self.action_space.shape:
+            raise InvalidAction(f"action: expected one of {self.action_space}, found {action!r}; nothing was sent")
+        obs, rewards, terminations, truncations, infos = self._envs.step([action])
+        terminated, truncated = bool(terminations[0]), bool(truncations[0])
+        self._in_episode = not (terminated or truncated)
+        return obs[0], float(rewards[0]), terminated, truncated, _of_one(infos)
+
+    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+        """Draws the environment as it is after the last step or reset.
+
+        Returns:
+          uint8[height, width, 3], the caller's to keep; None, with a warning, without a render mode.
+
+        Raises:
+          TandemError: As `SharedMemoryVectorEnv.render`.
+        """
+        pictures = self._envs.render()
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """Ends the engine. Safe twice."""
+        self._envs.close()
+
+
+def _of_one(infos: dict[str, Any]) -> dict[str, Any]:
+    """Takes the only environment's infos out of those of a vector."""
+    return {name: values[0] for name, values in infos.items() if f"_{name}" in infos}

@@ -1,0 +1,215 @@
+"""The single environment that `gymnasium.make` makes, beside Gymnasium's own."""
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+import tandem
+from tandem.registration import TASKS
+from tandem.single import RENDER_FPS, SharedMemoryEnv
+from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tools.testing import pytest_main
+
+
+@pytest.fixture
+def hopper() -> Iterator[SharedMemoryEnv]:
+    """Whose episodes end soon."""
+    env = SharedMemoryEnv("Hopper-v5")
+    yield env
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1", "HalfCheetah-v5", "Hopper-v5", "Ant-v5"])
+def test_episodes_are_gymnasiums(task: str) -> None:
+    """Spaces, observations, rewards, ends, infos and types, over several episodes; a time limit is there once."""
+    ours, theirs = gymnasium.make(f"tandem/{task}"), gymnasium.make(task)
+    assert ours.observation_space == theirs.observation_space and ours.action_space == theirs.action_space
+    assert ours.spec is not None and theirs.spec is not None
+    assert ours.spec.max_episode_steps == theirs.spec.max_episode_steps
+    theirs.action_space.seed(0)
+    ends = 0
+    for episode in range(3):
+        seed = 5 if episode == 0 else None
+        _assert_same(ours.reset(seed=seed), theirs.reset(seed=seed))
+        assert ours.unwrapped.np_random_seed == theirs.unwrapped.np_random_seed == 5
+        ended = False
+        while not ended:
+            action = theirs.action_space.sample()
+            found, expected = ours.step(action), theirs.step(action)
+            _assert_same(found, expected)
+            ended = expected[2] or expected[3]
+        ends += 1
+    assert ends == 3
+    ours.close()
+    theirs.close()
+
+
+def _assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, tuple):
+        for one, other in zip(found, expected, strict=True):
+            _assert_same(one, other)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            _assert_same(found[key], expected[key])
+    elif isinstance(expected, bool):
+        assert found is expected
+    else:
+        assert np.shape(found) == np.shape(expected)
+        assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray)
+        if isinstance(expected, np.ndarray):
+            assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.float32(found), np.float32(expected))
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "Hopper-v5"])
+def test_gymnasiums_checker_passes(task: str) -> None:
+    """Without a warning that it does not give of Gymnasium's own environment too."""
+    texts = []
+    for name in (f"tandem/{task}", task):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check_env(gymnasium.make(name).unwrapped, skip_render_check=True)
+        texts.append({str(each.message) for each in caught})
+    assert texts[0] <= texts[1]
+
+
+def test_time_limit_is_the_wrappers() -> None:
+    """Another one, and none."""
+    env = gymnasium.make("tandem/Pendulum-v1", max_episode_steps=3)
+    env.reset(seed=0)
+    assert [env.step(env.action_space.sample())[3] for _ in range(3)] == [False, False, True]
+    env.close()
+    env = gymnasium.make("tandem/Pendulum-v1", max_episode_steps=-1)
+    env.reset(seed=0)
+    assert not any(env.step(env.action_space.sample())[3] for _ in range(201))
+    env.close()
+
+
+def test_options_reach_the_task() -> None:
+    """And the spec makes the same environment again."""
+    env = gymnasium.make("tandem/Ant-v5", ctrl_cost_weight=0.1, dtype="float32")
+    env.reset(seed=0)
+    obs, *_, info = env.step(np.ones(8, np.float32))
+    assert obs.dtype == np.float32 and info["reward_ctrl"] == pytest.approx(-0.8)
+    assert env.spec is not None
+    again = gymnasium.make(env.spec)
+    again.reset(seed=0)
+    np.testing.assert_array_equal(again.step(np.ones(8, np.float32))[0], obs)
+    again.close()
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["num_envs", "autoreset_mode", "max_episode_steps", "copy"])
+def test_what_one_environment_decides_itself_is_refused(name: str) -> None:
+    """By the option's name."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{name}: expected none"):
+        SharedMemoryEnv("Hopper-v5", **{name: 1})
+
+
+def test_observations_are_the_callers_to_keep(hopper: SharedMemoryEnv) -> None:
+    """The next step writes elsewhere."""
+    first, _ = hopper.reset(seed=0)
+    kept = first.copy()
+    hopper.step(np.ones(3))
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_first_reset_without_a_seed_draws_one(hopper: SharedMemoryEnv) -> None:
+    """Which starts the same episode later."""
+    obs, _ = hopper.reset()
+    seed = hopper.np_random_seed
+    other, _ = hopper.reset()
+    assert hopper.np_random_seed == seed and not np.array_equal(other, obs)
+    again, _ = hopper.reset(seed=seed)
+    np.testing.assert_array_equal(again, obs)
+
+
+def test_steps_outside_an_episode_are_refused(hopper: SharedMemoryEnv) -> None:
+    """Before the first reset, and after a termination."""
+    with pytest.raises(ResetNeeded, match="after the start"):
+        hopper.step(np.zeros(3))
+    hopper.reset(seed=0)
+    while not hopper.step(np.ones(3))[2]:
+        pass
+    with pytest.raises(ResetNeeded, match="after the end of an episode"):
+        hopper.step(np.zeros(3))
+    hopper.reset()
+    hopper.step(np.zeros(3))
+
+
+@pytest.mark.parametrize("action", [np.zeros(2), np.zeros((1, 3)), 0.0, [[1], [2], [3]]])
+def test_actions_of_another_shape_are_refused(hopper: SharedMemoryEnv, action: Any) -> None:
+    """With the space; and the episode goes on."""
+    hopper.reset(seed=0)
+    with pytest.raises(tandem.InvalidAction, match=r"action: expected one of Box\(.*nothing was sent"):
+        hopper.step(action)
+    hopper.step(np.zeros(3))
+
+
+def test_masks_are_refused(hopper: SharedMemoryEnv) -> None:
+    """There is nobody to leave out."""
+    with pytest.raises(tandem.InvalidArgument, match="no 'reset_mask'"):
+        hopper.reset(options={"reset_mask": np.ones(1, np.bool_)})
+
+
+def test_after_close_every_call_says_so(hopper: SharedMemoryEnv) -> None:
+    """And a second close is fine."""
+    hopper.reset(seed=0)
+    hopper.close()
+    hopper.close()
+    for call in (lambda: hopper.step(np.zeros(3)), hopper.reset):
+        with pytest.raises(Exception, match="closed") as caught:
+            call()
+        assert isinstance(caught.value, tandem.ClientClosed | gymnasium.error.ClosedEnvironmentError)
+
+
+def test_a_dead_engine_is_an_error() -> None:
+    """In the next step."""
+    env = SharedMemoryEnv("CartPole-v1")
+    env.reset(seed=0)
+    os.kill(env.client.engine_pid, signal.SIGKILL)
+    with pytest.raises(tandem.PeerGone):
+        for _ in range(1000):
+            env.step(0)
+            env.reset()
+    env.close()
+
+
+def test_draws_what_the_vector_draws() -> None:
+    """One picture, in the size that was asked for; None without a render mode."""
+    env = gymnasium.make("tandem/InvertedPendulum-v5", render_mode="rgb_array", width=64, height=48)
+    envs = tandem.make_vec("InvertedPendulum-v5", 1, render_mode="rgb_array", width=64, height=48)
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    picture, pictures = env.render(), envs.render()
+    assert pictures is not None
+    np.testing.assert_array_equal(picture, pictures[0])
+    assert env.metadata == {"render_modes": ["rgb_array"], "render_fps": 25}
+    env.close()
+    envs.close()
+    blind = SharedMemoryEnv("CartPole-v1")
+    blind.reset(seed=0)
+    assert blind.render() is None
+    blind.close()
+
+
+def test_videos_are_as_fast_as_gymnasiums() -> None:
+    """For every task."""
+    assert RENDER_FPS.keys() == TASKS.keys()
+    for task, fps in RENDER_FPS.items():
+        env = gymnasium.make(task)
+        assert env.metadata["render_fps"] == fps, task
+        env.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
