@@ -19,6 +19,9 @@ TASKS = {
     "Walker2d-v5": 1000,
 }
 
+# Name -> (width, height) of Gymnasium's picture, where it is not 480 by 480.
+PICTURES = {"CartPole-v1": (600, 400), "Pendulum-v1": (500, 500)}
+
 
 def register_tasks() -> None:
     """Registers every task that is not registered yet."""

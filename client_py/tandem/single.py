@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments import make_vec
 from tandem.errors import InvalidAction, InvalidArgument
+from tandem.registration import PICTURES
 
 # Frames a second of a video at the speed of simulated time, as Gymnasium's own environments have it.
 RENDER_FPS = {
@@ -67,12 +68,17 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
           InvalidArgument: An option that is fixed for one environment.
           TandemError: As `make_vec`.
         """
-        for name, value in _FIXED.items():
-            if name in options:
+        for fixed, value in _FIXED.items():
+            if fixed in options:
                 raise InvalidArgument(
-                    f"{name}: expected none for a single environment, which has {value}, found {options[name]!r}; "
+                    f"{fixed}: expected none for a single environment, which has {value}, found {options[fixed]!r}; "
                     "gymnasium.make has max_episode_steps, and tandem.make_vec the others"
                 )
+        if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
+            raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
+        name = task.removeprefix("tandem/")
+        if name in PICTURES and render_mode is not None:
+            options = {**dict(zip(("width", "height"), PICTURES[name], strict=True)), **options}
         self._envs = make_vec(
             task, 1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=0, render_mode=render_mode, **options
         )
@@ -80,7 +86,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode
         self.metadata = {**type(self).metadata}  # type: ignore[misc]
-        self.metadata["render_fps"] = RENDER_FPS.get(task.removeprefix("tandem/"), self.metadata["render_fps"])
+        self.metadata["render_fps"] = RENDER_FPS.get(name, self.metadata["render_fps"])
         self._seeded = False
         self._in_episode = False
 

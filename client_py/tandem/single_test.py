@@ -77,7 +77,7 @@ def test_gymnasiums_checker_passes(task: str) -> None:
     for name in (f"tandem/{task}", task):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            check_env(gymnasium.make(name).unwrapped, skip_render_check=True)
+            check_env(gymnasium.make(name).unwrapped, skip_render_check=name == task)  # theirs would open a window
         texts.append({str(each.message) for each in caught})
     assert texts[0] <= texts[1]
 

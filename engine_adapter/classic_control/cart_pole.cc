@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 
@@ -38,6 +40,13 @@ bool PushesRight(float action) {
 // Operations are in Gymnasium's order, in which they round alike.
 class CartPole final : public Environment {
  public:
+  // What a picture shows.
+  struct Pose {
+    double x = 0;
+    double theta = 0;
+  };
+  static constexpr PictureSize kPictureSize = {.width = 600, .height = 400};
+
   explicit CartPole(bool sutton_barto_reward)
       : sutton_barto_reward_(sutton_barto_reward) {}
 
@@ -59,6 +68,32 @@ class CartPole final : public Environment {
     const float reward = Reward(terminated);
     has_terminated_ |= terminated;
     return {.reward = reward, .terminated = terminated};
+  }
+
+  Pose pose() const { return {.x = x_, .theta = theta_}; }
+
+  // Sizes, places and colours are Gymnasium's.
+  static void Draw(const Pose& pose, Canvas* canvas) {
+    constexpr double kScale = kPictureSize.width / (2 * kLargestPosition);
+    constexpr double kTrackY = 100;
+    constexpr double kAxleY = kTrackY + 7.5;
+    constexpr double kPoleLength = 2 * kHalfLength * kScale;
+    constexpr double kHalfWidth = 5;  // of the pole
+    const double x = pose.x * kScale + kPictureSize.width / 2;
+    canvas->Polygon({{{x - 25, kTrackY - 15},
+                      {x - 25, kTrackY + 15},
+                      {x + 25, kTrackY + 15},
+                      {x + 25, kTrackY - 15}}},
+                    kBlack);
+    const Turn turn(-pose.theta, {x, kAxleY});
+    canvas->Polygon({{turn({-kHalfWidth, -kHalfWidth}),
+                      turn({-kHalfWidth, kPoleLength - kHalfWidth}),
+                      turn({kHalfWidth, kPoleLength - kHalfWidth}),
+                      turn({kHalfWidth, -kHalfWidth})}},
+                    {.red = 202, .green = 152, .blue = 101});
+    canvas->Circle({x, kAxleY}, kHalfWidth,
+                   {.red = 129, .green = 132, .blue = 203});
+    canvas->Polygon({{{-1, kTrackY}, {kPictureSize.width, kTrackY}}}, kBlack);
   }
 
  private:
@@ -116,8 +151,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
     return status;
   }
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
+  std::vector<const CartPole*> drawn;
+  drawn.reserve(environments.size());
   for (std::unique_ptr<Environment>& environment : environments) {
-    environment = std::make_unique<CartPole>(sutton_barto_reward);
+    auto made = std::make_unique<CartPole>(sutton_barto_reward);
+    drawn.push_back(made.get());
+    environment = std::move(made);
   }
   return std::make_unique<EnvironmentEngine>(
       EngineSchema{.task = "CartPole-v1",
@@ -133,7 +172,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
                                          "pole angle", "pole angular velocity"},
                    .action_names = {"push to the right"}},
       std::move(environments), request.threads,
-      EnvironmentFittings{.step_secs = kStepSecs});
+      EnvironmentFittings{
+          .step_secs = kStepSecs,
+          .frames = std::make_unique<ClassicFrames<CartPole>>(drawn),
+          .images = std::make_unique<ClassicFrames<CartPole>>(drawn)});
 }
 
 }  // namespace tandem

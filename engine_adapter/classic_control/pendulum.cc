@@ -1,6 +1,7 @@
 #include "engine_adapter/classic_control/pendulum.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -8,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 
@@ -34,11 +37,19 @@ double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 // what is made of the torque alone is float32. Mass and length are 1.
 class Pendulum final : public Environment {
  public:
+  // What a picture shows.
+  struct Pose {
+    double theta = 0;
+    float torque = 0;
+  };
+  static constexpr PictureSize kPictureSize = {.width = 500, .height = 500};
+
   explicit Pendulum(double gravity) : gravity_(gravity) {}
 
   void Reset(EnvRandom& random, const EnvironmentRow& row) override {
     theta_ = random.Uniform(-kPi, kPi);
     theta_dot_ = random.Uniform(-1, 1);
+    torque_ = 0;
     Observe(row.obs);
   }
 
@@ -46,6 +57,7 @@ class Pendulum final : public Environment {
                    const EnvironmentRow& row) override {
     const float action = actions[0];
     const float torque = std::clamp(action, -kLargestTorque, kLargestTorque);
+    torque_ = torque;
     const double angle = Normalized(theta_);
     const float torque_cost = 0.001F * (torque * torque);
     const double cost = angle * angle + 0.1 * (theta_dot_ * theta_dot_) +
@@ -60,7 +72,55 @@ class Pendulum final : public Environment {
     return {.reward = static_cast<float>(-cost), .terminated = false};
   }
 
+  Pose pose() const { return {.theta = theta_, .torque = torque_}; }
+
+  // Sizes, places and colours are Gymnasium's.
+  static void Draw(const Pose& pose, Canvas* canvas) {
+    constexpr double kScale = kPictureSize.width / 4.4;
+    constexpr double kHalfWidth = 0.1 * kScale;
+    constexpr Color kRod = {.red = 204, .green = 77, .blue = 77};
+    constexpr Point kMiddle = {kPictureSize.width / 2, kPictureSize.height / 2};
+    const Turn turn(pose.theta + kPi / 2, kMiddle);
+    canvas->Polygon({{turn({0, -kHalfWidth}), turn({0, kHalfWidth}),
+                      turn({kScale, kHalfWidth}), turn({kScale, -kHalfWidth})}},
+                    kRod);
+    canvas->Circle(kMiddle, kHalfWidth, kRod);
+    canvas->Circle(turn({kScale, 0}), kHalfWidth, kRod);
+    DrawTorque(pose.torque, kScale, kMiddle, canvas);
+    canvas->Circle(kMiddle, 0.05 * kScale, kBlack);
+  }
+
  private:
+  // Three quarters of a circle with an arrow's head, as large as the torque: a
+  // copy of Gymnasium's picture, whose sides measure 1 here.
+  static void DrawTorque(float torque, double scale, Point middle,
+                         Canvas* canvas) {
+    constexpr Point kCentre = {0.526, 0.5};
+    constexpr Point kOuter = {0.474, 0.5};
+    constexpr Point kInner = {0.446, 0.469};
+    constexpr std::array<Point, 4> kHead = {
+        {{0.065, 0.645}, {0.135, 0.458}, {0.065, 0.503}, {0, 0.458}}};
+    constexpr int kCorners = 91;  // along a side of the arc
+    const double side = scale * std::abs(torque) / 2;
+    auto placed = [&](Point point) -> Point {
+      const double x = torque > 0 ? 1 - point.x : point.x;
+      return {middle.x + (x - 0.5) * side, middle.y + (point.y - 0.5) * side};
+    };
+    std::array<Point, 2 * kCorners> arc;
+    for (int i = 0; i < kCorners; ++i) {
+      const double angle = kPi / 2 - 1.5 * kPi * i / (kCorners - 1);
+      const double cos = std::cos(angle);
+      const double sin = std::sin(angle);
+      arc[i] = placed({kCentre.x + kOuter.x * cos, kCentre.y + kOuter.y * sin});
+      arc[2 * kCorners - 1 - i] =
+          placed({kCentre.x + kInner.x * cos, kCentre.y + kInner.y * sin});
+    }
+    canvas->Outline(arc);
+    std::array<Point, kHead.size()> head;
+    std::ranges::transform(kHead, head.begin(), placed);
+    canvas->Outline(head);
+  }
+
   void Observe(std::span<float> obs) const {
     obs[0] = static_cast<float>(std::cos(theta_));
     obs[1] = static_cast<float>(std::sin(theta_));
@@ -70,6 +130,7 @@ class Pendulum final : public Environment {
   const double gravity_;
   double theta_ = 0;
   double theta_dot_ = 0;
+  float torque_ = 0;  // of the last step of this episode
 };
 
 }  // namespace
@@ -80,8 +141,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
     return status;
   }
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
+  std::vector<const Pendulum*> drawn;
+  drawn.reserve(environments.size());
   for (std::unique_ptr<Environment>& environment : environments) {
-    environment = std::make_unique<Pendulum>(gravity);
+    auto made = std::make_unique<Pendulum>(gravity);
+    drawn.push_back(made.get());
+    environment = std::move(made);
   }
   return std::make_unique<EnvironmentEngine>(
       EngineSchema{
@@ -100,7 +165,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
                                 "angular velocity"},
           .action_names = {"torque"}},
       std::move(environments), request.threads,
-      EnvironmentFittings{.step_secs = kStepSecs});
+      EnvironmentFittings{
+          .step_secs = kStepSecs,
+          .frames = std::make_unique<ClassicFrames<Pendulum>>(drawn),
+          .images = std::make_unique<ClassicFrames<Pendulum>>(drawn)});
 }
 
 }  // namespace tandem

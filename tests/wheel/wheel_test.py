@@ -102,6 +102,7 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
         f"{info}/licenses/LICENSE",
         f"{info}/licenses/third_party/abseil/copyright",
         f"{info}/licenses/third_party/gymnasium/LICENSE",
+        f"{info}/licenses/third_party/agg/copyright",
         f"{info}/licenses/third_party/libjpeg/copyright",
         f"{info}/licenses/third_party/libpng/copyright",
         f"{info}/licenses/third_party/mujoco/LICENSE",

@@ -1,0 +1,87 @@
+// Canvas: draws filled shapes with smooth edges into a tile of a frame.
+//
+// Data flow: shapes -> AGG's rasteriser -> the tile's pixels.
+// Ownership: it borrows the tile; the render thread makes one for each picture.
+//
+//   Canvas canvas(tile, {.width = 600, .height = 400});
+//   canvas.Polygon(corners, kBlack);
+//   canvas.Circle({300, 107}, 5, {.red = 129, .green = 132, .blue = 203});
+
+#ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_
+#define TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_
+
+#include <agg_path_storage.h>
+#include <agg_rendering_buffer.h>
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "engine_adapter/frames/frame_source.h"
+
+namespace tandem {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+// Turns about the origin, anticlockwise, and then moves there.
+class Turn {
+ public:
+  Turn(double angle, Point to)
+      : cos_(std::cos(angle)), sin_(std::sin(angle)), to_(to) {}
+  Point operator()(Point point) const {
+    return {.x = to_.x + cos_ * point.x - sin_ * point.y,
+            .y = to_.y + sin_ * point.x + cos_ * point.y};
+  }
+
+ private:
+  double cos_;
+  double sin_;
+  Point to_;
+};
+
+struct Color {
+  uint8_t red = 0;
+  uint8_t green = 0;
+  uint8_t blue = 0;
+};
+
+inline constexpr Color kBlack = {};
+
+// What a picture measures in Gymnasium, in pixels.
+struct PictureSize {
+  double width = 0;
+  double height = 0;
+};
+
+// Coordinates are pixels of Gymnasium's picture, y upwards; whole numbers are
+// the middle of a pixel. The picture is scaled to fit into the tile as a whole,
+// lies in its middle, and is white at first, as is the tile around it.
+class Canvas {
+ public:
+  Canvas(const FrameTile& tile, PictureSize size);
+
+  // With a margin of half a pixel: Gymnasium fills the pixels that an edge
+  // touches.
+  void Polygon(std::span<const Point> corners, Color color);
+  void Circle(Point centre, double radius, Color color);
+  // Without a margin, of any shape, in black.
+  void Outline(std::span<const Point> corners);
+
+ private:
+  Point InTile(Point point) const;
+  agg::path_storage Path(std::span<const Point> corners) const;
+  template <typename Shape>
+  void Fill(Shape& shape, Color color);
+
+  agg::rendering_buffer pixels_;
+  double scale_;    // pixels of the tile for one of Gymnasium's
+  Point top_left_;  // of the picture, in the tile's pixels
+  double height_;   // in Gymnasium's pixels
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_

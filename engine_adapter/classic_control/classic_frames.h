@@ -1,0 +1,75 @@
+// ClassicFrames: the pictures of environments that draw themselves in two
+// dimensions.
+//
+// Data flow: an environment's pose -> Capture -> a copy -> Draw -> pixels.
+// Ownership: the engine's, beside the environments that it shows.
+//
+//   struct Pose { double x, theta; };
+//   static constexpr PictureSize kPictureSize = {.width = 600, .height = 400};
+//   Pose pose() const { return {x_, theta_}; }
+//   static void Draw(const Pose& pose, Canvas* canvas);
+//
+// are what an environment has for it; fittings.frames =
+// std::make_unique<ClassicFrames<CartPole>>(environments).
+
+#ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
+#define TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_source.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+template <typename Drawn>
+class ClassicFrames final : public FrameSource {
+ public:
+  // The environments outlive this.
+  explicit ClassicFrames(std::vector<const Drawn*> environments)
+      : environments_(std::move(environments)) {}
+
+  // kInvalidArgument for a camera: there is none.
+  absl::Status Prepare(const FrameOptions& options) override {
+    if (!options.model_camera.empty()) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("camera: expected none, as this task has no cameras, "
+                       "found '",
+                       options.model_camera, "'"));
+    }
+    envs_ = options.envs;
+    poses_.resize(envs_.size());
+    return absl::OkStatus();
+  }
+
+  void Capture(uint32_t place) override {
+    poses_[place] = environments_[envs_[place]]->pose();
+  }
+
+  absl::Status Start() override { return absl::OkStatus(); }
+
+  absl::Status Draw(uint32_t place, const FrameTile& tile) override {
+    Canvas canvas(tile, Drawn::kPictureSize);
+    Drawn::Draw(poses_[place], &canvas);
+    return absl::OkStatus();
+  }
+
+  void Stop() override {}
+
+ private:
+  std::vector<const Drawn*> environments_;
+  std::vector<uint32_t> envs_;
+  // Each is the stepping thread's or the render thread's, in turn.
+  std::vector<typename Drawn::Pose> poses_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_

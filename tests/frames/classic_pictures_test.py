@@ -1,0 +1,85 @@
+"""What the engine draws of tasks in two dimensions, against Gymnasium's own pictures."""
+
+import os
+
+os.environ["SDL_VIDEODRIVER"] = "dummy"  # for pygame
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.registration import PICTURES
+from tools.testing import pytest_main
+
+# Gymnasium rounds corners down to whole pixels, and draws only some edges smoothly.
+_NEAR = 2  # pixels
+_TOLERANCE = 2  # of 255
+_FEW = 30  # pixels, of a small arrow that Gymnasium blurs
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("task", PICTURES)
+def test_pictures_are_gymnasiums_but_for_edges(task: str, seed: int) -> None:
+    """Nearly each pixel has a colour that the other picture has nearby; few differ. After a reset and after steps."""
+    theirs = gymnasium.make(task, render_mode="rgb_array").unwrapped
+    ours = gymnasium.make(f"tandem/{task}", render_mode="rgb_array").unwrapped
+    theirs.reset(seed=seed)
+    ours.reset(seed=seed)
+    theirs.action_space.seed(seed)
+    for step in range(15):
+        found, expected = _picture(ours), _picture(theirs)
+        assert found.shape == expected.shape
+        for one, other in ((found, expected), (expected, found)):
+            darkest, brightest = _nearby(other)
+            beyond = ((one < darkest - _TOLERANCE) | (one > brightest + _TOLERANCE)).any(axis=-1)
+            assert beyond.sum() <= _FEW, f"step {step}: {np.argwhere(beyond)[:5].tolist()}"
+        differing = (np.abs(found - expected) > _TOLERANCE).any(axis=-1)
+        assert differing.mean() < 0.01, f"step {step}"
+        action = theirs.action_space.sample()
+        theirs.step(action)
+        if ours.step(action)[2]:
+            break
+    assert step > 5
+    theirs.close()
+    ours.close()
+
+
+def _picture(env: gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]) -> NDArray[np.int16]:
+    return np.asarray(env.render(), dtype=np.int16)
+
+
+def _nearby(picture: NDArray[np.int16]) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+    """Finds the smallest and the largest value of each colour near each pixel."""
+    darkest, brightest = picture, picture
+    for axis in (0, 1):
+        darkest = np.min([np.roll(darkest, by, axis) for by in range(-_NEAR, _NEAR + 1)], axis=0)
+        brightest = np.max([np.roll(brightest, by, axis) for by in range(-_NEAR, _NEAR + 1)], axis=0)
+    return darkest, brightest
+
+
+@pytest.mark.parametrize("task", PICTURES)
+def test_images_with_each_step_show_the_same(task: str) -> None:
+    """In another size and shape: the picture lies in the middle, with white beside it."""
+    envs = tandem.make_vec(task, 2, images=(90, 50))
+    drawn = tandem.make_vec(task, 2, render_mode="rgb_array", width=90, height=50)
+    for each in (envs, drawn):
+        each.reset(seed=0)
+        each.step(np.ones(each.action_space.shape, each.action_space.dtype))
+    pictures, images = drawn.render(), envs.client.images
+    assert pictures is not None and images is not None
+    np.testing.assert_array_equal(images, np.stack(pictures))
+    assert (images[:, :, :5] == 255).all() and (images < 100).any()
+    envs.close()
+    drawn.close()
+
+
+def test_a_camera_is_refused() -> None:
+    """There is none."""
+    with pytest.raises(tandem.TandemError, match="no cameras"):
+        tandem.launch_engine("CartPole-v1", flags=("--images=8x8", "--image_camera=track"))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
