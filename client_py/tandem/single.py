@@ -1,7 +1,7 @@
 """`SharedMemoryEnv`: one environment of an engine as a `gymnasium.Env`."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -37,8 +37,8 @@ _FIXED = {"num_envs": "1", "autoreset_mode": "'Disabled'", "max_episode_steps": 
 class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     """One environment in an engine of its own; `gymnasium.make("tandem/Ant-v5")` makes one.
 
-    It has no time limit, as Gymnasium's own environments have none: the wrapper `TimeLimit`, which `gymnasium.make` adds,
-    truncates episodes.
+    It has no time limit, as Gymnasium's own environments have none: `gymnasium.make` adds the wrapper that
+    truncates episodes, `TimeLimit`.
 
     Attributes:
       observation_space: As of Gymnasium's environment.
@@ -54,7 +54,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     >>> env.close()
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 30}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
 
     def __init__(self, task: str, *, render_mode: str | None = None, **options: Any) -> None:
         """Starts an engine for one environment.
@@ -85,8 +85,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode
-        self.metadata = {**type(self).metadata}  # type: ignore[misc]
-        self.metadata["render_fps"] = RENDER_FPS.get(name, self.metadata["render_fps"])
+        self.metadata = {**self.metadata, "render_fps": RENDER_FPS.get(name, self.metadata["render_fps"])}
         self._seeded = False
         self._in_episode = False
 
@@ -117,7 +116,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         if seed is None and not self._seeded:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         super().reset(seed=seed)
-        obs, infos = self._envs.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        obs, infos = self._envs.reset(seed=seed, options=options)
         self._seeded = self._in_episode = True
         return obs[0], _of_one(infos)
 
@@ -141,12 +140,12 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
             raise ResetNeeded(f"step: expected reset() after {before}, found none; nothing was sent")
         if np.shape(action) != self.action_space.shape:
             raise InvalidAction(f"action: expected one of {self.action_space}, found {action!r}; nothing was sent")
-        obs, rewards, terminations, truncations, infos = self._envs.step([action])
+        obs, rewards, terminations, truncations, infos = self._envs.step(np.asarray(action)[np.newaxis])
         terminated, truncated = bool(terminations[0]), bool(truncations[0])
         self._in_episode = not (terminated or truncated)
         return obs[0], float(rewards[0]), terminated, truncated, _of_one(infos)
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """Draws the environment as it is after the last step or reset.
 
         Returns:

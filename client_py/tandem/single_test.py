@@ -111,8 +111,9 @@ def test_options_reach_the_task() -> None:
 @pytest.mark.parametrize("name", ["num_envs", "autoreset_mode", "max_episode_steps", "copy"])
 def test_what_one_environment_decides_itself_is_refused(name: str) -> None:
     """By the option's name."""
+    options: dict[str, Any] = {name: 1}
     with pytest.raises(tandem.InvalidArgument, match=f"^{name}: expected none"):
-        SharedMemoryEnv("Hopper-v5", **{name: 1})
+        SharedMemoryEnv("Hopper-v5", **options)
 
 
 def test_observations_are_the_callers_to_keep(hopper: SharedMemoryEnv) -> None:

@@ -146,7 +146,6 @@ def test_help_names_every_flag_with_its_default() -> None:
         ((*_CHEETAH, "--frames=8x8", "--frame_camera=mine"), "'mine'"),
         ((*_CHEETAH, "--num_envs=9", "--frames=8000x8000", "--frame_envs=all"), "24000x24000"),
         ((*_CHEETAH, "--frame_envs=0"), "--frames"),
-        (("--task=CartPole-v1", "--frames=8x8"), "'CartPole-v1'"),
     ],
 )
 def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:
