@@ -22,6 +22,23 @@ TASKS = {
 # Name -> (width, height) of Gymnasium's picture, where it is not 480 by 480.
 PICTURES = {"CartPole-v1": (600, 400), "Pendulum-v1": (500, 500)}
 
+# Frames a second of a video at the speed of simulated time, as Gymnasium's own environments have it.
+RENDER_FPS = {
+    "Ant-v5": 20,
+    "CartPole-v1": 50,
+    "HalfCheetah-v5": 20,
+    "Hopper-v5": 125,
+    "Humanoid-v5": 67,
+    "HumanoidStandup-v5": 67,
+    "InvertedDoublePendulum-v5": 20,
+    "InvertedPendulum-v5": 25,
+    "Pendulum-v1": 30,
+    "Pusher-v5": 20,
+    "Reacher-v5": 50,
+    "Swimmer-v5": 25,
+    "Walker2d-v5": 125,
+}
+
 
 def register_tasks() -> None:
     """Registers every task that is not registered yet."""

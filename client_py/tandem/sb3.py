@@ -1,17 +1,16 @@
 """`SharedMemoryVecEnv`: the environments as Stable-Baselines3 wants them. Importing this imports torch."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from tandem.errors import Unsupported
-
-if TYPE_CHECKING:
-    from tandem.vector import SharedMemoryVectorEnv
+from tandem.errors import InvalidArgument, Unsupported
+from tandem.vector import SharedMemoryVectorEnv
 
 
 class SharedMemoryVecEnv(VecEnv):
@@ -21,12 +20,24 @@ class SharedMemoryVecEnv(VecEnv):
     next episode's in `reset_infos`.
     """
 
-    def __init__(self, envs: "SharedMemoryVectorEnv") -> None:
+    def __init__(self, envs: SharedMemoryVectorEnv) -> None:
         """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` sees to that.
 
         Args:
           envs: They are closed with this.
+
+        Raises:
+          InvalidArgument: They are wrapped, or have another autoreset mode.
         """
+        if not isinstance(envs, SharedMemoryVectorEnv):
+            raise InvalidArgument(
+                f"envs: expected what make_vec returned, found a {type(envs).__name__}; call as_sb3() before any "
+                "wrapper, and use the wrappers of Stable-Baselines3 then, such as VecMonitor and VecNormalize"
+            )
+        if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise InvalidArgument(
+                f"envs: expected SAME_STEP autoreset, found {envs.autoreset_mode.name}; use envs.as_sb3(), which changes it"
+            )
         self._envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata

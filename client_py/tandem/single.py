@@ -5,30 +5,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike, NDArray
 
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments import make_vec
 from tandem.errors import InvalidAction, InvalidArgument
-from tandem.registration import PICTURES
-
-# Frames a second of a video at the speed of simulated time, as Gymnasium's own environments have it.
-RENDER_FPS = {
-    "Ant-v5": 20,
-    "CartPole-v1": 50,
-    "HalfCheetah-v5": 20,
-    "Hopper-v5": 125,
-    "Humanoid-v5": 67,
-    "HumanoidStandup-v5": 67,
-    "InvertedDoublePendulum-v5": 20,
-    "InvertedPendulum-v5": 25,
-    "Pendulum-v1": 30,
-    "Pusher-v5": 20,
-    "Reacher-v5": 50,
-    "Swimmer-v5": 25,
-    "Walker2d-v5": 125,
-}
+from tandem.registration import PICTURES, RENDER_FPS
+from tandem.vector import ResetNeeded
 
 # What the environment decides itself.
 _FIXED = {"num_envs": "1", "autoreset_mode": "'Disabled'", "max_episode_steps": "0", "copy": "True"}
@@ -137,7 +120,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         """
         if not self._in_episode and not self._envs.closed:
             before = "the end of an episode" if self._seeded else "the start"
-            raise ResetNeeded(f"step: expected reset() after {before}, found none; nothing was sent")
+            raise ResetNeeded(f"step: expected a reset after {before}, found none; call reset() first")
         if np.shape(action) != self.action_space.shape:
             raise InvalidAction(f"action: expected one of {self.action_space}, found {action!r}; nothing was sent")
         obs, rewards, terminations, truncations, infos = self._envs.step(np.asarray(action)[np.newaxis])

@@ -77,8 +77,8 @@ def test_images_with_each_step_show_the_same(task: str) -> None:
 
 def test_a_camera_is_refused() -> None:
     """There is none."""
-    with pytest.raises(tandem.TandemError, match="no cameras"):
-        tandem.launch_engine("CartPole-v1", flags=("--images=8x8", "--image_camera=track"))
+    with pytest.raises(tandem.InvalidArgument, match="no cameras"):
+        tandem.launch_engine("CartPole-v1", images=tandem.ImageOptions((8, 8), camera="track"))
 
 
 if __name__ == "__main__":
