@@ -36,7 +36,7 @@ class SharedMemoryVecEnv(VecEnv):
             )
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise InvalidArgument(
-                f"envs: expected SAME_STEP autoreset, found {envs.autoreset_mode.name}; use envs.as_sb3(), which changes it"
+                f"envs: expected SAME_STEP autoreset, found {envs.autoreset_mode.name}; envs.as_sb3() changes it"
             )
         self._envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)

@@ -1,0 +1,42 @@
+"""RLlib: environments by id, made in a remote runner."""
+
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+import ray
+from gymnasium import VectorizeMode
+from ray.rllib.algorithms.ppo import PPOConfig
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One node of this machine alone, which leaves nothing behind."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=folder)
+        yield
+        ray.shutdown()
+
+
+@pytest.mark.parametrize("mode", [VectorizeMode.SYNC, VectorizeMode.VECTOR_ENTRY_POINT])
+def test_a_remote_runner_steps_environments_by_id(cluster: None, mode: VectorizeMode) -> None:
+    """Single ones in a vector of Gymnasium's, and ours."""
+    config = (
+        PPOConfig()
+        .environment("tandem:tandem/CartPole-v1")  # the first part is the module to import in the runner
+        .env_runners(
+            num_env_runners=1, num_envs_per_env_runner=2, rollout_fragment_length=50, gym_env_vectorize_mode=mode
+        )
+        .training(train_batch_size_per_learner=100, minibatch_size=50, num_epochs=1)
+        .learners(num_learners=0)
+    )
+    algorithm = config.build_algo()
+    runners = algorithm.train()["env_runners"]
+    assert runners["num_env_steps_sampled"] >= 100
+    assert runners["num_episodes"] > 0
+    algorithm.stop()

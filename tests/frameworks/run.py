@@ -1,0 +1,51 @@
+"""Runs the tests of this folder by pytest and counts them; `tools/frameworks_test` calls it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+_FOLDER = Path(__file__).parent
+_FACE_OF_SB3 = _FOLDER.parent / "learning" / "sb3_face_test.py"
+
+
+class _Counter:
+    """What pytest reports."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Counts a test's call, or its set-up or tear-down that failed.
+
+        Args:
+          report: Of pytest.
+        """
+        self.failed += report.failed
+        self.passed += report.passed and report.when == "call"
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Counts a file that cannot be read.
+
+        Args:
+          report: Of pytest.
+        """
+        self.failed += report.failed
+
+
+def main() -> None:
+    """Ends with the count, and pytest's exit code."""
+    os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame's windows
+    os.environ["MUJOCO_GL"] = "egl"
+    counter = _Counter()
+    settings = ["-c", "/dev/null", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={_FOLDER}"]
+    files = [str(path) for path in [*sorted(_FOLDER.glob("*_test.py")), _FACE_OF_SB3]]
+    code = pytest.main([*settings, *files, *sys.argv[1:]], plugins=[counter])
+    print(f"{counter.passed} passed, {counter.failed} failed", flush=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

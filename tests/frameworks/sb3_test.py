@@ -1,0 +1,61 @@
+"""Stable-Baselines3: environments by id, and what to do with those that it does not take."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+import tandem
+import tandem.sb3
+
+
+@pytest.mark.parametrize("vec_env_cls", [None, SubprocVecEnv])
+@pytest.mark.parametrize("task", ["CartPole-v1", "Hopper-v5"])
+def test_ids_make_vector_environments(task: str, vec_env_cls: type | None) -> None:
+    """The same results as of Gymnasium's; in this process, and in processes of their own."""
+    results = []
+    for name in (f"tandem:tandem/{task}", task):  # the first part is the module to import in another process
+        envs = make_vec_env(name, 2, seed=0, vec_env_cls=vec_env_cls)
+        envs.action_space.seed(0)
+        obs = [envs.reset()]
+        for _ in range(60):
+            obs.append(envs.step(np.stack([envs.action_space.sample() for _ in range(2)]))[0])
+        results.append(np.stack(obs))
+        envs.close()
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
+
+
+def test_ppo_trains_by_id() -> None:
+    """With pictures at hand, as Stable-Baselines3 asks for them."""
+    agent = PPO("MlpPolicy", "tandem/CartPole-v1", n_steps=64, batch_size=64, device="cpu")
+    agent.learn(128)
+    assert agent.get_env().render().shape == (400, 600, 3)
+    agent.get_env().close()
+
+
+def test_its_checker_passes() -> None:
+    """Of single environments."""
+    env = gymnasium.make("tandem/Pendulum-v1")
+    check_env(env.unwrapped, skip_render_check=True)
+    env.close()
+
+
+def test_a_wrapped_vector_environment_is_refused_with_what_to_do() -> None:
+    """Gymnasium's wrappers do not pass `as_sb3` on."""
+    envs: Any = gymnasium.wrappers.vector.RecordEpisodeStatistics(tandem.make_vec("CartPole-v1", 2))
+    with pytest.raises(tandem.InvalidArgument, match="found a RecordEpisodeStatistics; .*VecMonitor"):
+        tandem.sb3.SharedMemoryVecEnv(envs)
+    envs.close()
+
+
+def test_other_autoreset_modes_are_refused_with_what_to_do() -> None:
+    """By the class itself, which `as_sb3` makes."""
+    envs = tandem.make_vec("CartPole-v1", 2)
+    with pytest.raises(tandem.InvalidArgument, match=r"expected SAME_STEP.*envs\.as_sb3\(\)"):
+        tandem.sb3.SharedMemoryVecEnv(envs)
+    envs.close()

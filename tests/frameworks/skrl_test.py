@@ -1,0 +1,41 @@
+"""skrl: wrap_env of vector and of single environments."""
+
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+from skrl.envs.wrappers.torch import wrap_env
+
+import tandem
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])
+def test_vector_environments_are_wrapped_as_gymnasiums_are(task: str) -> None:
+    """The same tensors, on the CPU, over the ends of episodes."""
+    results = []
+    for envs in (tandem.make_vec(task, 3), gymnasium.make_vec(task, 3, vectorization_mode="sync")):
+        envs.action_space.seed(0)
+        wrapped = wrap_env(envs, verbose=False)
+        assert wrapped.num_envs == 3
+        torch.manual_seed(0)
+        result: list[Any] = [envs.reset(seed=0)[0].shape, wrapped.num_agents]
+        wrapped.reset()
+        for _ in range(50):
+            actions = torch.as_tensor(envs.action_space.sample()).reshape(3, -1)
+            obs, reward, terminated, truncated, _ = wrapped.step(actions)
+            result += [each.shape for each in (obs, reward, terminated, truncated)]
+            result += [each.dtype for each in (obs, reward, terminated, truncated)]
+        results.append(result)
+        wrapped.close()
+    assert results[0] == results[1]
+
+
+def test_a_single_environment_is_wrapped() -> None:
+    """By the id."""
+    wrapped = wrap_env(gymnasium.make("tandem/HalfCheetah-v5"), verbose=False)
+    obs, _ = wrapped.reset()
+    assert obs.shape == (1, 17)
+    obs, reward, terminated, truncated, _ = wrapped.step(torch.zeros(1, 6))
+    assert (obs.shape, reward.shape, terminated.shape, truncated.shape) == ((1, 17), (1, 1), (1, 1), (1, 1))
+    wrapped.close()

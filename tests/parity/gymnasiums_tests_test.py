@@ -1,0 +1,183 @@
+"""Gymnasium's tests of vector environments, for those of an engine.
+
+Each is named as in Gymnasium's folders tests/vector and tests/wrappers/vector (MIT licence, Farama Foundation) and says
+the same about ours. docs/gymnasium.md lists those that cannot be said of an engine's environments.
+"""
+
+import os
+
+os.environ["SDL_VIDEODRIVER"] = "dummy"  # for pygame
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import vector as wrappers
+
+import tandem
+from tools.testing import pytest_main
+
+
+def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> gymnasium.vector.VectorEnv:
+    return gymnasium.make_vec(task, num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode})
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_vector_env_equal(mode: AutoresetMode) -> None:
+    """As SyncVectorEnv, over 100 steps: spaces, observations, rewards, ends and infos, types included."""
+    ours, theirs = tandem.make_vec("CartPole-v1", 4, autoreset_mode=mode), _sync("CartPole-v1", 4, mode)
+    assert ours.num_envs == theirs.num_envs
+    assert ours.observation_space == theirs.observation_space
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.action_space == theirs.action_space
+    assert ours.single_action_space == theirs.single_action_space
+    assert data_equivalence(ours.reset(seed=0), theirs.reset(seed=0))
+    for _ in range(100):
+        actions = ours.action_space.sample()
+        assert actions in theirs.action_space
+        assert data_equivalence(ours.step(actions), theirs.step(actions))
+    ours.close()
+    theirs.close()
+
+
+def test_random_seeding_basics() -> None:
+    """A reset without a seed keeps the seeds that are told."""
+    envs = tandem.make_vec("CartPole-v1", 4)
+    for seed in (42, None):
+        envs.reset(seed=seed)
+        assert envs.np_random_seed == (42, 43, 44, 45)
+    envs.close()
+
+
+def test_partial_reset() -> None:
+    """Those of a mask start from their seeds, the others stay."""
+    envs = tandem.make_vec("CartPole-v1", 3, autoreset_mode=AutoresetMode.DISABLED)
+    at_reset, _ = envs.reset(seed=[0, 1, 2])
+    envs.action_space.seed(123)
+    for _ in range(3):
+        at_step, *_ = envs.step(envs.action_space.sample())
+    masked, _ = envs.reset(seed=[0, 1, 0], options={"reset_mask": np.array([True, True, False])})
+    np.testing.assert_array_equal(masked[:2], at_reset[:2])
+    np.testing.assert_array_equal(masked[2], at_step[2])
+    envs.close()
+
+
+@pytest.mark.parametrize("mask", [[True], [True] * 4, [[True] * 3], [False] * 3, [1, 1, 0], [1.0, 1.0, 0.0]])
+def test_partial_reset_failure(mask: list[Any]) -> None:
+    """A ValueError, also where Gymnasium has a TypeError."""
+    envs = tandem.make_vec("CartPole-v1", 3, autoreset_mode=AutoresetMode.DISABLED)
+    envs.reset(options={"reset_mask": np.array([True, True, True])})
+    with pytest.raises(ValueError, match="reset_mask"):
+        envs.reset(options={"reset_mask": np.array(mask)})
+    envs.close()
+
+
+def test_action_count_compatibility() -> None:
+    """Too few, too many and a single action: a ValueError, the last a TypeError with Gymnasium."""
+    envs = tandem.make_vec("CartPole-v1", 4, autoreset_mode=AutoresetMode.DISABLED)
+    envs.reset()
+    actions = envs.action_space.sample()
+    obs, rewards, terminations, truncations, _ = envs.step(actions)
+    assert len(obs) == len(rewards) == len(terminations) == len(truncations) == 4
+    wrong: Any
+    for wrong in (actions[:3], np.concatenate([actions, actions[:1]]), 0):
+        with pytest.raises(ValueError, match="actions"):
+            envs.step(wrong)
+    envs.close()
+
+
+@pytest.mark.parametrize("use_single_action_space", [True, False])
+def test_step_sync_vector_env(use_single_action_space: bool) -> None:
+    """Kinds, shapes and types of all results; actions in an array or in a list."""
+    envs = tandem.make_vec("CartPole-v1", 8)
+    envs.reset()
+    single = envs.single_action_space
+    actions = [single.sample() for _ in range(8)] if use_single_action_space else envs.action_space.sample()
+    obs, rewards, terminations, truncations, _ = envs.step(actions)
+    envs.close()
+    assert isinstance(obs, np.ndarray) and obs.dtype == envs.observation_space.dtype
+    assert obs.shape == envs.observation_space.shape == (8, *(envs.single_observation_space.shape or ()))
+    assert isinstance(rewards[0], np.floating) and rewards.shape == (8,)
+    assert terminations.dtype == truncations.dtype == np.bool_
+    assert terminations.shape == truncations.shape == (8,)
+
+
+def test_render_sync_vector() -> None:
+    """A tuple of pictures; `call` gives the same."""
+    envs = tandem.make_vec("CartPole-v1", 3, render_mode="rgb_array")
+    assert envs.render_mode == "rgb_array"
+    envs.reset()
+    frames = envs.render()
+    assert isinstance(frames, tuple) and len(frames) == 3
+    assert all(isinstance(frame, np.ndarray) for frame in frames)
+    np.testing.assert_array_equal(envs.call("render"), frames)
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_autoreset_metadata(mode: AutoresetMode) -> None:
+    """By the mode and by its value."""
+    for given in (mode, mode.value):
+        envs = gymnasium.make_vec("tandem/CartPole-v1", 2, autoreset_mode=given)
+        assert envs.metadata["autoreset_mode"] is mode
+        envs.close()
+
+
+_OBSERVATION_WRAPPERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("FlattenObservation", "CartPole-v1", {}),
+    ("RescaleObservation", "Pendulum-v1", {"min_obs": -1.0, "max_obs": 1.0}),
+    ("DtypeObservation", "Hopper-v5", {"dtype": np.float32}),
+    ("NormalizeObservation", "Hopper-v5", {}),
+]
+_OTHER_WRAPPERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("ClipAction", "Pendulum-v1", {}),
+    ("RescaleAction", "Hopper-v5", {"min_action": -1, "max_action": 1}),
+    ("ClipReward", "Pendulum-v1", {"min_reward": -0.5, "max_reward": 0.5}),
+    ("NormalizeReward", "Hopper-v5", {}),
+    ("RecordEpisodeStatistics", "Hopper-v5", {}),
+    ("DictInfoToList", "Hopper-v5", {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "options", "mode"),
+    [(*row, AutoresetMode.NEXT_STEP) for row in _OBSERVATION_WRAPPERS + _OTHER_WRAPPERS]
+    + [(*row, AutoresetMode.SAME_STEP) for row in _OTHER_WRAPPERS],  # which those of observations refuse
+)
+def test_vector_wrapper_equivalence(name: str, task: str, options: dict[str, Any], mode: AutoresetMode) -> None:
+    """Each wrapper's results are those over SyncVectorEnv; what has passed float32 is near."""
+    wrapper: Any = getattr(wrappers, name)
+    ours = wrapper(tandem.make_vec(task, 3, autoreset_mode=mode), **options)
+    theirs = wrapper(_sync(task, 3, mode), **options)
+    assert ours.observation_space == theirs.observation_space and ours.action_space == theirs.action_space
+    _assert_near(ours.reset(seed=0), theirs.reset(seed=0))
+    ours.action_space.seed(0)
+    for _ in range(100):
+        actions = ours.action_space.sample()
+        _assert_near(ours.step(actions), theirs.step(actions))
+    ours.close()
+    theirs.close()
+
+
+def _assert_near(found: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        for one, other in zip(found, expected, strict=True):
+            _assert_near(one, other)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected.keys() - {"t"}:  # an episode's wall time
+            _assert_near(found[key], expected[key])
+    elif isinstance(expected, np.ndarray) and expected.dtype == object:
+        _assert_near(list(found), list(expected))
+    elif expected is None:
+        assert found is None
+    else:
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
