@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include "engine_adapter/frames/rgb.h"
@@ -58,7 +59,7 @@ void Canvas::Circle(Point centre, double radius, Color color) {
   Fill(path, color);
 }
 
-void Canvas::Outline(std::span<const Point> corners) {
+void Canvas::FillBlack(std::span<const Point> corners) {
   agg::path_storage path = Path(corners);
   Fill(path, kBlack);
 }
@@ -72,6 +73,7 @@ agg::path_storage Canvas::Path(std::span<const Point> corners) const {
   agg::path_storage path;
   for (const Point corner : corners) {
     const Point at = InTile(corner);
+    if (!std::isfinite(at.x) || !std::isfinite(at.y)) return {};
     if (path.total_vertices() == 0) {
       path.move_to(at.x, at.y);
     } else {
@@ -86,7 +88,8 @@ template <typename Shape>
 void Canvas::Fill(Shape& shape, Color color) {
   Pixels format(pixels_);
   Renderer renderer(format);
-  agg::rasterizer_scanline_aa<> rasterizer;
+  // Clips before it rounds: an environment may go far beyond its end.
+  agg::rasterizer_scanline_aa<agg::rasterizer_sl_clip_dbl> rasterizer;
   rasterizer.clip_box(0, 0, pixels_.width(), pixels_.height());
   rasterizer.add_path(shape);
   agg::scanline_u8 scanline;

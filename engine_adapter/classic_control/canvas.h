@@ -58,7 +58,8 @@ struct PictureSize {
 
 // Coordinates are pixels of Gymnasium's picture, y upwards; whole numbers are
 // the middle of a pixel. The picture is scaled to fit into the tile as a whole,
-// lies in its middle, and is white at first, as is the tile around it.
+// lies in its middle, and is white at first, as is the tile around it. A shape
+// with a coordinate that is not finite is left out.
 class Canvas {
  public:
   Canvas(const FrameTile& tile, PictureSize size);
@@ -68,7 +69,7 @@ class Canvas {
   void Polygon(std::span<const Point> corners, Color color);
   void Circle(Point centre, double radius, Color color);
   // Without a margin, of any shape, in black.
-  void Outline(std::span<const Point> corners);
+  void FillBlack(std::span<const Point> corners);
 
  private:
   Point InTile(Point point) const;

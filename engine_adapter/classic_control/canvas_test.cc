@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace tandem {
@@ -73,6 +74,26 @@ TEST(Canvas, WritesNothingBeyondItsTile) {
       EXPECT_TRUE(Same(sheet.At(x, row), inside ? kBlue : kBlack));
     }
   }
+}
+
+TEST(Canvas, DrawsWhatIsSeenOfShapesBeyondAnyInteger) {
+  Sheet sheet(4, 3);
+  Canvas canvas(sheet.tile(), {.width = 4, .height = 3});
+  constexpr double kFar = 1e12;
+  canvas.Circle({kFar, kFar}, 5, kBlack);
+  EXPECT_TRUE(Same(sheet.At(1, 1), kWhite));
+  canvas.Polygon({{{-kFar, -kFar}, {-kFar, kFar}, {kFar, kFar}, {kFar, -kFar}}},
+                 kBlue);
+  EXPECT_TRUE(Same(sheet.At(1, 1), kBlue));
+}
+
+TEST(Canvas, LeavesOutAShapeThatIsNowhere) {
+  Sheet sheet(4, 3);
+  Canvas canvas(sheet.tile(), {.width = 4, .height = 3});
+  constexpr double kNowhere = std::numeric_limits<double>::quiet_NaN();
+  canvas.Polygon({{{0, 0}, {0, 9}, {kNowhere, 9}}}, kBlue);
+  canvas.Circle({kNowhere, 1}, 5, kBlue);
+  EXPECT_TRUE(Same(sheet.At(0, 1), kWhite));
 }
 
 TEST(Canvas, FitsThePictureIntoTheMiddleOfATileOfAnotherShape) {

@@ -115,10 +115,10 @@ class Pendulum final : public Environment {
       arc[2 * kCorners - 1 - i] =
           placed({kCentre.x + kInner.x * cos, kCentre.y + kInner.y * sin});
     }
-    canvas->Outline(arc);
+    canvas->FillBlack(arc);
     std::array<Point, kHead.size()> head;
     std::ranges::transform(kHead, head.begin(), placed);
-    canvas->Outline(head);
+    canvas->FillBlack(head);
   }
 
   void Observe(std::span<float> obs) const {
