@@ -15,10 +15,11 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess, launch_engine
 from tandem.errors import InvalidArgument, Unsupported
 from tandem.options import EngineOptions, FrameOptions, ImageOptions, Size
+from tandem.registration import PICTURES
 from tandem.restart import RestartingVectorEnv
 from tandem.vector import SharedMemoryVectorEnv
 
-_RENDERED_SIDE = 480  # Gymnasium's default, in pixels
+_RENDERED = (480, 480)  # Gymnasium's default, in pixels
 _LARGEST_SIDE = 8192  # the engine's limit
 
 
@@ -60,13 +61,13 @@ def make_vec(
       dtype: Of observations; None: Gymnasium's (float64 for MuJoCo, from the region's float32), float32 if copy=False.
       max_episode_steps: Steps that truncate an episode; 0 or -1: none; None: the task's own number.
       model: An MJCF file to simulate in place of a task.
-      render_mode: "rgb_array": `render` draws every environment of a MuJoCo task, as Gymnasium draws it.
+      render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it.
       frames: A size such as (320, 240), or `FrameOptions`: viewers see the environments. Not with a render mode.
-      images: A size such as (64, 64), or `ImageOptions`: each step also draws each MuJoCo environment, into
+      images: A size such as (64, 64), or `ImageOptions`: each step also draws each environment, into
         `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height of
-        what `render` returns, 480 each by default.
+        what `render` returns, Gymnasium's by default.
 
     Returns:
       The environments.
@@ -93,8 +94,8 @@ def make_vec(
     mode = _autoreset_mode(autoreset_mode)
     options = dict(task_options)
     rendered = [
-        integer(name, options.pop(name, _RENDERED_SIDE), 1, _LARGEST_SIDE)  # type: ignore[arg-type]
-        for name in ("width", "height")
+        integer(name, options.pop(name, side), 1, _LARGEST_SIDE)  # type: ignore[arg-type]
+        for name, side in zip(("width", "height"), PICTURES.get(task or "", _RENDERED), strict=True)
     ]
     if render_mode is not None:
         if frames is not None:

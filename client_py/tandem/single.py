@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments import make_vec
 from tandem.errors import InvalidAction, InvalidArgument
-from tandem.registration import PICTURES, RENDER_FPS
 from tandem.vector import ResetNeeded
 
 # What the environment decides itself.
@@ -59,16 +58,13 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
                 )
         if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
-        name = task.removeprefix("tandem/")
-        if name in PICTURES and render_mode is not None:
-            options = {**dict(zip(("width", "height"), PICTURES[name], strict=True)), **options}
         self._envs = make_vec(
             task, 1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=0, render_mode=render_mode, **options
         )
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode
-        self.metadata = {**self.metadata, "render_fps": RENDER_FPS.get(name, self.metadata["render_fps"])}
+        self.metadata = {**self.metadata, "render_fps": self._envs.metadata["render_fps"]}
         self._seeded = False
         self._in_episode = False
 

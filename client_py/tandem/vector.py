@@ -18,6 +18,7 @@ from tandem.description import describe
 from tandem.engine_process import EngineProcess
 from tandem.errors import ClientClosed, EngineFailed, InvalidAction, InvalidArgument, TandemError, Unsupported
 from tandem.pictures import separate
+from tandem.registration import RENDER_FPS
 from tandem.services.contract import SimulationContract
 
 if TYPE_CHECKING:
@@ -38,7 +39,15 @@ class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
     """A step before the first reset. Call `reset` first."""
 
 
-class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]]):
+class _NamesSb3(type):
+    """Puts what to do into the error of Stable-Baselines3, which names an environment's class and nothing else."""
+
+    def __str__(cls) -> str:
+        """Returns the class's repr with a hint."""
+        return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
+
+
+class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_NamesSb3):
     """The environments of a `SharedMemoryClient`, as Gymnasium wants them; `make_vec` makes one with its engine.
 
     Attributes:
@@ -104,7 +113,11 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         errors.of_environments.add(client.name)
         self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         render_modes = ["rgb_array"] if client.has_frames else []
-        self.metadata = {"render_modes": render_modes, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            "render_modes": render_modes,
+            "render_fps": RENDER_FPS.get(client.task, 30),
+            "autoreset_mode": self.autoreset_mode,
+        }
         discrete = isinstance(self.single_action_space, spaces.Discrete)
         self._stepper = _native.VectorStep(
             client._native,

@@ -45,6 +45,14 @@ def test_its_checker_passes() -> None:
     env.close()
 
 
+def test_a_vector_environment_alone_is_refused_with_what_to_do() -> None:
+    """As Stable-Baselines3 takes none of Gymnasium's."""
+    envs = tandem.make_vec("CartPole-v1", 2)
+    with pytest.raises(ValueError, match=r"SharedMemoryVectorEnv.*envs\.as_sb3\(\)"):
+        PPO("MlpPolicy", envs)
+    envs.close()
+
+
 def test_a_wrapped_vector_environment_is_refused_with_what_to_do() -> None:
     """Gymnasium's wrappers do not pass `as_sb3` on."""
     envs: Any = gymnasium.wrappers.vector.RecordEpisodeStatistics(tandem.make_vec("CartPole-v1", 2))

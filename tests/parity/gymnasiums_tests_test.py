@@ -162,6 +162,13 @@ def test_vector_wrapper_equivalence(name: str, task: str, options: dict[str, Any
     theirs.close()
 
 
+def test_human_rendering_takes_them() -> None:
+    """It wants pictures, and to know how many a second."""
+    envs = tandem.make_vec("CartPole-v1", 3, render_mode="rgb_array")
+    assert wrappers.HumanRendering(envs).render_mode == "human"
+    envs.close()
+
+
 def _assert_near(found: Any, expected: Any) -> None:
     if isinstance(expected, tuple | list):
         for one, other in zip(found, expected, strict=True):
