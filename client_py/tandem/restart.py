@@ -122,7 +122,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
           TandemError: As there.
         """
         if self._untold:
-            as_floats(self.single_action_space, self.action_space, actions)  # refuses what cannot be
+            as_floats(self._task.action_space, self.action_space, actions)  # refuses what cannot be
             return
         flags = self._flags()
         flags[self._cut_short[: len(flags)]] = 1
@@ -233,7 +233,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     def _all_truncated(self) -> StepResults:
         client, mode = self._client, self._client.autoreset_mode
         everybody = np.ones(self.num_envs, np.bool_)
-        obs, infos = self._seen.copy(), {}
+        obs = self._seen.copy()
+        infos: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             self._stepper.expect_reset(everybody)
             obs, infos = self._stepper.reset_results()

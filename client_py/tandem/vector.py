@@ -1,7 +1,6 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
 import functools
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -118,15 +117,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "render_fps": RENDER_FPS.get(client.task, 30),
             "autoreset_mode": self.autoreset_mode,
         }
-        discrete = isinstance(self.single_action_space, spaces.Discrete)
+        single = self._task.action_space
         self._stepper = _native.VectorStep(
             client._native,
             self._task.infos,
             wide=self._dtype == np.float64,
             copy=self._copy,
             autoreset=_native.AUTORESET_MODES[client.autoreset_mode.name],
-            choices=int(self.single_action_space.n) if discrete else None,
-            convert=functools.partial(as_floats, self.single_action_space, self.action_space),
+            choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
+            convert=functools.partial(as_floats, single, self.action_space),
         )
 
     def __len__(self) -> int:
@@ -449,8 +448,8 @@ def as_floats(
         if wrong.any():
             index = int(np.argmax(wrong))
             raise InvalidAction(
-                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing was sent; "
-                "see single_action_space"
+                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing "
+                "was sent; see single_action_space"
             )
         return given.reshape(-1, 1).astype(np.float32)
     with np.errstate(over="ignore"):  # an infinity, which is refused

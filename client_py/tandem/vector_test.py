@@ -334,11 +334,12 @@ def test_a_step_before_the_first_reset_is_refused(hoppers: tandem.SharedMemoryVe
 
 def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemoryVectorEnv) -> None:
     """Those values that are every environment's."""
-    theirs = _sync("Hopper-v5", 3)
+    theirs: Any = _sync("Hopper-v5", 3)
     assert hoppers.autoreset_mode is theirs.autoreset_mode is AutoresetMode.NEXT_STEP
     assert len(hoppers) == 3
     assert hoppers.np_random_seed == (-1, -1, -1)
-    for seed in (42, [7, None, 2**40], None):
+    seeds: tuple[Any, ...] = (42, [7, None, 2**40], None)
+    for seed in seeds:
         hoppers.reset(seed=seed)
         theirs.reset(seed=seed)
         assert hoppers.np_random_seed == theirs.np_random_seed
@@ -348,17 +349,6 @@ def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemo
         assert hoppers.get_attr(name) == theirs.get_attr(name)
     assert hoppers.call("render") == ()
     theirs.close()
-
-
-def test_says_what_to_do_in_place_of_python_objects(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """There are none in the engine."""
-    for call, next_step in (
-        (lambda: hoppers.call("set_wind", 3), "services"),
-        (lambda: hoppers.get_attr("gravity"), "np_random_seed"),
-        (lambda: hoppers.set_attr("gravity", 3), "make_vec"),
-    ):
-        with pytest.raises(tandem.Unsupported, match=f"no Python objects.*{next_step}"):
-            call()
 
 
 def test_is_neither_pickled_nor_copied(hoppers: tandem.SharedMemoryVectorEnv) -> None:

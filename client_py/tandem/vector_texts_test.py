@@ -103,13 +103,14 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
         ({"seed": 1.5}, f"{_SEED} 1.5; nothing was sent"),
         (
             {"seed": [1, 2, 3]},
-            "seed: expected 2 seeds, one for each environment, found 3; nothing was sent; a single integer does for all",
+            "seed: expected 2 seeds, one for each environment, found 3; nothing was sent; a single integer does for "
+            "all",
         ),
         ({"options": 3}, "options: expected None or a dict, found 3; nothing was sent"),
         (
             {"options": {"low": -1}},
-            "options: expected nothing but 'reset_mask' and 'contract', found ['low']; nothing was sent; options of the "
-            "task are make_vec's",
+            "options: expected nothing but 'reset_mask' and 'contract', found ['low']; nothing was sent; options of "
+            "the task are make_vec's",
         ),
         ({"options": {"reset_mask": [True, False]}}, f"{_A_MASK} list; nothing was sent"),
         ({"options": {"reset_mask": _MASK.astype(int)}}, f"{_A_MASK} int64[2]; nothing was sent"),
@@ -164,10 +165,24 @@ def test_step_of_an_ended_episode_that_nobody_resets() -> None:
     envs.reset(seed=0)
     envs.step(_ZEROS)
     assert _said(lambda: envs.step(_ZEROS)) == (
-        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments [0, 1]; nothing "
-        "was sent; reset(options={'reset_mask': mask}) starts their next"
+        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments [0, 1]; "
+        "nothing was sent; reset(options={'reset_mask': mask}) starts their next"
     )
     envs.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "instead"),
+    [
+        ("call", ["set_wind"], "services"),
+        ("get_attr", ["gravity"], "np_random_seed"),
+        ("set_attr", ["g", 3], "make_vec"),
+    ],
+)
+def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any], instead: str) -> None:
+    """There are none in the engine; the text says what there is."""
+    text = _said(lambda: getattr(hoppers, name)(*arguments))
+    assert text.startswith(f"Unsupported: {name}('{arguments[0]}'): ") and instead in text, text
 
 
 def test_render_without_a_render_mode(hoppers: Envs) -> None:

@@ -1,4 +1,4 @@
-"""What make_vec adds to the client below it, and how both stand beside other vector environments of Gymnasium's kind."""
+"""What make_vec adds to the client below it, and how both stand beside other vector environments."""
 
 import dataclasses
 import tempfile

@@ -8,7 +8,8 @@ answered with one:
     {"step": "envpool", "seconds": 0.5}  ->  {"steps": 4096, "secs": 0.51}
     {"close": "envpool"}
 
-FILE holds batches of actions, float32[batches, envs, size], used in turn; discrete ones have size 1. The end of the input ends the program.
+FILE holds batches of actions, float32[batches, envs, size], used in turn; discrete ones have size 1. The end
+of the input ends the program.
 """
 
 import contextlib
