@@ -180,9 +180,7 @@ VectorStep::~VectorStep() {
 
 py::object VectorStep::Step(py::handle actions) {
   Send(actions);
-  MakeRoom();
-  client_->Await(client_->timeout_secs());
-  return Results();
+  return Recv();
 }
 
 void VectorStep::Send(py::handle actions) {
@@ -288,7 +286,6 @@ void VectorStep::MakeRoom() {
 }
 
 py::object VectorStep::Results() {
-  MakeRoom();
   const StepArrays& now = arrays();
   const py::object obs = Observations();
   const py::object rewards = Owned(std::exchange(rewards_, nullptr));
@@ -323,8 +320,8 @@ py::object VectorStep::Results() {
 }
 
 py::object VectorStep::Observations() {
-  if (!options_.copy) return client_->views().obs;
   MakeRoom();
+  if (!options_.copy) return client_->views().obs;
   CopyObservations(arrays().obs, options_.wide, obs_);
   return Owned(std::exchange(obs_, nullptr));
 }

@@ -91,7 +91,7 @@ class VectorStep {
   std::vector<InfoField> infos_;
   std::vector<float> floats_;  // converted actions
   // Of the last exchange, also while it is pending: who is reset rather than
-  // stepped (without infos nobody asks), and whether nobody is stepped.
+  // stepped (unused without infos), and whether the exchange is a reset alone.
   Mask resetting_;
   bool resets_only_ = true;
   // Arrays for the next results, made while the engine steps; or nullptr. No

@@ -24,7 +24,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
 
     Attributes:
       observation_space: As of Gymnasium's environment.
-      action_space: Likewise.
+      action_space: As of Gymnasium's environment.
       metadata: Has "render_modes" and "render_fps".
       render_mode: None or "rgb_array".
 

@@ -157,7 +157,7 @@ def test_actions_of_another_shape_are_refused(hopper: SharedMemoryEnv, action: A
 
 
 def test_masks_are_refused(hopper: SharedMemoryEnv) -> None:
-    """There is nobody to leave out."""
+    """A single environment has no mask."""
     with pytest.raises(tandem.InvalidArgument, match="no 'reset_mask'"):
         hopper.reset(options={"reset_mask": np.ones(1, np.bool_)})
 

@@ -124,7 +124,7 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
     ids=str,
 )
 def test_arguments_of_reset(hoppers: Envs, arguments: dict[str, Any], text: str) -> None:
-    """Nobody is reset."""
+    """No environment is reset."""
     assert _said(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
 
 

@@ -1,6 +1,5 @@
 """What make_vec adds to the client below it, and how both stand beside other vector environments."""
 
-import dataclasses
 import tempfile
 import time
 from collections.abc import Sequence
@@ -40,16 +39,9 @@ def measure(plan: Plan) -> Found:
             found.append(measure_cell(cell, rows, keys, plan.rounds, plan.seconds))
             rate, secs = figure(found[-1].rate(BASELINE).median), time.monotonic() - started
             say(f"make_vec: {number + 1} of {len(CELLS)}, {cell}: client {rate}/s; {secs:.0f} s so far")
-    figures = [
-        {
-            "task": rates.cell.task.name,
-            "envs": rates.cell.envs,
-            "threads": rates.cell.threads,
-            "rows": {key: [dataclasses.asdict(turn) for turn in turns] for key, turns in rates.turns.items()},
-        }
-        for rates in found
-    ]
-    return Found([_table_of_rates(keys, found), _table_of_ratios(keys, found)], {"cells": figures})
+    return Found(
+        [_table_of_rates(keys, found), _table_of_ratios(keys, found)], {"cells": [rates.figures() for rates in found]}
+    )
 
 
 def _table_of_rates(keys: Sequence[str], found: Sequence[Rates]) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.benchmark import pictures
 from tests.benchmark.mujoco_rows import TASKS, Cell, Rows, Run, Task, Turn, measures, say
@@ -48,6 +49,15 @@ class Rates:
     def rate(self, row: str) -> Spread:
         """Returns steps a second."""
         return Spread.of([turn.rate for turn in self.turns[row]])
+
+    def figures(self) -> dict[str, Any]:
+        """Returns all of it, as JSON takes it."""
+        return {
+            "task": self.cell.task.name,
+            "envs": self.cell.envs,
+            "threads": self.cell.threads,
+            "rows": {key: [dataclasses.asdict(turn) for turn in turns] for key, turns in self.turns.items()},
+        }
 
     def ratio(self, row: str, to: str) -> Spread:
         """Returns how many times the rate of another row, round by round."""
@@ -121,16 +131,7 @@ def measure(plan: Plan) -> Found:
             say(f"mujoco: {number + 1} of {len(chosen)}, {cell}: bare loop {rate}/s; {secs:.0f} s so far")
     tables = [_table(task, threads, found) for task in TASKS for threads in THREADS]
     tables = [*_table_of_goals(found), *tables, *_table_of_transport(found)]
-    figures = [
-        {
-            "task": rates.cell.task.name,
-            "envs": rates.cell.envs,
-            "threads": rates.cell.threads,
-            "rows": {key: [dataclasses.asdict(turn) for turn in turns] for key, turns in rates.turns.items()},
-        }
-        for rates in found
-    ]
-    return Found(tables, {"cells": figures}, draw=lambda path: _draw(path, found))
+    return Found(tables, {"cells": [rates.figures() for rates in found]}, draw=lambda path: _draw(path, found))
 
 
 def _table_of_goals(found: Sequence[Rates]) -> list[str]:

@@ -44,7 +44,7 @@ def test_vector_env_equal(mode: AutoresetMode) -> None:
 
 
 def test_random_seeding_basics() -> None:
-    """A reset without a seed keeps the seeds that are told."""
+    """A reset without a seed keeps the reported seeds."""
     envs = tandem.make_vec("CartPole-v1", 4)
     for seed in (42, None):
         envs.reset(seed=seed)
