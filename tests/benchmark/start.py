@@ -22,6 +22,7 @@ _CART_POLES = (1, 64, 4096)
 ROWS = {
     "attach": "Tandem: a client attaches",
     "launch": "Tandem: engine launched, client attached",
+    "make_vec": "Tandem's make_vec: returned",
     "memory": "Tandem: memory",
     "envpool": "EnvPool: constructed",
     "gymnasium_async": "Gymnasium AsyncVectorEnv: constructed",
@@ -104,6 +105,17 @@ def _launch(task: str, envs: int, region: str) -> tuple[Start, list[float]]:
     return start, attaches
 
 
+def _make_vec() -> Start:
+    began = time.perf_counter()
+    envs = tandem.make_vec(_MANY.task.name, _MANY.envs, threads=_MANY.threads)
+    try:
+        made = time.perf_counter() - began
+        envs.reset(seed=0)
+        return Start(made, time.perf_counter() - began)
+    finally:
+        envs.close()
+
+
 def _measure_memory(envs: int, region: str) -> Memory:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with tandem.launch_engine("CartPole-v1", num_envs=envs, name=region) as engine:
@@ -111,6 +123,10 @@ def _measure_memory(envs: int, region: str) -> Memory:
         before, after = answer_of(command, variables=variables)
         region_kib = os.stat(f"/dev/shm/{engine.name}").st_size // 1024
         return Memory(envs, _resident_kib(engine.pid), before, after, region_kib)
+
+
+def _label_of(key: str) -> str:
+    return f"{ROWS[key].split(':')[0]}: {_LABEL}"
 
 
 def _measure_peer(key: str, rounds: int, prefix: str) -> list[Start]:
@@ -147,10 +163,12 @@ def measure(plan: Plan) -> Found:
                 starts.setdefault(f"Tandem: {label}", []).append(start)
                 attaches.setdefault(label, []).extend(again)
             print(f"start: round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
+    if "make_vec" in plan.rows:
+        starts[_label_of("make_vec")] = [_make_vec() for _ in range(plan.rounds)]
     for key in ("envpool", "gymnasium_async"):
         if key in plan.rows:
             rounds = min(_SLOW_ROUNDS, plan.rounds)
-            starts[f"{ROWS[key].split(':')[0]}: {_LABEL}"] = _measure_peer(key, rounds, plan.prefix)
+            starts[_label_of(key)] = _measure_peer(key, rounds, plan.prefix)
     tables = []
     if "attach" in plan.rows:
         tables.append(_table_of_attaches(attaches))

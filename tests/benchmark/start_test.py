@@ -16,13 +16,13 @@ def plan_of(*rows: str) -> Plan:
 
 def test_engines_are_started_attached_to_and_weighed() -> None:
     """Each number of environments has its figures; nothing is left."""
-    plan = plan_of("attach", "launch", "memory")
+    plan = plan_of("attach", "launch", "make_vec", "memory")
     found = start.SUITE.measure(plan)
     figures = json.loads(json.dumps(found.figures))
     labels = ["1 CartPole-v1", "64 CartPole-v1", "4,096 CartPole-v1", "64 HalfCheetah-v5"]
     assert list(figures["attach_secs"]) == labels
     assert all(min(secs) > 0 for secs in figures["attach_secs"].values())
-    assert list(figures["starts"]) == [f"Tandem: {label}" for label in labels]
+    assert list(figures["starts"]) == [*(f"Tandem: {label}" for label in labels), f"Tandem's make_vec: {labels[-1]}"]
     for (one,) in figures["starts"].values():
         assert 0 < one["made"] < one["first_obs"]
     assert [one["envs"] for one in figures["memory_kib"]] == [1, 64, 4096]

@@ -14,7 +14,8 @@ from tests.benchmark.tables import Spread, markdown
 
 BASELINE = "tandem"
 ROWS = {
-    BASELINE: "Tandem",
+    BASELINE: "Tandem, SharedMemoryClient",
+    "make_vec": "Tandem, make_vec",
     "envpool": "EnvPool",
     "sync": "Gymnasium SyncVectorEnv",
     "async": "Gymnasium AsyncVectorEnv",

@@ -68,6 +68,10 @@ class Timed:
         return found
 
 
+def _physics_secs_of(client: tandem.SharedMemoryClient) -> Callable[[], float]:
+    return lambda: client.stats().physics_secs
+
+
 def of_client(client: tandem.SharedMemoryClient) -> Timed:
     """Takes Tandem's environments."""
     return Timed(
@@ -75,20 +79,21 @@ def of_client(client: tandem.SharedMemoryClient) -> Timed:
         client.obs_size,
         reset=lambda seed: client.reset(seed=seed),
         step=client.step,
-        physics_secs=lambda: client.stats().physics_secs,
+        physics_secs=_physics_secs_of(client),
     )
 
 
-def of_vector(envs: Any, num_envs: int, seeded: bool) -> Timed:
-    """Takes Gymnasium's vectors, and EnvPool, whose environments got their seeds when they were made.
+def of_vector(envs: Any, num_envs: int, *, seeded: bool, physics_secs: Callable[[], float | None]) -> Timed:
+    """Takes make_vec's, Gymnasium's vectors, and EnvPool, whose environments got their seeds when they were made.
 
     Args:
       envs: Environments with one observation and one action space, both boxes.
       num_envs: How many.
       seeded: Whether `reset` takes a seed.
+      physics_secs: As of Timed.
 
     Returns:
-      They.
+      The environments, timed.
     """
     obs_space, act_space = (
         getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
@@ -104,7 +109,7 @@ def of_vector(envs: Any, num_envs: int, seeded: bool) -> Timed:
         return np.asarray(obs, np.float32), rewards, terminated | truncated
 
     actions = np.zeros((num_envs, act_space.shape[-1]), np.float32)
-    return Timed(actions, obs_space.shape[-1], reset=reset, step=step, physics_secs=lambda: None)
+    return Timed(actions, obs_space.shape[-1], reset=reset, step=step, physics_secs=physics_secs)
 
 
 @contextlib.contextmanager
@@ -112,12 +117,12 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
     """Makes a row's environments.
 
     Args:
-      row: tandem, envpool, sync or async.
+      row: tandem, make_vec, envpool, sync or async.
       num_envs: How many.
       region: A name for Tandem's.
 
     Yields:
-      They.
+      The environments, timed.
     """
     if row == "tandem":
         with (
@@ -126,7 +131,12 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
         ):
             yield of_client(client)
         return
-    if row == "envpool":
+    physics_secs: Callable[[], float | None] = lambda: None
+    envs: Any
+    if row == "make_vec":
+        envs = tandem.make_vec(train_ars.TASK, num_envs)
+        physics_secs = _physics_secs_of(envs.client)
+    elif row == "envpool":
         make = importlib.import_module("envpool").make
         threads = len(os.sched_getaffinity(0))
         envs = make(train_ars.TASK, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
@@ -135,7 +145,7 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
         kind = getattr(gymnasium.vector, f"{row.title()}VectorEnv")
         envs = kind([functools.partial(gymnasium.make, train_ars.TASK)] * num_envs)
     try:
-        yield of_vector(envs, num_envs, seeded=row != "envpool")
+        yield of_vector(envs, num_envs, seeded=row != "envpool", physics_secs=physics_secs)
     finally:
         envs.close()
 
@@ -143,7 +153,7 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
 def main() -> None:
     """Trains."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--row", required=True, choices=("tandem", "envpool", "sync", "async"))
+    parser.add_argument("--row", required=True, choices=("tandem", "make_vec", "envpool", "sync", "async"))
     parser.add_argument("--envs", type=int, default=64)
     parser.add_argument("--region", default="training-client")
     arguments = parser.parse_args()
