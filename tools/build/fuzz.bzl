@@ -1,7 +1,5 @@
 """Fuzz targets."""
 
-load(":copts.bzl", "TANDEM_COPTS")
-
 def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
     """Makes a fuzz target of NAME.cc, which defines LLVMFuzzerTestOneInput.
 
@@ -18,14 +16,12 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
         name = name + "_function",
         testonly = True,
         srcs = [name + ".cc"],
-        copts = TANDEM_COPTS,
         deps = deps + ["//transport/ring:fuzz_script"],
         alwayslink = True,
     )
     native.cc_binary(
         name = name,
         testonly = True,
-        copts = TANDEM_COPTS,
         linkopts = ["-fsanitize=fuzzer"],
         tags = ["manual"],
         deps = [":{}_function".format(name)],
@@ -33,7 +29,6 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
     native.cc_test(
         name = name + "_test",
         srcs = ["//transport/ring:fuzz_replay_test.cc"],
-        copts = TANDEM_COPTS,
         data = native.glob([corpus + "/**"]),
         env = {
             "FUZZ_CORPUS": "{}/{}".format(native.package_name(), corpus),

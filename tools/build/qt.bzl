@@ -1,21 +1,10 @@
 """Debian's Qt 6 as a Bazel repository, and the two generators that its programs need.
 
-    load("//tools/build:qt.bzl", "QT_COPTS", "qt_moc", "qt_resources")
+    load("//tools/build:qt.bzl", "qt_moc", "qt_resources")
 
 `qt_moc` turns a header with Q_OBJECT into the source file that has to be compiled along with it; `qt_resources` packs
 files, such as QML, into a source file. Both are plain genrules.
 """
-
-load("//tools/build:copts.bzl", "TANDEM_COPTS")
-
-# Debian's Qt asks for position-independent code of all that includes it. No `emit`, `slots`, `signals` words: they are
-# everyone's.
-QT_COPTS = TANDEM_COPTS + [
-    "-fPIC",
-    "-DQT_NO_KEYWORDS",
-    "-DQT_NO_FOREACH",
-    "-DQT_GUI_LIB",  # QTest presses keys and buttons only then
-]
 
 # Target -> the modules whose headers and libraries it brings, the ones that they need included.
 _MODULES = {
@@ -27,9 +16,11 @@ _MODULES = {
 }
 _HEADERS_ONLY = ["QmlIntegration"]
 
+# No `emit`, `slots`, `signals` words: they are everyone's. QTest presses keys and buttons only with QT_GUI_LIB.
 _LIBRARY = """
 cc_library(
     name = "{name}",
+    defines = ["QT_NO_KEYWORDS", "QT_NO_FOREACH", "QT_GUI_LIB"],
     hdrs = glob({globs}),
     includes = {includes},
     linkopts = {linkopts},
