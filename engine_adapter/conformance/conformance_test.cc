@@ -37,7 +37,7 @@
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

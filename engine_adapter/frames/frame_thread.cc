@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "engine_adapter/base/guarded.h"
 #include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_pace.h"
+#include "nlohmann/json.hpp"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -202,22 +202,16 @@ absl::Status FrameThread::DrawTiles(std::span<std::byte> frame) {
 }
 
 std::string FrameThread::Metadata(const absl::Status& drawn) const {
-  std::string json = absl::StrCat("{\"step\": ", copied_.step, ", \"envs\": [",
-                                  absl::StrJoin(options_.envs, ","),
-                                  "], \"rows\": ", grid_.rows(),
-                                  ", \"columns\": ", grid_.columns(),
-                                  ", \"episodes\": ", copied_.run.episodes);
+  nlohmann::ordered_json json = {{"step", copied_.step},
+                                 {"envs", options_.envs},
+                                 {"rows", grid_.rows()},
+                                 {"columns", grid_.columns()},
+                                 {"episodes", copied_.run.episodes}};
   if (!drawn.ok()) {
-    // Plain text of our own and of libraries: quotes and the like go.
-    std::string text(drawn.message().substr(0, kErrorBytes));
-    for (char& c : text) {
-      if (c < ' ' || c > '~' || c == '"' || c == '\\') c = ' ';
-    }
-    absl::StrAppend(&json, ", \"error\": \"", NameOf(CodeOf(drawn)), "\", ",
-                    "\"error_text\": \"", text, "\"");
+    json["error"] = NameOf(CodeOf(drawn));
+    json["error_text"] = PrintableHead(drawn.message(), kErrorBytes);
   }
-  absl::StrAppend(&json, "}");
-  return json;
+  return json.dump();
 }
 
 // Also while nobody looks, so that the first frame has the rate of now.

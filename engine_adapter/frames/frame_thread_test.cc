@@ -183,7 +183,7 @@ TEST(FrameThread, AnswersARequestWithTheStateAsItIs) {
     EXPECT_EQ(frame.metrics.last_reward, number);
     EXPECT_TRUE(absl::StartsWith(
         frame.metadata,
-        absl::StrCat("{\"step\": ", number, ", \"envs\": [0,5,7],")))
+        absl::StrCat("{\"step\":", number, ",\"envs\":[0,5,7],")))
         << frame.metadata;
   }
   EXPECT_EQ(rig.probes, 0);
@@ -226,7 +226,7 @@ TEST(FrameThread, WhatCannotBeDrawnIsABlackFrameWithTheReason) {
   EXPECT_EQ(frame.pixels, std::vector<std::byte>(frame.pixels.size()));
   EXPECT_TRUE(absl::EndsWith(
       frame.metadata,
-      "\"error\": \"Unsupported\", \"error_text\": \"no  EGL  here\"}"))
+      R"("error":"Unsupported","error_text":"no \"EGL\"\\x09here"})"))
       << frame.metadata;
   EXPECT_EQ(rig.Log(), std::vector<std::string>{"no \"EGL\"\there"});
   EXPECT_EQ(rig.source.starts, 1);

@@ -20,7 +20,7 @@
 #include "engine_adapter/host/engine_host.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/attached_frames.h"
 #include "transport/ring/frame_reader.h"
 #include "transport/session/client_side.h"

@@ -20,7 +20,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

@@ -11,7 +11,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {

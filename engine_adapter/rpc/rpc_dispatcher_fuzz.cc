@@ -29,8 +29,8 @@
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
-#include "transport/ring/fuzz_script.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/fuzz_script.h"
+#include "transport/ring/testing/ring_test_region.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "transport/base/error.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_region.h"
 
 namespace tandem {
 namespace {

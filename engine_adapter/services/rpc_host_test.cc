@@ -21,7 +21,7 @@
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_region.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 

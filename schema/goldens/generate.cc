@@ -26,9 +26,9 @@ bool Write(const std::string& path, const void* bytes, size_t size) {
   return !file.fail();
 }
 
-// The messages of version 1, as the kept copy of their schema lists them.
-bool WriteMessages(const std::string& folder) {
-  std::ifstream schema(folder + "hazel_rpc.fbs");
+// The messages of version 1, as the schema lists them.
+bool WriteMessages(const std::string& root, const std::string& folder) {
+  std::ifstream schema(root + "/schema/messages/hazel_rpc.fbs");
   const absl::StatusOr<std::string> listing = tandem::RpcListing(
       std::string(std::istreambuf_iterator<char>(schema), {}));
   if (!listing.ok()) {
@@ -69,6 +69,6 @@ int main() {
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&
       Write(folder + "flan_v1.txt", flan_listing.data(), flan_listing.size()) &&
-      WriteMessages(folder + "rpc_v1/");
+      WriteMessages(root, folder + "rpc_v1/");
   return written ? 0 : 1;
 }

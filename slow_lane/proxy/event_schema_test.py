@@ -1,7 +1,7 @@
 """The proxy and the schemas in schema/telemetry give the same verdict on every line.
 
-The lines are those of event_samples.txt, and for each field of each schema a valid line with that field set to values
-of every kind.
+The lines are those of event_samples.txt and of the fuzz target's corpus, and for each field of each schema a valid line
+with that field set to values of every kind.
 """
 
 import json
@@ -17,6 +17,7 @@ from tools.testing import pytest_main
 
 _CHECK_EVENTS = Path("slow_lane/proxy/check_events")
 _SAMPLES = Path("slow_lane/proxy/event_samples.txt")
+_FUZZ_CORPUS = Path("slow_lane/proxy/event_line_corpus")
 _KINDS = ("step", "episode", "lifecycle")
 _SCHEMAS: dict[str, dict[str, Any]] = {
     kind: json.loads(Path(f"schema/telemetry/{kind}.v1.schema.json").read_text("utf-8")) for kind in _KINDS
@@ -213,6 +214,14 @@ def test_the_samples_are_what_they_are_said_to_be() -> None:
     ]
     assert not wrong
     assert {kind for kind, _ in samples} == {*_KINDS, "text", "malformed"}
+
+
+def test_the_fuzz_targets_corpus_gets_the_same_verdicts() -> None:
+    """Files whose first byte is below 0x80 are lines."""
+    files = [file.read_bytes() for file in sorted(_FUZZ_CORPUS.iterdir())]
+    lines = [line for file in files if file[0] < 0x80 for line in file.split(b"\n")]
+    assert len(lines) > 10
+    assert not _differences(lines)
 
 
 @pytest.mark.parametrize("kind", _KINDS)

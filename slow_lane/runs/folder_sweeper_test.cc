@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/run_folder.h"
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -23,7 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_token.h"
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_identity.h"
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/run_folder.h"
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
 

@@ -24,7 +24,7 @@
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_folder.h"
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -3,10 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
 #include "slow_lane/runs/run_id.h"
 #include "transport/base/quoted.h"
 
@@ -17,14 +15,13 @@ using gymgui::trainer::RunStatus;
 
 // A JSON list, such as [0,1].
 std::string JsonOf(const std::vector<int32_t>& slots) {
-  return absl::StrCat("[", absl::StrJoin(slots, ","), "]");
+  return nlohmann::json(slots).dump();
 }
 
-std::vector<int32_t> SlotsOf(absl::string_view json) {
+std::vector<int32_t> SlotsOf(absl::string_view text) {
   std::vector<int32_t> slots;
-  for (absl::string_view text :
-       absl::StrSplit(json, absl::ByAnyChar("[], "), absl::SkipEmpty())) {
-    if (int32_t slot = 0; absl::SimpleAtoi(text, &slot)) slots.push_back(slot);
+  for (const auto& slot : nlohmann::json::parse(text, nullptr, false)) {
+    if (slot.is_number_integer()) slots.push_back(slot.get<int32_t>());
   }
   return slots;
 }

@@ -1,7 +1,6 @@
 // What a step does not do, counted and not timed: no system call while both
 // sides spin, and no allocation on either side.
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,60 +27,17 @@
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/end_to_end/serve_until_signal.h"
 #include "transport/base/clock.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
+#include "transport/testing/allocation_counter.h"
 #include "transport/wait/waiter.h"
-
-// Counts every allocation of this process: operator new comes here too. The
-// counter lies in memory shared with the forked engine, one for each side.
-namespace {
-// Null: nobody counts yet. Set before the fork, or right after it.
-std::atomic<uint64_t>* allocation_count = nullptr;
-
-void Count() {
-  // relaxed: only the number is wanted, and it is read after the exchange.
-  if (allocation_count != nullptr) {
-    allocation_count->fetch_add(1, std::memory_order_relaxed);
-  }
-}
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(size_t bytes);
-void* __libc_calloc(size_t count, size_t bytes);
-void* __libc_realloc(void* old, size_t bytes);
-void* __libc_memalign(size_t alignment, size_t bytes);
-
-void* malloc(size_t bytes) {
-  Count();
-  return __libc_malloc(bytes);
-}
-void* calloc(size_t count, size_t bytes) {
-  Count();
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* old, size_t bytes) {
-  Count();
-  return __libc_realloc(old, bytes);
-}
-void* memalign(size_t alignment, size_t bytes) {
-  Count();
-  return __libc_memalign(alignment, bytes);
-}
-void* aligned_alloc(size_t alignment, size_t bytes) {
-  return memalign(alignment, bytes);
-}
-int posix_memalign(void** out, size_t alignment, size_t bytes) {
-  *out = memalign(alignment, bytes);
-  return *out == nullptr ? ENOMEM : 0;
-}
-}
 
 namespace tandem {
 namespace {
 
 constexpr uint32_t kEnvs = 4;
 
+// In memory shared with the forked engine, one for each side.
 struct SharedCounts {
   std::atomic<uint64_t> client{0};
   std::atomic<uint64_t> engine{0};

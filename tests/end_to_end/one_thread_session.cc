@@ -19,7 +19,7 @@
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/still_engine.h"
 #include "transport/base/clock.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 

@@ -19,7 +19,7 @@
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/end_to_end/serve_until_signal.h"
 #include "transport/base/clock.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/wait/waiter.h"
 

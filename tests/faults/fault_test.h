@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/victim.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

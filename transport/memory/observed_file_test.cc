@@ -8,9 +8,9 @@
 #include <string>
 
 #include "transport/base/error.h"
-#include "transport/memory/placed_file.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
 namespace {

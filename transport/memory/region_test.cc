@@ -21,7 +21,7 @@
 #include "transport/memory/observed_file.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
 namespace {

@@ -20,9 +20,9 @@
 
 #include "schema/layout/flan.h"
 #include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
-#include "transport/ring/fuzz_script.h"
+#include "transport/ring/testing/frame_test_ring.h"
+#include "transport/ring/testing/fuzz_script.h"
 
 namespace tandem {
 namespace {

@@ -14,8 +14,8 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/testing/frame_test_ring.h"
 
 namespace tandem {
 namespace {

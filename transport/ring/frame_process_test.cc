@@ -14,12 +14,12 @@
 #include <ostream>
 #include <vector>
 
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/attached_frames.h"
 #include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
 #include "transport/ring/owned_frame_segment.h"
+#include "transport/ring/testing/frame_test_ring.h"
 
 namespace tandem {
 namespace {

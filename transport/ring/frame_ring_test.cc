@@ -13,8 +13,8 @@
 #include "transport/base/error.h"
 #include "transport/ring/frame_reader.h"
 #include "transport/ring/frame_slot.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
+#include "transport/ring/testing/frame_test_ring.h"
 
 namespace tandem {
 namespace {

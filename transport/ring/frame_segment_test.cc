@@ -16,11 +16,11 @@
 #include "transport/memory/dead_region.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/attached_frames.h"
 #include "transport/ring/frame_segment_name.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/owned_frame_segment.h"
+#include "transport/ring/testing/frame_test_ring.h"
 
 namespace tandem {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_test_ring.h"
 #include "transport/ring/frame_writer.h"
 #include "transport/ring/racy_copy.h"
+#include "transport/ring/testing/frame_test_ring.h"
 
 namespace tandem {
 namespace {

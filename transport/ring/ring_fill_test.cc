@@ -13,10 +13,10 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/memory/observed_file.h"
-#include "transport/memory/placed_file.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/ring.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_region.h"
 
 namespace tandem {
 namespace {

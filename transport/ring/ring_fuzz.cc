@@ -21,8 +21,8 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
-#include "transport/ring/fuzz_script.h"
 #include "transport/ring/ring.h"
+#include "transport/ring/testing/fuzz_script.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {

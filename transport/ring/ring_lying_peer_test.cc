@@ -13,8 +13,8 @@
 #include "schema/layout/ring_header.h"
 #include "transport/base/clock.h"
 #include "transport/ring/ring.h"
-#include "transport/ring/ring_test_messages.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_messages.h"
+#include "transport/ring/testing/ring_test_region.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {

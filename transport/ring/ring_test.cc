@@ -18,8 +18,8 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
-#include "transport/ring/ring_test_messages.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_messages.h"
+#include "transport/ring/testing/ring_test_region.h"
 
 namespace tandem {
 namespace {

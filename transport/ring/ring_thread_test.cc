@@ -12,7 +12,7 @@
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
 #include "transport/ring/ring.h"
-#include "transport/ring/ring_test_region.h"
+#include "transport/ring/testing/ring_test_region.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {

@@ -22,7 +22,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 #include "transport/session/client_side.h"

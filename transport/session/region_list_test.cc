@@ -11,8 +11,8 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/memory/placed_file.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/attached_frames.h"
 #include "transport/ring/owned_frame_segment.h"
 

@@ -16,12 +16,12 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/memory/placed_file.h"
 #include "transport/memory/region_plan.h"
-#include "transport/memory/unique_region_name.h"
-#include "transport/session/echo_engine.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/region_verdict.h"
+#include "transport/session/testing/echo_engine.h"
 
 namespace tandem {
 namespace {

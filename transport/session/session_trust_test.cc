@@ -15,10 +15,10 @@
 #include "transport/base/error.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
-#include "transport/session/echo_engine.h"
 #include "transport/session/engine_side.h"
+#include "transport/session/testing/echo_engine.h"
 
 namespace tandem {
 namespace {

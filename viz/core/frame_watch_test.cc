@@ -26,7 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/owned_frame_segment.h"
 #include "viz/core/frame_metadata.h"
 #include "viz/testing/pattern.h"

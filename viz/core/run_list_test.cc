@@ -14,7 +14,7 @@
 
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 #include "viz/testing/pattern.h"

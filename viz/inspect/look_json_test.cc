@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
-#include "viz/inspect/sample_look.h"
+#include "viz/inspect/testing/sample_look.h"
 
 namespace tandem {
 namespace {

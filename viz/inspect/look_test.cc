@@ -9,8 +9,8 @@
 
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
-#include "transport/memory/placed_file.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "viz/testing/pattern.h"
 
 namespace tandem {

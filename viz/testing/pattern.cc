@@ -10,12 +10,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/frame_geometry.h"
@@ -38,15 +39,14 @@ std::string PathOf(const PatternRun& run) {
 }
 
 std::string Metadata(const PatternRun& run, uint64_t step) {
-  std::string envs;
-  for (uint32_t env = 0; env < run.tiles; ++env) {
-    absl::StrAppend(&envs, env == 0 ? "" : ", ", env);
-  }
-  return absl::StrCat("{\"step\": ", step, ", \"envs\": [", envs,
-                      "], \"episodes\": ", step / 10,
-                      ", \"published_ns\": ", MonotonicNanos(),
-                      run.error_text.empty() ? "" : ", \"error_text\": \"",
-                      run.error_text, run.error_text.empty() ? "}" : "\"}");
+  std::vector<uint32_t> envs(run.tiles);
+  std::iota(envs.begin(), envs.end(), 0);
+  nlohmann::json json = {{"step", step},
+                         {"envs", envs},
+                         {"episodes", step / 10},
+                         {"published_ns", MonotonicNanos()}};
+  if (!run.error_text.empty()) json["error_text"] = run.error_text;
+  return json.dump();
 }
 
 int Publish(const PatternRun& run, FrameWriter& writer) {

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "transport/base/clock.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/pattern_check.h"
 #include "viz/testing/readers_lock.h"

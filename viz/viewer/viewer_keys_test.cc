@@ -18,13 +18,13 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/key_map.h"
 #include "viz/core/picture_view.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
+#include "viz/viewer/testing/viewer_fixture.h"
 #include "viz/viewer/viewer.h"
-#include "viz/viewer/viewer_fixture.h"
 
 namespace tandem {
 namespace {

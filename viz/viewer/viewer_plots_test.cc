@@ -19,7 +19,7 @@
 #include "transport/ring/owned_frame_segment.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
-#include "viz/viewer/viewer_fixture.h"
+#include "viz/viewer/testing/viewer_fixture.h"
 
 namespace tandem {
 namespace {

@@ -26,7 +26,7 @@
 #include "viz/testing/pattern.h"
 #include "viz/viewer/fast_lane_consumer.h"
 #include "viz/viewer/snapshot_job.h"
-#include "viz/viewer/viewer_fixture.h"
+#include "viz/viewer/testing/viewer_fixture.h"
 
 namespace tandem {
 namespace {

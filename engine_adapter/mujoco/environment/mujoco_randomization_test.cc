@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/mujoco/environment/randomization_rig.h"
+#include "engine_adapter/mujoco/environment/testing/randomization_rig.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 

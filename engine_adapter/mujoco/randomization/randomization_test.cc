@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_adapter/mujoco/environment/randomization_rig.h"
+#include "engine_adapter/mujoco/environment/testing/randomization_rig.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "schema/messages/hazel_rpc_generated.h"
 

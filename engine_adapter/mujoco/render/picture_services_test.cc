@@ -32,7 +32,7 @@
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 //   FrameTestRing ring({.width = 4, .height = 3, .capacity = 2});
 //   FrameWriter writer = ring.Writer();
 
-#ifndef TANDEM_TRANSPORT_RING_FRAME_TEST_RING_H_
-#define TANDEM_TRANSPORT_RING_FRAME_TEST_RING_H_
+#ifndef TANDEM_TRANSPORT_RING_TESTING_FRAME_TEST_RING_H_
+#define TANDEM_TRANSPORT_RING_TESTING_FRAME_TEST_RING_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -86,4 +86,4 @@ inline std::string FrameText(uint64_t number) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_RING_FRAME_TEST_RING_H_
+#endif  // TANDEM_TRANSPORT_RING_TESTING_FRAME_TEST_RING_H_

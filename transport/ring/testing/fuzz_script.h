@@ -5,8 +5,8 @@
 //   for (Script script(data, size); !script.AtEnd();) Act(script.Byte());
 //   Require(writer.head() == twin.head, "head");
 
-#ifndef TANDEM_TRANSPORT_RING_FUZZ_SCRIPT_H_
-#define TANDEM_TRANSPORT_RING_FUZZ_SCRIPT_H_
+#ifndef TANDEM_TRANSPORT_RING_TESTING_FUZZ_SCRIPT_H_
+#define TANDEM_TRANSPORT_RING_TESTING_FUZZ_SCRIPT_H_
 
 #include <cerrno>
 #include <cstddef>
@@ -47,4 +47,4 @@ class Script {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_RING_FUZZ_SCRIPT_H_
+#endif  // TANDEM_TRANSPORT_RING_TESTING_FUZZ_SCRIPT_H_

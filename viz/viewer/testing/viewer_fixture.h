@@ -12,8 +12,8 @@
 //     EXPECT_TRUE(tab()->paused());
 //   }
 
-#ifndef TANDEM_VIZ_VIEWER_VIEWER_FIXTURE_H_
-#define TANDEM_VIZ_VIEWER_VIEWER_FIXTURE_H_
+#ifndef TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_
+#define TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/picture_view.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
@@ -80,4 +80,4 @@ class ViewerTest : public testing::Test {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_VIEWER_VIEWER_FIXTURE_H_
+#endif  // TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_

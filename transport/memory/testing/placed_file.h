@@ -13,8 +13,8 @@
 //                   PlacedFile::kDead);
 //   file.WriteWord(offsetof(LrbcHeader, num_envs), uint32_t{7});
 
-#ifndef TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
-#define TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
+#ifndef TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_
+#define TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -104,4 +104,4 @@ class PlacedFile {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_MEMORY_PLACED_FILE_H_
+#endif  // TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_

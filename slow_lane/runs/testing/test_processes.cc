@@ -1,4 +1,4 @@
-#include "slow_lane/runs/test_processes.h"
+#include "slow_lane/runs/testing/test_processes.h"
 
 #include <spawn.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "engine_adapter/mujoco/environment/randomization_rig.h"
+#include "engine_adapter/mujoco/environment/testing/randomization_rig.h"
 
 #include <algorithm>
 #include <numeric>

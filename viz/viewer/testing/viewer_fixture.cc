@@ -1,4 +1,4 @@
-#include "viz/viewer/viewer_fixture.h"
+#include "viz/viewer/testing/viewer_fixture.h"
 
 #include <QCoreApplication>
 #include <QGuiApplication>

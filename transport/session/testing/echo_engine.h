@@ -7,8 +7,8 @@
 //   ClientSide client = AttachOrFail(name);
 //   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 
-#ifndef TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_
-#define TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_
+#ifndef TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_
+#define TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_
 
 #include <gtest/gtest.h>
 
@@ -144,4 +144,4 @@ inline const std::vector<float> kActions = {1, 2, 3, 4, 5, 6};
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_SESSION_ECHO_ENGINE_H_
+#endif  // TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_

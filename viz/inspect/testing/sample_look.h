@@ -2,8 +2,8 @@
 //
 //   const Look look = SampleLook();
 
-#ifndef TANDEM_VIZ_INSPECT_SAMPLE_LOOK_H_
-#define TANDEM_VIZ_INSPECT_SAMPLE_LOOK_H_
+#ifndef TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_
+#define TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_
 
 #include "schema/layout/error_codes.h"
 #include "viz/inspect/look.h"
@@ -67,4 +67,4 @@ inline Look SampleLook() {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_INSPECT_SAMPLE_LOOK_H_
+#endif  // TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_

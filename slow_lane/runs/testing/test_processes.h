@@ -8,8 +8,8 @@
 //   ... hostile_worker tree FILE ...
 //   WaitUntil("four processes", [&] { return ReadLines(file).size() == 4; });
 
-#ifndef TANDEM_SLOW_LANE_RUNS_TEST_PROCESSES_H_
-#define TANDEM_SLOW_LANE_RUNS_TEST_PROCESSES_H_
+#ifndef TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_
+#define TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_
 
 #include <sys/types.h>
 
@@ -55,4 +55,4 @@ pid_t StartProgram(const std::vector<std::string>& argv,
 
 }  // namespace tandem::slow_lane
 
-#endif  // TANDEM_SLOW_LANE_RUNS_TEST_PROCESSES_H_
+#endif  // TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_

@@ -5,8 +5,8 @@
 //
 //   const std::string name = UniqueRegionName("lock-step");
 
-#ifndef TANDEM_TRANSPORT_MEMORY_UNIQUE_REGION_NAME_H_
-#define TANDEM_TRANSPORT_MEMORY_UNIQUE_REGION_NAME_H_
+#ifndef TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_
+#define TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_
 
 #include <random>
 #include <string>
@@ -24,4 +24,4 @@ inline std::string UniqueRegionName(absl::string_view prefix) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_MEMORY_UNIQUE_REGION_NAME_H_
+#endif  // TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_

@@ -8,8 +8,8 @@
 //   RingWriter writer = region.Writer();
 //   region.header().write_pos.store(12, std::memory_order_release);
 
-#ifndef TANDEM_TRANSPORT_RING_RING_TEST_REGION_H_
-#define TANDEM_TRANSPORT_RING_RING_TEST_REGION_H_
+#ifndef TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_
+#define TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_
 
 #include <sys/mman.h>
 
@@ -128,4 +128,4 @@ class TestRegion {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_RING_RING_TEST_REGION_H_
+#endif  // TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_

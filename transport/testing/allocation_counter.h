@@ -1,0 +1,25 @@
+// Counts the allocations of a process, for tests that allow none. A program
+// that links it has malloc and its kin, and so operator new, replaced.
+//
+// Data flow: malloc in any thread -> allocation_count's target.
+//
+//   std::atomic<uint64_t> count = 0;
+//   tandem::allocation_count = &count;
+//   Step();
+//   EXPECT_EQ(count, 0);
+
+#ifndef TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_
+#define TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace tandem {
+
+// Where to count; null: nowhere. May lie in memory shared with a forked
+// process, which then sets its own. Set before other threads start.
+extern std::atomic<uint64_t>* allocation_count;
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_
