@@ -11,7 +11,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/frame_reader.h"
+#include "transport/frames/frame_reader.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {

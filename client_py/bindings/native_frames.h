@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "transport/base/clock.h"
-#include "transport/ring/attached_frames.h"
-#include "transport/ring/owned_frame_segment.h"
+#include "transport/frames/attached_frames.h"
+#include "transport/frames/owned_frame_segment.h"
 
 namespace tandem {
 

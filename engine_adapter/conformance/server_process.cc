@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 
 namespace tandem {
 

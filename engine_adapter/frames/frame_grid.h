@@ -17,7 +17,7 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/rgb.h"
-#include "transport/base/picture_grid.h"
+#include "transport/frames/picture_grid.h"
 
 namespace tandem {
 

@@ -10,7 +10,7 @@
 #include "engine_adapter/frames/rgb.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/base/picture_grid.h"
+#include "transport/frames/picture_grid.h"
 #include "transport/base/quoted.h"
 
 namespace tandem {

@@ -26,7 +26,7 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/run_statistics.h"
 #include "schema/layout/shared_word.h"
-#include "transport/ring/frame_writer.h"
+#include "transport/frames/frame_writer.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {

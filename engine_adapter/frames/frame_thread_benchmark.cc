@@ -15,7 +15,7 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/frame_writer.h"
+#include "transport/frames/frame_writer.h"
 
 namespace tandem {
 namespace {

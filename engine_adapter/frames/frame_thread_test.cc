@@ -21,8 +21,8 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/frame_reader.h"
-#include "transport/ring/frame_writer.h"
+#include "transport/frames/frame_reader.h"
+#include "transport/frames/frame_writer.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "engine_adapter/host/config_file.h"
-#include "transport/program/program_flags.h"
+#include "program/program_flags.h"
 
 ABSL_FLAG(std::string, config, "",
           "path of a JSON file of flags, such as {\"num_envs\": 64}, which the "

@@ -12,7 +12,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/ring/frame_writer.h"
+#include "transport/frames/frame_writer.h"
 #include "transport/ring/ring.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

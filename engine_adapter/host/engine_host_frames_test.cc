@@ -21,8 +21,8 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/ring/attached_frames.h"
-#include "transport/ring/frame_reader.h"
+#include "transport/frames/attached_frames.h"
+#include "transport/frames/frame_reader.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

@@ -12,7 +12,7 @@
 #include "slow_lane/ctl/events_csv.h"
 #include "slow_lane/ctl/export_output.h"
 #include "slow_lane/ctl/text_table.h"
-#include "transport/program/screen.h"
+#include "program/screen.h"
 
 namespace tandem::slow_lane {
 namespace {

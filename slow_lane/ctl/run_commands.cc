@@ -19,7 +19,7 @@
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/program/standard_output.h"
+#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -23,7 +23,7 @@
 #include "slow_lane/ctl/watch_command.h"
 #include "slow_lane/runs/callers_folder.h"
 #include "slow_lane/wire/token_file.h"
-#include "transport/program/standard_output.h"
+#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

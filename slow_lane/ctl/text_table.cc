@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "transport/base/printable.h"
-#include "transport/program/clipped_lines.h"
+#include "program/clipped_lines.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -16,8 +16,8 @@
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
-#include "transport/program/screen.h"
-#include "transport/program/standard_output.h"
+#include "program/screen.h"
+#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

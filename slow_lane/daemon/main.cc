@@ -19,7 +19,7 @@
 #include "slow_lane/runs/callers_folder.h"
 #include "slow_lane/wire/port.h"
 #include "transport/base/printable.h"
-#include "transport/program/program_flags.h"
+#include "program/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made with "

@@ -16,7 +16,7 @@
 
 #include "absl/strings/string_view.h"
 #include "slow_lane/daemon/refusal.h"
-#include "transport/ring/testing/fuzz_script.h"
+#include "transport/testing/fuzz_script.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -23,7 +23,7 @@
 #include "slow_lane/proxy/event_fields.h"
 #include "slow_lane/proxy/event_line.h"
 #include "transport/base/printable.h"
-#include "transport/ring/testing/fuzz_script.h"
+#include "transport/testing/fuzz_script.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "slow_lane/proxy/line_tail.h"
-#include "transport/ring/testing/fuzz_script.h"
+#include "transport/testing/fuzz_script.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 
 int main() {
   tandem::EndWithParent(SIGKILL, getppid());

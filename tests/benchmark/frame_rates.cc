@@ -23,8 +23,8 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "transport/base/clock.h"
-#include "transport/ring/owned_frame_segment.h"
-#include "transport/ring/racy_copy.h"
+#include "transport/frames/owned_frame_segment.h"
+#include "transport/frames/racy_copy.h"
 
 ABSL_FLAG(std::string, name, "frame-rates", "of the segment");
 ABSL_FLAG(uint32_t, width, 84, "pixels");

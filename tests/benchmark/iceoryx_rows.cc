@@ -23,7 +23,7 @@
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/blocked_signals.h"
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {

@@ -30,7 +30,7 @@
 #include "tests/benchmark/quantile.h"
 #include "tests/benchmark/ring_channels.h"
 #include "transport/base/clock.h"
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/wait_strategy.h"
 

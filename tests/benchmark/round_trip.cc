@@ -37,7 +37,7 @@
 #include "tests/benchmark/row.h"
 #include "tests/benchmark/tandem_rows.h"
 #include "transport/base/clock.h"
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 
 ABSL_FLAG(std::string, row, "spin",
           "alone, spin, spin_copied, futex, socket, grpc; iceoryx_spin or "

@@ -20,7 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 
 namespace tandem {
 

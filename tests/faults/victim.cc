@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "transport/program/end_with_parent.h"
+#include "program/end_with_parent.h"
 
 namespace tandem {
 namespace {

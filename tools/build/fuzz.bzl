@@ -8,7 +8,7 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
 
     Args:
       name: Of the source file, without ".cc".
-      deps: What the source file needs, but for "//transport/ring:fuzz_script".
+      deps: What the source file needs, but for "//transport/testing:fuzz_script".
       corpus: The folder of inputs beside the BUILD file.
       scripts: How many random scripts NAME_test runs.
     """
@@ -16,7 +16,7 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
         name = name + "_function",
         testonly = True,
         srcs = [name + ".cc"],
-        deps = deps + ["//transport/ring:fuzz_script"],
+        deps = deps + ["//transport/testing:fuzz_script"],
         alwayslink = True,
     )
     native.cc_binary(
@@ -28,7 +28,7 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
     )
     native.cc_test(
         name = name + "_test",
-        srcs = ["//transport/ring:fuzz_replay_test.cc"],
+        srcs = ["//transport/testing:fuzz_replay_test.cc"],
         data = native.glob([corpus + "/**"]),
         env = {
             "FUZZ_CORPUS": "{}/{}".format(native.package_name(), corpus),

@@ -1,12 +1,13 @@
 """Checks over the build graph that dependencies between the project's layers point down only.
 
-    client_py, engine_adapter, viz, slow_lane  ->  transport  ->  schema
-    within transport: rpc -> session -> ring -> wait, memory -> base;  program -> base
+    client_py, engine_adapter, viz, slow_lane  ->  program, transport  ->  schema
+    within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session
+    program -> transport/base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
-one depends on tests/ or tools/, except that test rules may use //tools/testing. The files of the root folder, such as
+one depends on tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. The files of the root folder, such as
 the licence, are anyone's. A folder that is not in the table is a problem: its place among the layers has to be decided
 first.
 """
@@ -23,17 +24,21 @@ from xml.etree import ElementTree
 _BELOW: dict[str, frozenset[str]] = {
     "schema": frozenset(),
     "transport/base": frozenset({"schema"}),
-    "transport/program": frozenset({"schema", "transport/base"}),
+    "transport/testing": frozenset({"schema"}),
+    "program": frozenset({"schema", "transport/base"}),
     "transport/wait": frozenset({"schema", "transport/base"}),
     "transport/memory": frozenset({"schema", "transport/base"}),
 }
 _BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
-_BELOW["transport/session"] = _BELOW["transport/ring"] | {"transport/ring"}
+_BELOW["transport/frames"] = _BELOW["transport/ring"] | {"transport/ring"}
+_BELOW["transport/session"] = _BELOW["transport/frames"] | {"transport/frames"}
+_BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/session"}
 _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
 _TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 
 _SEE_EVERYTHING = ("tests", "tools")
+_TESTING = ("//tools/testing:", "//transport/testing:")
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             target = layer_of(used)
             if not used.startswith("//") or used.startswith("//:") or target == layer or target in _BELOW[layer]:
                 continue
-            if used.startswith("//tools/testing:") and rule.kind.endswith("_test"):
+            if used.startswith(_TESTING) and rule.for_tests:
                 continue
             if used not in rule.inputs and target in _TOP and kinds.get(used, "").endswith("_binary"):
                 continue

@@ -22,7 +22,7 @@
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
 #include "transport/ring/ring.h"
-#include "transport/ring/testing/fuzz_script.h"
+#include "transport/testing/fuzz_script.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {

@@ -20,7 +20,7 @@
 
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/ring/testing/fuzz_script.h"
+#include "transport/testing/fuzz_script.h"
 #include "transport/ring/testing/ring_test_region.h"
 #include "transport/rpc/envelope_reader.h"
 

@@ -9,7 +9,7 @@
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 #include "transport/memory/region_name.h"
-#include "transport/ring/frame_segment_name.h"
+#include "transport/frames/frame_segment_name.h"
 
 namespace tandem {
 namespace {

@@ -22,8 +22,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/ring/attached_frames.h"
-#include "transport/ring/frame_reader.h"
+#include "transport/frames/attached_frames.h"
+#include "transport/frames/frame_reader.h"
 #include "viz/core/frame_metadata.h"
 #include "viz/core/frame_rate.h"
 #include "viz/core/freshness.h"

@@ -27,7 +27,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/ring/owned_frame_segment.h"
+#include "transport/frames/owned_frame_segment.h"
 #include "viz/core/frame_metadata.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/readers_lock.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "transport/base/picture_grid.h"
+#include "transport/frames/picture_grid.h"
 
 namespace tandem {
 namespace {

@@ -8,7 +8,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/ring/frame_segment_name.h"
+#include "transport/frames/frame_segment_name.h"
 
 namespace tandem {
 namespace {

@@ -21,9 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "transport/session/region_list.h"
-#include "transport/session/region_report.h"
-#include "transport/session/region_verdict.h"
+#include "transport/monitoring/region_list.h"
+#include "transport/monitoring/region_report.h"
+#include "transport/monitoring/region_verdict.h"
 
 namespace tandem {
 

@@ -23,10 +23,10 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
-#include "transport/program/end_with_parent.h"
-#include "transport/ring/frame_segment_name.h"
-#include "transport/ring/frame_writer.h"
-#include "transport/ring/owned_frame_segment.h"
+#include "program/end_with_parent.h"
+#include "transport/frames/frame_segment_name.h"
+#include "transport/frames/frame_writer.h"
+#include "transport/frames/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

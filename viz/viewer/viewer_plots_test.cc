@@ -15,8 +15,8 @@
 
 #include "absl/status/statusor.h"
 #include "transport/base/clock.h"
-#include "transport/ring/frame_writer.h"
-#include "transport/ring/owned_frame_segment.h"
+#include "transport/frames/frame_writer.h"
+#include "transport/frames/owned_frame_segment.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
 #include "viz/viewer/testing/viewer_fixture.h"

@@ -1,0 +1,137 @@
+#include "transport/frames/attached_frames.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "schema/layout/flan.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/base/unique_fd.h"
+#include "transport/memory/dead_region.h"
+#include "transport/memory/found_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/frames/frame_segment_name.h"
+
+namespace tandem {
+namespace {
+
+absl::Status Said(absl::string_view name, const absl::Status& status) {
+  return MakeError(CodeOf(status),
+                   absl::StrCat("'", Printable(name), "': ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
+    absl::string_view run_id) {
+  const absl::StatusOr<std::string> segment = FrameSegmentName(run_id);
+  if (!segment.ok()) return segment.status();
+  const std::string& name = *segment;
+  const std::string path = RegionPath(name);
+  // O_NONBLOCK: somebody may have put a FIFO there.
+  const UniqueFd fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat file;
+  if (!fd.valid() || fstat(fd.get(), &file) != 0) {
+    if (errno == ENOENT) {
+      return MakeError(
+          ErrorCode::kNotReady,
+          absl::StrCat("'", Printable(name),
+                       "': expected a writer's frames, "
+                       "found no ",
+                       Printable(path), "; start the run, or check its id"));
+    }
+    if (errno == EACCES) {
+      return MakeError(ErrorCode::kAccessDenied,
+                       absl::StrCat("'", Printable(name), "' belongs to ",
+                                    OwnerOf(path), "; run as that user"));
+    }
+    if (IsNoRegularFile(errno)) return NoRegularFileError(name);
+    return MakeSystemError("open", path, errno);
+  }
+  if (!S_ISREG(file.st_mode)) return NoRegularFileError(name);
+  if (!MayTrust(file)) {
+    return MakeError(
+        ErrorCode::kAccessDenied,
+        absl::StrCat("'", Printable(name), "' belongs to ", OwnerOf(path),
+                     ", who could truncate it under us; run as "
+                     "that user"));
+  }
+  if (file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
+    return MakeError(
+        ErrorCode::kNotReady,
+        absl::StrCat("'", Printable(name), "': expected a frame ring, found ",
+                     file.st_size, " bytes"));
+  }
+  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
+  if (!lock.ok()) return lock.status();
+  return Make(name, fd.get(), *std::move(lock), /*offset=*/0,
+              static_cast<uint64_t>(file.st_size));
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
+    absl::string_view region_name) {
+  absl::StatusOr<FoundRegion> found = FindRegion(region_name);
+  if (!found.ok()) return found.status();
+  if (found->plan.flan_offset == 0) {
+    return MakeError(ErrorCode::kUnsupported,
+                     absl::StrCat("region '", region_name,
+                                  "': expected frames, found an engine that "
+                                  "makes none; start it with --frames=WxH"));
+  }
+  return Make(region_name, found->fd.get(), std::move(found->lock),
+              found->plan.flan_offset, found->plan.flan_size);
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
+                                                    int fd, RegionLock lock,
+                                                    uint64_t offset,
+                                                    uint64_t bytes) {
+  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
+      RegionMapping::MapReadOnly(fd, offset + bytes);
+  if (!mapping.ok()) return mapping.status();
+  absl::StatusOr<FrameReader> reader =
+      FrameReader::Attach({(*mapping)->At<std::byte>(offset), bytes});
+  if (!reader.ok()) return Said(name, reader.status());
+  struct stat file;
+  if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
+  // Fails only if somebody has it for himself, which the protocol has no use
+  // for: then we are not seen, and see all the same.
+  (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
+  AttachedFrames frames(std::string(name), std::move(lock), *std::move(mapping),
+                        *std::move(reader));
+  frames.device_ = file.st_dev;
+  frames.inode_ = file.st_ino;
+  // Ours have a second link; without one, the lock tells.
+  frames.writer_keeps_lock_ =
+      file.st_nlink > 1 || frames.lock_.HeldByOther(kFlanWriterLockByte);
+  return frames;
+}
+
+AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
+                               std::shared_ptr<const RegionMapping> mapping,
+                               FrameReader reader)
+    : name_(std::move(name)),
+      path_(RegionPath(name_)),
+      lock_(std::move(lock)),
+      mapping_(std::move(mapping)),
+      reader_(std::move(reader)) {}
+
+AttachedFrames::Writer AttachedFrames::writer() const {
+  if (!writer_keeps_lock_ || !lock_.IsOurs()) return Writer::kUnknown;
+  return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
+                                                : Writer::kGone;
+}
+
+bool AttachedFrames::Replaced() const {
+  struct stat file;
+  return lstat(path_.c_str(), &file) == 0 &&
+         (file.st_dev != device_ || file.st_ino != inode_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,151 @@
+// Readers of rings that say what cannot be: each byte, wherever it is, made to
+// be anything. The ring lies between two pages that nobody may touch.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "schema/layout/flan.h"
+#include "transport/base/error.h"
+#include "transport/frames/frame_reader.h"
+#include "transport/frames/frame_writer.h"
+#include "transport/frames/testing/frame_test_ring.h"
+
+namespace tandem {
+namespace {
+
+using Found = FrameReader::Found;
+
+constexpr size_t kPage = 4096;
+
+class GuardedPage {
+ public:
+  GuardedPage() {
+    void* base =
+        mmap(nullptr, 3 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    base_ = static_cast<std::byte*>(base);
+    EXPECT_EQ(mprotect(base_ + kPage, kPage, PROT_READ | PROT_WRITE), 0);
+  }
+  GuardedPage(const GuardedPage&) = delete;
+  GuardedPage& operator=(const GuardedPage&) = delete;
+  ~GuardedPage() { munmap(base_, 3 * kPage); }
+
+  std::span<std::byte> bytes() { return {base_ + kPage, kPage}; }
+
+ private:
+  std::byte* base_;
+};
+
+// Rings that fill the page to its last byte: one slot of 4016 bytes, and eight,
+// misaligned but for the first, of 502.
+constexpr FrameGeometry kOneSlot = {.width = 4,
+                                    .height = 5,
+                                    .channels = 4,
+                                    .capacity = 1,
+                                    .metadata_bytes = 4016 - 16 - 80};
+constexpr FrameGeometry kEightSlots = {
+    .width = 9, .height = 9, .capacity = 8, .metadata_bytes = 502 - 16 - 243};
+
+class LyingRing : public testing::TestWithParam<FrameGeometry> {
+ protected:
+  LyingRing() : writer_(MakeWriter()) {
+    for (uint64_t number = 1; number <= 5; ++number) {
+      writer_.Publish(MakeFrame(number, writer_.geometry().FrameBytes()), {},
+                      FrameText(number));
+    }
+    honest_.assign(page_.bytes().begin(), page_.bytes().end());
+  }
+
+  FrameWriter MakeWriter() {
+    EXPECT_EQ(FrameWriter::RingBytes(GetParam()).value(), kPage);
+    return FrameWriter::Create(page_.bytes(), GetParam()).value();
+  }
+  void Heal() { std::memcpy(page_.bytes().data(), honest_.data(), kPage); }
+
+  // Reads by all calls; what is delivered is of the size that it should be.
+  void Read(FrameReader& reader) {
+    Frame frame;
+    for (const Found found : {reader.Next(&frame), reader.Newest(&frame)}) {
+      if (found != Found::kFrame) continue;
+      ASSERT_EQ(frame.pixels.size(), reader.geometry().FrameBytes());
+      ASSERT_LE(frame.frame_len, frame.pixels.size());
+      ASSERT_LE(frame.metadata.size(), kPage);
+    }
+    (void)reader.Metrics();
+  }
+
+  GuardedPage page_;
+  FrameWriter writer_;
+  std::vector<std::byte> honest_;
+};
+
+TEST_P(LyingRing, NoByteOfItLeadsAReaderAstray) {
+  // The header, and the head of the newest frame's slot.
+  std::vector<size_t> offsets;
+  for (size_t at = 0; at < sizeof(FlanHeader); ++at) offsets.push_back(at);
+  const size_t slot_bytes = (kPage - sizeof(FlanHeader)) / GetParam().capacity;
+  const size_t slot = sizeof(FlanHeader) + 4 % GetParam().capacity * slot_bytes;
+  for (size_t at = 0; at < sizeof(FlanSlot); ++at) offsets.push_back(slot + at);
+
+  int refused = 0;
+  for (const size_t at : offsets) {
+    // Each bit turned over, and the byte that is one more or less.
+    for (const int change : {1, 2, 4, 8, 16, 32, 64, 128, 0x101, 0x1FF}) {
+      Heal();
+      FrameReader before = FrameReader::Attach(page_.bytes(), 0).value();
+      const int value = static_cast<int>(page_.bytes()[at]);
+      page_.bytes()[at] = static_cast<std::byte>(
+          change < 0x100 ? value ^ change : value + change);
+      Read(before);
+      absl::StatusOr<FrameReader> after = FrameReader::Attach(page_.bytes(), 0);
+      if (after.ok()) {
+        Read(*after);
+      } else {
+        ++refused;
+      }
+      // And it gets over it.
+      Heal();
+      Frame frame;
+      ASSERT_EQ(before.Newest(&frame), Found::kFrame) << at << " " << change;
+      EXPECT_TRUE(IsFrame(5, frame.pixels)) << at << " " << change;
+    }
+  }
+  EXPECT_GT(refused, 36 * 8);  // of 36 bytes of geometry, mostly
+}
+
+TEST_P(LyingRing, NorDoManyAtOnce) {
+  std::mt19937 random(5);
+  for (int run = 0; run < 5000; ++run) {
+    Heal();
+    FrameReader before = FrameReader::Attach(page_.bytes(), 0).value();
+    const size_t most = run % 2 == 0 ? sizeof(FlanHeader) : kPage;
+    for (int change = random() % 8; change >= 0; --change) {
+      page_.bytes()[random() % most] = static_cast<std::byte>(random() >> 8);
+    }
+    Read(before);
+    absl::StatusOr<FrameReader> after = FrameReader::Attach(page_.bytes(), 0);
+    if (after.ok()) Read(*after);
+  }
+}
+
+TEST_P(LyingRing, AWriterGoesByItsOwnNumbers) {
+  for (size_t at = 0; at < sizeof(FlanHeader); ++at) {
+    page_.bytes()[at] = std::byte{0xFF};
+  }
+  const uint64_t number = writer_.head() + 1;
+  EXPECT_EQ(writer_.Publish(MakeFrame(number, GetParam().FrameBytes()), {},
+                            FrameText(number)),
+            number);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rings, LyingRing,
+                         testing::Values(kOneSlot, kEightSlots));
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,64 @@
+#include "transport/frames/frame_ring_report.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "absl/status/statusor.h"
+#include "schema/layout/flan.h"
+#include "transport/base/doubt.h"
+#include "transport/base/error.h"
+#include "transport/ring/ring.h"
+
+namespace tandem {
+
+FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
+                              uint64_t bytes) {
+  FrameRingReport report;
+  report.bytes = bytes;
+  if (offset > file.bytes() || file.bytes() - offset < sizeof(FlanHeader)) {
+    report.problem = "frame ring: it lies outside the file";
+    return report;
+  }
+  // It ends with the file, whatever was said.
+  const uint64_t room = std::min(bytes, file.bytes() - offset);
+  report.watched =
+      file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);
+  for (Doubt doubt(kRingPatienceNs);; sched_yield()) {
+    std::array<std::byte, sizeof(FlanHeader)> copy;
+    if (!file.Read(offset, copy.data(), copy.size())) {
+      report.problem = "frame ring: it lies outside the file";
+      return report;
+    }
+    FlanHeader header;
+    std::memcpy(static_cast<void*>(&header), copy.data(), copy.size());
+    const absl::StatusOr<FrameGeometry> geometry = CheckFrameRing(header, room);
+    if (CodeOf(geometry.status()) == ErrorCode::kNotReady &&
+        !doubt.Persists()) {
+      continue;
+    }
+    if (!geometry.ok()) {
+      report.problem = std::string(geometry.status().message());
+      return report;
+    }
+    report.geometry = *geometry;
+    // relaxed: words of a private copy.
+    report.frames = header.head.load(std::memory_order_relaxed);
+    // relaxed: as above.
+    report.invalidated =
+        (header.flags.load(std::memory_order_relaxed) & kFlanInvalidated) != 0;
+    // relaxed: as above.
+    report.last_reward = header.last_reward.load(std::memory_order_relaxed);
+    // relaxed: as above.
+    report.rolling_return =
+        header.rolling_return.load(std::memory_order_relaxed);
+    // relaxed: as above.
+    report.step_rate_hz = header.step_rate_hz.load(std::memory_order_relaxed);
+    return report;
+  }
+}
+
+}  // namespace tandem

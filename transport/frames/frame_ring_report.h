@@ -1,0 +1,47 @@
+// FrameRingReport: what a frame ring says of itself, for somebody who only
+// looks.
+//
+// Data flow: the ring's header, copied and checked -> geometry and counts. No
+// frame is read, and no readers' lock taken: the engine does not start to
+// render for it.
+// Ownership: the observer's.
+//
+//   FrameRingReport ring =
+//       ReadFrameRing(*file, header.flan_offset, header.flan_size);
+//   if (ring.problem.empty()) Show(ring.geometry, ring.frames);
+
+#ifndef TANDEM_TRANSPORT_FRAMES_FRAME_RING_REPORT_H_
+#define TANDEM_TRANSPORT_FRAMES_FRAME_RING_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "transport/base/frame_geometry.h"
+#include "transport/memory/observed_file.h"
+
+namespace tandem {
+
+struct FrameRingReport {
+  uint64_t bytes = 0;  // of the ring
+  FrameGeometry geometry = {.capacity = 0};
+  uint64_t frames = 0;       // published so far
+  bool invalidated = false;  // its writer left
+  // Whether a reader of ours is there; foreign ones leave no trace. Nothing if
+  // the kernel does not say.
+  std::optional<bool> watched;
+  double last_reward = 0;
+  double rolling_return = 0;
+  double step_rate_hz = 0;
+  // What cannot be; "": all makes sense. Then geometry is what was checked.
+  std::string problem = {};
+};
+
+// Makes two system calls. Waits only, for 20 ms, for a header that is not
+// written yet or being rewritten. `offset` and `bytes` may be anything.
+FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
+                              uint64_t bytes);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_FRAMES_FRAME_RING_REPORT_H_

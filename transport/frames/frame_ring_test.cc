@@ -1,0 +1,359 @@
+// Writer and reader of a FLAN ring, by turns on one thread.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "schema/goldens/samples.h"
+#include "schema/layout/flan.h"
+#include "transport/base/error.h"
+#include "transport/frames/frame_reader.h"
+#include "transport/frames/frame_slot.h"
+#include "transport/frames/frame_writer.h"
+#include "transport/frames/testing/frame_test_ring.h"
+
+namespace tandem {
+namespace {
+
+using Found = FrameReader::Found;
+
+constexpr FrameGeometry kSmall = {
+    .width = 5, .height = 3, .capacity = 4, .metadata_bytes = 32};
+
+uint64_t PublishNext(FrameWriter& writer) {
+  const uint64_t number = writer.head() + 1;
+  const double value = static_cast<double>(number);
+  return writer.Publish(MakeFrame(number, writer.geometry().FrameBytes()),
+                        {.last_reward = value,
+                         .rolling_return = 2 * value,
+                         .step_rate_hz = 3 * value},
+                        FrameText(number));
+}
+
+void ExpectFrame(const Frame& frame, uint64_t number) {
+  EXPECT_EQ(frame.number, number);
+  EXPECT_TRUE(IsFrame(number, frame.pixels));
+  EXPECT_EQ(frame.frame_len, frame.pixels.size());
+  EXPECT_EQ(frame.metadata, FrameText(number));
+}
+
+TEST(FrameRing, ANewOneIsAttachableAndEmpty) {
+  FrameTestRing ring(kSmall);
+  (void)ring.Writer();
+  FrameReader reader = ring.Reader();
+  EXPECT_EQ(reader.geometry(), kSmall);
+  Frame frame;
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
+  EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+  EXPECT_EQ(reader.Head(), 0u);
+  EXPECT_EQ(reader.Metrics(), FrameMetrics());
+  EXPECT_FALSE(reader.Invalidated());
+}
+
+TEST(FrameRing, DeliversWhatWasPublished) {
+  for (const uint32_t channels : {3u, 4u}) {
+    for (const uint32_t capacity : {1u, 2u, 3u, 8u, 128u}) {
+      FrameGeometry geometry = kSmall;
+      geometry.channels = channels;
+      geometry.capacity = capacity;
+      FrameTestRing ring(geometry);
+      FrameWriter writer = ring.Writer();
+      FrameReader reader = ring.Reader();
+      Frame frame;
+      for (uint64_t number = 1; number <= 3 * capacity; ++number) {
+        ASSERT_EQ(PublishNext(writer), number);
+        ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+        ExpectFrame(frame, number);
+        EXPECT_EQ(frame.width, 5u);
+        EXPECT_EQ(frame.height, 3u);
+        EXPECT_EQ(frame.channels, channels);
+        EXPECT_EQ(frame.metrics.last_reward, static_cast<double>(number));
+        EXPECT_EQ(reader.Metrics(), frame.metrics);
+      }
+      EXPECT_EQ(reader.dropped(), 0u);
+    }
+  }
+}
+
+TEST(FrameRing, NewestRepeatsAndNextDeliversEachOnce) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  PublishNext(writer);
+  Frame frame;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+    ExpectFrame(frame, 2);
+  }
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  ExpectFrame(frame, 2);
+  EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ExpectFrame(frame, 2);
+}
+
+TEST(FrameRing, CountsWhatPassedBetweenDeliveries) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  Frame frame;
+  for (int i = 0; i < 5; ++i) PublishNext(writer);
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  EXPECT_EQ(reader.dropped(), 0u);  // nobody was there to miss them
+  for (int i = 0; i < 7; ++i) PublishNext(writer);
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  ExpectFrame(frame, 12);
+  EXPECT_EQ(reader.dropped(), 6u);
+}
+
+TEST(FrameRing, ALoanIsUnseenUntilItIsCommitted) {
+  for (const uint32_t capacity : {1u, 2u, 4u}) {
+    FrameGeometry geometry = kSmall;
+    geometry.capacity = capacity;
+    FrameTestRing ring(geometry);
+    FrameWriter writer = ring.Writer();
+    FrameReader reader = ring.Reader();
+    Frame frame;
+    EXPECT_EQ(writer.Commit({}, ""), 0u);  // nothing was loaned
+    for (uint64_t number = 1; number <= 9; ++number) {
+      const std::span<std::byte> loan = writer.Loan();
+      ASSERT_EQ(loan.size(), geometry.FrameBytes());
+      FillFrame(number, loan);
+      EXPECT_EQ(writer.Loan().data(), loan.data());
+      EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+      ASSERT_EQ(writer.Commit({}, FrameText(number)), number);
+      ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+      ExpectFrame(frame, number);
+    }
+  }
+}
+
+TEST(FrameRing, AFrameThatIsBeingOverwrittenIsNotDelivered) {
+  FrameGeometry geometry = kSmall;
+  geometry.capacity = 1;
+  FrameTestRing ring(geometry);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  writer.Loan();
+  Frame frame;
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
+}
+
+TEST(FrameRing, AnEarlierFrameStaysReadableWhileTheNextIsWritten) {
+  FrameGeometry geometry = kSmall;
+  geometry.capacity = 2;
+  FrameTestRing ring(geometry);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  FillFrame(99, writer.Loan());
+  Frame frame;
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ExpectFrame(frame, 1);
+}
+
+TEST(FrameRing, AShortFrameKeepsItsLengthAndIsPaddedWithZeroes) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  const std::vector<std::byte> shorter(7, std::byte{9});
+  ASSERT_EQ(writer.Publish(shorter, {}, "behind it"), 2u);
+  Frame frame;
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  EXPECT_EQ(frame.frame_len, 7u);
+  ASSERT_EQ(frame.pixels.size(), kSmall.FrameBytes());
+  for (size_t at = 0; at < frame.pixels.size(); ++at) {
+    EXPECT_EQ(frame.pixels[at], at < 7 ? std::byte{9} : std::byte{0});
+  }
+  EXPECT_EQ(frame.metadata, "behind it");
+}
+
+TEST(FrameRing, TooLongAFrameIsRefusedAndTooMuchMetadataCutOff) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  const std::vector<std::byte> longer(kSmall.FrameBytes() + 1);
+  EXPECT_EQ(writer.Publish(longer, {}, ""), 0u);
+  EXPECT_EQ(reader.Head(), 0u);
+  const std::string text(100, 'x');
+  ASSERT_EQ(writer.Publish({}, {}, text), 1u);
+  Frame frame;
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  EXPECT_EQ(frame.frame_len, 0u);
+  EXPECT_EQ(frame.metadata, text.substr(0, kSmall.metadata_bytes));
+}
+
+TEST(FrameRing, AfterTheWritersEndTheLastFrameIsDeliveredOnceByNext) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  writer.Invalidate();
+  EXPECT_TRUE(reader.Invalidated());
+  Frame frame;
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  ExpectFrame(frame, 1);
+  EXPECT_EQ(reader.Next(&frame), Found::kInvalidated);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ExpectFrame(frame, 1);
+}
+
+TEST(FrameRing, AForeignHeadThatIsZeroForAnInstantIsNoNews) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  for (int i = 0; i < 6; ++i) PublishNext(writer);
+  Frame frame;
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  for (const uint64_t torn : {0u, 4u}) {
+    ring.header()->head.store(torn, std::memory_order_relaxed);
+    EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
+    EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+  }
+  ring.header()->head.store(6, std::memory_order_relaxed);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ExpectFrame(frame, 6);
+  EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+}
+
+TEST(FrameRing, AWriterThatBeginsAnewInPlaceIsFollowedAfterAWhile) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader(/*patience_ns=*/0);
+  for (int i = 0; i < 6; ++i) PublishNext(writer);
+  Frame frame;
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  FrameWriter second = ring.Writer();
+  PublishNext(second);
+  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+  ExpectFrame(frame, 1);
+  EXPECT_EQ(reader.dropped(), 0u);
+}
+
+TEST(FrameRing, AHeaderThatStaysWrongIsBrokenAndOneThatHealsIsNot) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  FrameReader impatient = ring.Reader(/*patience_ns=*/0);
+  PublishNext(writer);
+  const FlanHeader good = *ring.header();
+  ring.header()->width = 1;
+  Frame frame;
+  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
+  EXPECT_EQ(impatient.Newest(&frame), Found::kBroken);
+  ring.header()->width = good.width;
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  ASSERT_EQ(impatient.Newest(&frame), Found::kFrame);
+  ExpectFrame(frame, 1);
+}
+
+TEST(FrameRing, LengthsThatCannotBeAreBroken) {
+  FrameTestRing ring(kSmall);
+  FrameWriter writer = ring.Writer();
+  FrameReader reader = ring.Reader();
+  PublishNext(writer);
+  std::byte* const slot = ring.bytes().data() + sizeof(FlanHeader);
+  const auto set = [&](size_t offset, uint32_t value) {
+    std::memcpy(slot + offset, &value, sizeof(value));
+  };
+  Frame frame;
+  for (const auto& [frame_len, metadata_len] :
+       {std::pair<uint32_t, uint32_t>{46, 0},
+        {45, 33},
+        {0, 78},
+        {0xFFFFFFFF, 0},
+        {0xFFFFFFFF, 0xFFFFFFFF},
+        {45, 0xFFFFFFFF}}) {
+    set(offsetof(FlanSlot, frame_len), frame_len);
+    set(offsetof(FlanSlot, metadata_len), metadata_len);
+    EXPECT_EQ(reader.Newest(&frame), Found::kBroken);
+  }
+  set(offsetof(FlanSlot, frame_len), 0);
+  set(offsetof(FlanSlot, metadata_len), 77);
+  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
+  EXPECT_EQ(frame.metadata.size(), 77u);
+}
+
+TEST(FrameRing, AttachSaysWhetherToTryAgain) {
+  FrameTestRing ring(kSmall);
+  const auto code = [&](std::span<const std::byte> bytes) {
+    return CodeOf(FrameReader::Attach(bytes).status());
+  };
+  EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);  // zeroes
+  EXPECT_EQ(code(ring.bytes().first(79)), ErrorCode::kNotReady);
+  (void)ring.Writer();
+  EXPECT_EQ(code(ring.bytes()), ErrorCode::kOk);
+  EXPECT_EQ(code(ring.bytes().first(ring.bytes().size() - 1)),
+            ErrorCode::kLayoutMismatch);
+  ring.header()->magic[3] = 'X';
+  EXPECT_EQ(code(ring.bytes()), ErrorCode::kLayoutMismatch);
+  ring.header()->magic[3] = 0;  // written from the left
+  EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);
+}
+
+TEST(FrameRing, CreateRefusesWhatCannotBe) {
+  FrameTestRing ring(kSmall);
+  EXPECT_EQ(
+      CodeOf(FrameWriter::Create(ring.bytes().first(100), kSmall).status()),
+      ErrorCode::kInvalidArgument);
+  for (const FrameGeometry& geometry :
+       {FrameGeometry{.width = 0, .height = 3},
+        FrameGeometry{.width = 3, .height = 0},
+        FrameGeometry{.width = 3, .height = 3, .channels = 1},
+        FrameGeometry{.width = 3, .height = 3, .channels = 5},
+        FrameGeometry{.width = 3, .height = 3, .capacity = 0},
+        FrameGeometry{.width = kMaxFrameSide + 1, .height = 3},
+        FrameGeometry{.width = 3,
+        .height = 3,
+        .metadata_bytes = kMaxMetadataBytes + 1}}) {
+    EXPECT_EQ(CodeOf(FrameWriter::RingBytes(geometry).status()),
+              ErrorCode::kInvalidArgument);
+  }
+}
+
+// The argument is docs/protocol.md's, "Frames": frame 10's slot is begun anew,
+// for frame 10 + capacity, as soon as the head before that one is out.
+TEST(FrameRing, TheHeadProvesACopyUntilItsSlotMayBeBegunAnew) {
+  EXPECT_FALSE(HeadProves(10, 10, 1));
+  EXPECT_TRUE(HeadProves(10, 10, 2));
+  EXPECT_FALSE(HeadProves(10, 11, 2));
+  for (const uint64_t head : {10, 11, 16}) {
+    EXPECT_TRUE(HeadProves(10, head, 8));
+  }
+  for (const uint64_t head : {0, 9, 17, 18, 1000}) {
+    EXPECT_FALSE(HeadProves(10, head, 8));
+  }
+}
+
+TEST(FrameRing, HoldsTheGoldensBytesAfterItsThreeFrames) {
+  FrameTestRing ring({.width = 2, .height = 2, .capacity = kSampleFlanSlots});
+  FrameWriter writer = ring.Writer();
+  std::vector<std::byte> frame(kSampleFlanFrameBytes);
+  for (int number = 1; number <= 3; ++number) {
+    for (size_t i = 0; i < frame.size(); ++i) {
+      frame[i] = static_cast<std::byte>(16 * number + static_cast<int>(i));
+    }
+    writer.Publish(
+        frame,
+        {.last_reward = 1.5, .rolling_return = -20.25, .step_rate_hz = 1000},
+        "");
+  }
+  const std::vector<uint8_t> golden = SampleFlan();
+  ASSERT_EQ(ring.bytes().size(), golden.size());
+  EXPECT_EQ(std::memcmp(ring.bytes().data(), golden.data(), golden.size()), 0);
+  // And while a frame is written.
+  writer.Loan();
+  uint64_t seq = 0;
+  std::memcpy(&seq, &ring.bytes()[108], sizeof(seq));
+  EXPECT_EQ(seq, FlanSeqWriting(4));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,106 @@
+// One slot of a FLAN ring, in shared memory.
+//
+// Data flow: number of a frame -> where its slot lies -> its sequence number,
+// lengths and bytes.
+// Ownership: a view of the ring; writer and reader make one for each frame.
+// A slot, and with it its seq, lies wherever slot_size puts it.
+//
+//   const auto slot = FrameSlot<std::byte>::Of(ring, geometry, 7);
+//   slot.StoreSeq(FlanSeqWriting(7));
+
+#ifndef TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_
+#define TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "schema/layout/flan.h"
+#include "schema/layout/shared_word.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/frames/racy_copy.h"
+
+namespace tandem {
+
+// Whether the head that was seen after frame `number` was copied proves the
+// copy whole: the frame that overwrites it is only begun at the head before its
+// own, number + capacity - 1. A head below `number` was torn by a foreign
+// writer.
+constexpr bool HeadProves(uint64_t number, uint64_t head, uint32_t capacity) {
+  return head >= number && head - number + 2 <= capacity;
+}
+
+// `Byte` is std::byte for the writer, const std::byte for readers. A plain
+// value; all members are wait-free.
+template <typename Byte>
+class FrameSlot {
+ public:
+  // The slot of frame `number`, from 1, in a ring of that geometry.
+  static FrameSlot Of(std::span<Byte> ring, const FrameGeometry& geometry,
+                      uint64_t number) {
+    const uint64_t bytes =
+        sizeof(FlanSlot) + geometry.FrameBytes() + geometry.metadata_bytes;
+    const uint64_t index = (number - 1) % geometry.capacity;
+    return FrameSlot(ring.subspan(sizeof(FlanHeader) + index * bytes, bytes));
+  }
+
+  // Whether its seq can be read and written in one piece.
+  bool SeqIsAligned() const {
+    return reinterpret_cast<uintptr_t>(slot_.data()) % sizeof(uint64_t) == 0;
+  }
+
+  uint64_t LoadSeq() const {
+    if (SeqIsAligned()) {
+      // relaxed: the reader's fences order it.
+      return reinterpret_cast<const SharedWord<uint64_t>*>(slot_.data())
+          ->load(std::memory_order_relaxed);
+    }
+    return Load<uint64_t>(offsetof(FlanSlot, seq));  // may tear
+  }
+
+  void StoreSeq(uint64_t seq) {
+    if (SeqIsAligned()) {
+      // relaxed: the writer's fences order it.
+      reinterpret_cast<SharedWord<uint64_t>*>(slot_.data())
+          ->store(seq, std::memory_order_relaxed);
+    } else {
+      Store(offsetof(FlanSlot, seq), seq);
+    }
+  }
+
+  uint32_t LoadFrameLen() const {
+    return Load<uint32_t>(offsetof(FlanSlot, frame_len));
+  }
+  uint32_t LoadMetadataLen() const {
+    return Load<uint32_t>(offsetof(FlanSlot, metadata_len));
+  }
+  void StoreLengths(uint32_t frame_len, uint32_t metadata_len) {
+    Store(offsetof(FlanSlot, frame_len), frame_len);
+    Store(offsetof(FlanSlot, metadata_len), metadata_len);
+  }
+
+  // Frame and metadata.
+  std::span<Byte> payload() const { return slot_.subspan(sizeof(FlanSlot)); }
+
+ private:
+  explicit FrameSlot(std::span<Byte> slot) : slot_(slot) {}
+
+  template <typename T>
+  T Load(size_t offset) const {
+    T value;
+    RacyCopy(std::as_writable_bytes(std::span(&value, 1)),
+             slot_.subspan(offset, sizeof(T)), Cache::kInto);
+    return value;
+  }
+  template <typename T>
+  void Store(size_t offset, T value) {
+    RacyCopy(slot_.subspan(offset, sizeof(T)),
+             std::as_bytes(std::span(&value, 1)), Cache::kInto);
+  }
+
+  std::span<Byte> slot_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_

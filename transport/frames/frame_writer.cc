@@ -1,0 +1,110 @@
+#include "transport/frames/frame_writer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+absl::StatusOr<uint64_t> FrameWriter::RingBytes(const FrameGeometry& geometry) {
+  const absl::StatusOr<FlanHeader> header = PlanFrameRing(geometry);
+  if (!header.ok()) return header.status();
+  return FrameRingBytes(*header);
+}
+
+absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
+                                                const FrameGeometry& geometry) {
+  const absl::StatusOr<FlanHeader> header = PlanFrameRing(geometry);
+  if (!header.ok()) return header.status();
+  if (ring.size() < FrameRingBytes(*header) ||
+      reinterpret_cast<uintptr_t>(ring.data()) % alignof(FlanHeader) != 0) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("frame ring: expected ", FrameRingBytes(*header),
+                     " bytes, aligned to ", alignof(FlanHeader), "; found ",
+                     ring.size(), " at ",
+                     reinterpret_cast<uintptr_t>(ring.data())));
+  }
+  FrameWriter writer(ring, geometry);
+  for (uint64_t number = 1; number <= geometry.capacity; ++number) {
+    FrameSlot<std::byte>::Of(ring, geometry, number).StoreSeq(0);
+  }
+  std::memcpy(ring.data(), static_cast<const void*>(&*header), sizeof(*header));
+  return writer;
+}
+
+FrameWriter::FrameWriter(std::span<std::byte> ring,
+                         const FrameGeometry& geometry)
+    : ring_(ring),
+      geometry_(geometry),
+      cache_(CacheFor(geometry.FrameBytes(), ring.size())) {}
+
+void FrameWriter::Begin(FrameSlot<std::byte> slot) {
+  slot.StoreSeq(FlanSeqWriting(head_ + 1));
+  // SYNC(flan.overwrite): fence; the head and the odd seq before the payload:
+  // who copies a byte of it and then looks again sees that it is being written.
+  std::atomic_thread_fence(std::memory_order_release);
+  StoresBefore();  // the payload may be stored past the cache, here or by a
+                   // renderer
+}
+
+uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
+                          const FrameMetrics& metrics,
+                          absl::string_view metadata) {
+  const std::string_view text(
+      metadata.data(),
+      std::min<size_t>(metadata.size(), geometry_.metadata_bytes));
+  RacyCopy(slot.payload().subspan(frame_len), std::as_bytes(std::span(text)),
+           Cache::kInto);
+  slot.StoreLengths(frame_len, static_cast<uint32_t>(text.size()));
+  StoresBefore();
+  // SYNC(flan.seq): fence; the payload before the number that calls it whole.
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.StoreSeq(FlanSeqWhole(++head_));
+  // relaxed: flan.commit publishes them, and nobody needs all three at once.
+  header()->last_reward.store(metrics.last_reward, std::memory_order_relaxed);
+  // relaxed: likewise.
+  header()->rolling_return.store(metrics.rolling_return,
+                                 std::memory_order_relaxed);
+  // relaxed: likewise.
+  header()->step_rate_hz.store(metrics.step_rate_hz, std::memory_order_relaxed);
+  // SYNC(flan.commit): release; the whole slot before the head.
+  header()->head.store(head_, std::memory_order_release);
+  loaned_ = false;
+  return head_;
+}
+
+std::span<std::byte> FrameWriter::Loan() {
+  const FrameSlot<std::byte> slot = NextSlot();
+  if (!std::exchange(loaned_, true)) Begin(slot);
+  return slot.payload().first(geometry_.FrameBytes());
+}
+
+uint64_t FrameWriter::Commit(const FrameMetrics& metrics,
+                             absl::string_view metadata) {
+  if (!loaned_) return 0;
+  return End(NextSlot(), static_cast<uint32_t>(geometry_.FrameBytes()), metrics,
+             metadata);
+}
+
+uint64_t FrameWriter::Publish(std::span<const std::byte> frame,
+                              const FrameMetrics& metrics,
+                              absl::string_view metadata) {
+  if (frame.size() > geometry_.FrameBytes()) return 0;
+  const FrameSlot<std::byte> slot = NextSlot();
+  if (!std::exchange(loaned_, true)) Begin(slot);
+  RacyCopy(slot.payload(), frame, cache_);
+  return End(slot, static_cast<uint32_t>(frame.size()), metrics, metadata);
+}
+
+void FrameWriter::Invalidate() {
+  loaned_ = false;
+  // relaxed: it says that nothing follows, and publishes nothing.
+  header()->flags.store(kFlanInvalidated, std::memory_order_relaxed);
+}
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+// OwnedFrameSegment: the stand-alone segment `mosaic.fastlane.{run_id}` of the
+// run that publishes its frames.
+//
+// Data flow: run_id -> an unnamed file, reserved, locked, an empty ring ->
+// linked -> readers find it; destruction invalidates and unlinks it.
+// Ownership: one process owns a segment and writes it.
+//
+//   absl::StatusOr<OwnedFrameSegment> segment =
+//       OwnedFrameSegment::Create("run-7", {.width = 640, .height = 480});
+//   if (segment->HasReader()) segment->writer().Publish(pixels, {}, "");
+
+#ifndef TANDEM_TRANSPORT_FRAMES_OWNED_FRAME_SEGMENT_H_
+#define TANDEM_TRANSPORT_FRAMES_OWNED_FRAME_SEGMENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/memory/named_file.h"
+#include "transport/memory/region_lock.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/frames/frame_writer.h"
+
+namespace tandem {
+
+// Move-only. In a forked child it writes nothing, but it is the caller who may
+// not use writer() there: ask IsOurs.
+class OwnedFrameSegment {
+ public:
+  // Removes a dead segment of that name (a foreign one, which keeps no lock,
+  // counts as dead), then makes a new one: nobody who still has the old one
+  // mapped sees a change but that its name leads elsewhere. Makes system calls.
+  // Errors, each leaving nothing behind:
+  //   kInvalidArgument    run id or geometry
+  //   kAlreadyAttached    a live writer has it, or something that is no file
+  //   kOutOfSharedMemory  /dev/shm or memory has no room: needed, available
+  //   kAccessDenied       the name is another user's (who is named)
+  static absl::StatusOr<OwnedFrameSegment> Create(
+      absl::string_view run_id, const FrameGeometry& geometry);
+
+  OwnedFrameSegment(OwnedFrameSegment&&) noexcept = default;
+  OwnedFrameSegment& operator=(OwnedFrameSegment&& other) noexcept;
+  ~OwnedFrameSegment();
+
+  FrameWriter& writer() { return writer_; }
+
+  // Whether a reader of ours holds its lock. Asks the kernel (1 to 2 us) once a
+  // second and repeats the answer meanwhile; restores the name on the way.
+  // Foreign readers leave no trace.
+  bool HasReader();
+
+  // False in a forked child, and once moved from.
+  bool IsOurs() const { return file_.IsOurs(); }
+  const std::string& name() const { return file_.name(); }
+
+ private:
+  OwnedFrameSegment(NamedFile file, RegionLock lock,
+                    std::shared_ptr<const RegionMapping> mapping,
+                    FrameWriter writer);
+
+  std::shared_ptr<const RegionMapping> mapping_;
+  FrameWriter writer_;
+  RegionLock lock_;
+  NamedFile file_;  // last: it is unlinked while the lock is still held
+  int64_t asked_ns_ = 0;
+  bool has_reader_ = false;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_FRAMES_OWNED_FRAME_SEGMENT_H_

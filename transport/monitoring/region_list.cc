@@ -1,0 +1,70 @@
+#include "transport/monitoring/region_list.h"
+
+#include <dirent.h>
+
+#include <map>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "schema/layout/flan.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/base/printable.h"
+#include "transport/memory/observed_file.h"
+#include "transport/memory/region_name.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kMostNames = 1000;
+
+bool HasMagic(const std::string& name) {
+  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
+  uint32_t magic = 0;
+  return file.ok() && file->Read(0, &magic, sizeof(magic)) &&
+         magic == kLrbcMagic;
+}
+
+}  // namespace
+
+std::vector<SharedName> ListShared() {
+  std::map<std::string, bool> found;  // name -> is a segment
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kSharedMemoryDir),
+                                                   closedir);
+  while (folder != nullptr && found.size() < kMostNames) {
+    const dirent* file = readdir(folder.get());
+    if (file == nullptr) break;
+    std::string name = NameOfSpareLink(file->d_name);
+    if (name.empty()) name = file->d_name;
+    if (absl::StartsWith(name, kFlanSegmentPrefix)) {
+      found[name] = true;
+    } else if (name != file->d_name ||
+               (CheckRegionName(name).ok() && HasMagic(name))) {
+      found[name] = false;
+    }
+  }
+  std::vector<SharedName> names;
+  for (const auto& [name, is_segment] : found) {
+    names.push_back({name, is_segment});
+  }
+  return names;
+}
+
+absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name) {
+  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
+  if (!file.ok()) return file.status();
+  SegmentReport report;
+  report.name = Printable(name);
+  report.file_bytes = file->bytes();
+  report.read_ns = MonotonicNanos();
+  const std::optional<bool> locked = file->IsLocked(kFlanWriterLockByte);
+  if (locked.value_or(false)) {
+    report.writer = Life::kAlive;
+  } else if (locked.has_value() && file->has_spare_link()) {
+    report.writer = Life::kDead;
+  }
+  report.ring = ReadFrameRing(*file, 0, file->bytes());
+  return report;
+}
+
+}  // namespace tandem

@@ -1,0 +1,282 @@
+#include "transport/monitoring/region_report.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "schema/layout/service.h"
+#include "transport/base/clock.h"
+#include "transport/base/doubt.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/memory/observed_file.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+// relaxed: words of a private copy, here and below.
+template <typename T>
+T WordOf(const SharedWord<T>& word) {
+  return word.load(std::memory_order_relaxed);
+}
+
+bool ReadHeader(const ObservedFile& file, LrbcHeader* header) {
+  std::array<std::byte, sizeof(LrbcHeader)> copy;
+  if (!file.Read(0, copy.data(), copy.size())) return false;
+  std::memcpy(static_cast<void*>(header), copy.data(), copy.size());
+  return true;
+}
+
+ExchangeState ExchangeOf(const LrbcHeader& header) {
+  switch (WordOf(header.action_seq) - WordOf(header.frame_seq)) {
+    case 0:
+      return ExchangeState::kIdle;
+    case 1:
+      return ExchangeState::kPending;
+    default:
+      return ExchangeState::kImpossible;
+  }
+}
+
+PeerReport PeerOf(uint32_t pid, uint64_t phase_word, uint32_t bell_rings,
+                  uint32_t sleepers, int64_t now_ns) {
+  const PhaseSince phase = UnpackPhase(phase_word);
+  const int64_t age_ns = std::max<int64_t>(now_ns - phase.since_ns, 0);
+  return {.pid = pid,
+          .phase = phase.phase,
+          .phase_secs = static_cast<double>(age_ns) / 1e9,
+          .bell_rings = bell_rings,
+          .sleepers = sleepers};
+}
+
+Life EngineLife(const ObservedFile& file, const LrbcHeader& header) {
+  const std::optional<bool> locked = file.IsLocked(kEngineLockByte);
+  if (locked.value_or(false)) return Life::kAlive;
+  // Ours lock, whatever the header says by now.
+  const bool locks =
+      (header.feature_bits & kFeatureSession) != 0 || file.has_spare_link();
+  return locked.has_value() && locks ? Life::kDead : Life::kUnknown;
+}
+
+Life ClientLife(const ObservedFile& file, const LrbcHeader& header,
+                Phase phase) {
+  const std::optional<bool> locked = file.IsLocked(kClientLockByte);
+  if (!locked.has_value()) return Life::kUnknown;
+  if (*locked) return Life::kAlive;
+  if (phase == Phase::kStopped) return Life::kAbsent;
+  if (phase != Phase::kAbsent) return Life::kDead;
+  // A foreign client shows in the words that it knows.
+  return WordOf(header.client_pid) != 0 ||
+                 ExchangeOf(header) == ExchangeState::kPending
+             ? Life::kUnknown
+             : Life::kAbsent;
+}
+
+std::string TextOf(const char* text, size_t room) {
+  return Printable(absl::string_view(text, strnlen(text, room)));
+}
+
+void FillCounts(const LrbcHeader& header, RegionReport* report) {
+  report->version = header.version;
+  // relaxed: a copy that nobody else has.
+  report->mode =
+      static_cast<RegionMode>(header.mode.load(std::memory_order_relaxed));
+  report->num_envs = header.num_envs;
+  report->obs_size = header.obs_size;
+  report->act_size = header.act_size;
+  report->info_size = header.info_size;
+  report->task = TaskOf(header);
+  report->feature_bits = header.feature_bits;
+  report->generation = header.generation;
+  report->frame_seq = WordOf(header.frame_seq);
+  report->action_seq = WordOf(header.action_seq);
+  report->exchange = ExchangeOf(header);
+  report->kind = static_cast<ExchangeKind>(WordOf(header.exchange_kind));
+  report->autoreset = static_cast<AutoresetMode>(WordOf(header.autoreset_mode));
+  report->status = static_cast<ErrorCode>(WordOf(header.exchange_status));
+  report->error_text = TextOf(header.error_text, sizeof(header.error_text));
+  report->step_times = SnapshotOf(header.engine_step_times);
+  report->round_trips = SnapshotOf(header.client_round_trips);
+}
+
+void FillPeers(const ObservedFile& file, const LrbcHeader& header,
+               RegionReport* report) {
+  report->engine =
+      PeerOf(WordOf(header.server_pid), WordOf(header.engine_phase),
+             WordOf(header.engine_doorbell), WordOf(header.engine_sleepers),
+             report->read_ns);
+  report->engine.life = EngineLife(file, header);
+  report->client =
+      PeerOf(WordOf(header.client_pid), WordOf(header.client_phase),
+             WordOf(header.client_doorbell), WordOf(header.client_sleepers),
+             report->read_ns);
+  report->client.life = ClientLife(file, header, report->client.phase);
+}
+
+// One function for each part of the region that is more than header fields: a
+// new part gets a member of RegionReport and a call here.
+void FillParts(const ObservedFile& file, const LrbcHeader& header,
+               RegionReport* report) {
+  report->to_client =
+      ReadRingFill(file, header.cmd_s2c_offset, header.cmd_ring_size);
+  report->to_engine =
+      ReadRingFill(file, header.cmd_c2s_offset, header.cmd_ring_size);
+  if (header.flan_offset != 0) {
+    report->frames = ReadFrameRing(file, header.flan_offset, header.flan_size);
+  }
+  if (header.image_offset != 0) {
+    report->images = ImagesReport{.width = header.image_width,
+                                  .height = header.image_height,
+                                  .channels = header.image_channels,
+                                  .step = WordOf(header.image_step)};
+  }
+  if ((header.feature_bits & kFeatureCommands) != 0) {
+    const uint32_t services = WordOf(header.services);
+    CommandsReport commands = {.dropped_messages =
+                                   WordOf(header.dropped_messages)};
+    for (size_t i = 0; i < kServices; ++i) {
+      const bool on = (services & BitOf(static_cast<Service>(i))) != 0;
+      (on ? commands.on : commands.off).emplace_back(kServiceNames[i]);
+    }
+    report->commands = std::move(commands);
+  }
+}
+
+// Whether every counter of `later` is at least that of `earlier`.
+bool GrewFrom(const StepTimesSnapshot& earlier,
+              const StepTimesSnapshot& later) {
+  return std::equal(earlier.counts.begin(), earlier.counts.end(),
+                    later.counts.begin(),
+                    [](uint64_t a, uint64_t b) { return a <= b; });
+}
+
+// A new client clears its own: then all of it is new.
+StepTimesSnapshot NewIn(const StepTimesSnapshot& earlier,
+                        const StepTimesSnapshot& later) {
+  return GrewFrom(earlier, later) ? later.Since(earlier) : later;
+}
+
+}  // namespace
+
+const char* NameOf(Life life) {
+  switch (life) {
+    case Life::kAlive:
+      return "alive";
+    case Life::kDead:
+      return "dead";
+    case Life::kAbsent:
+      return "absent";
+    case Life::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
+  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
+  if (!file.ok()) return file.status();
+  RegionReport report;
+  report.name = Printable(name);
+  report.name_gone = file->name_gone();
+  report.file_bytes = file->bytes();
+  report.device = file->device();
+  report.inode = file->inode();
+  report.read_ns = MonotonicNanos();
+  LrbcHeader header;
+  report.has_header = ReadHeader(*file, &header);
+  for (Doubt doubt(kLookPatienceNs);
+       report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
+       !doubt.Persists();
+       sched_yield()) {
+    // Torn by a copy that was interrupted, or just being written.
+    report.has_header = ReadHeader(*file, &header);
+    report.read_ns = MonotonicNanos();
+  }
+  if (!file->has_spare_link() &&
+      (!report.has_header || header.magic != kLrbcMagic)) {
+    return MakeError(
+        ErrorCode::kLayoutMismatch,
+        absl::StrCat("'", report.name, "': expected a region, found a file of ",
+                     file->bytes(), " bytes that is none"));
+  }
+  if (!report.has_header) {
+    report.header_problems.push_back(
+        absl::StrCat("expected a header of ", kLrbcHeaderBytes,
+                     " bytes, found a file of ", file->bytes()));
+    return report;
+  }
+  HeaderFindings found = ExamineHeader(header, file->bytes());
+  report.header_problems = std::move(found.problems);
+  report.sections = std::move(found.sections);
+  FillCounts(header, &report);
+  FillPeers(*file, header, &report);
+  FillParts(*file, header, &report);
+  return report;
+}
+
+std::vector<std::string> FeatureNames(uint64_t feature_bits) {
+  constexpr std::pair<uint64_t, const char*> kNames[] = {
+      {kFeatureArrays, "arrays"},        {kFeatureSession, "session"},
+      {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
+      {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
+      {kFeatureCommands, "commands"},
+  };
+  std::vector<std::string> names;
+  for (int bit = 0; bit < 64; ++bit) {
+    const uint64_t mask = uint64_t{1} << bit;
+    if ((feature_bits & mask) == 0) continue;
+    const auto* const named =
+        std::find_if(std::begin(kNames), std::end(kNames),
+                     [&](const auto& item) { return item.first == mask; });
+    names.push_back(named == std::end(kNames) ? absl::StrCat("bit ", bit)
+                                              : named->second);
+  }
+  return names;
+}
+
+std::string NameOf(AutoresetMode mode) {
+  switch (mode) {
+    case AutoresetMode::kSameStep:
+      return "SAME_STEP";
+    case AutoresetMode::kNextStep:
+      return "NEXT_STEP";
+    case AutoresetMode::kDisabled:
+      return "DISABLED";
+  }
+  return absl::StrCat(static_cast<uint32_t>(mode));
+}
+
+std::optional<RegionRates> RatesBetween(const RegionReport& earlier,
+                                        const RegionReport& later) {
+  if (!earlier.has_header || !later.has_header ||
+      earlier.device != later.device || earlier.inode != later.inode ||
+      earlier.generation != later.generation ||
+      earlier.read_ns >= later.read_ns || earlier.frame_seq > later.frame_seq ||
+      !GrewFrom(earlier.step_times, later.step_times)) {
+    return std::nullopt;
+  }
+  RegionRates rates;
+  rates.secs = static_cast<double>(later.read_ns - earlier.read_ns) / 1e9;
+  rates.exchanges_per_sec =
+      static_cast<double>(later.frame_seq - earlier.frame_seq) / rates.secs;
+  rates.step_times = later.step_times.Since(earlier.step_times);
+  rates.round_trips = NewIn(earlier.round_trips, later.round_trips);
+  // An exchange counts when it ends, wherever it began.
+  rates.busy_share = std::min(
+      static_cast<double>(rates.step_times.total_ns) / 1e9 / rates.secs, 1.0);
+  if (earlier.frames && later.frames &&
+      later.frames->frames >= earlier.frames->frames) {
+    rates.frames_per_sec =
+        static_cast<double>(later.frames->frames - earlier.frames->frames) /
+        rates.secs;
+  }
+  return rates;
+}
+
+}  // namespace tandem

@@ -1,0 +1,389 @@
+#include "transport/monitoring/region_report.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "schema/goldens/samples.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/flan.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_plan.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
+#include "transport/session/phase_word.h"
+#include "transport/monitoring/region_verdict.h"
+#include "transport/session/testing/echo_engine.h"
+
+namespace tandem {
+namespace {
+
+RegionReport ReadOrFail(const std::string& name) {
+  absl::StatusOr<RegionReport> report = ReadRegionReport(name);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return *std::move(report);
+}
+
+// Once the engine has recorded that many exchanges, which it does when the
+// client goes on already.
+RegionReport ReadAfter(const std::string& name, uint64_t exchanges) {
+  RegionReport report;
+  AwaitTrue([&] {
+    report = ReadOrFail(name);
+    return report.step_times.count() == exchanges;
+  });
+  return report;
+}
+
+absl::string_view BytesOf(const LrbcHeader& header) {
+  return {reinterpret_cast<const char*>(&header), sizeof(header)};
+}
+
+// The header of schema/goldens, in which every field has a value of its own,
+// and a frame ring where it says that one is.
+class GoldenRegionTest : public testing::Test {
+ protected:
+  GoldenRegionTest() {
+    placed_.Resize(golden_.region_size);
+    const absl::StatusOr<FlanHeader> ring =
+        PlanFrameRing({.width = 8, .height = 6, .channels = 3, .capacity = 4});
+    PlaceFrameRing(*ring);
+  }
+  void PlaceFrameRing(const FlanHeader& ring) {
+    placed_.Write(golden_.flan_offset,
+                  {reinterpret_cast<const char*>(&ring), sizeof(ring)});
+  }
+
+  const LrbcHeader golden_ = SampleHeader();
+  const std::string name_ = UniqueRegionName("report");
+  PlacedFile placed_{name_, BytesOf(golden_), PlacedFile::kAlive};
+};
+
+TEST_F(GoldenRegionTest, EveryFieldIsWhatTheListingSays) {
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.name, name_);
+  EXPECT_FALSE(report.name_gone);
+  EXPECT_TRUE(report.has_header);
+  EXPECT_EQ(report.header_problems, std::vector<std::string>());
+  EXPECT_EQ(report.file_bytes, 328'832u);
+  EXPECT_EQ(report.version, 1u);
+  EXPECT_EQ(report.mode, RegionMode::kInference);
+  EXPECT_EQ(report.num_envs, 33u);
+  EXPECT_EQ(report.obs_size, 17u);
+  EXPECT_EQ(report.act_size, 6u);
+  EXPECT_EQ(report.info_size, 2u);
+  EXPECT_EQ(report.task, "HalfCheetah-v5");
+  EXPECT_EQ(report.generation, 1'700'000'000'123'456'789u);
+  EXPECT_EQ(report.frame_seq, 72'623'859'790'382'855u);
+  EXPECT_EQ(report.action_seq, 72'623'859'790'382'856u);
+  EXPECT_EQ(report.exchange, ExchangeState::kPending);
+  EXPECT_EQ(report.kind, ExchangeKind::kResetOnly);
+  EXPECT_EQ(report.autoreset, AutoresetMode::kDisabled);
+  EXPECT_EQ(report.status, ErrorCode::kEngineFailed);
+  EXPECT_EQ(report.error_text, "environment 2: the state is not finite");
+  EXPECT_EQ(report.engine.pid, 40001u);
+  EXPECT_EQ(report.engine.phase, Phase::kStepping);
+  EXPECT_EQ(report.engine.bell_rings, 70001u);
+  EXPECT_EQ(report.engine.sleepers, 8u);
+  EXPECT_EQ(report.client.pid, 40002u);
+  EXPECT_EQ(report.client.phase, Phase::kWaiting);
+  EXPECT_EQ(report.client.bell_rings, 70002u);
+  EXPECT_EQ(report.client.sleepers, 9u);
+  EXPECT_EQ(report.step_times.total_ns, 123'456'789u);
+  EXPECT_EQ(report.step_times.counts[103], 2104u);
+  EXPECT_EQ(report.round_trips.total_ns, 223'456'789u);
+  EXPECT_EQ(report.round_trips.counts[0], 3001u);
+  EXPECT_EQ(report.to_client.capacity, 65'536u);
+  ASSERT_TRUE(report.images.has_value());
+  EXPECT_EQ(report.images->width, 48u);
+  EXPECT_EQ(report.images->height, 36u);
+  EXPECT_EQ(report.images->channels, 3u);
+  EXPECT_EQ(report.images->step, 72'623'859'790'382'854u);
+  ASSERT_TRUE(report.frames.has_value());
+  EXPECT_EQ(report.frames->bytes, 14'000u);
+  EXPECT_EQ(report.frames->problem, "");
+}
+
+TEST_F(GoldenRegionTest, SectionsLieByOffset) {
+  const RegionReport report = ReadOrFail(name_);
+  ASSERT_EQ(report.sections.size(), 14u);
+  EXPECT_EQ(report.sections.front().name, "obs");
+  EXPECT_EQ(report.sections.front().offset, 4096u);
+  EXPECT_EQ(report.sections.front().bytes, 33u * 17 * 4);
+  for (size_t i = 1; i < report.sections.size(); ++i) {
+    EXPECT_LE(report.sections[i - 1].offset + report.sections[i - 1].bytes,
+              report.sections[i].offset);
+  }
+}
+
+TEST_F(GoldenRegionTest, EachSectionSaysWhatIsWrongWithIt) {
+  placed_.WriteWord(offsetof(LrbcHeader, rewards_offset), golden_.act_offset);
+  placed_.WriteWord(offsetof(LrbcHeader, dones_offset), ~uint64_t{0});
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_GE(report.header_problems.size(), 3u);  // and the checksum
+  int wrong = 0;
+  for (const RegionSection& section : report.sections) {
+    const bool expected = section.name == "dones" ||
+                          section.name == "actions" ||
+                          section.name == "rewards";
+    if (!section.problem.empty()) {
+      ++wrong;
+      EXPECT_TRUE(expected) << section.problem;
+    }
+  }
+  EXPECT_EQ(wrong, 2);  // one of the two that overlap, and dones
+}
+
+TEST_F(GoldenRegionTest, LocksTellWhoLives) {
+  EXPECT_EQ(ReadOrFail(name_).engine.life, Life::kAlive);
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kDead);
+  placed_.Lock(kClientLockByte);
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAlive);
+  placed_.Unlock(kClientLockByte);
+  placed_.WriteWord(offsetof(LrbcHeader, client_phase),
+                    PackPhase(Phase::kStopped, 1));
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
+}
+
+TEST(RegionReport, AnEngineWithoutItsLockIsDeadOrOfThoseThatKeepNone) {
+  LrbcHeader header = SampleHeader();
+  const std::string name = UniqueRegionName("report");
+  PlacedFile placed(name, BytesOf(header), PlacedFile::kDead);
+  EXPECT_EQ(ReadOrFail(name).engine.life, Life::kDead);
+  placed.WriteWord(offsetof(LrbcHeader, feature_bits), uint64_t{0});
+  EXPECT_EQ(ReadOrFail(name).engine.life, Life::kUnknown);
+}
+
+TEST_F(GoldenRegionTest, AForeignClientIsUnknownAndNoClientIsAbsent) {
+  placed_.WriteWord(offsetof(LrbcHeader, client_phase),
+                    PackPhase(Phase::kAbsent, 1));
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // by its pid
+  placed_.WriteWord(offsetof(LrbcHeader, client_pid), uint32_t{0});
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // by its exchange
+  placed_.WriteWord(offsetof(LrbcHeader, action_seq),
+                    uint64_t{72'623'859'790'382'855u});
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
+}
+
+TEST_F(GoldenRegionTest, PhasesSayForHowLong) {
+  placed_.WriteWord(
+      offsetof(LrbcHeader, engine_phase),
+      PackPhase(Phase::kStepping, MonotonicNanos() - 5'000'000'000));
+  placed_.WriteWord(
+      offsetof(LrbcHeader, client_phase),
+      PackPhase(static_cast<Phase>(15), MonotonicNanos() + 5'000'000'000));
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_GE(report.engine.phase_secs, 5);
+  EXPECT_LT(report.engine.phase_secs, 1000);
+  EXPECT_EQ(report.client.phase_secs, 0);
+  EXPECT_STREQ(NameOf(report.client.phase), "garbled");
+}
+
+TEST_F(GoldenRegionTest, TextsAreEscaped) {
+  placed_.Write(offsetof(LrbcHeader, task), std::string(64, '\x1b'));
+  placed_.Write(offsetof(LrbcHeader, error_text), std::string(240, '\xff'));
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.task.substr(0, 8), "\\x1b\\x1b");
+  EXPECT_EQ(report.error_text.size(), 240u * 4);
+}
+
+TEST_F(GoldenRegionTest, AFrameRingIsReadWithItsReaders) {
+  const absl::StatusOr<FlanHeader> planned =
+      PlanFrameRing({.width = 8, .height = 6, .channels = 3, .capacity = 4});
+  ASSERT_TRUE(planned.ok());
+  FlanHeader ring = *planned;
+  ring.head.store(17, std::memory_order_relaxed);
+  ring.rolling_return.store(2.5, std::memory_order_relaxed);
+  PlaceFrameRing(ring);
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.frames->problem, "");
+  EXPECT_EQ(report.frames->geometry.width, 8u);
+  EXPECT_EQ(report.frames->geometry.capacity, 4u);
+  EXPECT_EQ(report.frames->frames, 17u);
+  EXPECT_EQ(report.frames->rolling_return, 2.5);
+  EXPECT_EQ(report.frames->watched, false);
+  placed_.Lock(static_cast<int64_t>(golden_.flan_offset) +
+               kFlanReadersLockByte);
+  EXPECT_EQ(ReadOrFail(name_).frames->watched, true);
+  ring.slot_size = 5;
+  PlaceFrameRing(ring);
+  EXPECT_NE(ReadOrFail(name_).frames->problem, "");
+}
+
+TEST_F(GoldenRegionTest, ATruncatedFileIsReportedToItsLastByte) {
+  for (const uint64_t bytes :
+       {uint64_t{328'831}, uint64_t{80'000}, uint64_t{4096}}) {
+    placed_.Resize(bytes);
+    const RegionReport report = ReadOrFail(name_);
+    EXPECT_TRUE(report.has_header);
+    EXPECT_EQ(report.task, "HalfCheetah-v5");
+    EXPECT_FALSE(JudgeRegion(report).problems.empty());
+  }
+  for (const uint64_t bytes : {4095, 4, 0}) {
+    placed_.Resize(bytes);
+    const RegionReport report = ReadOrFail(name_);
+    EXPECT_FALSE(report.has_header);
+    EXPECT_EQ(JudgeRegion(report).problems.size(), 1u);
+  }
+}
+
+TEST_F(GoldenRegionTest, AnyBytesMakeAReport) {
+  for (const char fill : {'\x00', '\x01', '\x7f', '\x80', '\xff'}) {
+    placed_.Write(0, std::string(golden_.region_size, fill));
+    const RegionReport report = ReadOrFail(name_);
+    EXPECT_TRUE(report.has_header);
+    EXPECT_FALSE(JudgeRegion(report).problems.empty());
+    EXPECT_LE(report.step_times.Quantile(0.99), 8.6e9);
+  }
+}
+
+TEST_F(GoldenRegionTest, LookingChangesNoByteOfAnyState) {
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) placed_.WriteWord(offsetof(LrbcHeader, magic), ~uint32_t{0});
+    if (i == 2) placed_.Resize(5000);
+    const std::string before = placed_.Bytes();
+    ReadOrFail(name_);
+    EXPECT_EQ(placed_.Bytes(), before);
+  }
+}
+
+TEST(RegionReport, AFileThatIsNoRegionIsSaidToBeNone) {
+  const std::string name = UniqueRegionName("report");
+  EXPECT_EQ(CodeOf(ReadRegionReport(name).status()), ErrorCode::kNotReady);
+  for (const std::string& bytes : {std::string(), std::string(5000, 'x')}) {
+    const PlacedFile placed(name, bytes, PlacedFile::kDead);
+    EXPECT_EQ(CodeOf(ReadRegionReport(name).status()),
+              ErrorCode::kLayoutMismatch);
+  }
+}
+
+// Each byte of the header, one at a time.
+class ReportFlip : public GoldenRegionTest,
+                   public testing::WithParamInterface<int> {};
+
+TEST_P(ReportFlip, OfAnyByteIsReportedAndConstantsAreFoundOut) {
+  for (size_t offset = 0; offset < kLrbcHeaderBytes; ++offset) {
+    std::string byte(1, BytesOf(golden_)[offset]);
+    const std::string kept = byte;
+    byte[0] = static_cast<char>(byte[0] ^ GetParam());
+    placed_.Write(offset, byte);
+    const RegionReport report = ReadOrFail(name_);
+    const RegionVerdict verdict = JudgeRegion(report);
+    EXPECT_TRUE(report.has_header);
+    // What CheckHeader refuses is never called fine.
+    LrbcHeader flipped = golden_;
+    std::memcpy(reinterpret_cast<char*>(&flipped) + offset, byte.data(), 1);
+    EXPECT_EQ(report.header_problems.empty(),
+              CheckHeader(flipped, golden_.region_size).ok())
+        << offset;
+    EXPECT_GE(verdict.problems.size(), report.header_problems.size());
+    placed_.Write(offset, kept);
+  }
+  EXPECT_TRUE(ReadOrFail(name_).header_problems.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, ReportFlip, testing::Values(0x01, 0x80, 0xFF));
+
+TEST(RegionReport, ALiveRegionSaysWhatItsPeersDo) {
+  const std::string name = UniqueRegionName("report");
+  EchoEngine engine(name, EchoSpec());
+  RegionReport report = ReadOrFail(name);
+  EXPECT_EQ(report.engine.life, Life::kAlive);
+  EXPECT_EQ(report.engine.pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(report.engine.phase, Phase::kIdle);
+  EXPECT_EQ(report.client.life, Life::kAbsent);
+  EXPECT_EQ(report.frame_seq, 0u);
+
+  ClientSide client = AttachOrFail(name);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+  }
+  report = ReadAfter(name, 10);
+  EXPECT_EQ(report.client.life, Life::kAlive);
+  EXPECT_EQ(report.client.phase, Phase::kIdle);
+  EXPECT_EQ(report.frame_seq, 10u);
+  EXPECT_EQ(report.exchange, ExchangeState::kIdle);
+  EXPECT_EQ(report.round_trips.count(), 10u);
+  EXPECT_GT(report.round_trips.Mean(), report.step_times.Mean());
+  EXPECT_LE(report.step_times.Quantile(0.5), report.step_times.SlowestEnd());
+  EXPECT_EQ(report.to_client.problem, "");
+  EXPECT_EQ(report.to_engine.messages, 0u);
+  EXPECT_FALSE(report.frames.has_value());
+  EXPECT_FALSE(report.images.has_value());
+  const RegionVerdict verdict = JudgeRegion(report);
+  EXPECT_TRUE(verdict.problems.empty());
+  EXPECT_TRUE(verdict.remarks.empty());
+}
+
+TEST(RegionReport, AnExchangeThatFailedSaysSo) {
+  const std::string name = UniqueRegionName("report");
+  EchoEngine engine(name, EchoSpec());
+  ClientSide client = AttachOrFail(name);
+  engine.FailNext();
+  ASSERT_EQ(Step(client, kActions), ErrorCode::kEngineFailed);
+  const RegionReport report = ReadOrFail(name);
+  EXPECT_EQ(report.status, ErrorCode::kEngineFailed);
+  EXPECT_EQ(report.error_text, "joint 3 \\x01 exploded");
+  EXPECT_TRUE(JudgeRegion(report).problems.empty());
+  EXPECT_EQ(JudgeRegion(report).remarks.size(), 1u);
+}
+
+TEST(RegionReport, TwoOfThemGiveRates) {
+  const std::string name = UniqueRegionName("report");
+  EchoEngine engine(name, EchoSpec());
+  auto client = std::make_unique<ClientSide>(AttachOrFail(name));
+  ASSERT_EQ(Step(*client, kActions), ErrorCode::kOk);
+  const RegionReport earlier = ReadAfter(name, 1);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(Step(*client, kActions), ErrorCode::kOk);
+  }
+  const RegionReport later = ReadAfter(name, 101);
+  const std::optional<RegionRates> rates = RatesBetween(earlier, later);
+  ASSERT_TRUE(rates.has_value());
+  EXPECT_NEAR(rates->exchanges_per_sec * rates->secs, 100, 1e-6);
+  EXPECT_EQ(rates->step_times.count(), 100u);
+  EXPECT_EQ(rates->round_trips.count(), 100u);
+  EXPECT_GT(rates->busy_share, 0);
+  EXPECT_LE(rates->busy_share, 1);
+  EXPECT_FALSE(RatesBetween(later, earlier).has_value());
+  EXPECT_FALSE(RatesBetween(later, later).has_value());
+
+  // A new client clears its histogram: what is there is new.
+  client.reset();
+  client = std::make_unique<ClientSide>(AttachOrFail(name));
+  ASSERT_EQ(Step(*client, kActions), ErrorCode::kOk);
+  const std::optional<RegionRates> after =
+      RatesBetween(later, ReadOrFail(name));
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(after->round_trips.count(), 1u);
+}
+
+TEST(RegionReport, ARestartedEngineGivesNoRates) {
+  const std::string name = UniqueRegionName("report");
+  RegionReport earlier;
+  {
+    EchoEngine engine(name, EchoSpec());
+    earlier = ReadOrFail(name);
+  }
+  EchoEngine engine(name, EchoSpec());
+  EXPECT_FALSE(RatesBetween(earlier, ReadOrFail(name)).has_value());
+}
+
+TEST(RegionReport, NamesFeaturesAndModes) {
+  EXPECT_EQ(FeatureNames(kFeatureArrays | kFeatureFrames | 1u << 30),
+            (std::vector<std::string>{"arrays", "frames", "bit 30"}));
+  EXPECT_EQ(FeatureNames(~uint64_t{0}).size(), 64u);
+  EXPECT_EQ(NameOf(AutoresetMode::kNextStep), "NEXT_STEP");
+  EXPECT_EQ(NameOf(static_cast<AutoresetMode>(12)), "12");
+}
+
+}  // namespace
+}  // namespace tandem

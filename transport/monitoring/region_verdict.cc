@@ -1,0 +1,116 @@
+#include "transport/monitoring/region_verdict.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/error.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+// Longer than any step that people would call quick.
+constexpr double kLongSecs = 1;
+
+void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
+  const PeerReport& engine = report.engine;
+  const PeerReport& client = report.client;
+  if (engine.life == Life::kDead) {
+    verdict->problems.push_back(
+        absl::StrCat("the engine (pid ", engine.pid,
+                     ") is gone without a word: killed, or crashed; start it "
+                     "again, which removes what it left here"));
+  } else if (engine.life == Life::kUnknown) {
+    verdict->remarks.push_back(
+        "whether an engine lives cannot be told: the region's keeps no lock");
+  }
+  if (client.life == Life::kDead) {
+    verdict->problems.push_back(absl::StrCat(
+        "the client (pid ", client.pid, ") is gone without a word",
+        engine.life == Life::kAlive
+            ? "; the engine makes room for the next within 10 ms of noticing, "
+              "unless it is stopped itself"
+            : ""));
+  }
+  if (engine.life != Life::kAlive) return;
+  const bool works =
+      engine.phase == Phase::kStepping || engine.phase == Phase::kResetting;
+  if (works && engine.phase_secs > kLongSecs) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "the engine is %s for %.1f s: a long one, or it is stopped (SIGSTOP, a "
+        "debugger)",
+        NameOf(engine.phase), engine.phase_secs));
+  }
+  if (!works && report.to_engine.used_bytes > 0 &&
+      engine.phase_secs > kLongSecs) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "messages to the engine have not been read, though it is %s for %.1f "
+        "s: it is stopped (SIGSTOP, a debugger), or no core is free",
+        NameOf(engine.phase), engine.phase_secs));
+    return;
+  }
+  if (engine.phase == Phase::kPaused) {
+    verdict->remarks.push_back(
+        absl::StrFormat("the engine is paused for %.1f s: a command paused it, "
+                        "and another lets "
+                        "it run again",
+                        engine.phase_secs));
+    return;
+  }
+  const bool asked = report.exchange == ExchangeState::kPending ||
+                     client.phase == Phase::kAttaching;
+  if (asked && !works && engine.phase_secs > kLongSecs &&
+      client.phase_secs > kLongSecs) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "the client is %s for %.1f s, and the engine has not looked: it is "
+        "stopped (SIGSTOP, a debugger), or no core is free",
+        NameOf(client.phase), client.phase_secs));
+  }
+}
+
+void JudgeRing(const RingFill& ring, absl::string_view reader,
+               RegionVerdict* verdict) {
+  if (!ring.problem.empty()) {
+    verdict->problems.push_back(
+        absl::StrCat("the ring to ", reader, ": ", ring.problem));
+  } else if (uint64_t{ring.used_bytes} * 4 > uint64_t{ring.capacity} * 3) {
+    verdict->remarks.push_back(absl::StrFormat(
+        "the ring to %s is %.0f %% full: %s does not read it", reader,
+        100.0 * ring.used_bytes / ring.capacity, reader));
+  }
+}
+
+}  // namespace
+
+RegionVerdict JudgeRegion(const RegionReport& report) {
+  RegionVerdict verdict;
+  for (const std::string& problem : report.header_problems) {
+    verdict.problems.push_back(absl::StrCat("corrupt header: ", problem));
+  }
+  if (!report.has_header) return verdict;
+  JudgePeers(report, &verdict);
+  if (report.exchange == ExchangeState::kImpossible) {
+    verdict.problems.push_back(
+        absl::StrCat("expected action_seq to be frame_seq or one more, found ",
+                     report.action_seq, " and ", report.frame_seq,
+                     ": somebody else writes them"));
+  }
+  JudgeRing(report.to_client, "the client", &verdict);
+  JudgeRing(report.to_engine, "the engine", &verdict);
+  if (report.frames && !report.frames->problem.empty()) {
+    verdict.problems.push_back(report.frames->problem);
+  }
+  if (report.status != ErrorCode::kOk) {
+    verdict.remarks.push_back(
+        absl::StrCat("the last exchange failed: ", NameOf(report.status), ", ",
+                     report.error_text.empty() ? MeaningOf(report.status)
+                                               : report.error_text));
+  }
+  if (report.name_gone && report.engine.life == Life::kAlive) {
+    verdict.remarks.push_back(
+        "somebody removed its name; the engine puts it back");
+  }
+  return verdict;
+}
+
+}  // namespace tandem

@@ -1,0 +1,128 @@
+#include "transport/monitoring/region_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
+
+namespace tandem {
+namespace {
+
+// A region in which all is well and an exchange is just being made.
+RegionReport Healthy() {
+  RegionReport report;
+  report.has_header = true;
+  report.engine = {.life = Life::kAlive, .pid = 7, .phase = Phase::kStepping};
+  report.client = {.life = Life::kAlive, .pid = 8, .phase = Phase::kWaiting};
+  report.exchange = ExchangeState::kPending;
+  report.to_client.capacity = 1024;
+  report.to_engine.capacity = 1024;
+  return report;
+}
+
+void ExpectOne(const std::vector<std::string>& said,
+               const std::vector<std::string>& none, absl::string_view fact) {
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(said[0], fact)) << said[0];
+  EXPECT_TRUE(none.empty()) << none[0];
+}
+
+void ExpectProblem(const RegionReport& report, absl::string_view fact) {
+  const RegionVerdict verdict = JudgeRegion(report);
+  ExpectOne(verdict.problems, verdict.remarks, fact);
+}
+
+void ExpectRemark(const RegionReport& report, absl::string_view fact) {
+  const RegionVerdict verdict = JudgeRegion(report);
+  ExpectOne(verdict.remarks, verdict.problems, fact);
+}
+
+TEST(RegionVerdict, NothingIsWrongWithAHealthyRegion) {
+  const RegionVerdict verdict = JudgeRegion(Healthy());
+  EXPECT_TRUE(verdict.problems.empty());
+  EXPECT_TRUE(verdict.remarks.empty());
+}
+
+TEST(RegionVerdict, ADeadEngineIsAProblem) {
+  RegionReport report = Healthy();
+  report.engine.life = Life::kDead;
+  report.engine.phase_secs = 100;  // no second sentence about it
+  ExpectProblem(report, "pid 7");
+}
+
+TEST(RegionVerdict, ADeadClientIsAProblem) {
+  RegionReport report = Healthy();
+  report.client.life = Life::kDead;
+  ExpectProblem(report, "pid 8");
+}
+
+TEST(RegionVerdict, NoClientOrAForeignOneIsFine) {
+  for (const Life life : {Life::kAbsent, Life::kUnknown}) {
+    RegionReport report = Healthy();
+    report.client.life = life;
+    EXPECT_TRUE(JudgeRegion(report).problems.empty());
+    EXPECT_TRUE(JudgeRegion(report).remarks.empty());
+  }
+}
+
+TEST(RegionVerdict, ALongStepIsARemark) {
+  RegionReport report = Healthy();
+  report.engine.phase_secs = 12.5;
+  report.client.phase_secs = 12.5;
+  ExpectRemark(report, "stepping for 12.5 s");
+}
+
+TEST(RegionVerdict, AnExchangeThatTheEngineDoesNotTakeIsARemark) {
+  RegionReport report = Healthy();
+  report.engine.phase = Phase::kIdle;
+  report.engine.phase_secs = 13;
+  report.client.phase_secs = 12;
+  ExpectRemark(report, "waiting for 12.0 s");
+}
+
+TEST(RegionVerdict, AnIdleEngineWithoutAnythingToDoIsFine) {
+  RegionReport report = Healthy();
+  report.engine.phase = Phase::kIdle;
+  report.engine.phase_secs = 1000;
+  report.client.phase = Phase::kIdle;
+  report.client.phase_secs = 1000;
+  report.exchange = ExchangeState::kIdle;
+  EXPECT_TRUE(JudgeRegion(report).remarks.empty());
+}
+
+TEST(RegionVerdict, CountsThatCannotBeAreAProblem) {
+  RegionReport report = Healthy();
+  report.exchange = ExchangeState::kImpossible;
+  report.action_seq = 99;
+  ExpectProblem(report, "99");
+}
+
+TEST(RegionVerdict, AGarbledRingIsAProblemAndAFullOneARemark) {
+  RegionReport report = Healthy();
+  report.to_engine.problem = "a length of 5000";
+  ExpectProblem(report, "to the engine: a length of 5000");
+  report = Healthy();
+  report.to_client.used_bytes = 1000;
+  ExpectRemark(report, "98 % full");
+}
+
+TEST(RegionVerdict, AFailedExchangeIsARemark) {
+  RegionReport report = Healthy();
+  report.status = ErrorCode::kEngineFailed;
+  report.error_text = "joint 3";
+  ExpectRemark(report, "EngineFailed, joint 3");
+  report.status = static_cast<ErrorCode>(999);
+  ExpectRemark(report, "Unknown");
+}
+
+TEST(RegionVerdict, WithoutAHeaderOnlyThatIsSaid) {
+  RegionReport report;
+  report.header_problems = {"too short"};
+  ExpectProblem(report, "too short");
+}
+
+}  // namespace
+}  // namespace tandem
