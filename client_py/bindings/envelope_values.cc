@@ -10,6 +10,7 @@
 #include "flatbuffers/flatbuffers.h"
 #include "flatbuffers/minireflect.h"
 #include "schema/layout/error_codes.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -31,67 +32,8 @@ const TypeTable* TableOf(rpc::Payload payload) {
 
 }  // namespace
 
-MethodPayloads PayloadsOf(rpc::MethodId method) {
-  using M = rpc::MethodId;
-  using P = rpc::Payload;
-  switch (method) {
-    case M::GetAgentSchema:
-      return {P::GetAgentSchemaRequest, P::GetAgentSchemaResponse};
-    case M::ResetAgent:
-      return {P::ResetAgentRequest, P::ResetAgentResponse};
-    case M::GetJointState:
-    case M::StreamJointState:
-      return {P::GetJointStateRequest, P::GetJointStateResponse};
-    case M::GetMujocoInfo:
-      return {P::GetMujocoInfoRequest, P::GetMujocoInfoResponse};
-    case M::SendControl:
-      return {P::SendControlRequest, P::SendControlResponse};
-    case M::GetTelemetrySchema:
-      return {P::GetTelemetrySchemaRequest, P::GetTelemetrySchemaResponse};
-    case M::StreamTelemetry:
-      return {P::StreamTelemetryRequest, P::TelemetryFrame};
-    case M::GetSceneInfo:
-      return {P::GetSceneInfoRequest, P::GetSceneInfoResponse};
-    case M::ListEntities:
-      return {P::ListEntitiesRequest, P::ListEntitiesResponse};
-    case M::GetEntity:
-      return {P::GetEntityRequest, P::GetEntityResponse};
-    case M::SetEntityTransform:
-      return {P::SetEntityTransformRequest, P::SetEntityTransformResponse};
-    case M::SetSimulationMode:
-      return {P::SetSimulationModeRequest, P::SetSimulationModeResponse};
-    case M::GetSimulationMode:
-      return {P::GetSimulationModeRequest, P::GetSimulationModeResponse};
-    case M::SetPaused:
-      return {P::SetPausedRequest, P::SetPausedResponse};
-    case M::SingleStep:
-      return {P::SingleStepRequest, P::SingleStepResponse};
-    case M::ListCameras:
-      return {P::ListCamerasRequest, P::ListCamerasResponse};
-    case M::GetCameraFrame:
-      return {P::GetCameraFrameRequest, P::NamedImageFrame};
-    case M::StreamCamera:
-      return {P::StreamCameraRequest, P::ImageFrame};
-    case M::GetViewportInfo:
-      return {P::GetViewportInfoRequest, P::GetViewportInfoResponse};
-    case M::GetViewportFrame:
-      return {P::GetViewportFrameRequest, P::NamedImageFrame};
-    case M::StreamViewport:
-      return {P::StartViewportStreamRequest, P::ImageFrame};
-    case M::Draw:
-      return {P::DebugDrawRequest, P::DebugDrawResponse};
-    case M::CancelStream:
-      return {P::CancelStreamRequest, P::CancelStreamResponse};
-    case M::GetServices:
-      return {P::GetServicesRequest, P::GetServicesResponse};
-    case M::NONE:
-      break;
-  }
-  return {P::NONE, P::NONE};
-}
-
-rpc::EnvelopeT PackRequest(rpc::MethodId method, py::handle fields,
-                           absl::string_view region) {
+PackedCall PackRequest(rpc::MethodId method, py::handle fields,
+                       absl::string_view region) {
   const rpc::Payload request = PayloadsOf(method).request;
   const TypeTable* const type = TableOf(request);
   if (type == nullptr) {
@@ -104,11 +46,7 @@ rpc::EnvelopeT PackRequest(rpc::MethodId method, py::handle fields,
   flatbuffers::FlatBufferBuilder builder;
   const flatbuffers::Offset<void> payload =
       PackTable(fields, type, rpc::EnumNamePayload(request), region, &builder);
-  rpc::FinishEnvelopeBuffer(
-      builder, rpc::CreateEnvelope(builder, method, 0, 0, request, payload));
-  rpc::EnvelopeT envelope;
-  rpc::GetEnvelope(builder.GetBufferPointer())->UnPackTo(&envelope);
-  return envelope;
+  return {&builder, method, request, payload};
 }
 
 py::dict PayloadValues(const rpc::Envelope& envelope) {

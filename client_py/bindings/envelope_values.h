@@ -5,7 +5,7 @@
 // added to the schema is there without a line here.
 // Ownership: none; all calls need the GIL. What is returned is copied.
 //
-//   rpc::EnvelopeT call = PackRequest(rpc::MethodId::GetEntity, fields, name);
+//   PackedCall call = PackRequest(rpc::MethodId::GetEntity, fields, name);
 //   py::dict answer = PayloadValues(message.envelope());
 //
 //  schema             from Python                   to Python
@@ -29,23 +29,16 @@
 
 #include "absl/strings/string_view.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/rpc/packed_call.h"
 
 namespace tandem {
-
-// What goes with a method.
-struct MethodPayloads {
-  rpc::Payload request;
-  rpc::Payload answer;  // or a stream's item
-};
-// {NONE, NONE} for a number that is no method.
-MethodPayloads PayloadsOf(rpc::MethodId method);
 
 // A call. Raises InvalidArgument, which names the field, what it expects and
 // what was found: an unknown field, another type, out of range, a struct of
 // another length, text that is no Unicode; MessageTooLarge beyond what an
 // engine takes. `region` is for messages.
-rpc::EnvelopeT PackRequest(rpc::MethodId method, pybind11::handle fields,
-                           absl::string_view region);
+PackedCall PackRequest(rpc::MethodId method, pybind11::handle fields,
+                       absl::string_view region);
 
 // The payload's fields. The envelope is verified and has a payload.
 pybind11::dict PayloadValues(const rpc::Envelope& envelope);

@@ -9,6 +9,7 @@
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
@@ -84,7 +85,7 @@ py::dict NativeRpc::Call(uint16_t method, py::handle request,
       CheckedTimeout(timeout_secs.value_or(timeout_secs_), side_->name());
   const std::shared_ptr<RpcClient> session = Session();
   const auto id = static_cast<rpc::MethodId>(method);
-  rpc::EnvelopeT call = PackRequest(id, request, side_->name());
+  PackedCall call = PackRequest(id, request, side_->name());
   const absl::StatusOr<RpcMessage> answer = WithoutGil(
       [&] { return session->Call(std::move(call), Deadline::After(secs)); });
   if (!answer.ok()) Raise(answer.status(), side_->name());

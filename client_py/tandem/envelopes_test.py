@@ -103,7 +103,7 @@ def test_enums_and_contract_are_the_schemas() -> None:
     for ours, theirs in pairs:
         listed = {name: value for name, value in vars(theirs).items() if not name.startswith("_") and name != "NONE"}
         assert {each.name: each.value for each in ours} == listed
-    schema = (GOLDENS / "hazel_rpc.fbs").read_text(encoding="utf-8")
+    schema = Path("schema/messages/hazel_rpc.fbs").read_text(encoding="utf-8")
     (table,) = re.findall(r"^table SimulationContract \{(.*?)^\}", schema, re.MULTILINE | re.DOTALL)
     assert re.findall(r"^  (\w+):", table, re.MULTILINE) == list(
         tandem.services.SimulationContract.__dataclass_fields__
@@ -112,7 +112,7 @@ def test_enums_and_contract_are_the_schemas() -> None:
 
 def test_answers_have_no_other_defaults_than_nothing() -> None:
     """The binding reads an absent number as 0; two requests, which it does not read, have other defaults."""
-    schema = (GOLDENS / "hazel_rpc.fbs").read_text(encoding="utf-8")
+    schema = Path("schema/messages/hazel_rpc.fbs").read_text(encoding="utf-8")
     assert re.findall(r"^  (\w+): \w+ = (\w+) \(id", schema, re.MULTILINE) == [("seed", "null"), ("steps", "1")]
 
 

@@ -10,8 +10,8 @@
 #include "engine_adapter/frames/rgb.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/frames/picture_grid.h"
 #include "transport/base/quoted.h"
+#include "transport/frames/picture_grid.h"
 
 namespace tandem {
 namespace {

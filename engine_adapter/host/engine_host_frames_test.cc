@@ -20,9 +20,9 @@
 #include "engine_adapter/host/engine_host.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/frame_reader.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "program/screen.h"
 #include "slow_lane/ctl/events_csv.h"
 #include "slow_lane/ctl/export_output.h"
 #include "slow_lane/ctl/text_table.h"
-#include "program/screen.h"
 
 namespace tandem::slow_lane {
 namespace {

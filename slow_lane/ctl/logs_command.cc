@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "program/standard_output.h"
 #include "slow_lane/ctl/text_table.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
-#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

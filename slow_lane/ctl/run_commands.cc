@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "program/standard_output.h"
 #include "slow_lane/ctl/runs_text.h"
 #include "slow_lane/ctl/submit_config.h"
 #include "slow_lane/ctl/text_table.h"
@@ -19,7 +20,6 @@
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

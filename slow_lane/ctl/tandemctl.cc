@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "program/standard_output.h"
 #include "slow_lane/ctl/connection.h"
 #include "slow_lane/ctl/ctl_options.h"
 #include "slow_lane/ctl/exit_code.h"
@@ -23,7 +24,6 @@
 #include "slow_lane/ctl/watch_command.h"
 #include "slow_lane/runs/callers_folder.h"
 #include "slow_lane/wire/token_file.h"
-#include "program/standard_output.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "transport/base/printable.h"
 #include "program/clipped_lines.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "program/program_flags.h"
 #include "slow_lane/daemon/daemon.h"
 #include "slow_lane/proxy/run_proxy.h"
 #include "slow_lane/runs/callers_folder.h"
 #include "slow_lane/wire/port.h"
 #include "transport/base/printable.h"
-#include "program/program_flags.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made with "

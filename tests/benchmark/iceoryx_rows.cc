@@ -20,10 +20,10 @@
 #include "iceoryx_posh/popo/untyped_server.hpp"
 #include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
+#include "program/end_with_parent.h"
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "transport/base/blocked_signals.h"
-#include "program/end_with_parent.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {

@@ -27,6 +27,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "program/end_with_parent.h"
 #include "tests/benchmark/grpc_rows.h"
 #include "tests/benchmark/iceoryx_rows.h"
 #include "tests/benchmark/ladder_rows.h"
@@ -37,7 +38,6 @@
 #include "tests/benchmark/row.h"
 #include "tests/benchmark/tandem_rows.h"
 #include "transport/base/clock.h"
-#include "program/end_with_parent.h"
 
 ABSL_FLAG(std::string, row, "spin",
           "alone, spin, spin_copied, futex, socket, grpc; iceoryx_spin or "

@@ -12,10 +12,10 @@
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/base/unique_fd.h"
+#include "transport/frames/frame_segment_name.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/found_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/frames/frame_segment_name.h"
 
 namespace tandem {
 namespace {

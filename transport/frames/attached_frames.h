@@ -20,9 +20,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/frames/frame_reader.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
-#include "transport/frames/frame_reader.h"
 
 namespace tandem {
 

@@ -13,14 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/owned_region.h"
-#include "transport/memory/region_name.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/frame_segment_name.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/frames/testing/frame_test_ring.h"
+#include "transport/memory/dead_region.h"
+#include "transport/memory/owned_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
 namespace {

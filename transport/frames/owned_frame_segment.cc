@@ -8,9 +8,9 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/frames/frame_segment_name.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/frames/frame_segment_name.h"
 
 namespace tandem {
 namespace {

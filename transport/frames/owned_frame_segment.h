@@ -18,10 +18,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/frames/frame_writer.h"
 #include "transport/memory/named_file.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
-#include "transport/frames/frame_writer.h"
 
 namespace tandem {
 

@@ -11,10 +11,10 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/memory/testing/placed_file.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/owned_frame_segment.h"
+#include "transport/memory/testing/placed_file.h"
+#include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
 namespace {

@@ -24,8 +24,8 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_plan.h"
 #include "transport/frames/frame_ring_report.h"
+#include "transport/memory/region_plan.h"
 #include "transport/ring/ring_fill.h"
 #include "transport/session/step_times.h"
 

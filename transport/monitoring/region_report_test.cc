@@ -19,8 +19,8 @@
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/phase_word.h"
 #include "transport/monitoring/region_verdict.h"
+#include "transport/session/phase_word.h"
 #include "transport/session/testing/echo_engine.h"
 
 namespace tandem {

@@ -79,35 +79,34 @@ RpcClient::RpcClient(ClientSide* side, EnvelopeReader reader,
       waiter_(side->CommandWaiter()),
       writer_(std::move(writer)) {}
 
-absl::StatusOr<RpcMessage> RpcClient::Call(rpc::EnvelopeT call,
-                                           Deadline deadline) {
+absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   Lock lock(mutex_);
   absl::Status status = Await(
       lock, [&] { return HasRoom(); }, deadline);
-  if (status.ok()) status = Post(&call);
   if (!status.ok()) return status;
-  const auto waiting = calls_.emplace(call.correlation_id, std::nullopt).first;
+  const absl::StatusOr<uint64_t> id = Post(&call);
+  if (!id.ok()) return id.status();
+  const auto waiting = calls_.emplace(*id, std::nullopt).first;
   status = Await(
       lock, [&] { return waiting->second.has_value(); }, deadline);
   auto answer = calls_.extract(waiting);
   if (!status.ok()) {
-    cancelled_.push_back(call.correlation_id);
+    cancelled_.push_back(*id);
     WriteOn();
     return status;
   }
   return *std::move(answer.mapped());
 }
 
-absl::StatusOr<uint64_t> RpcClient::Open(rpc::EnvelopeT call) {
+absl::StatusOr<uint64_t> RpcClient::Open(PackedCall call) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   const Lock lock(mutex_);
   WriteOn();
   if (!HasRoom()) return Ended(ErrorCode::kRingFull);
-  absl::Status status = Post(&call);
-  if (!status.ok()) return status;
-  streams_[call.correlation_id];
-  return call.correlation_id;
+  absl::StatusOr<uint64_t> id = Post(&call);
+  if (id.ok()) streams_[*id];
+  return id;
 }
 
 absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
@@ -165,14 +164,15 @@ bool RpcClient::HasRoom() const {
   return writer_.queued_bytes() < kUnreadBytes;
 }
 
-// Gives the call its id, and sends what there is room for.
-absl::Status RpcClient::Post(rpc::EnvelopeT* call) {
+// Gives the call an id, returns it, and sends what there is room for.
+absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
   if (lost_ != ErrorCode::kOk) return Ended(lost_);
-  call->correlation_id = ++last_id_;
-  const ErrorCode code = writer_.Post(*call);
+  const uint64_t id = ++last_id_;
+  call->SetCorrelationId(id);
+  const ErrorCode code = writer_.Post(call->bytes(), id);
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
   if (code == ErrorCode::kMessageTooLarge) return Ended(code);
-  return absl::OkStatus();
+  return id;
 }
 
 // Sends what waits for room, as far as there is: what is queued, then cancels.

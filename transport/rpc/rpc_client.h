@@ -37,6 +37,7 @@
 #include "transport/base/clock.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
+#include "transport/rpc/packed_call.h"
 #include "transport/session/client_side.h"
 #include "transport/wait/waiter.h"
 
@@ -81,11 +82,11 @@ class RpcClient {
   // cannot be read; kStepTimeout, kPeerGone, kBrokenPeer, kInterrupted;
   // kMessageTooLarge for the rings. A call that is given up is cancelled, as
   // Close does it; an answer that comes nevertheless is dropped.
-  absl::StatusOr<RpcMessage> Call(rpc::EnvelopeT call, Deadline deadline);
+  absl::StatusOr<RpcMessage> Call(PackedCall call, Deadline deadline);
 
   // Opens a stream and returns its id, for the three below. Doesn't wait:
   // kRingFull while the engine leaves much unread.
-  absl::StatusOr<uint64_t> Open(rpc::EnvelopeT call);
+  absl::StatusOr<uint64_t> Open(PackedCall call);
   // The stream's next item; nothing: it is over. Errors as Call's; the engine's
   // is the stream's last word. Deadline::Now() looks once.
   absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
@@ -120,7 +121,7 @@ class RpcClient {
             const Options& options);
 
   bool HasRoom() const;
-  absl::Status Post(rpc::EnvelopeT* call);
+  absl::StatusOr<uint64_t> Post(PackedCall* call);
   void WriteOn();
   template <typename Ready>
   absl::Status Await(Lock& lock, Ready ready, Deadline deadline);

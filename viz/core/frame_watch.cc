@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
-#include "transport/memory/region_name.h"
 #include "transport/frames/frame_segment_name.h"
+#include "transport/memory/region_name.h"
 
 namespace tandem {
 namespace {

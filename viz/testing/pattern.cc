@@ -17,16 +17,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "program/end_with_parent.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/memory/owned_region.h"
-#include "transport/memory/region_name.h"
-#include "transport/memory/region_plan.h"
-#include "program/end_with_parent.h"
 #include "transport/frames/frame_segment_name.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/frames/owned_frame_segment.h"
+#include "transport/memory/owned_region.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/region_plan.h"
 
 namespace tandem {
 namespace {

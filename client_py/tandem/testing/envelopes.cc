@@ -19,12 +19,10 @@ namespace {
 
 // A request as what goes over the ring.
 py::bytes Pack(uint16_t method, const py::object& fields) {
-  const rpc::EnvelopeT envelope =
+  const PackedCall call =
       PackRequest(static_cast<rpc::MethodId>(method), fields, "");
-  flatbuffers::FlatBufferBuilder builder;
-  rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
-  return {reinterpret_cast<const char*>(builder.GetBufferPointer()),
-          builder.GetSize()};
+  return {reinterpret_cast<const char*>(call.bytes().data()),
+          call.bytes().size()};
 }
 
 // The payload of an envelope.

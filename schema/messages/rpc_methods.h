@@ -1,0 +1,64 @@
+// The methods of the services, each with the payloads that go with it.
+//
+// Data flow: TANDEM_RPC_METHODS -> PayloadsOf -> who packs calls and checks
+// answers. Numbers are hazel_rpc.fbs's.
+//
+//   PayloadsOf(rpc::MethodId::GetEntity).answer;  // Payload::GetEntityResponse
+
+#ifndef TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
+#define TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
+
+#include "schema/messages/hazel_rpc_generated.h"
+
+// X(method, payload of its request, payload of its answer or stream's items)
+#define TANDEM_RPC_METHODS(X)                                                  \
+  X(GetAgentSchema, GetAgentSchemaRequest, GetAgentSchemaResponse)             \
+  X(ResetAgent, ResetAgentRequest, ResetAgentResponse)                         \
+  X(GetJointState, GetJointStateRequest, GetJointStateResponse)                \
+  X(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse)                \
+  X(SendControl, SendControlRequest, SendControlResponse)                      \
+  X(StreamJointState, GetJointStateRequest, GetJointStateResponse)             \
+  X(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse) \
+  X(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame)                   \
+  X(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse)                   \
+  X(ListEntities, ListEntitiesRequest, ListEntitiesResponse)                   \
+  X(GetEntity, GetEntityRequest, GetEntityResponse)                            \
+  X(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse) \
+  X(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse)    \
+  X(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse)    \
+  X(SetPaused, SetPausedRequest, SetPausedResponse)                            \
+  X(SingleStep, SingleStepRequest, SingleStepResponse)                         \
+  X(ListCameras, ListCamerasRequest, ListCamerasResponse)                      \
+  X(GetCameraFrame, GetCameraFrameRequest, NamedImageFrame)                    \
+  X(StreamCamera, StreamCameraRequest, ImageFrame)                             \
+  X(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse)          \
+  X(GetViewportFrame, GetViewportFrameRequest, NamedImageFrame)                \
+  X(StreamViewport, StartViewportStreamRequest, ImageFrame)                    \
+  X(Draw, DebugDrawRequest, DebugDrawResponse)                                 \
+  X(CancelStream, CancelStreamRequest, CancelStreamResponse)                   \
+  X(GetServices, GetServicesRequest, GetServicesResponse)
+
+namespace tandem {
+
+struct MethodPayloads {
+  rpc::Payload request = rpc::Payload::NONE;
+  rpc::Payload answer = rpc::Payload::NONE;  // or a stream's item
+};
+
+// {NONE, NONE} for a number of no method.
+constexpr MethodPayloads PayloadsOf(rpc::MethodId method) {
+  switch (method) {
+#define TANDEM_PAYLOADS(method, request, answer) \
+  case rpc::MethodId::method:                    \
+    return {rpc::Payload::request, rpc::Payload::answer};
+    TANDEM_RPC_METHODS(TANDEM_PAYLOADS)
+#undef TANDEM_PAYLOADS
+    case rpc::MethodId::NONE:
+      break;
+  }
+  return {};
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
