@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -59,9 +60,10 @@ def _said(call: Callable[[], Any]) -> str:
     ids=str,
 )
 def test_actions_of_boxes(hoppers: Envs, actions: Any, text: str) -> None:
-    """By both calls that take some."""
+    """By both calls that take some; the next step works."""
     for call in (hoppers.step, hoppers.send):
         assert _said(lambda call=call: call(actions)) == f"InvalidAction: {text}"  # type: ignore[misc]
+    hoppers.step(_ZEROS)
 
 
 def test_ragged_actions(hoppers: Envs) -> None:
@@ -80,6 +82,7 @@ def test_discrete_actions(poles: Envs, actions: Any, found: str) -> None:
     """Of another dtype or shape."""
     text = f"InvalidAction: actions: expected int64[2], one for each environment, found {found}; {_FITS}"
     assert _said(lambda: poles.step(actions)) == text
+    poles.step([0, 1])
 
 
 @pytest.mark.parametrize(("actions", "found"), [([0, 2], "2 for environment 1"), ([-1, 0], "-1 for environment 0")])
@@ -126,6 +129,7 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
 def test_arguments_of_reset(hoppers: Envs, arguments: dict[str, Any], text: str) -> None:
     """No environment is reset."""
     assert _said(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
+    assert not hoppers.client.pending
 
 
 def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
@@ -140,7 +144,10 @@ def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
 
 
 def test_step_before_reset_and_calls_after_close() -> None:
-    """And closing twice is fine."""
+    """Both are Gymnasium's own errors as well, and closing twice is fine."""
+    assert issubclass(tandem.ResetNeeded, gymnasium.error.ResetNeeded)
+    assert issubclass(tandem.EnvironmentClosed, gymnasium.error.ClosedEnvironmentError)
+    assert issubclass(tandem.EnvironmentClosed, tandem.ClientClosed)
     envs = tandem.make_vec("Hopper-v5", 2)
     needed = "expected a reset before the first step, found none; call reset() first"
     assert _said(lambda: envs.step(_ZEROS)) == f"ResetNeeded: step: {needed}"
@@ -159,15 +166,20 @@ def test_step_before_reset_and_calls_after_close() -> None:
         assert _said(call) == f"EnvironmentClosed: {name}: {closed}"
 
 
-def test_step_of_an_ended_episode_that_nobody_resets() -> None:
-    """With autoreset disabled."""
+def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
+    """The text names the environments that were not reset."""
+    refused = (
+        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments {}; "
+        "nothing was sent; reset(options={{'reset_mask': mask}}) starts their next"
+    )
     envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=1)
     envs.reset(seed=0)
     envs.step(_ZEROS)
-    assert _said(lambda: envs.step(_ZEROS)) == (
-        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments [0, 1]; "
-        "nothing was sent; reset(options={'reset_mask': mask}) starts their next"
-    )
+    assert _said(lambda: envs.step(_ZEROS)) == refused.format([0, 1])
+    envs.reset(options={"reset_mask": _MASK})
+    assert _said(lambda: envs.step(_ZEROS)) == refused.format([1])
+    envs.reset(options={"reset_mask": ~_MASK})
+    envs.step(_ZEROS)
     envs.close()
 
 
