@@ -4,7 +4,7 @@ import os
 import sys
 from typing import NoReturn
 
-from tandem import engine_process
+from tandem import engine_program
 from tandem.errors import EngineStartFailed
 
 
@@ -15,8 +15,8 @@ def main() -> NoReturn:
       SystemExit: There is no such program, or it cannot be run.
     """
     try:
-        server = engine_process._find_server(None)
-        os.execve(server, [str(server), *sys.argv[1:]], engine_process._environment())
+        server = engine_program.find()
+        os.execve(server, [str(server), *sys.argv[1:]], engine_program.variables())
     except (EngineStartFailed, OSError) as error:
         raise SystemExit(f"tandem-engine: {error}") from error
 

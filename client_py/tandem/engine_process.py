@@ -10,11 +10,10 @@ import time
 import uuid
 import weakref
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from tandem import _native, errors, options, refusals
+from tandem import _native, engine_program, errors, options, refusals
 from tandem.arguments import integer, seconds, shown, text
 from tandem.errors import (
     AlreadyAttached,
@@ -27,8 +26,6 @@ from tandem.errors import (
 from tandem.printable import printable, printable_lines
 from tandem.task_options import to_json
 
-_PACKAGE = Path(__file__).parent
-_SERVER_VARIABLE = "TANDEM_ENGINE_SERVER"
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
 _POLL_SECS = 0.002
@@ -112,7 +109,7 @@ def launch_engine(
     _native.check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
-    command = [str(_find_server(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    command = [str(engine_program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:
@@ -203,7 +200,7 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
-                env=_environment(),
+                env=engine_program.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log.fileno(),
                 stderr=self._log.fileno(),
@@ -227,7 +224,7 @@ class EngineProcess:
             limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
-                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {_SERVER_VARIABLE}")
+                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {engine_program.VARIABLE}")
             ) from error
         finally:
             os.close(engine_end)
@@ -416,28 +413,3 @@ def _engine_pid(name: str) -> int | None:
         return _native.engine_pid(name)
     except NotReady:
         return None
-
-
-def _environment() -> dict[str, str]:
-    """Tells an engine out of a build tree where the data is that was built for this program."""
-    runfiles = _PACKAGE.parent.parent.parent
-    if runfiles.name.endswith(".runfiles"):
-        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
-    return dict(os.environ)
-
-
-def _find_server(server: str | os.PathLike[str] | None) -> Path:
-    asked = server or os.environ.get(_SERVER_VARIABLE)
-    if asked:
-        candidates = [Path(asked)]
-    else:
-        root = _PACKAGE.parent.parent
-        built = Path("engine_adapter", "server", "server")
-        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate.absolute()
-    raise EngineStartFailed(
-        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
-        f"{_SERVER_VARIABLE} to its path"
-    )

@@ -15,11 +15,10 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess, launch_engine
 from tandem.errors import InvalidArgument, Unsupported
 from tandem.options import EngineOptions, FrameOptions, ImageOptions, Size
-from tandem.registration import PICTURES
+from tandem.registration import OTHER_TASK, TASKS
 from tandem.restart import RestartingVectorEnv
 from tandem.vector import SharedMemoryVectorEnv
 
-_RENDERED = (480, 480)  # Gymnasium's default, in pixels
 _LARGEST_SIDE = 8192  # the engine's limit
 
 
@@ -95,7 +94,7 @@ def make_vec(
     options = dict(task_options)
     rendered = [
         integer(name, options.pop(name, side), 1, _LARGEST_SIDE)  # type: ignore[arg-type]
-        for name, side in zip(("width", "height"), PICTURES.get(task or "", _RENDERED), strict=True)
+        for name, side in zip(("width", "height"), TASKS.get(task or "", OTHER_TASK).render_size, strict=True)
     ]
     if render_mode is not None:
         if frames is not None:

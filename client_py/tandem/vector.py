@@ -17,7 +17,7 @@ from tandem.description import describe
 from tandem.engine_process import EngineProcess
 from tandem.errors import ClientClosed, EngineFailed, InvalidAction, InvalidArgument, TandemError, Unsupported
 from tandem.pictures import separate
-from tandem.registration import RENDER_FPS
+from tandem.registration import OTHER_TASK, TASKS
 from tandem.services.contract import SimulationContract
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         render_modes = ["rgb_array"] if client.has_frames else []
         self.metadata = {
             "render_modes": render_modes,
-            "render_fps": RENDER_FPS.get(client.task, 30),
+            "render_fps": TASKS.get(client.task, OTHER_TASK).render_fps,
             "autoreset_mode": self.autoreset_mode,
         }
         single = self._task.action_space

@@ -367,8 +367,8 @@ def test_the_registry_has_what_the_engine_has() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert sorted(TASKS) == listed.stdout.split()
-    for task, limit in TASKS.items():
-        assert gymnasium.spec(task).max_episode_steps == limit
+    for task, facts in TASKS.items():
+        assert gymnasium.spec(task).max_episode_steps == facts.max_episode_steps
 
 
 def test_the_spec_makes_the_same_environments_again() -> None:

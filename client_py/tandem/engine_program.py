@@ -1,0 +1,51 @@
+"""The engine's program: where it lies, and the environment variables that it runs with."""
+
+import os
+from pathlib import Path
+
+from tandem.errors import EngineStartFailed
+from tandem.printable import printable
+
+VARIABLE = "TANDEM_ENGINE_SERVER"
+_PACKAGE = Path(__file__).parent
+
+
+def find(server: str | os.PathLike[str] | None = None) -> Path:
+    """Finds the program.
+
+    Args:
+      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program that came with the package,
+        else the one that was built beside it.
+
+    Returns:
+      An absolute path.
+
+    Raises:
+      EngineStartFailed: There is no such file; the message lists the paths.
+    """
+    asked = server or os.environ.get(VARIABLE)
+    if asked:
+        candidates = [Path(asked)]
+    else:
+        root = _PACKAGE.parent.parent
+        built = Path("engine_adapter", "server", "server")
+        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.absolute()
+    raise EngineStartFailed(
+        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
+        f"{VARIABLE} to its path"
+    )
+
+
+def variables() -> dict[str, str]:
+    """Copies this process's variables, with the one by which a program of a build tree finds its data.
+
+    Returns:
+      The variables.
+    """
+    runfiles = _PACKAGE.parent.parent.parent
+    if runfiles.name.endswith(".runfiles"):
+        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
+    return dict(os.environ)
