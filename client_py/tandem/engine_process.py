@@ -67,8 +67,8 @@ def launch_engine(
 ) -> "EngineProcess":
     """Starts an engine and waits until a client can attach to it.
 
-    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It leaves when it is closed, when
-    the `with` block ends, when the returned object is forgotten, or when this process ends by any means.
+    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`,
+    with the `with` block, with the last reference to the returned object, and with this process, however that ends.
 
     Args:
       task: What to simulate, such as "HalfCheetah-v5".
@@ -80,9 +80,9 @@ def launch_engine(
         paths, infinities, NumPy's numbers and arrays are fine.
       max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
       seed: Environment i starts from seed + i.
-      frames: A size, such as (320, 240), or `FrameOptions`: MuJoCo environments are drawn side by side while a viewer
-        looks; None: never.
-      images: A size, such as (64, 64), or `ImageOptions`: each step also draws every MuJoCo environment, into
+      frames: A size, such as (320, 240), or `FrameOptions`: some environments are drawn side by side while a viewer is
+        open; None: never.
+      images: A size, such as (64, 64), or `ImageOptions`: each step also draws every environment, into
         `SharedMemoryClient.images`; None: no images.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
@@ -95,7 +95,7 @@ def launch_engine(
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
       AlreadyAttached: Another engine serves a region of that name.
-      EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
+      EngineStartFailed: The program is missing, ended or took too long; the message has its last lines.
     """
     num_envs = integer("num_envs", num_envs, 1, _MOST_ENVS)
     threads = integer("threads", threads, 0, _MOST_THREADS)

@@ -14,8 +14,8 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
     """Finds the program.
 
     Args:
-      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program that came with the package,
-        else the one that was built beside it.
+      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program that came with the
+        package, else the one that was built beside it.
 
     Returns:
       An absolute path.

@@ -232,7 +232,7 @@ def path(argument: str, value: object) -> None:
 
 
 def _set(group: object, name: str, value: object) -> None:
-    object.__setattr__(group, name, value)  # frozen for everyone else
+    object.__setattr__(group, name, value)  # the class is frozen
 
 
 def _envs(envs: object) -> tuple[int, ...] | str | None:

@@ -105,7 +105,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 break
             except PeerGone as death:
                 self._note_death(death)
-                self._note(contract, mask, self._seed_of_chosen(seed, mask))  # for the restarted engine
+                self._note_reset(contract, mask, self._seed_of_chosen(seed, mask))  # for the restarted engine
         self._answered(obs)
         if self._unreported:
             _add_restarted(infos, self.num_envs)
@@ -171,7 +171,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         return self._all_truncated()
 
     def _flags(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Returns the region's reset flags if the next step is to set some for `_cut_short`; otherwise an empty array."""
+        """Returns the region's reset flags if the next step is to set some for `_cut_short`; else an empty array."""
         client = self._client
         usable = not client.pending and not client.closed and os.getpid() == self._pid
         if usable and client.autoreset_mode is AutoresetMode.NEXT_STEP and self._cut_short.any():
@@ -190,7 +190,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self._deaths_in_a_row += 1
 
     def _restart_engine(self) -> None:
-        """Starts the engine again if it was found dead. An interrupt may stop it anywhere; the next call begins anew."""
+        """Starts the engine again if it was found dead. After an interrupt the next call begins anew."""
         assert self._engine is not None
         while self._death is not None:
             if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:

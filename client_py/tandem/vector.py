@@ -38,16 +38,16 @@ class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
     """A step before the first reset. Call `reset` first."""
 
 
-class _NamesSb3(type):
-    """Puts what to do into the error of Stable-Baselines3, which names an environment's class and nothing else."""
+class _Sb3Hint(type):
+    """Adds a hint to the class's text, which is all that Stable-Baselines3's error about a vector environment has."""
 
     def __str__(cls) -> str:
-        """Returns the class's repr with a hint."""
+        """Returns the class's repr and the hint."""
         return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
 
 
-class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_NamesSb3):
-    """The environments of a `SharedMemoryClient`, as Gymnasium wants them; `make_vec` makes one with its engine.
+class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_Sb3Hint):
+    """A `SharedMemoryClient`'s environments as a Gymnasium vector environment; `make_vec` makes one with its engine.
 
     Attributes:
       num_envs: Number of environments.
@@ -101,7 +101,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
-        # Each environment's, and the seed that the engine was told with it.
+        # The contract of each environment, and the seed that the engine got with it.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * self.num_envs
         self._seeds = [_UNKNOWN_SEED] * self.num_envs
         self._ready = False  # to step: reset, and not closed
@@ -134,12 +134,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it
-        """Each environment's seed: that of its last reset that had one; -1 before."""
+        """The seed of each environment's last reset that had one; -1 before."""
         return tuple(self._seeds)
 
     @property
     def client(self) -> SharedMemoryClient:
-        """What speaks to the engine: its `stats()`, its name, its region, and its services beside the steps."""
+        """The client of the engine: `stats()`, `name`, `images`, and the services beside the steps."""
         return self._client
 
     def reset(
@@ -152,12 +152,13 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
-          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: who is reset; the others keep
-            their state; taken out of a dict, as by Gymnasium's SyncVectorEnv. "contract", a `SimulationContract`: how
-            those that are reset differ from the task's own from now on, as by `SharedMemoryClient.reset`.
+          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: the environments to reset;
+            the others keep their state. It is removed from a dict, as by Gymnasium's SyncVectorEnv. "contract", a
+            `SimulationContract`: how those that are reset differ from the task from now on; see
+            `SharedMemoryClient.reset`.
 
         Returns:
-          Observations, as `step` returns them, and infos of those that were reset.
+          Observations, as `step` returns them, and infos of the environments that were reset.
 
         Raises:
           InvalidArgument: A seed, mask or option that cannot be.
@@ -174,12 +175,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             try:
                 self._client.recv()
             except EngineFailed:
-                pass  # of what is dropped
+                pass  # the results are dropped
         contract = (options or {}).get("contract")
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
         self._client.reset(mask, seed=seed, contract=contract)
-        self._note(contract, mask, seed)
+        self._note_reset(contract, mask, seed)
         self._ready = True
         return self._stepper.reset_results()
 
@@ -191,8 +192,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             rounded to float32; lists become arrays.
 
         Returns:
-          Observations (dtype and lifetime: see `make_vec`), rewards float64[num_envs], terminations and truncations
-          bool[num_envs], infos.
+          Observations float64 or float32[num_envs, obs_size], the caller's to keep (with copy=False: the region's own
+          array, valid until the next step); rewards float64[num_envs]; terminations and truncations bool[num_envs];
+          infos. All but the last are in the task's units.
 
         Raises:
           InvalidAction: Actions of another shape or kind, or not finite; nothing was sent.
@@ -257,7 +259,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return separate(*self._client.drawn_frame(), self.num_envs)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Leaves the engine, and ends it if it is ours; `close` calls this.
+        """Closes the client, and the engine if the constructor got one; `close` calls this.
 
         Args:
           kwargs: Ignored, as by Gymnasium's own.
@@ -277,12 +279,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TypeError: Always.
         """
         raise TypeError(
-            "a SharedMemoryVectorEnv can be neither pickled nor copied: it holds this process's place at the engine; "
+            "a SharedMemoryVectorEnv can be neither pickled nor copied: its engine has one client, in this process; "
             "pass the arguments of make_vec and call it in the other process"
         )
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Does in every environment what Gymnasium's vector environments do by this: only "render" is there.
+        """Calls a method of every environment; the only one is "render".
 
         Args:
           name: "render".
@@ -298,10 +300,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if name == "render" and not args and not kwargs:
             return self.render() or ()
-        raise self._no_objects(f"call({name!r})", "what all have in common is in the services of `client`")
+        raise self._no_objects(f"call({name!r})", "`client` has services for commands to the engine")
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Returns what every environment has.
+        """Returns an attribute of every environment.
 
         Args:
           name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
@@ -321,15 +323,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "action_space": self.single_action_space,
         }
         if name not in of_each:
-            raise self._no_objects(f"get_attr({name!r})", f"these are known: {[*of_each, 'np_random_seed']}")
+            raise self._no_objects(f"get_attr({name!r})", f"expected one of {[*of_each, 'np_random_seed']}")
         return (of_each[name],) * self.num_envs
 
     def set_attr(self, name: str, values: object) -> NoReturn:
         """Refuses.
 
         Args:
-          name: Whichever.
-          values: Whichever.
+          name: Ignored.
+          values: Ignored.
 
         Raises:
           Unsupported: Always: the environments are the engine's, not Python objects.
@@ -342,7 +344,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     def _no_objects(self, call: str, instead: str) -> Unsupported:
         return Unsupported(
-            f"{call}: the environments live in the engine's process and are no Python objects; {instead}"
+            f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
 
     def _closed_error(self, call: str) -> EnvironmentClosed:
@@ -354,16 +356,16 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
-        """Hands the environments to Stable-Baselines3; needs that package, which imports torch.
+        """Makes a Stable-Baselines3 VecEnv of the environments; needs that package, which imports torch.
 
-        They change to SAME_STEP autoreset, which is how Stable-Baselines3 works, and are all reset.
+        Their autoreset mode becomes SAME_STEP, which Stable-Baselines3 expects, and all are reset.
 
         Returns:
           A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
 
         Raises:
-          ModuleNotFoundError: There is no Stable-Baselines3.
-          InvalidArgument: They were made with copy=False: Stable-Baselines3 keeps observations across steps.
+          ModuleNotFoundError: Stable-Baselines3 is not installed.
+          InvalidArgument: The environments were made with copy=False.
         """
         if not self._copy:
             raise InvalidArgument(
@@ -393,16 +395,18 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             )
         return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
 
-    def _note(self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None) -> None:
-        """Notes the contract, if there is one, and the seeds, if there are some, of those that are reset."""
+    def _note_reset(
+        self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None
+    ) -> None:
+        """Notes the contract and the seeds of the environments that are reset, where a reset has some."""
         if contract is None and seed is None:
             return
         indices = env_indices(mask, self.num_envs)
-        for index, its in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
+        for index, its_seed in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
             if contract is not None:
-                self._contracts[index] = contract, contract_seed(its, index)
-            if its is not None:
-                self._seeds[index] = its
+                self._contracts[index] = contract, contract_seed(its_seed, index)
+            if its_seed is not None:
+                self._seeds[index] = its_seed
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
         if not isinstance(options, Mapping | None):
@@ -429,7 +433,19 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 def as_floats(
     single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
 ) -> NDArray[np.float32]:
-    """Makes float32[num_envs, act_size] of what becomes that, and refuses all else."""
+    """Converts the actions of a step.
+
+    Args:
+      single: The action space of one environment.
+      batched: That of all environments.
+      actions: As for `SharedMemoryVectorEnv.step`.
+
+    Returns:
+      float32[num_envs, act_size]; a number that float32 cannot hold is an infinity, which the client refuses.
+
+    Raises:
+      InvalidAction: Another shape or kind, or a discrete action out of its range.
+    """
     try:
         given = np.asarray(actions)
     except ValueError as error:
@@ -452,7 +468,7 @@ def as_floats(
                 "was sent; see single_action_space"
             )
         return given.reshape(-1, 1).astype(np.float32)
-    with np.errstate(over="ignore"):  # an infinity, which is refused
+    with np.errstate(over="ignore"):
         return np.ascontiguousarray(given, dtype=np.float32)
 
 
