@@ -91,8 +91,8 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
         {"render_mode": "rgb_array", "frames": (8, 8)},
         "frames: expected None with a render mode, .* found .8, 8.; leave .*",
     ),
-    ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 8192, found 0"),
-    ({"render_mode": "rgb_array", "height": 9000}, "height: expected an integer in 1 .. 8192, found 9000"),
+    ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 2147483647, found 0"),
+    ({"render_mode": "rgb_array", "height": 9000}, "render_mode: expected sides of 1 to 8192, found 480x9000"),
     ({"render_mode": "rgb_array", "num_envs": 2000}, "render_mode: expected 1 to 1024 environments, found 2000"),
 ]
 
