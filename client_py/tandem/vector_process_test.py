@@ -412,7 +412,7 @@ def test_without_restart_a_death_is_an_error_with_the_engines_last_words() -> No
 
 
 def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
-    """It is not dead, and may still answer; whoever waits decides."""
+    """It is not dead, and may still answer; the caller decides."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(
         engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP

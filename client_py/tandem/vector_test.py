@@ -1,4 +1,4 @@
-"""The Gymnasium face: its contract, beside Gymnasium's own SyncVectorEnv, and what misuse gets."""
+"""`make_vec`: a Gymnasium vector environment, compared with Gymnasium's own SyncVectorEnv."""
 
 import copy
 import os
@@ -307,7 +307,7 @@ def test_a_time_out_leaves_the_step_pending() -> None:
 
 
 def test_what_is_received_of_an_interrupted_reset_is_no_step() -> None:
-    """Nobody's reward or end is shown a second time."""
+    """No reward or end is returned a second time."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
     envs.reset(seed=0)
     for _ in range(3):
@@ -339,7 +339,7 @@ def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> 
 
 
 def test_after_an_interrupt_reset_begins_anew() -> None:
-    """As whoever runs a notebook's cell again would have it: what was pending is received and dropped."""
+    """As when a notebook's cell runs again: what was pending is received and dropped."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     expected, _ = envs.reset(seed=3)
     killer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])

@@ -20,7 +20,7 @@ def extension() -> str:
 
 
 def regions(*names: str) -> dict[str, int | str | None]:
-    """Tells who serves each region: a pid, None if its engine is dead, else why that cannot be told."""
+    """Returns the engine of each region: a pid, None if the engine is dead, else the error of asking."""
     found: dict[str, int | str | None] = {}
     for name in names:
         try:
