@@ -1,7 +1,9 @@
-"""The engine's program: where it lies, and the environment variables that it runs with."""
+"""The engine's program: where it lies, its environment variables, and the command `tandem-engine`, which runs it."""
 
 import os
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 from tandem.errors import EngineStartFailed
 from tandem.printable import printable
@@ -49,3 +51,20 @@ def variables() -> dict[str, str]:
     if runfiles.name.endswith(".runfiles"):
         return {**os.environ, "RUNFILES_DIR": str(runfiles)}
     return dict(os.environ)
+
+
+def main() -> NoReturn:
+    """Becomes the program, with the command line's arguments as they are.
+
+    Raises:
+      SystemExit: There is no such program, or it cannot be run.
+    """
+    try:
+        server = find()
+        os.execve(server, [str(server), *sys.argv[1:]], variables())
+    except (EngineStartFailed, OSError) as error:
+        raise SystemExit(f"tandem-engine: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

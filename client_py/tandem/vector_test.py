@@ -360,7 +360,7 @@ def test_after_an_interrupt_reset_begins_anew() -> None:
 def test_the_registry_has_what_the_engine_has() -> None:
     """The tasks, and Gymnasium's limits, which Gymnasium hands to the engine."""
     listed = subprocess.run(
-        [sys.executable, "-m", "tandem.engine_command", "--list_tasks"],
+        [sys.executable, "-m", "tandem.engine_program", "--list_tasks"],
         capture_output=True,
         text=True,
         check=True,
