@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
 from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
-from tandem.vector import Mask, Obs, SharedMemoryVectorEnv, StepResults, as_floats
+from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 
 _log = logging.getLogger("tandem")
 
@@ -81,7 +82,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """As `SharedMemoryVectorEnv.reset`.
@@ -96,7 +97,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
-        mask, contract = self._reset_mask(options), (options or {}).get("contract")
+        mask, contract = reset_mask(options, self.num_envs), (options or {}).get("contract")
         while True:
             self._restart_engine()
             self._resetting = mask
@@ -105,7 +106,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 break
             except PeerGone as death:
                 self._note_death(death)
-                self._note_reset(contract, mask, self._seed_of_chosen(seed, mask))  # for the restarted engine
+                self._note_reset(contract, mask, seed_of_chosen(seed, mask))  # for the restarted engine
         self._answered(obs)
         if self._unreported:
             _add_restarted(infos, self.num_envs)

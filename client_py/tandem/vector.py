@@ -1,7 +1,7 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium
@@ -11,20 +11,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tandem import _native, errors
-from tandem.arguments import contract_seed, described, env_indices, seeds_of, shown
+from tandem.arguments import contract_seed, env_indices, seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
-from tandem.errors import ClientClosed, EngineFailed, InvalidAction, InvalidArgument, TandemError, Unsupported
+from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError, Unsupported
 from tandem.pictures import separate
 from tandem.registration import OTHER_TASK, TASKS
 from tandem.services.contract import SimulationContract
+from tandem.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = NDArray[Any]
-Mask = NDArray[np.bool_]
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
 
 _UNKNOWN_SEED = -1  # as Gymnasium says it
@@ -92,7 +92,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self._engine = engine
         self._task = describe(client)
         self._copy = copy
-        self._dtype = _obs_dtype(self._task.observation_space.dtype, dtype, copy)
+        self._dtype = obs_dtype(self._task.observation_space.dtype, dtype, copy)
         self.num_envs = client.num_envs
         single = self._task.observation_space
         low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
@@ -145,7 +145,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. What is pending after an interrupt or a time-out is received first, and dropped.
@@ -166,8 +166,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if self.closed:
             raise self._closed_error("reset")
-        mask = self._reset_mask(options)
-        seed = self._seed_of_chosen(seed, mask)
+        mask = reset_mask(options, self.num_envs)
+        seed = seed_of_chosen(seed, mask)
         if isinstance(options, dict):
             # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
             options.pop("reset_mask", None)
@@ -383,21 +383,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
         return SharedMemoryVecEnv(self)
 
-    def _seed_of_chosen(self, seed: int | Sequence[int | None] | None, mask: Mask) -> int | Sequence[int | None] | None:
-        if isinstance(seed, np.ndarray) and seed.ndim == 0:
-            return seed.item()
-        if not isinstance(seed, Sequence | np.ndarray):
-            return seed
-        if len(seed) != self.num_envs:
-            raise InvalidArgument(
-                f"seed: expected {self.num_envs} seeds, one for each environment, found {len(seed)}; nothing was sent; "
-                "a single integer does for all"
-            )
-        return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
-
-    def _note_reset(
-        self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None
-    ) -> None:
+    def _note_reset(self, contract: SimulationContract | None, mask: Mask, seed: Seed) -> None:
         """Notes the contract and the seeds of the environments that are reset, where a reset has some."""
         if contract is None and seed is None:
             return
@@ -407,81 +393,3 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
                 self._contracts[index] = contract, contract_seed(its_seed, index)
             if its_seed is not None:
                 self._seeds[index] = its_seed
-
-    def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
-        if not isinstance(options, Mapping | None):
-            raise InvalidArgument(f"options: expected None or a dict, found {shown(options)}; nothing was sent")
-        if unknown := sorted(set(options or ()) - {"reset_mask", "contract"}, key=str):
-            raise InvalidArgument(
-                f"options: expected nothing but 'reset_mask' and 'contract', found {shown(unknown)}; nothing was sent; "
-                "options of the task are make_vec's"
-            )
-        if not options or "reset_mask" not in options:
-            return np.ones(self.num_envs, np.bool_)
-        mask: Any = options["reset_mask"]
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise InvalidArgument(
-                f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {described(mask)}; nothing was sent"
-            )
-        if not mask.any():
-            raise InvalidArgument(
-                "reset_mask: expected at least one True, found none; nothing was sent; leave the call out"
-            )
-        return np.array(mask, dtype=np.bool_)
-
-
-def as_floats(
-    single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
-) -> NDArray[np.float32]:
-    """Converts the actions of a step.
-
-    Args:
-      single: The action space of one environment.
-      batched: That of all environments.
-      actions: As for `SharedMemoryVectorEnv.step`.
-
-    Returns:
-      float32[num_envs, act_size]; a number that float32 cannot hold is an infinity, which the client refuses.
-
-    Raises:
-      InvalidAction: Another shape or kind, or a discrete action out of its range.
-    """
-    try:
-        given = np.asarray(actions)
-    except ValueError as error:
-        raise InvalidAction(
-            f"actions: expected {batched}, found no array of numbers: {error}; nothing was sent; "
-            "action_space.sample() shows what fits"
-        ) from error
-    discrete = isinstance(single, spaces.Discrete)
-    if given.shape != batched.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
-        raise InvalidAction(
-            f"actions: expected {batched.dtype}{list(batched.shape or ())}, one for each environment, found "
-            f"{described(given)}; nothing was sent; action_space.sample() shows what fits"
-        )
-    if isinstance(single, spaces.Discrete):
-        wrong = (given < 0) | (given >= single.n)
-        if wrong.any():
-            index = int(np.argmax(wrong))
-            raise InvalidAction(
-                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing "
-                "was sent; see single_action_space"
-            )
-        return given.reshape(-1, 1).astype(np.float32)
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(given, dtype=np.float32)
-
-
-def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:
-    float32 = np.dtype(np.float32)
-    if asked is None:
-        return of_task if copy else float32
-    try:
-        dtype = np.dtype(asked)
-    except TypeError:
-        dtype = np.dtype(object)
-    if dtype not in (float32, np.dtype(np.float64)):
-        raise InvalidArgument(f"dtype: expected float32 or float64, found {asked!r}")
-    if not copy and dtype != float32:
-        raise InvalidArgument(f"dtype: expected float32 with copy=False, as the region's own array is, found {dtype}")
-    return dtype
