@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from tandem import _native, engine_program, errors, options, refusals
-from tandem.arguments import integer, seconds, shown, text
+from tandem.arguments import integer, path, seconds, shown, text
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -113,7 +113,7 @@ def launch_engine(
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:
-        options.path("model", model)
+        path("model", model)
         command.append(f"--model={os.fsdecode(model)}")
     if task_options:
         command.append(f"--task_options={to_json(task_options)}")
