@@ -30,9 +30,6 @@ _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
 _POLL_SECS = 0.002
 _GRACE_SECS = 5.0
-# The engine's own limits, which its texts name as well.
-_MOST_ENVS = 2**24
-_MOST_THREADS = 4096
 # The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
 _MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")
 
@@ -97,8 +94,8 @@ def launch_engine(
       AlreadyAttached: Another engine serves a region of that name.
       EngineStartFailed: The program is missing, ended or took too long; the message has its last lines.
     """
-    num_envs = integer("num_envs", num_envs, 1, _MOST_ENVS)
-    threads = integer("threads", threads, 0, _MOST_THREADS)
+    num_envs = integer("num_envs", num_envs, 1)  # the engine has upper limits
+    threads = integer("threads", threads, 0)
     timeout = seconds("timeout", timeout)
     if max_episode_steps is not None:  # 0: no limit
         max_episode_steps = integer("max_episode_steps", max_episode_steps, 0, 2**32 - 1)
