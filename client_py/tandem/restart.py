@@ -96,6 +96,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
+        if self.closed:
+            raise self._closed_error("reset")
         mask, contract = self._reset_mask(options), (options or {}).get("contract")
         while True:
             self._revive()
@@ -121,6 +123,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
+        if not self._ready:
+            raise self._not_ready_error("send")
         if self._untold:
             as_floats(self._task.action_space, self.action_space, actions)  # refuses what cannot be
             return
@@ -148,6 +152,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
+        if not self._ready:
+            raise self._not_ready_error("step")
         self.send(actions)
         return self.recv()
 
@@ -160,6 +166,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
+        if self.closed:
+            raise self._closed_error("recv")
         if not self._untold:
             try:
                 results = super().recv()

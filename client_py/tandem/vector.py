@@ -261,14 +261,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Args:
           kwargs: Ignored, as by Gymnasium's own.
+
+        Raises:
+          TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
+        self._client.close()
         self._ready = False
         errors.of_environments.discard(self._client.name)
-        try:
-            self._client.close()
-        finally:
-            if self._engine is not None:
-                self._engine.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def __reduce__(self) -> NoReturn:
         """Refuses.
@@ -349,7 +350,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return EnvironmentClosed(f"{call}: expected open environments, found that close() was called; make new ones")
 
     def _not_ready_error(self, call: str) -> TandemError:
-        if self.closed:
+        if self.closed or self._client.closed:  # of an interrupted close(), the latter alone
             return self._closed_error(call)
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
