@@ -157,7 +157,8 @@ def _word(given: str | os.PathLike[str]) -> str:
     if size >= _MOST_WORD_BYTES:
         raise InvalidArgument(
             f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
-            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',)"
+            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
+            "launch_engine"
         )
     return word
 
@@ -282,7 +283,11 @@ class EngineProcess:
                 ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
                 self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
-                self._raise_start_failed(f"did not serve region {self._name!r} within {timeout:g} s", None)
+                self._raise_start_failed(
+                    f"did not serve region {self._name!r} within {timeout:g} s; raise start_timeout of EngineOptions, "
+                    "or timeout of launch_engine",
+                    None,
+                )
             time.sleep(_POLL_SECS)
 
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
@@ -428,16 +433,18 @@ def _environment() -> dict[str, str]:
 
 def _find_server(server: str | os.PathLike[str] | None) -> Path:
     asked = server or os.environ.get(_SERVER_VARIABLE)
+    after = f"set {_SERVER_VARIABLE} to its path"
     if asked:
         candidates = [Path(asked)]
+        after = "leave server out" if server else f"unset {_SERVER_VARIABLE}"
     else:
         root = _PACKAGE.parent.parent
         built = Path("engine_adapter", "server", "server")
         candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
     for candidate in candidates:
-        if candidate.is_file():
+        if os.path.isfile(candidate):  # of a path that cannot be as well, unlike Path.is_file
             return candidate.absolute()
     raise EngineStartFailed(
-        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
-        f"{_SERVER_VARIABLE} to its path"
+        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or "
+        f"{after}"
     )

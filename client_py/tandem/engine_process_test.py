@@ -148,13 +148,24 @@ def test_stopped_engine_is_closed_as_well() -> None:
     assert engine.poll() == 0
 
 
+def test_engine_of_a_thread_that_blocks_signals_leaves_by_itself() -> None:
+    """It does not inherit what would keep the request from it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        with tandem.launch_engine("CartPole-v1", name=unique_name()) as engine:
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert engine.poll() == 0
+
+
 def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a grace time."""
     monkeypatch.setattr("tandem.engine_process._GRACE_SECS", 0.1)
     server = tmp_path / "server"
     server.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
     server.chmod(0o755)
-    with pytest.raises(tandem.EngineStartFailed, match="within 0.3 s"):
+    with pytest.raises(tandem.EngineStartFailed, match="within 0.3 s; raise start_timeout of EngineOp"):
         tandem.launch_engine("x", name=unique_name(), server=server, timeout=0.3)
 
 
