@@ -173,6 +173,8 @@ of_environments: set[str] = set()
 _TEXTS_OF_ENVIRONMENTS = {
     "start it again and call reconnect(), or close()": "close() these environments and make new ones",
     "call recv() first, or reconnect()": "call recv() first",
+    "recv() waits on, reconnect() starts anew": "recv() waits on, reset() waits on and starts anew",
+    "reconnect(), or close()": "close() these environments and make new ones",
 }
 
 # Region name -> what asks the engine that this process launched for its last words.

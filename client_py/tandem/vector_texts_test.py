@@ -1,5 +1,7 @@
 """What step, reset, render and close say of arguments that cannot be and of calls in a wrong order, word for word."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,11 +52,8 @@ def _said(call: Callable[[], Any]) -> str:
         (np.zeros((2, 3), bool), f"{_WANTED} bool[2, 3]; {_FITS}"),
         (np.full((2, 3), "a"), f"{_WANTED} <U1[2, 3]; {_FITS}"),
         (None, f"{_WANTED} object[]; {_FITS}"),
-        (np.full((2, 3), np.nan), "actions: expected finite values, found one that is not at [0, 0]; nothing was sent"),
-        (
-            [[0, 0, 0], [0, 0, 1e300]],
-            "actions: expected finite values, found one that is not at [1, 2]; nothing was sent",
-        ),
+        (np.full((2, 3), np.nan), "actions: expected finite values, found nan at [0, 0]; nothing was sent"),
+        ([[0, 0, 0], [0, 0, 1e300]], "actions: expected finite values, found inf at [1, 2]; nothing was sent"),
     ],
     ids=str,
 )
@@ -137,6 +136,20 @@ def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
         pending = f"StepPending: {region}: the last exchange was not received; call recv() first"
         assert _said(lambda call=call: call(_ZEROS)) == pending  # type: ignore[misc]
     assert hoppers.recv()[0].shape == (2, 11)
+
+
+def test_a_step_that_takes_too_long() -> None:
+    """What is there to call stands in the text; `reset` is, and `reconnect` is not."""
+    envs = tandem.make_vec("Hopper-v5", 2)
+    envs.reset(seed=0)
+    os.kill(envs.client.engine_pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, envs.client.engine_pid, os.WSTOPPED | os.WNOWAIT)
+    envs.client._native.set_timeout(0)
+    text = _said(lambda: envs.step(_ZEROS))
+    assert text.startswith("StepTimeout: the engine of region ") and text.endswith(
+        "the exchange is still pending: recv() waits on, reset() waits on and starts anew, close() leaves"
+    )
+    envs.close()
 
 
 def test_step_before_reset_and_calls_after_close() -> None:
