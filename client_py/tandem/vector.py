@@ -365,7 +365,14 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Raises:
           ModuleNotFoundError: There is no Stable-Baselines3.
           InvalidArgument: They were made with copy=False: Stable-Baselines3 keeps observations across steps.
+          EnvironmentClosed: `close` was called.
+          PeerGone: The engine has ended.
         """
+        if self.closed:
+            raise self._closed_error("as_sb3")
+        if self._engine is not None and self._engine.poll() is not None:  # which no new client is to wait for
+            text = "as_sb3: expected a running engine, found that it has ended; close() these environments and make new ones"
+            raise errors.from_native("PeerGone", text, self._client.name)
         if not self._copy:
             raise InvalidArgument(
                 "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "

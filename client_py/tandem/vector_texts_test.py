@@ -152,6 +152,19 @@ def test_a_step_that_takes_too_long() -> None:
     envs.close()
 
 
+def test_as_sb3_of_a_dead_engine() -> None:
+    """No new client waits for it, also with `restart`, which the next step does."""
+    for restart in (False, True):
+        envs = tandem.make_vec("Hopper-v5", 2, engine=tandem.EngineOptions(restart=restart))
+        os.kill(envs.client.engine_pid, signal.SIGKILL)
+        os.waitid(os.P_PID, envs.client.engine_pid, os.WEXITED | os.WNOWAIT)
+        first, *others = _said(envs.as_sb3).splitlines()
+        ended = "PeerGone: as_sb3: expected a running engine, found that it has ended"
+        assert first == f"{ended}; close() these environments and make new ones"
+        assert others[0] == "The engine's last words:"
+        envs.close()
+
+
 def test_step_before_reset_and_calls_after_close() -> None:
     """And closing twice is fine."""
     envs = tandem.make_vec("Hopper-v5", 2)
@@ -166,6 +179,7 @@ def test_step_before_reset_and_calls_after_close() -> None:
         "send": lambda: envs.send(_ZEROS),
         "recv": envs.recv,
         "render": envs.render,
+        "as_sb3": envs.as_sb3,
     }
     for name, call in calls.items():
         closed = "expected open environments, found that close() was called; make new ones"
