@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
-from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.errors import NEXT_OF_ENVIRONMENTS, AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
 from tandem.vector import Mask, Obs, SharedMemoryVectorEnv, StepResults, as_floats
 
@@ -18,6 +19,7 @@ _log = logging.getLogger("tandem")
 
 # An engine that dies again and again, without one answer in between, has a fault that no restart mends.
 _MOST_DEATHS_IN_A_ROW = 3
+_POLL_SECS = 0.01
 
 
 class RestartingVectorEnv(SharedMemoryVectorEnv):
@@ -206,9 +208,10 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     f"the engine died {self._deaths_in_a_row} times in a row without one answer in between; it is not "
                     f"started again. The last death: {self._death}"
                 ) from self._death
-            _log.warning("starting the engine of region %r again: %s", self._client.name, self._death)
+            found = str(self._death).replace(f"; {NEXT_OF_ENVIRONMENTS}", "")
+            _log.warning("starting the engine of region %r again: %s", self._client.name, found)
             self._engine.close()
-            self._engine = self._relaunch(self._client.name)
+            self._engine = self._relaunched()
             try:
                 self._client.reconnect(self._start_timeout)
                 self._renew_contracts()
@@ -227,6 +230,17 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     "another description; was the program or a model file replaced? Make the environments anew"
                 )
             self._death = None
+
+    def _relaunched(self) -> EngineProcess:
+        """Starts an engine, once that of an interrupted launch, which leaves by itself, is gone."""
+        deadline = time.monotonic() + self._start_timeout
+        while True:
+            try:
+                return self._relaunch(self._client.name)
+            except AlreadyAttached:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_SECS)
 
     def _renew_contracts(self) -> None:
         """Tells a new engine the contracts of `reset`, with their seeds, and draws its first episodes from them."""

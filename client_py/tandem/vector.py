@@ -371,7 +371,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         if self.closed:
             raise self._closed_error("as_sb3")
         if self._engine is not None and self._engine.poll() is not None:  # which no new client is to wait for
-            text = "as_sb3: expected a running engine, found that it has ended; close() these environments and make new ones"
+            text = f"as_sb3: expected a running engine, found that it has ended; {errors.NEXT_OF_ENVIRONMENTS}"
             raise errors.from_native("PeerGone", text, self._client.name)
         if not self._copy:
             raise InvalidArgument(

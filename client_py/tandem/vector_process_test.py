@@ -304,27 +304,6 @@ def test_an_interrupted_restart_goes_on_at_the_next_call(
     envs.close()
 
 
-@pytest.mark.parametrize("call", ["reset", "step", "send", "recv"])
-def test_closed_environments_start_no_engine(call: str) -> None:
-    """Also where the engine died before, and its restart failed."""
-    launches = []
-    engine = launch_trivial()
-
-    def failing(name: str) -> tandem.EngineProcess:
-        launches.append(name)
-        raise tandem.EngineStartFailed("no room")
-
-    envs = RestartingVectorEnv(tandem.SharedMemoryClient(engine.name), engine=engine, relaunch=failing)
-    envs.reset()
-    _kill(envs)
-    with pytest.raises(tandem.EngineStartFailed):
-        envs.step(_zeros(envs))
-    envs.close()
-    with pytest.raises(tandem.EnvironmentClosed, match=f"^{call}: "):
-        getattr(envs, call)(*[_zeros(envs)] * (call in ("step", "send")))
-    assert len(launches) == 1
-
-
 def test_reset_outlives_several_deaths() -> None:
     """As a step does; and gives up after as many."""
     dying = 2
