@@ -54,8 +54,8 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         for fixed, value in _FIXED.items():
             if fixed in options:
                 raise InvalidArgument(
-                    f"{fixed}: expected none for a single environment, which has {value}, found {shown(options[fixed])}; "
-                    "gymnasium.make has max_episode_steps, and tandem.make_vec the others"
+                    f"{fixed}: expected none for a single environment, which has {value}, found "
+                    f"{shown(options[fixed])}; gymnasium.make has max_episode_steps, and tandem.make_vec the others"
                 )
         if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")

@@ -85,9 +85,11 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           engine: The one that the client is attached to.
 
         Raises:
-          InvalidArgument: A dtype that cannot be.
+          InvalidArgument: No client, or a dtype that cannot be.
           LayoutMismatch: The engine's description of its task makes no sense.
         """
+        if not isinstance(client, SharedMemoryClient):
+            raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
         self._client = client
         self._engine = engine
         self._task = describe(client)

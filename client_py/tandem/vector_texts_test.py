@@ -212,6 +212,13 @@ def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any]
     assert text.startswith(f"Unsupported: {name}('{arguments[0]}'): ") and instead in text, text
 
 
+@pytest.mark.parametrize("client", [None, "tandem"])
+def test_environments_of_what_is_no_client(client: Any) -> None:
+    """Such as the engine's name."""
+    text = f"InvalidArgument: client: expected a tandem.SharedMemoryClient, found {client!r}"
+    assert _said(lambda: tandem.SharedMemoryVectorEnv(client)) == text
+
+
 def test_render_without_a_render_mode(hoppers: Envs) -> None:
     """A warning, and nothing, as by Gymnasium's own."""
     with pytest.warns(UserWarning, match='make the environments with render_mode="rgb_array"'):
