@@ -295,7 +295,7 @@ class EngineProcess:
         kind, reason = refusals.last_error(words) or ("", "")
         if kind == AlreadyAttached.__name__:
             raise AlreadyAttached(reason)
-        if kind == InvalidArgument.__name__ and exit_code == refusals.EXIT_CODE:
+        if kind == InvalidArgument.__name__ and exit_code in (refusals.EXIT_CODE, 0):  # 0: SIGCHLD is ignored
             raise InvalidArgument(refusals.in_keywords(reason))
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"Its last words:\n{earlier}" if earlier else f"It said nothing{' else' if reason else ''}."

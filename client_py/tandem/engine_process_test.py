@@ -243,6 +243,16 @@ def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words:
     assert words in caught.value.log_tail
 
 
+def test_a_refusal_is_told_also_where_exit_codes_are_not() -> None:
+    """The kernel keeps none for a process that ignores SIGCHLD."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(tandem.InvalidArgument, match="^task: unknown task"):
+            tandem.launch_engine("Ant-v4")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the variable that sets it."""
     monkeypatch.setenv("TANDEM_ENGINE_SERVER", "/no/such/server")
