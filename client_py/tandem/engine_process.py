@@ -151,7 +151,8 @@ def _word(given: str | os.PathLike[str]) -> str:
     if size >= _MOST_WORD_BYTES:
         raise InvalidArgument(
             f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
-            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',)"
+            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
+            "launch_engine"
         )
     return word
 
@@ -276,7 +277,11 @@ class EngineProcess:
                 ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
                 self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
-                self._raise_start_failed(f"did not serve region {self._name!r} within {timeout:g} s", None)
+                self._raise_start_failed(
+                    f"did not serve region {self._name!r} within {timeout:g} s; raise start_timeout of EngineOptions, "
+                    "or timeout of launch_engine",
+                    None,
+                )
             time.sleep(_POLL_SECS)
 
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
@@ -284,7 +289,7 @@ class EngineProcess:
         kind, reason = refusals.last_error(words) or ("", "")
         if kind == AlreadyAttached.__name__:
             raise AlreadyAttached(reason)
-        if kind == InvalidArgument.__name__ and exit_code == refusals.EXIT_CODE:
+        if kind == InvalidArgument.__name__ and exit_code in (refusals.EXIT_CODE, 0):  # 0: SIGCHLD is ignored
             raise InvalidArgument(refusals.in_keywords(reason))
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"Its last words:\n{earlier}" if earlier else f"It said nothing{' else' if reason else ''}."

@@ -148,13 +148,24 @@ def test_stopped_engine_is_closed_as_well() -> None:
     assert engine.poll() == 0
 
 
+def test_engine_of_a_thread_that_blocks_signals_leaves_by_itself() -> None:
+    """It does not inherit what would keep the request from it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        with tandem.launch_engine("CartPole-v1", name=unique_name()) as engine:
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert engine.poll() == 0
+
+
 def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a grace time."""
     monkeypatch.setattr("tandem.engine_process._GRACE_SECS", 0.1)
     server = tmp_path / "server"
     server.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
     server.chmod(0o755)
-    with pytest.raises(tandem.EngineStartFailed, match="within 0.3 s"):
+    with pytest.raises(tandem.EngineStartFailed, match="within 0.3 s; raise start_timeout of EngineOp"):
         tandem.launch_engine("x", name=unique_name(), server=server, timeout=0.3)
 
 
@@ -224,6 +235,16 @@ def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words:
         tandem.launch_engine(task, server=TRIVIAL_ENGINE, **options)  # type: ignore[arg-type]
     assert caught.value.exit_code in (1, 2)
     assert words in caught.value.log_tail
+
+
+def test_a_refusal_is_told_also_where_exit_codes_are_not() -> None:
+    """The kernel keeps none for a process that ignores SIGCHLD."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(tandem.InvalidArgument, match="^task: unknown task"):
+            tandem.launch_engine("Ant-v4")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,18 +26,20 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
       EngineStartFailed: There is no such file; the message lists the paths.
     """
     asked = server or os.environ.get(VARIABLE)
+    after = f"set {VARIABLE} to its path"
     if asked:
         candidates = [Path(asked)]
+        after = "leave server out" if server else f"unset {VARIABLE}"
     else:
         root = _PACKAGE.parent.parent
         built = Path("engine_adapter", "server", "server")
         candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
     for candidate in candidates:
-        if candidate.is_file():
+        if os.path.isfile(candidate):  # of a path that cannot be as well, unlike Path.is_file
             return candidate.absolute()
     raise EngineStartFailed(
-        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
-        f"{VARIABLE} to its path"
+        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or "
+        f"{after}"
     )
 
 

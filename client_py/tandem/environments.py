@@ -28,7 +28,7 @@ def make_vec(
     threads: int = 0,
     autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
     copy: bool = True,
-    dtype: DTypeLike | None = None,
+    dtype: "DTypeLike | None" = None,  # quoted for help(), which prints a page of it otherwise
     max_episode_steps: int | None = None,
     model: str | os.PathLike[str] | None = None,
     render_mode: str | None = None,
@@ -76,7 +76,7 @@ def make_vec(
       EngineStartFailed: The engine did not start for another reason; the message has its last words.
     """
     given = dict(locals())
-    if render_mode not in (None, "rgb_array"):
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
     if (task is None) == (model is None):
         raise InvalidArgument(
@@ -140,7 +140,7 @@ def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:
     }
     spec.kwargs.update(others, num_envs=given["num_envs"], **given["task_options"])
     if given["max_episode_steps"] is not None:
-        spec.max_episode_steps = given["max_episode_steps"] or None
+        spec.max_episode_steps = given["max_episode_steps"] or -1  # None would be the task's own number
     return spec
 
 
@@ -182,4 +182,4 @@ def _autoreset_mode(asked: AutoresetMode | gymnasium.vector.AutoresetMode | str)
         return AutoresetMode(asked if isinstance(asked, str) else asked.value)
     except (ValueError, AttributeError):
         modes = [mode.value for mode in AutoresetMode]
-        raise InvalidArgument(f"autoreset_mode: expected one of {modes}, found {asked!r}") from None
+        raise InvalidArgument(f"autoreset_mode: expected one of {modes}, found {shown(asked)}") from None

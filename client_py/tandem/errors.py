@@ -170,9 +170,12 @@ class SystemCallFailed(TandemError, OSError):
 
 # Names of regions whose client belongs to environments: these have no reconnect().
 of_environments: set[str] = set()
+NEXT_OF_ENVIRONMENTS = "close() these environments and make new ones"
 _TEXTS_OF_ENVIRONMENTS = {
-    "start it again and call reconnect(), or close()": "close() these environments and make new ones",
+    "start it again and call reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
     "call recv() first, or reconnect()": "call recv() first",
+    "recv() waits on, reconnect() starts anew": "recv() waits on, reset() waits on and starts anew",
+    "reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
 }
 
 # Region name -> a function that returns the last lines of the engine that this process launched.

@@ -58,7 +58,7 @@ _WRITE_INSTEAD = {
 
 _ERROR_LINE = re.compile(r"error: (\w+): (.*)")
 _QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
-_UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*?)'")
+_UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*)'")
 
 
 def last_error(log_tail: str) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
-from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.errors import NEXT_OF_ENVIRONMENTS, AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
 from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
 from tandem.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
@@ -19,6 +20,7 @@ _log = logging.getLogger("tandem")
 
 # An engine that dies this often without one answer in between has a fault that a restart does not remove.
 _MOST_DEATHS_IN_A_ROW = 3
+_POLL_SECS = 0.01
 
 
 class RestartingVectorEnv(SharedMemoryVectorEnv):
@@ -97,6 +99,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
+        if self.closed:
+            raise self._closed_error("reset")
         mask, contract = reset_mask(options, self.num_envs), (options or {}).get("contract")
         while True:
             self._restart_engine()
@@ -122,6 +126,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
+        if not self._ready:
+            raise self._not_ready_error("send")
         if self._unreported:
             as_floats(self._task.action_space, self.action_space, actions)  # refuses what cannot be
             return
@@ -149,6 +155,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
+        if not self._ready:
+            raise self._not_ready_error("step")
         self.send(actions)
         return self.recv()
 
@@ -161,6 +169,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
+        if self.closed:
+            raise self._closed_error("recv")
         if not self._unreported:
             try:
                 results = super().recv()
@@ -199,9 +209,10 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     f"the engine died {self._deaths_in_a_row} times in a row without one answer in between; it is not "
                     f"started again. The last death: {self._death}"
                 ) from self._death
-            _log.warning("starting the engine of region %r again: %s", self._client.name, self._death)
+            found = str(self._death).replace(f"; {NEXT_OF_ENVIRONMENTS}", "")
+            _log.warning("starting the engine of region %r again: %s", self._client.name, found)
             self._engine.close()
-            self._engine = self._relaunch(self._client.name)
+            self._engine = self._relaunched()
             try:
                 self._client.reconnect(self._start_timeout)
                 self._renew_contracts()
@@ -220,6 +231,17 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     "another description; was the program or a model file replaced? Make the environments anew"
                 )
             self._death = None
+
+    def _relaunched(self) -> EngineProcess:
+        """Starts an engine, once that of an interrupted launch, which leaves by itself, is gone."""
+        deadline = time.monotonic() + self._start_timeout
+        while True:
+            try:
+                return self._relaunch(self._client.name)
+            except AlreadyAttached:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_SECS)
 
     def _renew_contracts(self) -> None:
         """Tells a new engine the contracts of `reset`, with their seeds, and draws its first episodes from them."""

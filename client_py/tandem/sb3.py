@@ -110,16 +110,20 @@ class SharedMemoryVecEnv(VecEnv):
         self._envs.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Reads an attribute of `SharedMemoryVectorEnv`, as the environments are not objects of their own.
+        """Reads what `SharedMemoryVectorEnv.get_attr` has of each environment, or an attribute that all share.
 
         Args:
           attr_name: Such as "spec" or "render_mode".
           indices: Of the environments; None: all.
 
         Returns:
-          The same value for each of them.
+          A value for each of them.
         """
-        return [getattr(self._envs, attr_name)] * len(list(self._get_indices(indices)))
+        try:
+            values = self._envs.get_attr(attr_name)
+        except Unsupported:
+            values = (getattr(self._envs, attr_name),) * self.num_envs
+        return [values[index] for index in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Refuses: an engine's environments have no attributes to set.

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.environments import make_vec
 from tandem.errors import InvalidAction, InvalidArgument
@@ -53,8 +54,8 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         for fixed, value in _FIXED.items():
             if fixed in options:
                 raise InvalidArgument(
-                    f"{fixed}: expected none for a single environment, which has {value!r}, found {options[fixed]!r}; "
-                    "gymnasium.make has max_episode_steps, and tandem.make_vec the others"
+                    f"{fixed}: expected none for a single environment, which has {value!r}, found "
+                    f"{shown(options[fixed])}; gymnasium.make has max_episode_steps, and tandem.make_vec the others"
                 )
         if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
@@ -116,7 +117,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
             before = "the end of an episode" if self._seeded else "the start"
             raise ResetNeeded(f"step: expected a reset after {before}, found none; call reset() first")
         if np.shape(action) != self.action_space.shape:
-            raise InvalidAction(f"action: expected one of {self.action_space}, found {action!r}; nothing was sent")
+            raise InvalidAction(f"action: expected one of {self.action_space}, found {shown(action)}; nothing was sent")
         obs, rewards, terminations, truncations, infos = self._envs.step(np.asarray(action)[np.newaxis])
         terminated, truncated = bool(terminations[0]), bool(truncations[0])
         self._in_episode = not (terminated or truncated)

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tandem import _native, errors
-from tandem.arguments import contract_seed, env_indices, seeds_of
+from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
@@ -85,9 +85,11 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           engine: The one that the client is attached to.
 
         Raises:
-          InvalidArgument: A dtype that cannot be.
+          InvalidArgument: No client, or a dtype that cannot be.
           LayoutMismatch: The engine's description of its task makes no sense.
         """
+        if not isinstance(client, SharedMemoryClient):
+            raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
         self._client = client
         self._engine = engine
         self._task = describe(client)
@@ -263,14 +265,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
         Args:
           kwargs: Ignored, as by Gymnasium's own.
+
+        Raises:
+          TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
+        self._client.close()
         self._ready = False
         errors.of_environments.discard(self._client.name)
-        try:
-            self._client.close()
-        finally:
-            if self._engine is not None:
-                self._engine.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def __reduce__(self) -> NoReturn:
         """Refuses.
@@ -351,7 +354,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return EnvironmentClosed(f"{call}: expected open environments, found that close() was called; make new ones")
 
     def _not_ready_error(self, call: str) -> TandemError:
-        if self.closed:
+        if self.closed or self._client.closed:  # of an interrupted close(), the latter alone
             return self._closed_error(call)
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
@@ -366,7 +369,14 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Raises:
           ModuleNotFoundError: Stable-Baselines3 is not installed.
           InvalidArgument: The environments were made with copy=False.
+          EnvironmentClosed: `close` was called.
+          PeerGone: The engine has ended.
         """
+        if self.closed:
+            raise self._closed_error("as_sb3")
+        if self._engine is not None and self._engine.poll() is not None:  # which no new client is to wait for
+            text = f"as_sb3: expected a running engine, found that it has ended; {errors.NEXT_OF_ENVIRONMENTS}"
+            raise errors.from_native("PeerGone", text, self._client.name)
         if not self._copy:
             raise InvalidArgument(
                 "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "

@@ -134,10 +134,10 @@ def obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np
         return of_task if copy else float32
     try:
         dtype = np.dtype(asked)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # the last one of a text with parentheses or commas
         dtype = np.dtype(object)
     if dtype not in (float32, np.dtype(np.float64)):
-        raise InvalidArgument(f"dtype: expected float32 or float64, found {asked!r}")
+        raise InvalidArgument(f"dtype: expected float32 or float64, found {shown(asked)}")
     if not copy and dtype != float32:
         raise InvalidArgument(f"dtype: expected float32 with copy=False, as the region's own array is, found {dtype}")
     return dtype

@@ -374,9 +374,11 @@ def test_the_registry_has_what_the_engine_has() -> None:
 def test_the_spec_makes_the_same_environments_again() -> None:
     """Options and arguments included."""
     engine = tandem.EngineOptions(timeout=60)
-    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="SameStep", dtype="float32", engine=engine, healthy_reward=3)
+    given: dict[str, Any] = {"autoreset_mode": "SameStep", "dtype": "float32", "engine": engine, "healthy_reward": 3}
+    envs = tandem.make_vec("Hopper-v5", 2, max_episode_steps=0, **given)
     assert envs.spec is not None and envs.spec.kwargs["engine"] == engine
     again = gymnasium.make_vec(envs.spec)
+    assert again.spec is not None and again.spec.kwargs["max_episode_steps"] == -1  # no limit, as before
     assert again.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     _assert_same(again.reset(seed=1), envs.reset(seed=1))
     _assert_same(again.step(np.zeros((2, 3))), envs.step(np.zeros((2, 3))))

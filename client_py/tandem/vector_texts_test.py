@@ -1,5 +1,7 @@
 """What step, reset, render and close say of arguments that cannot be and of calls in a wrong order, word for word."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,11 +53,8 @@ def _said(call: Callable[[], Any]) -> str:
         (np.zeros((2, 3), bool), f"{_WANTED} bool[2, 3]; {_FITS}"),
         (np.full((2, 3), "a"), f"{_WANTED} <U1[2, 3]; {_FITS}"),
         (None, f"{_WANTED} object[]; {_FITS}"),
-        (np.full((2, 3), np.nan), "actions: expected finite values, found one that is not at [0, 0]; nothing was sent"),
-        (
-            [[0, 0, 0], [0, 0, 1e300]],
-            "actions: expected finite values, found one that is not at [1, 2]; nothing was sent",
-        ),
+        (np.full((2, 3), np.nan), "actions: expected finite values, found nan at [0, 0]; nothing was sent"),
+        ([[0, 0, 0], [0, 0, 1e300]], "actions: expected finite values, found inf at [1, 2]; nothing was sent"),
     ],
     ids=str,
 )
@@ -143,6 +142,33 @@ def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
     assert hoppers.recv()[0].shape == (2, 11)
 
 
+def test_a_step_that_takes_too_long() -> None:
+    """What is there to call stands in the text; `reset` is, and `reconnect` is not."""
+    envs = tandem.make_vec("Hopper-v5", 2)
+    envs.reset(seed=0)
+    os.kill(envs.client.engine_pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, envs.client.engine_pid, os.WSTOPPED | os.WNOWAIT)
+    envs.client._native.set_timeout(0)
+    text = _said(lambda: envs.step(_ZEROS))
+    assert text.startswith("StepTimeout: the engine of region ") and text.endswith(
+        "the exchange is still pending: recv() waits on, reset() waits on and starts anew, close() leaves"
+    )
+    envs.close()
+
+
+def test_as_sb3_of_a_dead_engine() -> None:
+    """No new client waits for it, also with `restart`, which the next step does."""
+    for restart in (False, True):
+        envs = tandem.make_vec("Hopper-v5", 2, engine=tandem.EngineOptions(restart=restart))
+        os.kill(envs.client.engine_pid, signal.SIGKILL)
+        os.waitid(os.P_PID, envs.client.engine_pid, os.WEXITED | os.WNOWAIT)
+        first, *others = _said(envs.as_sb3).splitlines()
+        ended = "PeerGone: as_sb3: expected a running engine, found that it has ended"
+        assert first == f"{ended}; close() these environments and make new ones"
+        assert others[0] == "The engine's last words:"
+        envs.close()
+
+
 def test_step_before_reset_and_calls_after_close() -> None:
     """Both are Gymnasium's own errors as well, and closing twice is fine."""
     assert issubclass(tandem.ResetNeeded, gymnasium.error.ResetNeeded)
@@ -160,6 +186,7 @@ def test_step_before_reset_and_calls_after_close() -> None:
         "send": lambda: envs.send(_ZEROS),
         "recv": envs.recv,
         "render": envs.render,
+        "as_sb3": envs.as_sb3,
     }
     for name, call in calls.items():
         closed = "expected open environments, found that close() was called; make new ones"
@@ -195,6 +222,13 @@ def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any]
     """There are none in the engine; the text says what there is."""
     text = _said(lambda: getattr(hoppers, name)(*arguments))
     assert text.startswith(f"Unsupported: {name}('{arguments[0]}'): ") and instead in text, text
+
+
+@pytest.mark.parametrize("client", [None, "tandem"])
+def test_environments_of_what_is_no_client(client: Any) -> None:
+    """Such as the engine's name."""
+    text = f"InvalidArgument: client: expected a tandem.SharedMemoryClient, found {client!r}"
+    assert _said(lambda: tandem.SharedMemoryVectorEnv(client)) == text
 
 
 def test_render_without_a_render_mode(hoppers: Envs) -> None:
