@@ -133,7 +133,7 @@ void DefineRpc(py::module_& module) {
 // pybind11 names its entry point so; ours, at the end, comes before it.
 #define PyInit__native InitInMainInterpreter
 PYBIND11_MODULE(_native, module) {
-  using namespace tandem;  // NOLINT: the module is the namespace's face
+  using namespace tandem;  // NOLINT: the module shows the namespace
 
   module.attr("ERROR_TABLE") = ErrorTable();
   py::dict modes;

@@ -144,7 +144,8 @@ py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
                     absl::StrCat("region '", name_,
                                  "': expected an engine that draws, found one "
                                  "started without frames; start it with "
-                                 "--frames WIDTHxHEIGHT")),
+                                 "frames=(WIDTH, HEIGHT) in Python, or by the "
+                                 "flag --frames WIDTHxHEIGHT")),
           name_);
   }
   const ErrorCode code =

@@ -42,8 +42,8 @@ class NativeClient {
   PyObject* Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
-  // The halves of Step, for who has float32[num_envs * act_size] and needs no
-  // results' tuple.
+  // The halves of Step, for a caller that has float32[num_envs * act_size] and
+  // needs no results' tuple.
   void Post(std::span<const float> actions);
   void Await(double timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,

@@ -20,28 +20,11 @@ namespace {
 
 using Api = py::detail::npy_api;
 
-// NumPy's descriptors, of which each process has one for each native type.
-PyObject* Descriptor(int type) {
-  return Api::get().PyArray_DescrFromType_(type);
-}
-PyObject* const& BoolType() {
-  static PyObject* const type = Descriptor(Api::NPY_BOOL_);
-  return type;
-}
-PyObject* const& Float32Type() {
-  static PyObject* const type = Descriptor(Api::NPY_FLOAT_);
-  return type;
-}
-PyObject* const& Float64Type() {
-  static PyObject* const type = Descriptor(Api::NPY_DOUBLE_);
-  return type;
-}
-PyObject* const& Int64Type() {
-  static PyObject* const type = Descriptor(Api::NPY_INT64_);
-  return type;
-}
-PyObject* const& ObjectType() {
-  static PyObject* const type = Descriptor(Api::NPY_OBJECT_);
+// NumPy's descriptor of a native type, of which a process has one.
+template <typename T>
+PyObject* Type() {
+  static PyObject* const type =
+      Api::get().PyArray_DescrFromType_(py::dtype::num_of<T>());
   return type;
 }
 
@@ -66,15 +49,14 @@ T* Data(PyObject* array) {
   return reinterpret_cast<T*>(py::detail::array_proxy(array)->data);
 }
 
-// The values of an aligned array in C order that has just this type and shape;
+// The values of an aligned array in C order of exactly type T and this shape;
 // nullptr: it is no such array.
 template <typename T, size_t N>
-const T* Values(py::handle given, PyObject* type,
-                const py::ssize_t (&shape)[N]) {
+const T* Values(py::handle given, const py::ssize_t (&shape)[N]) {
   if (!Api::get().PyArray_Check_(given.ptr())) return nullptr;
   const auto* const array = py::detail::array_proxy(given.ptr());
   constexpr int kFlags = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
-  if ((array->flags & kFlags) != kFlags || array->descr != type ||
+  if ((array->flags & kFlags) != kFlags || array->descr != Type<T>() ||
       array->nd != static_cast<int>(N) ||
       !std::equal(shape, shape + N, array->dimensions)) {
     return nullptr;
@@ -100,7 +82,7 @@ void CopyObservations(std::span<const float> from, bool wide, PyObject* to) {
   }
 }
 
-// What NumPy's astype makes of it.
+// As NumPy's astype converts.
 template <typename T>
 T Converted(double value) {
   return static_cast<T>(value);
@@ -112,15 +94,16 @@ int64_t Converted<int64_t>(double value) {
                                         : std::numeric_limits<int64_t>::min();
 }
 
-// Columns `first` .. of rows of `stride` numbers, zeros for who has none.
+// `length` columns from `first` on, of rows of `stride` numbers; zeros outside
+// of `mask`.
 template <typename T>
 void CopyColumns(std::span<const double> rows, size_t stride, size_t first,
-                 size_t length, std::span<const uint8_t> who, PyObject* to) {
+                 size_t length, std::span<const uint8_t> mask, PyObject* to) {
   T* out = Data<T>(to);
-  for (size_t env = 0; env < who.size(); ++env) {
+  for (size_t env = 0; env < mask.size(); ++env) {
     const double* const row = rows.data() + env * stride + first;
     for (size_t i = 0; i < length; ++i) {
-      *out++ = who[env] != 0 ? Converted<T>(row[i]) : T{};
+      *out++ = mask[env] != 0 ? Converted<T>(row[i]) : T{};
     }
   }
 }
@@ -131,7 +114,7 @@ bool Any(std::span<const uint8_t> mask) {
 
 py::object FlagsOf(std::span<const uint8_t> mask) {
   PyObject* const array =
-      NewArray(BoolType(), {static_cast<py::ssize_t>(mask.size())});
+      NewArray(Type<bool>(), {static_cast<py::ssize_t>(mask.size())});
   CopyFlags(mask, array);
   return Owned(array);
 }
@@ -164,7 +147,8 @@ VectorStep::VectorStep(NativeClient* client, Options options)
                       .at_reset = at_reset});
     PyObject* const of = type.ptr();
     if (first + length.value_or(1) > arrays().info_size ||
-        (of != Float64Type() && of != Float32Type() && of != Int64Type())) {
+        (of != Type<double>() && of != Type<float>() &&
+         of != Type<int64_t>())) {
       throw py::value_error(
           "infos: expected columns of the region's rows, as float64, float32 "
           "or int64");
@@ -191,7 +175,7 @@ void VectorStep::Send(py::handle actions) {
   Mask resetting;
   if (may_send &&
       (!infos_.empty() || options_.autoreset == AutoresetMode::kDisabled)) {
-    resetting = WhoIsReset();
+    resetting = ResetByNextStep();
   }
   client_->Post(floats);
   resetting_ = std::move(resetting);
@@ -199,7 +183,7 @@ void VectorStep::Send(py::handle actions) {
 }
 
 py::object VectorStep::Recv() {
-  MakeRoom();
+  MakeArrays();
   client_->Await(client_->timeout_secs());
   return Results();
 }
@@ -219,20 +203,18 @@ std::span<const float> VectorStep::Floats(py::handle actions,
   const size_t count = arrays().actions.size();
   const py::ssize_t of_each = static_cast<py::ssize_t>(arrays().act_size);
   if (options_.choices.has_value()) {
-    const auto* const values = Values<int64_t>(actions, Int64Type(), {envs});
-    const auto can_be = [end = *options_.choices](int64_t value) {
+    const auto* const values = Values<int64_t>(actions, {envs});
+    const auto in_range = [end = *options_.choices](int64_t value) {
       return value >= 0 && value < end;
     };
-    if (values != nullptr && std::all_of(values, values + envs, can_be)) {
+    if (values != nullptr && std::all_of(values, values + envs, in_range)) {
       floats_.assign(values, values + envs);
       return floats_;
     }
   } else {
-    const auto* const floats =
-        Values<float>(actions, Float32Type(), {envs, of_each});
+    const auto* const floats = Values<float>(actions, {envs, of_each});
     if (floats != nullptr) return {floats, count};
-    const auto* const doubles =
-        Values<double>(actions, Float64Type(), {envs, of_each});
+    const auto* const doubles = Values<double>(actions, {envs, of_each});
     if (doubles != nullptr) {
       // Out of float32's range they become infinities, which Post refuses.
       floats_.resize(count);
@@ -242,27 +224,27 @@ std::span<const float> VectorStep::Floats(py::handle actions,
     }
   }
   *keeper = options_.convert(actions);
-  const auto* const floats =
-      Values<float>(*keeper, Float32Type(), {envs, of_each});
+  const auto* const floats = Values<float>(*keeper, {envs, of_each});
   if (floats == nullptr) {
     throw py::type_error("convert: expected float32[num_envs, act_size]");
   }
   return {floats, count};
 }
 
-VectorStep::Mask VectorStep::WhoIsReset() const {
+VectorStep::Mask VectorStep::ResetByNextStep() const {
   const StepArrays& now = arrays();
-  Mask who(now.resets.begin(), now.resets.end());
+  Mask resets(now.resets.begin(), now.resets.end());
   if (options_.autoreset == AutoresetMode::kNextStep) {
-    std::ranges::transform(who, now.dones, who.begin(), std::bit_or<>());
+    std::ranges::transform(resets, now.dones, resets.begin(), std::bit_or<>());
   }
-  if (options_.autoreset != AutoresetMode::kDisabled) return who;
+  if (options_.autoreset != AutoresetMode::kDisabled) return resets;
   std::vector<size_t> ended;
   constexpr size_t kMostNamed = 10;
-  for (size_t env = 0; env < who.size() && ended.size() < kMostNamed; ++env) {
-    if (now.dones[env] != 0 && who[env] == 0) ended.push_back(env);
+  for (size_t env = 0; env < resets.size() && ended.size() < kMostNamed;
+       ++env) {
+    if (now.dones[env] != 0 && resets[env] == 0) ended.push_back(env);
   }
-  if (ended.empty()) return who;
+  if (ended.empty()) return resets;
   Raise(MakeError(
             ErrorCode::kInvalidArgument,
             absl::StrCat("expected no ended episode at a step with autoreset "
@@ -274,15 +256,15 @@ VectorStep::Mask VectorStep::WhoIsReset() const {
         "");
 }
 
-void VectorStep::MakeRoom() {
+void VectorStep::MakeArrays() {
   const py::ssize_t envs = static_cast<py::ssize_t>(num_envs());
   if (options_.copy && obs_ == nullptr) {
-    obs_ = NewArray(options_.wide ? Float64Type() : Float32Type(),
+    obs_ = NewArray(options_.wide ? Type<double>() : Type<float>(),
                     {envs, static_cast<py::ssize_t>(arrays().obs_size)});
   }
-  if (rewards_ == nullptr) rewards_ = NewArray(Float64Type(), {envs});
-  if (terminations_ == nullptr) terminations_ = NewArray(BoolType(), {envs});
-  if (truncations_ == nullptr) truncations_ = NewArray(BoolType(), {envs});
+  if (rewards_ == nullptr) rewards_ = NewArray(Type<double>(), {envs});
+  if (terminations_ == nullptr) terminations_ = NewArray(Type<bool>(), {envs});
+  if (truncations_ == nullptr) truncations_ = NewArray(Type<bool>(), {envs});
 }
 
 py::object VectorStep::Results() {
@@ -320,7 +302,7 @@ py::object VectorStep::Results() {
 }
 
 py::object VectorStep::Observations() {
-  MakeRoom();
+  MakeArrays();
   if (!options_.copy) return client_->views().obs;
   CopyObservations(arrays().obs, options_.wide, obs_);
   return Owned(std::exchange(obs_, nullptr));
@@ -331,24 +313,24 @@ py::object VectorStep::ResetInfos() const {
 }
 
 py::object VectorStep::Infos(std::span<const double> rows, const Mask& stepped,
-                             const Mask& everybody) const {
+                             const Mask& present) const {
   py::object infos = py::dict();
   for (const InfoField& field : infos_) {
-    const Mask& who = field.at_reset ? everybody : stepped;
-    if (!Any(who)) continue;
-    const py::ssize_t envs = static_cast<py::ssize_t>(who.size());
+    const Mask& mask = field.at_reset ? present : stepped;
+    if (!Any(mask)) continue;
+    const py::ssize_t envs = static_cast<py::ssize_t>(mask.size());
     const size_t length = field.length.value_or(1);
     PyObject* const type = field.dtype.ptr();
     const py::object values =
         Owned(field.length.has_value()
                   ? NewArray(type, {envs, static_cast<py::ssize_t>(length)})
                   : NewArray(type, {envs}));
-    const auto copy = type == Float64Type()   ? CopyColumns<double>
-                      : type == Float32Type() ? CopyColumns<float>
+    const auto copy = type == Type<double>()  ? CopyColumns<double>
+                      : type == Type<float>() ? CopyColumns<float>
                                               : CopyColumns<int64_t>;
-    copy(rows, arrays().info_size, field.first, length, who, values.ptr());
+    copy(rows, arrays().info_size, field.first, length, mask, values.ptr());
     Set(infos, field.name, values);
-    Set(infos, field.mask_name, FlagsOf(who));
+    Set(infos, field.mask_name, FlagsOf(mask));
   }
   return infos;
 }
@@ -356,13 +338,13 @@ py::object VectorStep::Infos(std::span<const double> rows, const Mask& stepped,
 void VectorStep::AddFinal(const py::object& infos, const Mask& ended) const {
   const StepArrays& now = arrays();
   const size_t of_each = now.obs_size;
-  const py::object observations =
-      Owned(NewArray(ObjectType(), {static_cast<py::ssize_t>(ended.size())}));
+  const py::object observations = Owned(
+      NewArray(Type<PyObject*>(), {static_cast<py::ssize_t>(ended.size())}));
   auto* const slots = Data<PyObject*>(observations.ptr());
   for (size_t env = 0; env < ended.size(); ++env) {
     py::object last = py::none();
     if (ended[env] != 0) {
-      last = Owned(NewArray(options_.wide ? Float64Type() : Float32Type(),
+      last = Owned(NewArray(options_.wide ? Type<double>() : Type<float>(),
                             {static_cast<py::ssize_t>(of_each)}));
       CopyObservations(now.final_obs.subspan(env * of_each, of_each),
                        options_.wide, last.ptr());

@@ -27,7 +27,9 @@
 
 namespace tandem {
 
-// One thread at a time, as NativeClient, which refuses a second one.
+// Legal call order: NativeClient's, and ExpectReset before its SendReset. Every
+// call raises by the error table (errors.h); what raises sends nothing, except
+// a wait: the exchange is pending then. A second thread gets ConcurrentUse.
 class VectorStep {
  public:
   struct Options {
@@ -38,9 +40,9 @@ class VectorStep {
     bool copy;  // otherwise observations are the region's own array
     AutoresetMode autoreset;
     std::optional<int64_t> choices;  // of a discrete action
-    // Called with actions that are neither float32 nor float64, nor int64 where
-    // they are discrete, or that cannot be: makes float32[num_envs, act_size]
-    // of them, or raises.
+    // Called with actions of another type than float32 and float64 (discrete:
+    // int64), of another shape, or out of range. Returns them as
+    // float32[num_envs, act_size], or raises.
     pybind11::function convert;
   };
 
@@ -77,21 +79,25 @@ class VectorStep {
   // Valid until the next call, or for as long as `keeper`.
   std::span<const float> Floats(pybind11::handle actions,
                                 pybind11::object* keeper);
-  Mask WhoIsReset() const;
-  void MakeRoom();
+  // The environments that the next step resets rather than steps. With
+  // autoreset disabled an ended one that is not among them is InvalidArgument.
+  Mask ResetByNextStep() const;
+  void MakeArrays();
   pybind11::object Results();
   pybind11::object Observations();
   pybind11::object ResetInfos() const;
+  // Of the environments in `present`; what a step alone gives, of those in
+  // `stepped`.
   pybind11::object Infos(std::span<const double> rows, const Mask& stepped,
-                         const Mask& everybody) const;
+                         const Mask& present) const;
   void AddFinal(const pybind11::object& infos, const Mask& ended) const;
 
   NativeClient* client_;
   Options options_;
   std::vector<InfoField> infos_;
   std::vector<float> floats_;  // converted actions
-  // Of the last exchange, also while it is pending: who is reset rather than
-  // stepped (unused without infos), and whether the exchange is a reset alone.
+  // Of the last exchange, also while it is pending: the environments that it
+  // resets rather than steps (unused without infos), and whether it steps none.
   Mask resetting_;
   bool resets_only_ = true;
   // Arrays for the next results, made while the engine steps; or nullptr. No

@@ -53,7 +53,7 @@ def look(client: tandem.SharedMemoryClient) -> None:
 
 
 def randomise(client: tandem.SharedMemoryClient) -> None:
-    """Other masses and frictions from each environment's next reset on; nobody is held up now."""
+    """Other masses and frictions from each environment's next reset on; no step waits now."""
     contract = tandem.services.SimulationContract(
         mass_scale_range=(0.7, 1.3), friction_range=(0.3, 0.6), joint_position_noise=0.1
     )

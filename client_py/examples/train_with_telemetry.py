@@ -1,7 +1,7 @@
 """Teaches CartPole-v1 to balance in seconds, and prints what happens as events: one line of JSON each.
 
 Run by hand, the events are on standard output, and a line for people is on standard error. Submitted to Tandem's
-daemon, the same program's events are in its database and reach whoever watches:
+daemon, the same program's events are in its database and reach its watchers:
 
     tandemctl submit -- python client_py/examples/train_with_telemetry.py
 
@@ -67,7 +67,7 @@ class Search:
             else:
                 actions = outputs.argmax(axis=1)
             obs, rewards, terminations, truncations, _ = self.envs.step(actions)
-            returns += rewards * running  # who has finished waits for the others, in an episode that does not count
+            returns += rewards * running  # a finished one waits for the others, in an episode that does not count
             running &= ~(terminations | truncations)
         return returns
 
@@ -80,9 +80,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=10, help="how often to move towards the best")
     parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
     parser.add_argument("--steps", action="store_true", help="print each step, too, rather than episodes alone")
-    parser.add_argument(
-        "--frames", metavar="WIDTHxHEIGHT", help="draw the first four environments, of a MuJoCo task, for who looks"
-    )
+    parser.add_argument("--frames", metavar="WIDTHxHEIGHT", help="draw the first four environments for viewers")
     arguments = parser.parse_args()
     if min(arguments.num_envs, arguments.iterations) < 1 or arguments.seed < 0:
         parser.error("--num_envs, --iterations and --seed: expected positive numbers")

@@ -2,6 +2,7 @@
 
 import enum
 import operator
+import os
 import reprlib
 from collections.abc import Sequence
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
@@ -126,6 +127,35 @@ def member(name: str, value: object, kind: type[_Member]) -> _Member:
         one = f"tandem.services.{kind.__name__}"
         names = ", ".join(f"{one}.{each.name}" for each in kind)
         raise InvalidArgument(f"{name}: expected a {one} ({names}), found {shown(value)}; nothing was sent") from None
+
+
+def one_of(argument: str, value: object, values: tuple[str, ...]) -> None:
+    """Checks a choice.
+
+    Args:
+      argument: Its name.
+      value: What was given.
+      values: What it may be.
+
+    Raises:
+      InvalidArgument: None of them.
+    """
+    if not isinstance(value, str) or value not in values:
+        raise InvalidArgument(f"{argument}: expected one of {', '.join(map(repr, values))}, found {shown(value)}")
+
+
+def path(argument: str, value: object) -> None:
+    """Checks the path of a file.
+
+    Args:
+      argument: Its name.
+      value: What was given.
+
+    Raises:
+      InvalidArgument: Neither a path nor None.
+    """
+    if not isinstance(value, str | os.PathLike | None):
+        raise InvalidArgument(f"{argument}: expected a path, found {shown(value)}")
 
 
 def described(value: object) -> str:

@@ -64,7 +64,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
     engine between `send` and `recv`, and otherwise to the caller; what `step` returned is overwritten by the next.
-    Copy what you keep. A view stays readable for as long as somebody holds it, also after `close`.
+    Copy what you keep. A view stays readable for as long as it is referenced, also after `close`.
 
     An engine has one client at a time, and a client belongs to the process that made it: it can be neither pickled nor
     used in a forked child. One thread at a time may step, reset, reconnect or close.
@@ -172,8 +172,8 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
     ) -> NDArray[np.float32]:
         """Starts a new episode in some environments; all others keep their state.
 
-        A contract is sent first, and taken on by the engine before anybody is reset. It holds for later resets of the
-        same environments, too, until another takes its place. `agent.set_contract` sends one and resets nobody.
+        A contract is sent first, and the engine adopts it before it resets any environment. It holds for later resets
+        of the same environments, too, until another replaces it. `agent.set_contract` sends one without a reset.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
@@ -181,13 +181,13 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
             for one: the environment's own random stream goes on. What a contract draws goes by it as well.
           contract: How these environments differ from the task's own from now on; `SimulationContract()`: not at all;
             None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`). Where that
-            warning is an error, the engine has taken the contract on, but nobody is reset.
+            warning is an error, the engine has adopted the contract, but no environment is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
 
         Raises:
-          InvalidArgument: An index, mask, seed or contract that cannot be; nobody was reset.
+          InvalidArgument: An index, mask, seed or contract that cannot be; no environment was reset.
           TandemError: As `step` and, with a contract, as `agent.set_contract`.
         """
         indices = env_indices(env_ids, self.num_envs)
@@ -406,7 +406,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def pending(self) -> bool:
-        """Whether something was sent whose results were not yet received."""
+        """Whether the results of a step or reset are still to be received."""
         return self._native.pending
 
     @property
@@ -431,7 +431,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Closes the client, unless this is a forked child, whose parent goes on with it."""
+        """Closes the client, unless this is a forked child: the parent goes on with it."""
         try:
             self.close()
         except ForkedChild:
@@ -444,7 +444,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           TypeError: Always.
         """
         raise TypeError(
-            "a SharedMemoryClient can be neither pickled nor copied: it holds this process's place at the engine; "
+            "a SharedMemoryClient can be neither pickled nor copied: its engine has one client, in this process; "
             f"make one where it is used: SharedMemoryClient({self._name!r})"
         )
 

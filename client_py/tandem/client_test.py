@@ -239,7 +239,7 @@ def test_reset_starts_chosen_environments_and_steps_nobody(client: tandem.Shared
     ],
 )
 def test_reset_refuses_what_cannot_be(client: tandem.SharedMemoryClient, env_ids: object, seed: int | None) -> None:
-    """Nothing is sent, nobody is reset."""
+    """Nothing is sent, no environment is reset."""
     client.step(_zeros(client))
     with pytest.raises(tandem.InvalidArgument):
         client.reset(env_ids, seed=seed)  # type: ignore[arg-type]

@@ -10,12 +10,11 @@ import time
 import uuid
 import weakref
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from tandem import _native, errors, options, refusals
-from tandem.arguments import integer, seconds, shown, text
+from tandem import _native, engine_program, errors, options, refusals
+from tandem.arguments import integer, path, seconds, shown, text
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -27,15 +26,10 @@ from tandem.errors import (
 from tandem.printable import printable, printable_lines
 from tandem.task_options import to_json
 
-_PACKAGE = Path(__file__).parent
-_SERVER_VARIABLE = "TANDEM_ENGINE_SERVER"
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
 _POLL_SECS = 0.002
 _GRACE_SECS = 5.0
-# The engine's own limits, which its texts name as well.
-_MOST_ENVS = 2**24
-_MOST_THREADS = 4096
 # The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
 _MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")
 
@@ -70,8 +64,8 @@ def launch_engine(
 ) -> "EngineProcess":
     """Starts an engine and waits until a client can attach to it.
 
-    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It leaves when it is closed, when
-    the `with` block ends, when the returned object is forgotten, or when this process ends by any means.
+    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`,
+    with the `with` block, with the last reference to the returned object, and with this process, however that ends.
 
     Args:
       task: What to simulate, such as "HalfCheetah-v5".
@@ -83,9 +77,9 @@ def launch_engine(
         paths, infinities, NumPy's numbers and arrays are fine.
       max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
       seed: Environment i starts from seed + i.
-      frames: A size, such as (320, 240), or `FrameOptions`: MuJoCo environments are drawn side by side while a viewer
-        looks; None: never.
-      images: A size, such as (64, 64), or `ImageOptions`: each step also draws every MuJoCo environment, into
+      frames: A size, such as (320, 240), or `FrameOptions`: some environments are drawn side by side while a viewer is
+        open; None: never.
+      images: A size, such as (64, 64), or `ImageOptions`: each step also draws every environment, into
         `SharedMemoryClient.images`; None: no images.
       timeout: Seconds that the engine may take to start.
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
@@ -98,10 +92,10 @@ def launch_engine(
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
       AlreadyAttached: Another engine serves a region of that name.
-      EngineStartFailed: There is no such program, it ended, or it took too long; the message has its last words.
+      EngineStartFailed: The program is missing, ended or took too long; the message has its last lines.
     """
-    num_envs = integer("num_envs", num_envs, 1, _MOST_ENVS)
-    threads = integer("threads", threads, 0, _MOST_THREADS)
+    num_envs = integer("num_envs", num_envs, 1)  # the engine has upper limits
+    threads = integer("threads", threads, 0)
     timeout = seconds("timeout", timeout)
     if max_episode_steps is not None:  # 0: no limit
         max_episode_steps = integer("max_episode_steps", max_episode_steps, 0, 2**32 - 1)
@@ -112,11 +106,11 @@ def launch_engine(
     _native.check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
-    command = [str(_find_server(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    command = [str(engine_program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:
-        options.path("model", model)
+        path("model", model)
         command.append(f"--model={os.fsdecode(model)}")
     if task_options:
         command.append(f"--task_options={to_json(task_options)}")
@@ -157,7 +151,8 @@ def _word(given: str | os.PathLike[str]) -> str:
     if size >= _MOST_WORD_BYTES:
         raise InvalidArgument(
             f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
-            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',)"
+            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
+            "launch_engine"
         )
     return word
 
@@ -203,7 +198,7 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
-                env=_environment(),
+                env=engine_program.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log.fileno(),
                 stderr=self._log.fileno(),
@@ -227,7 +222,7 @@ class EngineProcess:
             limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
-                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {_SERVER_VARIABLE}")
+                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {engine_program.VARIABLE}")
             ) from error
         finally:
             os.close(engine_end)
@@ -282,7 +277,11 @@ class EngineProcess:
                 ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
                 self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
-                self._raise_start_failed(f"did not serve region {self._name!r} within {timeout:g} s", None)
+                self._raise_start_failed(
+                    f"did not serve region {self._name!r} within {timeout:g} s; raise start_timeout of EngineOptions, "
+                    "or timeout of launch_engine",
+                    None,
+                )
             time.sleep(_POLL_SECS)
 
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
@@ -290,7 +289,7 @@ class EngineProcess:
         kind, reason = refusals.last_error(words) or ("", "")
         if kind == AlreadyAttached.__name__:
             raise AlreadyAttached(reason)
-        if kind == InvalidArgument.__name__ and exit_code == refusals.EXIT_CODE:
+        if kind == InvalidArgument.__name__ and exit_code in (refusals.EXIT_CODE, 0):  # 0: SIGCHLD is ignored
             raise InvalidArgument(refusals.in_keywords(reason))
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"Its last words:\n{earlier}" if earlier else f"It said nothing{' else' if reason else ''}."
@@ -416,28 +415,3 @@ def _engine_pid(name: str) -> int | None:
         return _native.engine_pid(name)
     except NotReady:
         return None
-
-
-def _environment() -> dict[str, str]:
-    """Tells an engine out of a build tree where the data is that was built for this program."""
-    runfiles = _PACKAGE.parent.parent.parent
-    if runfiles.name.endswith(".runfiles"):
-        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
-    return dict(os.environ)
-
-
-def _find_server(server: str | os.PathLike[str] | None) -> Path:
-    asked = server or os.environ.get(_SERVER_VARIABLE)
-    if asked:
-        candidates = [Path(asked)]
-    else:
-        root = _PACKAGE.parent.parent
-        built = Path("engine_adapter", "server", "server")
-        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate.absolute()
-    raise EngineStartFailed(
-        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or set "
-        f"{_SERVER_VARIABLE} to its path"
-    )

@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, shown, text
@@ -15,12 +16,9 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess, launch_engine
 from tandem.errors import InvalidArgument, Unsupported
 from tandem.options import EngineOptions, FrameOptions, ImageOptions, Size
-from tandem.registration import PICTURES
+from tandem.registration import OTHER_TASK, TASKS
 from tandem.restart import RestartingVectorEnv
 from tandem.vector import SharedMemoryVectorEnv
-
-_RENDERED = (480, 480)  # Gymnasium's default, in pixels
-_LARGEST_SIDE = 8192  # the engine's limit
 
 
 def make_vec(
@@ -30,7 +28,7 @@ def make_vec(
     threads: int = 0,
     autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
     copy: bool = True,
-    dtype: DTypeLike | None = None,
+    dtype: "DTypeLike | None" = None,  # quoted for help(), which prints a page of it otherwise
     max_episode_steps: int | None = None,
     model: str | os.PathLike[str] | None = None,
     render_mode: str | None = None,
@@ -78,7 +76,7 @@ def make_vec(
       EngineStartFailed: The engine did not start for another reason; the message has its last words.
     """
     given = dict(locals())
-    if render_mode not in (None, "rgb_array"):
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
     if (task is None) == (model is None):
         raise InvalidArgument(
@@ -93,18 +91,18 @@ def make_vec(
         raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
     mode = _autoreset_mode(autoreset_mode)
     options = dict(task_options)
-    rendered = [
-        integer(name, options.pop(name, side), 1, _LARGEST_SIDE)  # type: ignore[arg-type]
-        for name, side in zip(("width", "height"), PICTURES.get(task or "", _RENDERED), strict=True)
-    ]
+    width, height = (
+        integer(name, options.pop(name, side), 1)  # type: ignore[arg-type]
+        for name, side in zip(("width", "height"), TASKS.get(task or "", OTHER_TASK).render_size, strict=True)
+    )
     if render_mode is not None:
         if frames is not None:
             raise InvalidArgument(
                 f"frames: expected None with a render mode, which draws every environment, found {shown(frames)}; "
                 "leave one of them out"
             )
-        # As Gymnasium's, to the pixel. `render` takes its frame at once, so that two are plenty.
-        frames = FrameOptions((rendered[0], rendered[1]), envs="all", slots=2, effects="all", camera="gymnasium")
+        # As Gymnasium draws, to the pixel. `render` takes its frame at once, so two slots are enough.
+        frames = FrameOptions((width, height), envs="all", slots=2, effects="all", camera="gymnasium")
     launch = functools.partial(
         launch_engine,
         task,
@@ -125,20 +123,25 @@ def make_vec(
             raise
         raise InvalidArgument(re.sub(r"^(frames|FrameOptions\.\w+):", "render_mode:", str(error))) from None
     envs = _attached(launched, launch, engine_options, mode, copy=copy, dtype=dtype, render_mode=render_mode)
-    if (spec := gymnasium.registry.get(f"tandem/{task}")) is not None:
-        # What makes the same environments again; the spec itself has the task and the limit.
-        given["autoreset_mode"] = mode
-        others = {
-            name: given[name]
-            for name, parameter in inspect.signature(make_vec).parameters.items()
-            if name not in ("task", "num_envs", "max_episode_steps", "task_options")
-            and given[name] is not parameter.default
-        }
-        envs.spec = deepcopy(spec)
-        envs.spec.kwargs.update(num_envs=num_envs, **others, **task_options)
-        if max_episode_steps is not None:
-            envs.spec.max_episode_steps = max_episode_steps or None
+    envs.spec = _spec(task, {**given, "autoreset_mode": mode})
     return envs
+
+
+def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:
+    """Makes the spec of the environments that `make_vec` made of what was given; None for a model."""
+    if f"tandem/{task}" not in gymnasium.registry:
+        return None
+    spec = deepcopy(gymnasium.spec(f"tandem/{task}"))
+    in_spec = ("task", "max_episode_steps", "task_options")
+    others = {
+        name: given[name]
+        for name, parameter in inspect.signature(make_vec).parameters.items()
+        if name not in in_spec and given[name] is not parameter.default
+    }
+    spec.kwargs.update(others, num_envs=given["num_envs"], **given["task_options"])
+    if given["max_episode_steps"] is not None:
+        spec.max_episode_steps = given["max_episode_steps"] or -1  # None would be the task's own number
+    return spec
 
 
 def _attached(
@@ -146,9 +149,9 @@ def _attached(
     launch: "functools.partial[EngineProcess]",
     options: EngineOptions,
     mode: AutoresetMode,
-    **of_the_face: Any,
+    **arguments: Any,
 ) -> SharedMemoryVectorEnv:
-    """Makes the environments of an engine, which ends if that fails."""
+    """Makes the environments of an engine, with the other arguments of their class; if that fails, ends the engine."""
     client = None
     try:
         client = SharedMemoryClient(
@@ -159,13 +162,13 @@ def _attached(
             autoreset_mode=mode,
         )
         if not options.restart:
-            return SharedMemoryVectorEnv(client, engine=engine, **of_the_face)
+            return SharedMemoryVectorEnv(client, engine=engine, **arguments)
         return RestartingVectorEnv(
             client,
             engine=engine,
             relaunch=lambda name: launch(name=name),
             start_timeout=options.start_timeout,
-            **of_the_face,
+            **arguments,
         )
     except BaseException:
         if client is not None:
@@ -179,4 +182,4 @@ def _autoreset_mode(asked: AutoresetMode | gymnasium.vector.AutoresetMode | str)
         return AutoresetMode(asked if isinstance(asked, str) else asked.value)
     except (ValueError, AttributeError):
         modes = [mode.value for mode in AutoresetMode]
-        raise InvalidArgument(f"autoreset_mode: expected one of {modes}, found {asked!r}") from None
+        raise InvalidArgument(f"autoreset_mode: expected one of {modes}, found {shown(asked)}") from None

@@ -1,4 +1,4 @@
-"""What can go wrong, one class for each situation of the user's.
+"""The package's errors, one class for each situation of the user's.
 
 The classes are the rows of the one table that C++ and Python share (schema/layout/error_codes.h). Each derives from
 `TandemError` and, where the standard library has a class that people already catch for this, from that as well. A
@@ -53,7 +53,7 @@ class AlreadyAttached(TandemError):
 
 
 class StepPending(TandemError):
-    """An exchange was sent whose results were not yet received. Call `recv` first, or `reconnect`."""
+    """The last step or reset was not received. Call `recv` first, or `reconnect`."""
 
     code = 6
 
@@ -121,7 +121,7 @@ class EngineStartFailed(TandemError, RuntimeError):
 
 
 class AccessDenied(TandemError, PermissionError):
-    """The region or the daemon belongs to another user, whom the message names."""
+    """The region or the daemon belongs to another user; the message names that user."""
 
     code = 16
 
@@ -168,14 +168,17 @@ class SystemCallFailed(TandemError, OSError):
     code = 23
 
 
-# Names of regions whose users have environments, which know no reconnect().
+# Names of regions whose client belongs to environments: these have no reconnect().
 of_environments: set[str] = set()
+NEXT_OF_ENVIRONMENTS = "close() these environments and make new ones"
 _TEXTS_OF_ENVIRONMENTS = {
-    "start it again and call reconnect(), or close()": "close() these environments and make new ones",
+    "start it again and call reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
     "call recv() first, or reconnect()": "call recv() first",
+    "recv() waits on, reconnect() starts anew": "recv() waits on, reset() waits on and starts anew",
+    "reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
 }
 
-# Region name -> what asks the engine that this process launched for its last words.
+# Region name -> a function that returns the last lines of the engine that this process launched.
 last_words: dict[str, Callable[[], str]] = {}
 
 

@@ -237,7 +237,7 @@ def test_a_forked_child_may_not_publish(run_id: str) -> None:
 
 
 def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> None:
-    """Its lock is the parent's, who goes on as before."""
+    """Its lock is the parent's; the parent goes on as before."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(picture(1))
         child = os.fork()

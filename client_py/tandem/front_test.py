@@ -8,12 +8,16 @@ import sys
 import pytest
 
 import tandem
-from tandem import errors, refusals
+from tandem import errors, refusals, vector
 from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines
-_ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)} - {"Callable"}
-_ERRORS |= {"EnvironmentClosed", "ResetNeeded"}
+_ERRORS = {
+    name
+    for module in (errors, vector)
+    for name, value in vars(module).items()
+    if inspect.isclass(value) and issubclass(value, errors.TandemError)
+}
 _SUBMODULES = {"doctor", "services", "telemetry"}
 
 

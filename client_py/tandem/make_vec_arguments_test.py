@@ -40,12 +40,14 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"gravity": 2}, f"gravity: unknown option: {_OPTIONS}, found 'gravity'"),
     ({"task": "CartPole-v1", "g": 1}, "g: unknown option: expected one of sutton_barto_reward, found 'g'"),
     ({"healthy_reward": "much"}, 'healthy_reward: expected a finite number, found "much"'),
-    ({"healthy_reward": np.nan}, "task_options.'healthy_reward'.: expected a number, found nan .*"),
+    ({"healthy_reward": np.nan}, "healthy_reward: expected a number, found nan .*"),
+    ({"healthy_reward": 10**400}, "healthy_reward: expected a number in float64's range, found 1000+.*0 .int."),
+    ({"it's": 1}, f"it's: unknown option: {_OPTIONS}, found 'it's'"),
     ({"healthy_z_range": (2, 1)}, "healthy_z_range: expected two numbers, the lower one first, found .2,1."),
     ({"reset_noise_scale": -1}, "reset_noise_scale: expected a finite number from 0, found -1"),
     ({"frame_skip": 0}, "frame_skip: expected an integer in 1 .. .*, found 0"),
     ({"terminate_when_unhealthy": 1}, "terminate_when_unhealthy: expected true or false, found 1"),
-    ({"xml_file": "nope.xml"}, "xml_file: expected the model file nope.xml, found none; .* begin the path .*"),
+    ({"xml_file": "nope.xml"}, "xml_file: expected the model file nope.xml, found none; begin the path .*"),
     ({"xml_file": "./nope.xml"}, "xml_file: expected a readable model file, found: No such .*"),
     ({"xml_file": 7}, "xml_file: expected a text without NUL, found 7"),
     # Keywords under other names.
@@ -63,16 +65,21 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"frame_hz": 3}, "frame_hz: unknown option: .*; use frames=tandem.FrameOptions.size, hz=...."),
     ({"image_camera": "x"}, "image_camera: unknown option: .*; use images=tandem.ImageOptions.size, camera=...."),
     # Numbers and choices.
-    ({"num_envs": 0}, "num_envs: expected an integer in 1 .. 16777216, found 0"),
-    ({"num_envs": "4"}, "num_envs: expected an integer in 1 .. 16777216, found '4'"),
-    ({"num_envs": 2.5}, "num_envs: expected an integer in 1 .. 16777216, found 2.5"),
-    ({"threads": -1}, "threads: expected an integer in 0 .. 4096, found -1"),
+    ({"num_envs": 0}, "num_envs: expected an integer in 1 .. 2147483647, found 0"),
+    ({"num_envs": "4"}, "num_envs: expected an integer in 1 .. 2147483647, found '4'"),
+    ({"num_envs": 2.5}, "num_envs: expected an integer in 1 .. 2147483647, found 2.5"),
+    ({"num_envs": 2**24 + 1}, "num_envs: expected 1 to 16777216, found 16777217"),
+    ({"threads": -1}, "threads: expected an integer in 0 .. 2147483647, found -1"),
+    ({"threads": 4097}, "threads: expected at most 4096, found 4097"),
     ({"max_episode_steps": 1.5}, "max_episode_steps: expected an integer in 0 .. 4294967295, found 1.5"),
     ({"max_episode_steps": -2}, "max_episode_steps: expected an integer in 0 .. 4294967295, found -2"),
     ({"autoreset_mode": "Sometimes"}, "autoreset_mode: expected one of .*'NextStep'.*, found 'Sometimes'"),
     ({"autoreset_mode": 3}, "autoreset_mode: expected one of .*'NextStep'.*, found 3"),
     ({"copy": "no"}, "copy: expected a bool, found 'no'"),
     ({"dtype": np.float16}, "dtype: expected float32 or float64, found <class 'numpy.float16'>"),
+    ({"dtype": ","}, "dtype: expected float32 or float64, found ','"),
+    ({"dtype": "x" * 1000}, "dtype: expected float32 or float64, found 'x{1,80}...x{1,80}'"),
+    ({"autoreset_mode": "x" * 1000}, "autoreset_mode: expected one of .*, found 'x{1,80}...x{1,80}'"),
     ({"dtype": "nonsense"}, "dtype: expected float32 or float64, found 'nonsense'"),
     ({"dtype": np.float64, "copy": False}, "dtype: expected float32 with copy=False, .*, found float64"),
     ({"engine": {"restart": True}}, "engine: expected tandem.EngineOptions, found {'restart': True}"),
@@ -91,8 +98,8 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
         {"render_mode": "rgb_array", "frames": (8, 8)},
         "frames: expected None with a render mode, .* found .8, 8.; leave .*",
     ),
-    ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 8192, found 0"),
-    ({"render_mode": "rgb_array", "height": 9000}, "height: expected an integer in 1 .. 8192, found 9000"),
+    ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 2147483647, found 0"),
+    ({"render_mode": "rgb_array", "height": 9000}, "render_mode: expected sides of 1 to 8192, found 480x9000"),
     ({"render_mode": "rgb_array", "num_envs": 2000}, "render_mode: expected 1 to 1024 environments, found 2000"),
 ]
 
@@ -111,6 +118,15 @@ def test_an_unsupported_render_mode() -> None:
     """With the modes that there are; what `render` returns is in tests/frames."""
     with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found 'human'$"):
         tandem.make_vec("Hopper-v5", render_mode="human")
+    with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found array"):
+        tandem.make_vec("Hopper-v5", render_mode=np.zeros(2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("server", ["/no/such/server", "x" * 5000])
+def test_a_server_that_is_not_there(server: str) -> None:
+    """Its path is named, and what to do."""
+    with pytest.raises(tandem.EngineStartFailed, match=f"program, found none at {server}; .* leave server out$"):
+        tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server=server))
 
 
 @pytest.mark.parametrize("argument", ["frames", "images"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeVar, get_args
 
-from tandem.arguments import flag, integer, rate, seconds, shown, text
+from tandem.arguments import flag, integer, one_of, path, rate, seconds, shown, text
 from tandem.errors import InvalidArgument
 
 Size = tuple[int, int] | str
@@ -202,37 +202,8 @@ def size_of(argument: str, size: object) -> tuple[int, int]:
     return integer(f"{argument}[0]", sides[0], 1), integer(f"{argument}[1]", sides[1], 1)
 
 
-def one_of(argument: str, value: object, values: tuple[str, ...]) -> None:
-    """Checks a choice.
-
-    Args:
-      argument: Its name.
-      value: What was given.
-      values: What it may be.
-
-    Raises:
-      InvalidArgument: None of them.
-    """
-    if not isinstance(value, str) or value not in values:
-        raise InvalidArgument(f"{argument}: expected one of {', '.join(map(repr, values))}, found {shown(value)}")
-
-
-def path(argument: str, value: object) -> None:
-    """Checks the path of a file.
-
-    Args:
-      argument: Its name.
-      value: What was given.
-
-    Raises:
-      InvalidArgument: Neither a path nor None.
-    """
-    if not isinstance(value, str | os.PathLike | None):
-        raise InvalidArgument(f"{argument}: expected a path, found {shown(value)}")
-
-
 def _set(group: object, name: str, value: object) -> None:
-    object.__setattr__(group, name, value)  # frozen for everyone else
+    object.__setattr__(group, name, value)  # the class is frozen
 
 
 def _envs(envs: object) -> tuple[int, ...] | str | None:

@@ -1,4 +1,4 @@
-"""`publish_frames`: what is published, when, and that nothing is rendered for nobody."""
+"""`publish_frames`: what is published, when, and that nothing is rendered without a viewer."""
 
 import json
 import os
@@ -314,7 +314,7 @@ def test_a_run_goes_on_while_another_has_its_id(run_id: str, clock: Clock) -> No
     inner = Counting()
     env = tandem.publish_frames(inner, run_id, unseen_hz=10)
     env.reset()
-    for path in Path("/dev/shm").glob(f"*{run_id}*"):  # as somebody might who tidies up
+    for path in Path("/dev/shm").glob(f"*{run_id}*"):  # as a clean-up by hand does
         path.unlink()
     with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)) as other:
         inner.shape = (2, 4, 4)  # which takes another segment

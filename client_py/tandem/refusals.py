@@ -1,4 +1,4 @@
-"""What an engine says about an argument that it refuses, in terms of Python's keywords.
+"""An engine's refusal of an argument, in terms of Python's keywords.
 
 An engine that refuses an argument ends with exit code 2, after a line of a fixed form
 (engine_adapter/host/server_main.h).
@@ -12,7 +12,7 @@ from tandem.options import EngineOptions, FrameOptions, ImageOptions
 
 EXIT_CODE = 2
 
-# The keywords of `make_vec`, which a misspelled one lands among the task's options.
+# The keywords of `make_vec`. A misspelled one arrives among the task's options, and the engine refuses it there.
 KEYWORDS = (
     "task",
     "num_envs",
@@ -30,17 +30,19 @@ KEYWORDS = (
     "height",
 )
 
+# Of a group of options: what its flags begin with (EngineOptions has none), the class, the keyword of `make_vec`.
 _GROUPS = (("frame_", FrameOptions, "frames"), ("image_", ImageOptions, "images"), ("", EngineOptions, "engine"))
 
-# Flag -> what Python calls it. A flag that is missing here has no other name: it came with flags=(...).
+# Flag -> its name in Python. All others have none: they came with flags=(...).
 _FLAGS = {name: name for name in (*KEYWORDS, "name", "seed", "task_options")} | {
     f"{prefix}{field.name}": f"{group.__name__}.{field.name}"
-    for prefix, group, _ in _GROUPS[:2]
+    for prefix, group, _ in _GROUPS
+    if prefix
     for field in fields(group)
 }
 
-# Names that other libraries, or parts of this one, have for a keyword -> what to write.
-_WRITTEN = {
+# Names of a keyword in other libraries, or in other parts of this one -> what to write instead.
+_WRITE_INSTEAD = {
     f"{prefix}{field.name}": f"{keyword}=tandem.{group.__name__}({'size, ' if prefix else ''}{field.name}=...)"
     for prefix, group, keyword in _GROUPS
     for field in fields(group)
@@ -54,9 +56,9 @@ _WRITTEN = {
     "vector_kwargs": "autoreset_mode=...",
 }
 
-_SAID = re.compile(r"error: (\w+): (.*)")
+_ERROR_LINE = re.compile(r"error: (\w+): (.*)")
 _QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
-_UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*?)'")
+_UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*)'")
 
 
 def last_error(log_tail: str) -> tuple[str, str] | None:
@@ -66,14 +68,14 @@ def last_error(log_tail: str) -> tuple[str, str] | None:
       log_tail: The last lines of its log.
 
     Returns:
-      The name of the error's class, and its text; None: the last line has none.
+      The name of the error's class, and its text; None: the last line is no error.
     """
-    said = _SAID.search(log_tail.rsplit("\n", 1)[-1])
-    return (said[1], said[2]) if said else None
+    error = _ERROR_LINE.search(log_tail.rsplit("\n", 1)[-1])
+    return (error[1], error[2]) if error else None
 
 
-def in_keywords(said: str) -> str:
-    """Puts a refusal into Python's terms, and adds the nearest name where a name is unknown.
+def in_keywords(refusal: str) -> str:
+    """Replaces flags by keywords, and adds the nearest name where a name is unknown.
 
     >>> in_keywords("--frame_hz: expected 0 to 1000, found 2000")
     'FrameOptions.hz: expected 0 to 1000, found 2000'
@@ -83,25 +85,25 @@ def in_keywords(said: str) -> str:
     "num_threads: unknown option: expected one of g, found 'num_threads'; use threads"
 
     Args:
-      said: The engine's text.
+      refusal: The engine's text.
 
     Returns:
       The text for the caller of `make_vec` or `launch_engine`.
     """
-    text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), said)
+    text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), refusal)
     unknown = _UNKNOWN.search(text)
     if unknown is None:
         return text
     kind, names, found = unknown.groups()
     if kind == "option":
         text = text.replace("task_options", found, 1)
-    return text + _next(kind, names, found)
+    return text + _advice(kind, names, found)
 
 
-def _next(kind: str, names: str | None, found: str) -> str:
+def _advice(kind: str, names: str | None, found: str) -> str:
     known = names.split(", ") if names else []
-    if kind == "option" and found in _WRITTEN:
-        return f"; use {_WRITTEN[found]}"
+    if kind == "option" and found in _WRITE_INSTEAD:
+        return f"; use {_WRITE_INSTEAD[found]}"
     if kind == "option":
         known += KEYWORDS
     nearest = difflib.get_close_matches(found, known, n=1)

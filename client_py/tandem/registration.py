@@ -1,53 +1,53 @@
 """The tasks in Gymnasium's registry: `gymnasium.make("tandem/Ant-v5")`, and `make_vec`, once tandem is imported."""
 
+from typing import NamedTuple
+
 import gymnasium
 
-# Name -> steps that truncate an episode. What `tandem-engine --list_tasks` prints.
+
+class TaskFacts(NamedTuple):
+    """What Gymnasium's registry and its class of the task say, and the engine does not.
+
+    Attributes:
+      max_episode_steps: Steps that truncate an episode.
+      render_fps: Frames a second of a video at the speed of simulated time.
+      render_size: (width, height) in pixels of what `render` returns.
+    """
+
+    max_episode_steps: int
+    render_fps: int
+    render_size: tuple[int, int] = (480, 480)
+
+
+# What `tandem-engine --list_tasks` prints.
 TASKS = {
-    "Ant-v5": 1000,
-    "CartPole-v1": 500,
-    "HalfCheetah-v5": 1000,
-    "Hopper-v5": 1000,
-    "Humanoid-v5": 1000,
-    "HumanoidStandup-v5": 1000,
-    "InvertedDoublePendulum-v5": 1000,
-    "InvertedPendulum-v5": 1000,
-    "Pendulum-v1": 200,
-    "Pusher-v5": 100,
-    "Reacher-v5": 50,
-    "Swimmer-v5": 1000,
-    "Walker2d-v5": 1000,
+    "Ant-v5": TaskFacts(1000, 20),
+    "CartPole-v1": TaskFacts(500, 50, (600, 400)),
+    "HalfCheetah-v5": TaskFacts(1000, 20),
+    "Hopper-v5": TaskFacts(1000, 125),
+    "Humanoid-v5": TaskFacts(1000, 67),
+    "HumanoidStandup-v5": TaskFacts(1000, 67),
+    "InvertedDoublePendulum-v5": TaskFacts(1000, 20),
+    "InvertedPendulum-v5": TaskFacts(1000, 25),
+    "Pendulum-v1": TaskFacts(200, 30, (500, 500)),
+    "Pusher-v5": TaskFacts(100, 20),
+    "Reacher-v5": TaskFacts(50, 50),
+    "Swimmer-v5": TaskFacts(1000, 25),
+    "Walker2d-v5": TaskFacts(1000, 125),
 }
 
-# Name -> (width, height) of Gymnasium's picture, where it is not 480 by 480.
-PICTURES = {"CartPole-v1": (600, 400), "Pendulum-v1": (500, 500)}
-
-# Frames a second of a video at the speed of simulated time, as Gymnasium's own environments have it.
-RENDER_FPS = {
-    "Ant-v5": 20,
-    "CartPole-v1": 50,
-    "HalfCheetah-v5": 20,
-    "Hopper-v5": 125,
-    "Humanoid-v5": 67,
-    "HumanoidStandup-v5": 67,
-    "InvertedDoublePendulum-v5": 20,
-    "InvertedPendulum-v5": 25,
-    "Pendulum-v1": 30,
-    "Pusher-v5": 20,
-    "Reacher-v5": 50,
-    "Swimmer-v5": 25,
-    "Walker2d-v5": 125,
-}
+# Of a model or an engine of the user's own: episodes without a limit.
+OTHER_TASK = TaskFacts(0, 30)
 
 
 def register_tasks() -> None:
     """Registers every task that is not registered yet."""
-    for task, max_episode_steps in TASKS.items():
+    for task, facts in TASKS.items():
         if f"tandem/{task}" not in gymnasium.registry:
             gymnasium.register(
                 f"tandem/{task}",
                 entry_point="tandem.single:SharedMemoryEnv",
                 vector_entry_point="tandem.environments:make_vec",
-                max_episode_steps=max_episode_steps,
+                max_episode_steps=facts.max_episode_steps,
                 kwargs={"task": task},
             )

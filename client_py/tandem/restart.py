@@ -1,8 +1,9 @@
-"""`RestartingVectorEnv`: environments that outlive their engine."""
+"""`RestartingVectorEnv`: environments whose engine is started again after its death."""
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine_process import EngineProcess
-from tandem.errors import LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.errors import NEXT_OF_ENVIRONMENTS, AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
-from tandem.vector import Mask, Obs, SharedMemoryVectorEnv, StepResults, as_floats
+from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 
 _log = logging.getLogger("tandem")
 
-# An engine that dies again and again, without one answer in between, has a fault that no restart mends.
+# An engine that dies this often without one answer in between has a fault that a restart does not remove.
 _MOST_DEATHS_IN_A_ROW = 3
+_POLL_SECS = 0.01
 
 
 class RestartingVectorEnv(SharedMemoryVectorEnv):
@@ -27,13 +30,13 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     seen last, and has `infos["engine_restarted"]`. The next episodes begin as the autoreset mode says, from fresh
     random numbers. A reset that finds it dead resets every environment, whatever its mask.
 
-    From finding a death to telling it, every call goes on where an interrupt or an error stopped the last one:
+    Until the results report a death, every call goes on where an interrupt or an error stopped the last one:
 
-    | `_death` | `_untold` | means |
+    | `_death` | `_unreported` | means |
     |---|---|---|
     | None | False | the engine lives |
-    | set | True | it was found dead; whoever is called next starts it again |
-    | None | True | it was started again; the next results tell that, and nothing is sent until then |
+    | set | True | the engine was found dead; the next call starts it again |
+    | None | True | the engine was started again; the next results report it, and nothing is sent until then |
     """
 
     def __init__(
@@ -72,16 +75,16 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self._seen: Obs = client.obs.astype(self._dtype)
         self._pid = os.getpid()
         self._death: PeerGone | None = None
-        self._untold = False
-        # Whose episode was cut short by a death and not yet followed by another.
+        self._unreported = False
+        # True where a death cut an episode short and no other has begun.
         self._cut_short: Mask = np.zeros(self.num_envs, np.bool_)
-        # Whom the last exchange resets, also while it is pending; None: it is a step.
+        # The environments that the last exchange resets, also while it is pending; None: it is a step.
         self._resetting: Mask | None = None
 
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """As `SharedMemoryVectorEnv.reset`.
@@ -96,20 +99,22 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
-        mask, contract = self._reset_mask(options), (options or {}).get("contract")
+        if self.closed:
+            raise self._closed_error("reset")
+        mask, contract = reset_mask(options, self.num_envs), (options or {}).get("contract")
         while True:
-            self._revive()
+            self._restart_engine()
             self._resetting = mask
             try:
-                obs, infos = super().reset(seed=seed, options=None if self._untold else options)
+                obs, infos = super().reset(seed=seed, options=None if self._unreported else options)
                 break
             except PeerGone as death:
-                self._found_dead(death)
-                self._note(contract, mask, self._seed_of_chosen(seed, mask))  # for the engine's next life
+                self._note_death(death)
+                self._note_reset(contract, mask, seed_of_chosen(seed, mask))  # for the restarted engine
         self._answered(obs)
-        if self._untold:
-            _tell(infos, self.num_envs)
-            self._untold = False
+        if self._unreported:
+            _add_restarted(infos, self.num_envs)
+            self._unreported = False
         return obs, infos
 
     def send(self, actions: ArrayLike) -> None:
@@ -121,7 +126,9 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
-        if self._untold:
+        if not self._ready:
+            raise self._not_ready_error("send")
+        if self._unreported:
             as_floats(self._task.action_space, self.action_space, actions)  # refuses what cannot be
             return
         flags = self._flags()
@@ -130,7 +137,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             super().send(actions)
             self._resetting = None
         except PeerGone as death:
-            self._found_dead(death)
+            self._note_death(death)
         except BaseException:
             if not self._client.pending:
                 flags[:] = 0
@@ -148,6 +155,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there.
         """
+        if not self._ready:
+            raise self._not_ready_error("step")
         self.send(actions)
         return self.recv()
 
@@ -160,18 +169,20 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
         """
-        if not self._untold:
+        if self.closed:
+            raise self._closed_error("recv")
+        if not self._unreported:
             try:
                 results = super().recv()
                 self._answered(results[0])
                 return results
             except PeerGone as death:
-                self._found_dead(death)
-        self._revive()
+                self._note_death(death)
+        self._restart_engine()
         return self._all_truncated()
 
     def _flags(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The region's reset flags where the next step is to reset who was cut short; else nothing to write to."""
+        """Returns the region's reset flags if the next step is to set some for `_cut_short`; else an empty array."""
         client = self._client
         usable = not client.pending and not client.closed and os.getpid() == self._pid
         if usable and client.autoreset_mode is AutoresetMode.NEXT_STEP and self._cut_short.any():
@@ -181,16 +192,16 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
     def _answered(self, obs: Obs) -> None:
         self._deaths_in_a_row = 0
         np.copyto(self._seen, obs)
-        # A step resets them as well, by their flags.
+        # A step resets all of them, by their flags.
         self._cut_short &= False if self._resetting is None else ~self._resetting
 
-    def _found_dead(self, death: PeerGone) -> None:
+    def _note_death(self, death: PeerGone) -> None:
         self._death = death
-        self._untold = True
+        self._unreported = True
         self._deaths_in_a_row += 1
 
-    def _revive(self) -> None:
-        """Starts the engine again if it was found dead. Stopped at any point, it begins anew when called again."""
+    def _restart_engine(self) -> None:
+        """Starts the engine again if it was found dead. After an interrupt the next call begins anew."""
         assert self._engine is not None
         while self._death is not None:
             if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:
@@ -198,16 +209,17 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     f"the engine died {self._deaths_in_a_row} times in a row without one answer in between; it is not "
                     f"started again. The last death: {self._death}"
                 ) from self._death
-            _log.warning("starting the engine of region %r again: %s", self._client.name, self._death)
+            found = str(self._death).replace(f"; {NEXT_OF_ENVIRONMENTS}", "")
+            _log.warning("starting the engine of region %r again: %s", self._client.name, found)
             self._engine.close()
-            self._engine = self._relaunch(self._client.name)
+            self._engine = self._relaunched()
             try:
                 self._client.reconnect(self._start_timeout)
                 self._renew_contracts()
             except (PeerGone, NotReady, StepTimeout) as error:
                 if self._engine.poll() is None:
                     raise
-                self._found_dead(PeerGone(f"the engine died before it took its client: {error}"))
+                self._note_death(PeerGone(f"the engine died before it took its client: {error}"))
                 continue
             except LayoutMismatch:
                 self._engine.close()
@@ -219,6 +231,17 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                     "another description; was the program or a model file replaced? Make the environments anew"
                 )
             self._death = None
+
+    def _relaunched(self) -> EngineProcess:
+        """Starts an engine, once that of an interrupted launch, which leaves by itself, is gone."""
+        deadline = time.monotonic() + self._start_timeout
+        while True:
+            try:
+                return self._relaunch(self._client.name)
+            except AlreadyAttached:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_SECS)
 
     def _renew_contracts(self) -> None:
         """Tells a new engine the contracts of `reset`, with their seeds, and draws its first episodes from them."""
@@ -232,29 +255,29 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
 
     def _all_truncated(self) -> StepResults:
         client, mode = self._client, self._client.autoreset_mode
-        everybody = np.ones(self.num_envs, np.bool_)
+        all_envs = np.ones(self.num_envs, np.bool_)
         obs = self._seen.copy()
         infos: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
-            self._stepper.expect_reset(everybody)
+            self._stepper.expect_reset(all_envs)
             obs, infos = self._stepper.reset_results()
             last = np.empty(self.num_envs, dtype=object)
             last[:] = list(self._seen.copy())
             infos |= {
                 "final_obs": last,
-                "_final_obs": everybody.copy(),
+                "_final_obs": all_envs.copy(),
                 "final_info": {},
-                "_final_info": everybody.copy(),
+                "_final_info": all_envs.copy(),
             }
         else:
             self._cut_short[:] = True
         if mode is AutoresetMode.DISABLED:  # a step before their reset is refused by these
             client.truncateds[:] = client.dones[:] = 1
-        _tell(infos, self.num_envs)
-        self._untold = False
-        return obs, np.zeros(self.num_envs), ~everybody, everybody, infos
+        _add_restarted(infos, self.num_envs)
+        self._unreported = False
+        return obs, np.zeros(self.num_envs), ~all_envs, all_envs, infos
 
 
-def _tell(infos: dict[str, Any], num_envs: int) -> None:
+def _add_restarted(infos: dict[str, Any], num_envs: int) -> None:
     infos["engine_restarted"] = np.ones(num_envs, np.bool_)
     infos["_engine_restarted"] = np.ones(num_envs, np.bool_)

@@ -1,4 +1,4 @@
-"""`SharedMemoryVecEnv`: the environments as Stable-Baselines3 wants them. Importing this imports torch."""
+"""`SharedMemoryVecEnv`: an engine's environments as a Stable-Baselines3 VecEnv. Importing this imports torch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +21,10 @@ class SharedMemoryVecEnv(VecEnv):
     """
 
     def __init__(self, envs: SharedMemoryVectorEnv) -> None:
-        """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` sees to that.
+        """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` changes it.
 
         Args:
-          envs: They are closed with this.
+          envs: `close` closes them.
 
         Raises:
           InvalidArgument: They are wrapped, or have another autoreset mode.
@@ -53,7 +53,7 @@ class SharedMemoryVecEnv(VecEnv):
             raise Unsupported(
                 "set_options: expected none, as an engine's environments take none at a reset, found some"
             )
-        # Those that `seed` did not set are None, which does not fall on anyone: random numbers go on.
+        # None where `seed` set none: that environment's random numbers go on.
         obs, infos = self._envs.reset(seed=self._seeds)
         self.reset_infos = _by_environment(infos, self.num_envs)
         self._reset_seeds()
@@ -110,16 +110,20 @@ class SharedMemoryVecEnv(VecEnv):
         self._envs.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Reads an attribute of `SharedMemoryVectorEnv`, as the environments are not objects of their own.
+        """Reads what `SharedMemoryVectorEnv.get_attr` has of each environment, or an attribute that all share.
 
         Args:
           attr_name: Such as "spec" or "render_mode".
-          indices: Whose; None: everyone's.
+          indices: Of the environments; None: all.
 
         Returns:
-          The same value for each of them.
+          A value for each of them.
         """
-        return [getattr(self._envs, attr_name)] * len(list(self._get_indices(indices)))
+        try:
+            values = self._envs.get_attr(attr_name)
+        except Unsupported:
+            values = (getattr(self._envs, attr_name),) * self.num_envs
+        return [values[index] for index in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Refuses: an engine's environments have no attributes to set.
@@ -132,9 +136,7 @@ class SharedMemoryVecEnv(VecEnv):
         Raises:
           Unsupported: Always.
         """
-        raise Unsupported(
-            f"set_attr({attr_name!r}): expected options of the task at make_vec, found an attribute to set"
-        )
+        self._envs.set_attr(attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
@@ -150,16 +152,19 @@ class SharedMemoryVecEnv(VecEnv):
         Raises:
           Unsupported: Always.
         """
-        raise Unsupported(f"env_method({method_name!r}): the environments are an engine's, not Python objects")
+        raise Unsupported(
+            f"env_method({method_name!r}): the environments are in the engine's process, not Python objects; "
+            "make_vec takes the task's options"
+        )
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> list[bool]:
-        """Tells that no environment is wrapped.
+        """Returns that no environment is wrapped.
 
         Args:
-          wrapper_class: Whichever.
-          indices: Whose; None: everyone's.
+          wrapper_class: Ignored.
+          indices: Of the environments; None: all.
 
         Returns:
           False for each of them.

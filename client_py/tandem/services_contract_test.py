@@ -1,4 +1,4 @@
-"""Contracts: sent, taken on, drawn from, taken back; by the client and by the Gymnasium face."""
+"""Contracts: sent, taken on, drawn from, taken back; by the client and by its Gymnasium environments."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> N
 
 
 def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.SharedMemoryClient) -> None:
-    """Each with its own seed, whoever else is reset."""
+    """Each with its own seed, whichever others are reset."""
     own = client.reset(seed=7).copy()
     all_noisy = client.reset(seed=7, contract=_NOISY).copy()
     client.reset(seed=7, contract=tandem.services.SimulationContract())
@@ -60,7 +60,7 @@ def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.Sh
 
 
 def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.SharedMemoryClient) -> None:
-    """Nobody is reset now."""
+    """No environment is reset now."""
     noisy = client.reset(seed=7, contract=_NOISY).copy()
     client.reset(seed=7, contract=tandem.services.SimulationContract())
     before = client.obs.copy()
@@ -82,7 +82,7 @@ def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
         before = client.obs.copy()
         with pytest.raises(tandem.services.UnusedContractFields):
             client.reset(contract=_UNUSED)
-        np.testing.assert_array_equal(client.obs, before)  # nobody was reset
+        np.testing.assert_array_equal(client.obs, before)  # none was reset
 
 
 def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None:

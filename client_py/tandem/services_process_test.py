@@ -77,7 +77,7 @@ def test_threads_call_while_another_steps(client: tandem.SharedMemoryClient) -> 
 
 
 def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClient) -> None:
-    """The client goes on afterwards, and the late answer is nobody's."""
+    """The client goes on afterwards, and the late answer is dropped."""
     _stop(client.engine_pid)
     for timeout in (0, 0.05):
         with pytest.raises(tandem.StepTimeout, match=f"{client.name}.*did not answer"):
@@ -220,7 +220,7 @@ def test_forked_child_is_refused(client: tandem.SharedMemoryClient) -> None:
 
 
 def test_stream_keeps_what_it_needs(engine: tandem.EngineProcess) -> None:
-    """A client that nobody has any more lives on with its services and streams, and not longer."""
+    """A client without other references exists for as long as its services and streams, and not longer."""
     client = tandem.SharedMemoryClient(engine.name)
     stream = client.mujoco.stream_joint_state()
     agent = client.agent

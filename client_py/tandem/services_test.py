@@ -249,7 +249,7 @@ def test_marks_that_cannot_be_are_refused(
 
 
 def test_viewport_without_a_stream_so_far_has_no_current(shared: tandem.SharedMemoryClient) -> None:
-    """Nobody has started one here."""
+    """None was started here."""
     assert shared.viewport.info().current is None
 
 

@@ -7,13 +7,14 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.arguments import shown
+from tandem.client import SharedMemoryClient
 from tandem.environments import make_vec
 from tandem.errors import InvalidAction, InvalidArgument
 from tandem.vector import ResetNeeded
 
-# What the environment decides itself.
-_FIXED = {"num_envs": "1", "autoreset_mode": "'Disabled'", "max_episode_steps": "0", "copy": "True"}
+# Options of `make_vec` that the caller cannot choose.
+_FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled", "max_episode_steps": 0, "copy": True}
 
 
 class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
@@ -53,14 +54,12 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         for fixed, value in _FIXED.items():
             if fixed in options:
                 raise InvalidArgument(
-                    f"{fixed}: expected none for a single environment, which has {value}, found {options[fixed]!r}; "
-                    "gymnasium.make has max_episode_steps, and tandem.make_vec the others"
+                    f"{fixed}: expected none for a single environment, which has {value!r}, found "
+                    f"{shown(options[fixed])}; gymnasium.make has max_episode_steps, and tandem.make_vec the others"
                 )
         if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
-        self._envs = make_vec(
-            task, 1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=0, render_mode=render_mode, **options
-        )
+        self._envs = make_vec(task, render_mode=render_mode, **_FIXED, **options)
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode
@@ -118,7 +117,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
             before = "the end of an episode" if self._seeded else "the start"
             raise ResetNeeded(f"step: expected a reset after {before}, found none; call reset() first")
         if np.shape(action) != self.action_space.shape:
-            raise InvalidAction(f"action: expected one of {self.action_space}, found {action!r}; nothing was sent")
+            raise InvalidAction(f"action: expected one of {self.action_space}, found {shown(action)}; nothing was sent")
         obs, rewards, terminations, truncations, infos = self._envs.step(np.asarray(action)[np.newaxis])
         terminated, truncated = bool(terminations[0]), bool(truncations[0])
         self._in_episode = not (terminated or truncated)

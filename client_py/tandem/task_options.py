@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from tandem.arguments import shown
 from tandem.errors import InvalidArgument
 
 
@@ -29,7 +30,17 @@ def to_json(options: Mapping[str, object]) -> str:
     """
     if not isinstance(options, Mapping):
         _refuse("task_options", "a mapping from names to values", options)
-    return json.dumps(_plain(options, "task_options"), allow_nan=False)
+    plain = {_name(key, "task_options"): _option(key, value) for key, value in options.items()}
+    return json.dumps(plain, allow_nan=False)
+
+
+def _option(name: str, value: object) -> object:
+    """Makes an option plain, which a message names as an engine does."""
+    where = name if name.isidentifier() else f"task_options[{name!r}]"
+    try:
+        return _plain(value, where)
+    except RecursionError:
+        _refuse(where, "a value that does not contain itself", value)
 
 
 def _plain(value: object, where: str) -> object:
@@ -39,7 +50,7 @@ def _plain(value: object, where: str) -> object:
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     if isinstance(value, int | np.integer):
-        return int(value)
+        return _integer(int(value), where)
     if isinstance(value, float | np.floating):
         return _number(float(value), where)
     if isinstance(value, os.PathLike):
@@ -59,6 +70,14 @@ def _name(key: object, where: str) -> str:
     return _text(key, where)
 
 
+def _integer(value: int, where: str) -> int:
+    try:
+        float(value)
+    except OverflowError:
+        _refuse(where, "a number in float64's range", value)
+    return value
+
+
 def _number(value: float, where: str) -> float | str:
     if math.isnan(value):
         _refuse(where, "a number", value)
@@ -76,4 +95,4 @@ def _text(value: str, where: str) -> str:
 
 
 def _refuse(where: str, expected: str, found: object) -> NoReturn:
-    raise InvalidArgument(f"{where}: expected {expected}, found {found!r} ({type(found).__name__})")
+    raise InvalidArgument(f"{where}: expected {expected}, found {shown(found)} ({type(found).__name__})")

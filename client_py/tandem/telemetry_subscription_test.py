@@ -24,7 +24,7 @@ from tools.testing import pytest_main
 _METHODS = load().methods
 _UNWANTED = 2**64 - 1
 
-# The numbers in each message that a server sends to who asks for what comes after a number.
+# The numbers in each message that a server sends to a watcher that asks for what comes after a number.
 _Answer = Callable[[int], Sequence[Sequence[int]]]
 
 
@@ -43,7 +43,7 @@ class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
         Args:
           methods: The names.
           answer: What is sent.
-          last: The last number there is: who asks for what comes after it gets a good end.
+          last: The last number there is: a watcher that asks for what comes after it gets a good end.
           absent: Which calls of GetHealth, from 0, are UNAVAILABLE, as on a connection that is about to break.
         """
         self.asked: list[str] = []

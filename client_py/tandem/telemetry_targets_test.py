@@ -1,4 +1,4 @@
-"""Where `TrainerClient` looks for the daemon: what a target may be, and what is said when nobody is there."""
+"""Where `TrainerClient` looks for the daemon: what a target may be, and the error when no daemon is there."""
 
 from collections.abc import Iterator
 from pathlib import Path

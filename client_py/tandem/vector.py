@@ -1,7 +1,7 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium
@@ -11,20 +11,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tandem import _native, errors
-from tandem.arguments import contract_seed, described, env_indices, seeds_of, shown
+from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.description import describe
 from tandem.engine_process import EngineProcess
-from tandem.errors import ClientClosed, EngineFailed, InvalidAction, InvalidArgument, TandemError, Unsupported
+from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError, Unsupported
 from tandem.pictures import separate
-from tandem.registration import RENDER_FPS
+from tandem.registration import OTHER_TASK, TASKS
 from tandem.services.contract import SimulationContract
+from tandem.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = NDArray[Any]
-Mask = NDArray[np.bool_]
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
 
 _UNKNOWN_SEED = -1  # as Gymnasium says it
@@ -38,16 +38,16 @@ class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
     """A step before the first reset. Call `reset` first."""
 
 
-class _NamesSb3(type):
-    """Puts what to do into the error of Stable-Baselines3, which names an environment's class and nothing else."""
+class _Sb3Hint(type):
+    """Adds a hint to the class's text, which is all that Stable-Baselines3's error about a vector environment has."""
 
     def __str__(cls) -> str:
-        """Returns the class's repr with a hint."""
+        """Returns the class's repr and the hint."""
         return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
 
 
-class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_NamesSb3):
-    """The environments of a `SharedMemoryClient`, as Gymnasium wants them; `make_vec` makes one with its engine.
+class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_Sb3Hint):
+    """A `SharedMemoryClient`'s environments as a Gymnasium vector environment; `make_vec` makes one with its engine.
 
     Attributes:
       num_envs: Number of environments.
@@ -85,14 +85,16 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           engine: The one that the client is attached to.
 
         Raises:
-          InvalidArgument: A dtype that cannot be.
+          InvalidArgument: No client, or a dtype that cannot be.
           LayoutMismatch: The engine's description of its task makes no sense.
         """
+        if not isinstance(client, SharedMemoryClient):
+            raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
         self._client = client
         self._engine = engine
         self._task = describe(client)
         self._copy = copy
-        self._dtype = _obs_dtype(self._task.observation_space.dtype, dtype, copy)
+        self._dtype = obs_dtype(self._task.observation_space.dtype, dtype, copy)
         self.num_envs = client.num_envs
         single = self._task.observation_space
         low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
@@ -101,7 +103,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         self.single_action_space = self._task.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
-        # Each environment's, and the seed that the engine was told with it.
+        # The contract of each environment, and the seed that the engine got with it.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * self.num_envs
         self._seeds = [_UNKNOWN_SEED] * self.num_envs
         self._ready = False  # to step: reset, and not closed
@@ -114,7 +116,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         render_modes = ["rgb_array"] if client.has_frames else []
         self.metadata = {
             "render_modes": render_modes,
-            "render_fps": RENDER_FPS.get(client.task, 30),
+            "render_fps": TASKS.get(client.task, OTHER_TASK).render_fps,
             "autoreset_mode": self.autoreset_mode,
         }
         single = self._task.action_space
@@ -134,30 +136,31 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it
-        """Each environment's seed: that of its last reset that had one; -1 before."""
+        """The seed of each environment's last reset that had one; -1 before."""
         return tuple(self._seeds)
 
     @property
     def client(self) -> SharedMemoryClient:
-        """What speaks to the engine: its `stats()`, its name, its region, and its services beside the steps."""
+        """The client of the engine: `stats()`, `name`, `images`, and the services beside the steps."""
         return self._client
 
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. What is pending after an interrupt or a time-out is received first, and dropped.
 
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
-          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: who is reset; the others keep
-            their state; taken out of a dict, as by Gymnasium's SyncVectorEnv. "contract", a `SimulationContract`: how
-            those that are reset differ from the task's own from now on, as by `SharedMemoryClient.reset`.
+          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: the environments to reset;
+            the others keep their state. It is removed from a dict, as by Gymnasium's SyncVectorEnv. "contract", a
+            `SimulationContract`: how those that are reset differ from the task from now on; see
+            `SharedMemoryClient.reset`.
 
         Returns:
-          Observations, as `step` returns them, and infos of those that were reset.
+          Observations, as `step` returns them, and infos of the environments that were reset.
 
         Raises:
           InvalidArgument: A seed, mask or option that cannot be.
@@ -165,8 +168,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if self.closed:
             raise self._closed_error("reset")
-        mask = self._reset_mask(options)
-        seed = self._seed_of_chosen(seed, mask)
+        mask = reset_mask(options, self.num_envs)
+        seed = seed_of_chosen(seed, mask)
         if isinstance(options, dict):
             # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
             options.pop("reset_mask", None)
@@ -174,12 +177,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             try:
                 self._client.recv()
             except EngineFailed:
-                pass  # of what is dropped
+                pass  # the results are dropped
         contract = (options or {}).get("contract")
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
         self._client.reset(mask, seed=seed, contract=contract)
-        self._note(contract, mask, seed)
+        self._note_reset(contract, mask, seed)
         self._ready = True
         return self._stepper.reset_results()
 
@@ -191,8 +194,9 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             rounded to float32; lists become arrays.
 
         Returns:
-          Observations (dtype and lifetime: see `make_vec`), rewards float64[num_envs], terminations and truncations
-          bool[num_envs], infos.
+          Observations float64 or float32[num_envs, obs_size], the caller's to keep (with copy=False: the region's own
+          array, valid until the next step); rewards float64[num_envs]; terminations and truncations bool[num_envs];
+          infos. All but the last are in the task's units.
 
         Raises:
           InvalidAction: Actions of another shape or kind, or not finite; nothing was sent.
@@ -257,18 +261,19 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return separate(*self._client.drawn_frame(), self.num_envs)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Leaves the engine, and ends it if it is ours; `close` calls this.
+        """Closes the client, and the engine if the constructor got one; `close` calls this.
 
         Args:
           kwargs: Ignored, as by Gymnasium's own.
+
+        Raises:
+          TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
+        self._client.close()
         self._ready = False
         errors.of_environments.discard(self._client.name)
-        try:
-            self._client.close()
-        finally:
-            if self._engine is not None:
-                self._engine.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def __reduce__(self) -> NoReturn:
         """Refuses.
@@ -277,12 +282,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           TypeError: Always.
         """
         raise TypeError(
-            "a SharedMemoryVectorEnv can be neither pickled nor copied: it holds this process's place at the engine; "
+            "a SharedMemoryVectorEnv can be neither pickled nor copied: its engine has one client, in this process; "
             "pass the arguments of make_vec and call it in the other process"
         )
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Does in every environment what Gymnasium's vector environments do by this: only "render" is there.
+        """Calls a method of every environment; the only one is "render".
 
         Args:
           name: "render".
@@ -298,10 +303,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if name == "render" and not args and not kwargs:
             return self.render() or ()
-        raise self._no_objects(f"call({name!r})", "what all have in common is in the services of `client`")
+        raise self._no_objects(f"call({name!r})", "`client` has services for commands to the engine")
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Returns what every environment has.
+        """Returns an attribute of every environment.
 
         Args:
           name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
@@ -321,15 +326,15 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "action_space": self.single_action_space,
         }
         if name not in of_each:
-            raise self._no_objects(f"get_attr({name!r})", f"these are known: {[*of_each, 'np_random_seed']}")
+            raise self._no_objects(f"get_attr({name!r})", f"expected one of {[*of_each, 'np_random_seed']}")
         return (of_each[name],) * self.num_envs
 
     def set_attr(self, name: str, values: object) -> NoReturn:
         """Refuses.
 
         Args:
-          name: Whichever.
-          values: Whichever.
+          name: Ignored.
+          values: Ignored.
 
         Raises:
           Unsupported: Always: the environments are the engine's, not Python objects.
@@ -342,29 +347,36 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     def _no_objects(self, call: str, instead: str) -> Unsupported:
         return Unsupported(
-            f"{call}: the environments live in the engine's process and are no Python objects; {instead}"
+            f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
 
     def _closed_error(self, call: str) -> EnvironmentClosed:
         return EnvironmentClosed(f"{call}: expected open environments, found that close() was called; make new ones")
 
     def _not_ready_error(self, call: str) -> TandemError:
-        if self.closed:
+        if self.closed or self._client.closed:  # of an interrupted close(), the latter alone
             return self._closed_error(call)
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
-        """Hands the environments to Stable-Baselines3; needs that package, which imports torch.
+        """Makes a Stable-Baselines3 VecEnv of the environments; needs that package, which imports torch.
 
-        They change to SAME_STEP autoreset, which is how Stable-Baselines3 works, and are all reset.
+        Their autoreset mode becomes SAME_STEP, which Stable-Baselines3 expects, and all are reset.
 
         Returns:
           A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
 
         Raises:
-          ModuleNotFoundError: There is no Stable-Baselines3.
-          InvalidArgument: They were made with copy=False: Stable-Baselines3 keeps observations across steps.
+          ModuleNotFoundError: Stable-Baselines3 is not installed.
+          InvalidArgument: The environments were made with copy=False.
+          EnvironmentClosed: `close` was called.
+          PeerGone: The engine has ended.
         """
+        if self.closed:
+            raise self._closed_error("as_sb3")
+        if self._engine is not None and self._engine.poll() is not None:  # which no new client is to wait for
+            text = f"as_sb3: expected a running engine, found that it has ended; {errors.NEXT_OF_ENVIRONMENTS}"
+            raise errors.from_native("PeerGone", text, self._client.name)
         if not self._copy:
             raise InvalidArgument(
                 "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "
@@ -381,91 +393,13 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
         return SharedMemoryVecEnv(self)
 
-    def _seed_of_chosen(self, seed: int | Sequence[int | None] | None, mask: Mask) -> int | Sequence[int | None] | None:
-        if isinstance(seed, np.ndarray) and seed.ndim == 0:
-            return seed.item()
-        if not isinstance(seed, Sequence | np.ndarray):
-            return seed
-        if len(seed) != self.num_envs:
-            raise InvalidArgument(
-                f"seed: expected {self.num_envs} seeds, one for each environment, found {len(seed)}; nothing was sent; "
-                "a single integer does for all"
-            )
-        return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
-
-    def _note(self, contract: SimulationContract | None, mask: Mask, seed: int | Sequence[int | None] | None) -> None:
-        """Notes the contract, if there is one, and the seeds, if there are some, of those that are reset."""
+    def _note_reset(self, contract: SimulationContract | None, mask: Mask, seed: Seed) -> None:
+        """Notes the contract and the seeds of the environments that are reset, where a reset has some."""
         if contract is None and seed is None:
             return
         indices = env_indices(mask, self.num_envs)
-        for index, its in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
+        for index, its_seed in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
             if contract is not None:
-                self._contracts[index] = contract, contract_seed(its, index)
-            if its is not None:
-                self._seeds[index] = its
-
-    def _reset_mask(self, options: Mapping[str, Any] | None) -> Mask:
-        if not isinstance(options, Mapping | None):
-            raise InvalidArgument(f"options: expected None or a dict, found {shown(options)}; nothing was sent")
-        if unknown := sorted(set(options or ()) - {"reset_mask", "contract"}, key=str):
-            raise InvalidArgument(
-                f"options: expected nothing but 'reset_mask' and 'contract', found {shown(unknown)}; nothing was sent; "
-                "options of the task are make_vec's"
-            )
-        if not options or "reset_mask" not in options:
-            return np.ones(self.num_envs, np.bool_)
-        mask: Any = options["reset_mask"]
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise InvalidArgument(
-                f"reset_mask: expected a NumPy array bool[{self.num_envs}], found {described(mask)}; nothing was sent"
-            )
-        if not mask.any():
-            raise InvalidArgument(
-                "reset_mask: expected at least one True, found none; nothing was sent; leave the call out"
-            )
-        return np.array(mask, dtype=np.bool_)
-
-
-def as_floats(
-    single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
-) -> NDArray[np.float32]:
-    """Makes float32[num_envs, act_size] of what becomes that, and refuses all else."""
-    try:
-        given = np.asarray(actions)
-    except ValueError as error:
-        raise InvalidAction(
-            f"actions: expected {batched}, found no array of numbers: {error}; nothing was sent; "
-            "action_space.sample() shows what fits"
-        ) from error
-    discrete = isinstance(single, spaces.Discrete)
-    if given.shape != batched.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
-        raise InvalidAction(
-            f"actions: expected {batched.dtype}{list(batched.shape or ())}, one for each environment, found "
-            f"{described(given)}; nothing was sent; action_space.sample() shows what fits"
-        )
-    if isinstance(single, spaces.Discrete):
-        wrong = (given < 0) | (given >= single.n)
-        if wrong.any():
-            index = int(np.argmax(wrong))
-            raise InvalidAction(
-                f"actions: expected 0 .. {single.n - 1}, found {given[index]} for environment {index}; nothing "
-                "was sent; see single_action_space"
-            )
-        return given.reshape(-1, 1).astype(np.float32)
-    with np.errstate(over="ignore"):  # an infinity, which is refused
-        return np.ascontiguousarray(given, dtype=np.float32)
-
-
-def _obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:
-    float32 = np.dtype(np.float32)
-    if asked is None:
-        return of_task if copy else float32
-    try:
-        dtype = np.dtype(asked)
-    except TypeError:
-        dtype = np.dtype(object)
-    if dtype not in (float32, np.dtype(np.float64)):
-        raise InvalidArgument(f"dtype: expected float32 or float64, found {asked!r}")
-    if not copy and dtype != float32:
-        raise InvalidArgument(f"dtype: expected float32 with copy=False, as the region's own array is, found {dtype}")
-    return dtype
+                self._contracts[index] = contract, contract_seed(its_seed, index)
+            if its_seed is not None:
+                self._seeds[index] = its_seed

@@ -412,7 +412,7 @@ def test_without_restart_a_death_is_an_error_with_the_engines_last_words() -> No
 
 
 def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
-    """It is not dead, and may still answer; whoever waits decides."""
+    """It is not dead, and may still answer; the caller decides."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(
         engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
@@ -429,7 +429,7 @@ def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
 
 
 def test_two_threads_are_kept_apart() -> None:
-    """The second one inside a call gets ConcurrentUse, and the first its results."""
+    """The second one inside a call gets ConcurrentUse and closes nothing; the first gets its results."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(engine.name, timeout=1, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
     envs = tandem.SharedMemoryVectorEnv(client, engine=engine)
@@ -451,15 +451,27 @@ def test_two_threads_are_kept_apart() -> None:
     with pytest.raises((tandem.ConcurrentUse, tandem.StepPending)):
         while True:
             envs.step(np.zeros((2, 6), np.float32))
+    with pytest.raises(tandem.ConcurrentUse):
+        envs.close()
+    assert engine.poll() is None
     waiter.join()
     assert [type(error) for error in raised] == [tandem.StepTimeout]
     envs.close()
 
 
-def test_server_that_is_not_there_is_named() -> None:
-    """By whatever path it was asked for."""
-    with pytest.raises(tandem.EngineStartFailed, match="/no/such/server"):
-        tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server="/no/such/server"))
+def test_an_interrupted_close_leaves_closed_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the next call says, and a second close ends their engine."""
+    envs = tandem.make_vec("CartPole-v1", 2)
+    envs.reset()
+    engine = envs._engine
+    assert engine is not None
+    monkeypatch.setattr(engine, "close", _Interrupts(engine.close, after=False))
+    with pytest.raises(KeyboardInterrupt):
+        envs.close()
+    with pytest.raises(tandem.EnvironmentClosed, match=r"^step: .* close\(\) was called"):
+        envs.step(np.zeros(2, np.int64))
+    envs.close()
+    assert engine.poll() == 0
 
 
 if __name__ == "__main__":

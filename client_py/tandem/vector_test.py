@@ -1,4 +1,4 @@
-"""The Gymnasium face: its contract, beside Gymnasium's own SyncVectorEnv, and what misuse gets."""
+"""`make_vec`: a Gymnasium vector environment, compared with Gymnasium's own SyncVectorEnv."""
 
 import copy
 import os
@@ -181,13 +181,9 @@ def test_observations_are_copies_unless_told_otherwise(hoppers: tandem.SharedMem
 
 
 def test_send_and_recv_are_the_halves_of_step(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """`recv` alone is refused."""
+    """The results are equal."""
     hoppers.reset(seed=0)
-    with pytest.raises(tandem.NoStepPending):
-        hoppers.recv()
     hoppers.send(np.zeros((3, 3), np.float32))
-    with pytest.raises(tandem.StepPending):
-        hoppers.send(np.zeros((3, 3), np.float32))
     halves = hoppers.recv()
     hoppers.reset(seed=0)
     whole = hoppers.step(np.zeros((3, 3), np.float32))
@@ -204,63 +200,6 @@ def test_reset_takes_gymnasiums_seeds(hoppers: tandem.SharedMemoryVectorEnv, see
 
 
 _MASK = np.array([True, False, True])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fact"),
-    [
-        ({"seed": -1}, "-1"),
-        ({"seed": 2**64}, str(2**64)),
-        ({"seed": [1, 2]}, "3 seeds, one for each environment, found 2"),
-        ({"seed": 1.5}, "seed.*1.5"),
-        ({"options": 3}, "dict, found 3"),
-        ({"options": {"reset_mask": [True, False, True]}}, "list"),
-        ({"options": {"reset_mask": _MASK.astype(int)}}, "int64"),
-        ({"options": {"reset_mask": _MASK[:2]}}, r"bool\[2\]"),
-        ({"options": {"reset_mask": np.zeros(3, bool)}}, "at least one"),
-        ({"options": {"low": -1}}, "low"),
-        ({"options": {"contract": {}}}, "SimulationContract"),
-    ],
-)
-def test_reset_refuses_what_cannot_be(
-    hoppers: tandem.SharedMemoryVectorEnv, arguments: dict[str, Any], fact: str
-) -> None:
-    """It is InvalidArgument, a ValueError, and nothing was sent."""
-    with pytest.raises(tandem.InvalidArgument, match=fact):
-        hoppers.reset(**arguments)
-    assert not hoppers.client.pending
-
-
-@pytest.mark.parametrize(
-    "actions",
-    [
-        np.zeros((2, 3), np.float32),
-        np.zeros((3, 4)),
-        np.zeros(9, np.float32),
-        np.zeros((3, 3), bool),
-        np.full((3, 3), "a"),
-        [[0, 0, 0], [0, 0]],
-        None,
-        np.full((3, 3), np.nan),
-        np.full((3, 3), 1e300),
-    ],
-    ids=str,
-)
-def test_step_refuses_other_actions(hoppers: tandem.SharedMemoryVectorEnv, actions: Any) -> None:
-    """It is InvalidAction, a ValueError, and the next step is as good as ever."""
-    hoppers.reset(seed=0)
-    with pytest.raises(tandem.InvalidAction):
-        hoppers.step(actions)
-    hoppers.step(np.zeros((3, 3), np.float32))
-
-
-@pytest.mark.parametrize("actions", [[0, 2], [-1, 0], [0.0, 1.0], [[0], [1]], [0], [True, False]], ids=str)
-def test_step_refuses_other_discrete_actions(poles: tandem.SharedMemoryVectorEnv, actions: Any) -> None:
-    """Values, dtypes and shapes."""
-    poles.reset(seed=0)
-    with pytest.raises(tandem.InvalidAction):
-        poles.step(actions)
-    poles.step([0, 1])
 
 
 def test_step_takes_what_becomes_float32(hoppers: tandem.SharedMemoryVectorEnv) -> None:
@@ -283,53 +222,12 @@ def test_step_takes_what_becomes_float32(hoppers: tandem.SharedMemoryVectorEnv) 
         _assert_same(result, results[0])
 
 
-def test_ended_episodes_must_be_reset_when_autoreset_is_disabled() -> None:
-    """The error names the environments."""
-    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=3)
-    envs.reset(seed=0)
-    actions = np.zeros((2, 3), np.float32)
-    for _ in range(3):
-        truncations = envs.step(actions)[3]
-    assert truncations.all()
-    envs.reset(options={"reset_mask": np.array([True, False])})
-    with pytest.raises(tandem.InvalidArgument, match=r"\[1\].*reset_mask"):
-        envs.step(actions)
-    envs.reset(options={"reset_mask": np.array([False, True])})
-    envs.step(actions)
-    envs.close()
-
-
-def test_close_is_safe_twice_and_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """Afterwards every call says so."""
-    name = hoppers.client.name
-    hoppers.close()
+def test_close_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+    """And its region."""
     hoppers.close()
     assert hoppers.closed
     with pytest.raises(tandem.NotReady):
-        tandem.SharedMemoryClient(name, timeout=0)
-    actions = np.zeros((3, 3), np.float32)
-    for call in (
-        hoppers.reset,
-        lambda: hoppers.step(actions),
-        lambda: hoppers.send(actions),
-        hoppers.recv,
-        hoppers.render,
-    ):
-        with pytest.raises(
-            gymnasium.error.ClosedEnvironmentError, match=r"close\(\) was called; make new ones"
-        ) as error:
-            call()
-        assert isinstance(error.value, tandem.ClientClosed)
-
-
-def test_a_step_before_the_first_reset_is_refused(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """As by Gymnasium's own, by both halves."""
-    for call in (hoppers.step, hoppers.send):
-        with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first") as error:
-            call(np.zeros((3, 3), np.float32))
-        assert isinstance(error.value, tandem.TandemError)
-    hoppers.reset()
-    hoppers.step(np.zeros((3, 3), np.float32))
+        tandem.SharedMemoryClient(hoppers.client.name, timeout=0)
 
 
 def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemoryVectorEnv) -> None:
@@ -343,7 +241,7 @@ def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemo
         hoppers.reset(seed=seed)
         theirs.reset(seed=seed)
         assert hoppers.np_random_seed == theirs.np_random_seed
-    hoppers.reset(seed=5, options={"reset_mask": _MASK})
+    hoppers.reset(seed=5, options={"reset_mask": np.array([True, False, True])})
     assert hoppers.np_random_seed == (5, 43, 7)
     for name in ("render_mode", "observation_space", "action_space"):
         assert hoppers.get_attr(name) == theirs.get_attr(name)
@@ -409,7 +307,7 @@ def test_a_time_out_leaves_the_step_pending() -> None:
 
 
 def test_what_is_received_of_an_interrupted_reset_is_no_step() -> None:
-    """Nobody's reward or end is shown a second time."""
+    """No reward or end is returned a second time."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
     envs.reset(seed=0)
     for _ in range(3):
@@ -441,7 +339,7 @@ def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> 
 
 
 def test_after_an_interrupt_reset_begins_anew() -> None:
-    """As whoever runs a notebook's cell again would have it: what was pending is received and dropped."""
+    """As when a notebook's cell runs again: what was pending is received and dropped."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     expected, _ = envs.reset(seed=3)
     killer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
@@ -462,23 +360,25 @@ def test_after_an_interrupt_reset_begins_anew() -> None:
 def test_the_registry_has_what_the_engine_has() -> None:
     """The tasks, and Gymnasium's limits, which Gymnasium hands to the engine."""
     listed = subprocess.run(
-        [sys.executable, "-m", "tandem.engine_command", "--list_tasks"],
+        [sys.executable, "-m", "tandem.engine_program", "--list_tasks"],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert sorted(TASKS) == listed.stdout.split()
-    for task, limit in TASKS.items():
-        assert gymnasium.spec(task).max_episode_steps == limit
+    for task, facts in TASKS.items():
+        assert gymnasium.spec(task).max_episode_steps == facts.max_episode_steps
 
 
 def test_the_spec_makes_the_same_environments_again() -> None:
     """Options and arguments included."""
     engine = tandem.EngineOptions(timeout=60)
-    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="SameStep", dtype="float32", engine=engine, healthy_reward=3)
+    given: dict[str, Any] = {"autoreset_mode": "SameStep", "dtype": "float32", "engine": engine, "healthy_reward": 3}
+    envs = tandem.make_vec("Hopper-v5", 2, max_episode_steps=0, **given)
     assert envs.spec is not None and envs.spec.kwargs["engine"] == engine
     again = gymnasium.make_vec(envs.spec)
+    assert again.spec is not None and again.spec.kwargs["max_episode_steps"] == -1  # no limit, as before
     assert again.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     _assert_same(again.reset(seed=1), envs.reset(seed=1))
     _assert_same(again.step(np.zeros((2, 3))), envs.step(np.zeros((2, 3))))

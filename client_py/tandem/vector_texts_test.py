@@ -1,8 +1,11 @@
 """What step, reset, render and close say of arguments that cannot be and of calls in a wrong order, word for word."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -50,18 +53,16 @@ def _said(call: Callable[[], Any]) -> str:
         (np.zeros((2, 3), bool), f"{_WANTED} bool[2, 3]; {_FITS}"),
         (np.full((2, 3), "a"), f"{_WANTED} <U1[2, 3]; {_FITS}"),
         (None, f"{_WANTED} object[]; {_FITS}"),
-        (np.full((2, 3), np.nan), "actions: expected finite values, found one that is not at [0, 0]; nothing was sent"),
-        (
-            [[0, 0, 0], [0, 0, 1e300]],
-            "actions: expected finite values, found one that is not at [1, 2]; nothing was sent",
-        ),
+        (np.full((2, 3), np.nan), "actions: expected finite values, found nan at [0, 0]; nothing was sent"),
+        ([[0, 0, 0], [0, 0, 1e300]], "actions: expected finite values, found inf at [1, 2]; nothing was sent"),
     ],
     ids=str,
 )
 def test_actions_of_boxes(hoppers: Envs, actions: Any, text: str) -> None:
-    """By both calls that take some."""
+    """By both calls that take some; the next step works."""
     for call in (hoppers.step, hoppers.send):
         assert _said(lambda call=call: call(actions)) == f"InvalidAction: {text}"  # type: ignore[misc]
+    hoppers.step(_ZEROS)
 
 
 def test_ragged_actions(hoppers: Envs) -> None:
@@ -80,6 +81,7 @@ def test_discrete_actions(poles: Envs, actions: Any, found: str) -> None:
     """Of another dtype or shape."""
     text = f"InvalidAction: actions: expected int64[2], one for each environment, found {found}; {_FITS}"
     assert _said(lambda: poles.step(actions)) == text
+    poles.step([0, 1])
 
 
 @pytest.mark.parametrize(("actions", "found"), [([0, 2], "2 for environment 1"), ([-1, 0], "-1 for environment 0")])
@@ -126,6 +128,7 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
 def test_arguments_of_reset(hoppers: Envs, arguments: dict[str, Any], text: str) -> None:
     """No environment is reset."""
     assert _said(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
+    assert not hoppers.client.pending
 
 
 def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
@@ -139,8 +142,38 @@ def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
     assert hoppers.recv()[0].shape == (2, 11)
 
 
+def test_a_step_that_takes_too_long() -> None:
+    """What is there to call stands in the text; `reset` is, and `reconnect` is not."""
+    envs = tandem.make_vec("Hopper-v5", 2)
+    envs.reset(seed=0)
+    os.kill(envs.client.engine_pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, envs.client.engine_pid, os.WSTOPPED | os.WNOWAIT)
+    envs.client._native.set_timeout(0)
+    text = _said(lambda: envs.step(_ZEROS))
+    assert text.startswith("StepTimeout: the engine of region ") and text.endswith(
+        "the exchange is still pending: recv() waits on, reset() waits on and starts anew, close() leaves"
+    )
+    envs.close()
+
+
+def test_as_sb3_of_a_dead_engine() -> None:
+    """No new client waits for it, also with `restart`, which the next step does."""
+    for restart in (False, True):
+        envs = tandem.make_vec("Hopper-v5", 2, engine=tandem.EngineOptions(restart=restart))
+        os.kill(envs.client.engine_pid, signal.SIGKILL)
+        os.waitid(os.P_PID, envs.client.engine_pid, os.WEXITED | os.WNOWAIT)
+        first, *others = _said(envs.as_sb3).splitlines()
+        ended = "PeerGone: as_sb3: expected a running engine, found that it has ended"
+        assert first == f"{ended}; close() these environments and make new ones"
+        assert others[0] == "The engine's last words:"
+        envs.close()
+
+
 def test_step_before_reset_and_calls_after_close() -> None:
-    """And closing twice is fine."""
+    """Both are Gymnasium's own errors as well, and closing twice is fine."""
+    assert issubclass(tandem.ResetNeeded, gymnasium.error.ResetNeeded)
+    assert issubclass(tandem.EnvironmentClosed, gymnasium.error.ClosedEnvironmentError)
+    assert issubclass(tandem.EnvironmentClosed, tandem.ClientClosed)
     envs = tandem.make_vec("Hopper-v5", 2)
     needed = "expected a reset before the first step, found none; call reset() first"
     assert _said(lambda: envs.step(_ZEROS)) == f"ResetNeeded: step: {needed}"
@@ -153,21 +186,27 @@ def test_step_before_reset_and_calls_after_close() -> None:
         "send": lambda: envs.send(_ZEROS),
         "recv": envs.recv,
         "render": envs.render,
+        "as_sb3": envs.as_sb3,
     }
     for name, call in calls.items():
         closed = "expected open environments, found that close() was called; make new ones"
         assert _said(call) == f"EnvironmentClosed: {name}: {closed}"
 
 
-def test_step_of_an_ended_episode_that_nobody_resets() -> None:
-    """With autoreset disabled."""
+def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
+    """The text names the environments that were not reset."""
+    refused = (
+        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments {}; "
+        "nothing was sent; reset(options={{'reset_mask': mask}}) starts their next"
+    )
     envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=1)
     envs.reset(seed=0)
     envs.step(_ZEROS)
-    assert _said(lambda: envs.step(_ZEROS)) == (
-        "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments [0, 1]; "
-        "nothing was sent; reset(options={'reset_mask': mask}) starts their next"
-    )
+    assert _said(lambda: envs.step(_ZEROS)) == refused.format([0, 1])
+    envs.reset(options={"reset_mask": _MASK})
+    assert _said(lambda: envs.step(_ZEROS)) == refused.format([1])
+    envs.reset(options={"reset_mask": ~_MASK})
+    envs.step(_ZEROS)
     envs.close()
 
 
@@ -183,6 +222,13 @@ def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any]
     """There are none in the engine; the text says what there is."""
     text = _said(lambda: getattr(hoppers, name)(*arguments))
     assert text.startswith(f"Unsupported: {name}('{arguments[0]}'): ") and instead in text, text
+
+
+@pytest.mark.parametrize("client", [None, "tandem"])
+def test_environments_of_what_is_no_client(client: Any) -> None:
+    """Such as the engine's name."""
+    text = f"InvalidArgument: client: expected a tandem.SharedMemoryClient, found {client!r}"
+    assert _said(lambda: tandem.SharedMemoryVectorEnv(client)) == text
 
 
 def test_render_without_a_render_mode(hoppers: Envs) -> None:

@@ -15,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -124,6 +125,15 @@ void OccupyStandardStreams() {
     fd = open("/dev/null", O_RDWR);
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd > STDERR_FILENO) close(fd);
+}
+
+// A launcher's thread that blocks them hands that on.
+void UnblockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 void InstallSignalHandlers() {
@@ -304,6 +314,7 @@ void LogLine(absl::string_view line) {
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
   OccupyStandardStreams();
+  UnblockStopSignals();
   signal(SIGPIPE, SIG_IGN);  // whoever reads our log may leave
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
@@ -319,6 +330,12 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
     return Report(MakeError(ErrorCode::kOutOfSharedMemory,
                             "memory has no room for the engine; use fewer "
                             "environments"));
+  } catch (const std::system_error& error) {
+    // A thread's, as other calls of the system report by a status.
+    return Report(MakeError(
+        ErrorCode::kEngineFailed,
+        absl::StrCat("expected room for one more thread, found: ", error.what(),
+                     "; raise `ulimit -u`")));
   } catch (const std::exception& error) {
     return Report(MakeError(ErrorCode::kEngineFailed, error.what()));
   }

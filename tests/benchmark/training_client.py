@@ -68,6 +68,10 @@ class Timed:
         return found
 
 
+def _unknown() -> None:
+    """Stands for a figure that an engine does not tell."""
+
+
 def _physics_secs_of(client: tandem.SharedMemoryClient) -> Callable[[], float]:
     return lambda: client.stats().physics_secs
 
@@ -131,7 +135,7 @@ def opened(row: str, num_envs: int, region: str) -> Iterator[Timed]:
         ):
             yield of_client(client)
         return
-    physics_secs: Callable[[], float | None] = lambda: None
+    physics_secs: Callable[[], float | None] = _unknown
     envs: Any
     if row == "make_vec":
         envs = tandem.make_vec(train_ars.TASK, num_envs)

@@ -164,10 +164,8 @@ def test_blocks_that_continue_share_interpreter_and_folder(tmp_path: Path) -> No
     """While a block before them runs on."""
     page = tmp_path / "page.md"
     page.write_text(
-        "<!-- until Ctrl-C -->\n```bash\ntouch up; echo up; exec sleep 1000 || true\n```\n".replace(
-            "exec sleep 1000 || true", "trap 'exit 0' INT; sleep 1000"
-        )
-        + "<!-- continues -->\n```python\none = 1\n```\n<!-- continues -->\n```python\nopen('up'), one\n```\n"
+        "<!-- until Ctrl-C -->\n```bash\ntouch up; echo up; trap 'exit 0' INT; sleep 1000\n```\n"
+        "<!-- continues -->\n```python\none = 1\n```\n<!-- continues -->\n```python\nopen('up'), one\n```\n"
     )
     (example,) = read_examples(page)
     run_example(example, tmp_path, {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.defpath}"})

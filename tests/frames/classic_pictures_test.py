@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
-from tandem.registration import PICTURES
 from tools.testing import pytest_main
 
 # Gymnasium rounds corners down to whole pixels, and draws only some edges smoothly.
@@ -20,7 +19,7 @@ _FEW = 30  # pixels, of a small arrow that Gymnasium blurs
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("task", PICTURES)
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
 def test_pictures_are_gymnasiums_but_for_edges(task: str, seed: int) -> None:
     """Nearly each pixel has a colour that the other picture has nearby; few differ. After a reset and after steps."""
     theirs = gymnasium.make(task, render_mode="rgb_array").unwrapped
@@ -59,7 +58,7 @@ def _nearby(picture: NDArray[np.int16]) -> tuple[NDArray[np.int16], NDArray[np.i
     return darkest, brightest
 
 
-@pytest.mark.parametrize("task", PICTURES)
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
 def test_images_with_each_step_show_the_same(task: str) -> None:
     """In another size and shape: the picture lies in the middle, with white beside it."""
     envs = tandem.make_vec(task, 2, images=(90, 50))

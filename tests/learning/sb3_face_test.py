@@ -141,5 +141,8 @@ def test_what_an_engines_environments_cannot_do_says_so() -> None:
     with pytest.raises(tandem.Unsupported, match="not Python objects"):
         sb3.env_method("render")
     assert sb3.get_attr("render_mode") == [None] * _ENVS
+    assert sb3.get_attr("observation_space", [0, 2]) == [sb3.observation_space] * 2
+    with pytest.raises(IndexError):
+        sb3.get_attr("render_mode", _ENVS)
     assert sb3.env_is_wrapped(gymnasium.Wrapper) == [False] * _ENVS
     sb3.close()

@@ -106,7 +106,7 @@ def main() -> None:
     for pair in parser.parse_args().wheels:
         python, _, wheel = pair.partition("=")
         with tempfile.TemporaryDirectory() as scratch:
-            # Nobody has built the lowest versions for newer Pythons.
+            # No wheels of the lowest versions exist for newer Pythons.
             lowest = f"-{_OLDEST_PYTHON}-" in wheel
             try_wheel(python, Path(wheel), Path(scratch), lowest=lowest)
 

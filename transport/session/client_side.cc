@@ -268,7 +268,9 @@ ErrorCode ClientSide::PostActions(std::span<const float> actions) {
     return ErrorCode::kInvalidAction;
   }
   if (!AllFinite(actions)) {
-    bad_action_ = std::ranges::find_if_not(actions, IsFinite) - actions.begin();
+    const auto bad = std::ranges::find_if_not(actions, IsFinite);
+    bad_action_ = bad - actions.begin();
+    bad_value_ = bad == actions.end() ? 0 : *bad;
     return ErrorCode::kInvalidAction;
   }
   if (actions.data() != arrays_.actions.data()) {

@@ -228,6 +228,7 @@ class ClientSide {
   uint32_t hello_ = 0;             // our attach_request
   int64_t frame_asked_at_ns_ = 0;  // 0: never
   int64_t bad_action_ = -1;
+  float bad_value_ = 0;
 
   int64_t sent_at_ns_ = 0;
   int64_t received_at_ns_ = 0;

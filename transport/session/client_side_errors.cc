@@ -116,9 +116,9 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                 "was sent",
                                 arrays_.num_envs, arrays_.act_size)
               : absl::StrFormat(
-                    "actions: expected finite values, found one that is not "
-                    "at [%d, %d]; nothing was sent",
-                    bad_action_ / arrays_.act_size,
+                    "actions: expected finite values, found %g at [%d, %d]; "
+                    "nothing was sent",
+                    bad_value_, bad_action_ / arrays_.act_size,
                     bad_action_ % arrays_.act_size));
     case ErrorCode::kInvalidArgument:
       return MakeError(code,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tandem import _native, client, engine_process
+from tandem import _native, client, engine_process, engine_program
 from tandem.errors import NotReady, TandemError
 
 _TASK = "HalfCheetah-v5"
@@ -20,7 +20,7 @@ def extension() -> str:
 
 
 def regions(*names: str) -> dict[str, int | str | None]:
-    """Tells who serves each region: a pid, None if its engine is dead, else why that cannot be told."""
+    """Returns the engine of each region: a pid, None if the engine is dead, else the error of asking."""
     found: dict[str, int | str | None] = {}
     for name in names:
         try:
@@ -34,7 +34,7 @@ def regions(*names: str) -> dict[str, int | str | None]:
 
 def server() -> str:
     """Tells which program `launch_engine` starts."""
-    return str(engine_process._find_server(None))
+    return str(engine_program.find())
 
 
 def engine(name: str) -> dict[str, Any]:

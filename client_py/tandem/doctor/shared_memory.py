@@ -77,7 +77,7 @@ def check_files() -> Findings:
 
 
 def check_regions() -> Findings:
-    """Which regions lie there, and whose?"""
+    """Which regions lie there, and which engines serve them?"""
     if not _SHM.is_dir():
         return  # said above
     about = "regions"

@@ -1,4 +1,4 @@
-"""The Fast Lane: a run's newest frames in shared memory, for whoever wants to look.
+"""The Fast Lane: a run's newest frames in shared memory, for viewers.
 
 `FastLaneWriter` publishes and never waits, `FastLaneReader` takes the newest frame. `publish_frames` does the former
 for any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md, "Frames").

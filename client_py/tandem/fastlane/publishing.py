@@ -40,8 +40,8 @@ def publish_frames(
 
     Now and then, after a step or reset, `env.render()` is called and its frame published under `run_id`, with reward,
     rolling return (the mean of the last 100 episodes) and step rate (of all environments together) beside it. A vector
-    environment's frames are tiled. The rate and the audience are looked at before `render` is called: while nobody
-    looks, and with `unseen_hz=0`, nothing is rendered at all, and a step takes under a microsecond more. (The segment
+    environment's frames are tiled. Rate and viewers are checked before `render` is called: without a viewer and
+    with `unseen_hz=0` nothing is rendered, and a step takes under a microsecond more. (The segment
     is made for a frame of one pixel, and empty, until the first is rendered.)
 
     No training ends for want of a segment. One that cannot be had on the way (/dev/shm is full, another run has taken
@@ -56,8 +56,8 @@ def publish_frames(
       env: Made with render_mode="rgb_array": `render` returns uint8[height, width, 3 or 4], or one for each
         environment.
       run_id: The run's name, for viewers.
-      max_hz: The most frames a second while somebody looks; each costs the run a `render`.
-      unseen_hz: The same while nobody is known to look: MOSAIC's readers leave no trace.
+      max_hz: The most frames a second while a viewer is open; each costs the run a `render`.
+      unseen_hz: The same while no viewer is known: MOSAIC's readers leave no trace.
 
     Returns:
       The wrapped environment, a `PublishFrames` or `PublishVectorFrames`; `close` ends the publishing as well.
@@ -111,7 +111,7 @@ class _Publisher:
         self._rate_steps = 0
 
     def tick(self, now: float, steps: int, last_reward: float, rolling_return: float) -> None:
-        """Publishes, if somebody looks or it is time for the unseen case. To be called from `due` on.
+        """Publishes, if a viewer is open or it is time for the unseen case. To be called from `due` on.
 
         Args:
           now: `time.monotonic()`.

@@ -10,13 +10,13 @@ from tandem.fastlane.frames import FastLaneFrame, FastLaneMetrics
 
 
 class NoSuchRun(NotReady, FileNotFoundError):
-    """Nobody publishes under that run id yet, or its segment is not written yet. Try again, or check the id."""
+    """No run publishes under that id yet, or its segment is not written yet. Try again, or check the id."""
 
 
 class FastLaneReader:
     """Takes the newest frame of a run; nothing it does slows the writer.
 
-    Make one with `attach`. While it is open, writers of Tandem's know that somebody looks. One thread, or several that
+    Make one with `attach`. While it is open, Tandem's writers see a viewer. One thread, or several that
     take turns. In a forked child it goes on, unknown to the writer.
     """
 

@@ -55,7 +55,7 @@ class WorkerSettings:
     Attributes:
       fastlane_only: Skip the slow lane's telemetry.
       slot: Which environment of a vector is shown in mode "single".
-      video_mode: "single", "grid" or "off"; None: nobody said.
+      video_mode: "single", "grid" or "off"; None: not set.
       grid_limit: The most environments that a grid shows.
     """
 

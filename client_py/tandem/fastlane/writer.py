@@ -12,7 +12,7 @@ _FORMATS = {"RGB": 3, "RGBA": 4}
 
 
 class FastLaneWriter:
-    """Publishes frames of one run; the newest wins, and nobody is waited for.
+    """Publishes frames of one run; the newest replaces older ones, and no reader is waited for.
 
     Make one with `create`. One thread, or several that take turns. It ends with `close` or as a context manager; a
     process that dies leaves a segment that readers know to be dead and that the next `create` replaces.
@@ -48,7 +48,8 @@ class FastLaneWriter:
     def create(cls, run_id: str, config: FastLaneConfig) -> Self:
         """Makes the segment `mosaic.fastlane.{run_id}`, "/" becoming "_".
 
-        One that a dead writer left, or one of a program that keeps no lock, is replaced: who has it mapped keeps it.
+        One that a dead writer left, or one of a program that keeps no lock, is replaced; a process that has it
+        mapped keeps it.
 
         Args:
           run_id: The run's name.

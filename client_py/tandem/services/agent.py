@@ -74,7 +74,7 @@ class Agent:
         seed: int | None = None,
         timeout: float | None = None,
     ) -> tuple[str, ...]:
-        """Sets the contract under which environments run from their next reset on; nobody is reset now.
+        """Sets the contract under which environments run from their next reset on; none is reset now.
 
         Args:
           contract: It takes the place of the one before.
@@ -93,14 +93,14 @@ class Agent:
         """
         if not isinstance(contract, SimulationContract):
             raise InvalidArgument(f"contract: expected a tandem.services.SimulationContract, found {shown(contract)}")
-        everyone = range(self._caller.num_envs)
+        all_envs = range(self._caller.num_envs)
         given = contract.given()
         first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")
         values = self._caller.call(
             MethodId.ResetAgent,
             timeout,
             simulation_contract=given or None,
-            env_ids=self._caller.env_ids(everyone if env_ids is None else env_ids),
+            env_ids=self._caller.env_ids(all_envs if env_ids is None else env_ids),
             seed=first if given else None,  # nothing is drawn without one
             at_next_reset=True,
         )

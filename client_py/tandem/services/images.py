@@ -34,7 +34,7 @@ class Image:
       format: "raw", "png" or "jpeg"; "gray16": depth.
       depth_scale: Metres for each step of `depth_codes`; 0: no depth.
       name: The camera's or viewport's.
-      env_id: Whose environment.
+      env_id: The environment.
       frame_seq: How many exchanges were answered when the environment was as shown.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.
       frame_number: Which picture of its stream, from 1; 0: of no stream.

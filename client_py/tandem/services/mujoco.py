@@ -38,7 +38,7 @@ class JointState:
     """Joints of one environment at one moment, in MuJoCo's order.
 
     Attributes:
-      env_id: Whose.
+      env_id: The environment.
       positions: MuJoCo's qpos, float32[nq], metres and radians; the caller's own.
       velocities: MuJoCo's qvel, float32[nv], the same per second; the caller's own.
     """
@@ -54,7 +54,7 @@ class ControlsSent:
 
     Attributes:
       actuators_written: In each environment.
-      rejected_actuators: Names of actuators that somebody else controls, left as they were.
+      rejected_actuators: Names of actuators under another control, left as they were.
     """
 
     actuators_written: int
@@ -154,8 +154,8 @@ class Mujoco:
           controls: float[n] for the first n actuators, n from 1, or a number for each actuator that is named, or
             numbered from 0; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
-          wait_for_next_step: The answer comes when a step has begun with them. Somebody has to step meanwhile, in
-            another thread, or this ends with `StepTimeout`.
+          wait_for_next_step: The answer comes when a step has begun with them. Another thread has to step
+            meanwhile, or this ends with `StepTimeout`.
           clamp: Move what is out of an actuator's range to its nearest end.
           timeout: Seconds; None: the client's.
 

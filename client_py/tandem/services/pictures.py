@@ -87,7 +87,7 @@ class Pictures:
         return self._caller.stream(self._STREAM, timeout, image_of, target_fps=fps_of(fps), **fields)
 
     def _source(self, which: int | str) -> dict[str, Any]:
-        """Says whose picture is meant, as requests do."""
+        """Returns the part of a request that names the pictured environment or camera."""
         raise NotImplementedError
 
     def _fields(

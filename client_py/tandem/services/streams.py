@@ -14,8 +14,8 @@ _Item = TypeVar("_Item")
 class Stream(Generic[_Item]):
     """An iterator over what an engine sends, until it ends the stream or `close` is called.
 
-    Each item has a deadline of its own; after `StepTimeout` the stream goes on, and may be asked again. Items wait for
-    who takes them, some in the ring and 64, of up to 64 MiB, here; the oldest beyond that are lost and counted in
+    Each item has a deadline of its own; after `StepTimeout` the stream goes on, and may be asked again. Items wait
+    until they are taken, some in the ring and 64, of up to 64 MiB, here; the oldest beyond that are lost and counted in
     `dropped`, and the steps are never held up. Use it in a `with` block, or leave it to be collected: both end it at
     the engine.
 

@@ -34,7 +34,7 @@ class TelemetryFrame:
     """One environment at one moment.
 
     Attributes:
-      env_id: Whose.
+      env_id: The environment.
       frame_number: Which moment of the stream, from 1. `Stream.number` also counts those lost before they were made.
       frame_seq: How many exchanges were answered by then.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.

@@ -38,7 +38,7 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 def unique_name() -> str:
-    """Makes a region name that nobody else has, and that `nothing_left_behind` knows.
+    """Makes a region name that no other process has, and that `nothing_left_behind` knows.
 
     Returns:
       The name.

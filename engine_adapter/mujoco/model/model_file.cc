@@ -103,8 +103,8 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat("xml_file: expected the model file ", xml_file,
-                   ", found none; name its folder with --assets, or begin the "
-                   "path of a file of your own with ./ or / (looked in ",
+                   ", found none; begin the path of a file of your own with ./ "
+                   "or /, or name another folder with --assets (looked in ",
                    absl::StrJoin(folders, ", "), ")"));
 }
 

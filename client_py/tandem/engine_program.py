@@ -1,0 +1,72 @@
+"""The engine's program: where it lies, its environment variables, and the command `tandem-engine`, which runs it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from tandem.errors import EngineStartFailed
+from tandem.printable import printable
+
+VARIABLE = "TANDEM_ENGINE_SERVER"
+_PACKAGE = Path(__file__).parent
+
+
+def find(server: str | os.PathLike[str] | None = None) -> Path:
+    """Finds the program.
+
+    Args:
+      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program that came with the
+        package, else the one that was built beside it.
+
+    Returns:
+      An absolute path.
+
+    Raises:
+      EngineStartFailed: There is no such file; the message lists the paths.
+    """
+    asked = server or os.environ.get(VARIABLE)
+    after = f"set {VARIABLE} to its path"
+    if asked:
+        candidates = [Path(asked)]
+        after = "leave server out" if server else f"unset {VARIABLE}"
+    else:
+        root = _PACKAGE.parent.parent
+        built = Path("engine_adapter", "server", "server")
+        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
+    for candidate in candidates:
+        if os.path.isfile(candidate):  # of a path that cannot be as well, unlike Path.is_file
+            return candidate.absolute()
+    raise EngineStartFailed(
+        f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or "
+        f"{after}"
+    )
+
+
+def variables() -> dict[str, str]:
+    """Copies this process's variables, with the one by which a program of a build tree finds its data.
+
+    Returns:
+      The variables.
+    """
+    runfiles = _PACKAGE.parent.parent.parent
+    if runfiles.name.endswith(".runfiles"):
+        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
+    return dict(os.environ)
+
+
+def main() -> NoReturn:
+    """Becomes the program, with the command line's arguments as they are.
+
+    Raises:
+      SystemExit: There is no such program, or it cannot be run.
+    """
+    try:
+        server = find()
+        os.execve(server, [str(server), *sys.argv[1:]], variables())
+    except (EngineStartFailed, OSError) as error:
+        raise SystemExit(f"tandem-engine: {error}") from error
+
+
+if __name__ == "__main__":
+    main()
