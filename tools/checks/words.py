@@ -1,0 +1,82 @@
+"""Checks that texts use plain words.
+
+A text names the process, thread or user that acts, and uses the field's terms. Code in backticks and fences is not
+searched: names and output of programs are not prose.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+SUFFIXES = (".md",)
+
+# Not searched. A program prints the first. A decision record keeps its text: a later record supersedes it as a whole.
+EXEMPT = ("docs/benchmark_run.md", "docs/decisions")
+
+_ACTOR = "the actor: the caller, the client, the engine, the process, the thread, the user"
+_REPLACEMENTS = {
+    "anew": "again",
+    "anybody": _ACTOR,
+    "everybody": _ACTOR,
+    "likewise": "also, or: in the same way",
+    "mend": "fix",
+    "mended": "fixed",
+    "mends": "fixes",
+    "nobody": f"no process, no caller, no user, or {_ACTOR}",
+    "somebody": _ACTOR,
+    "thrice": "three times",
+    "whoever": _ACTOR,
+    "whomever": _ACTOR,
+}
+
+_WORD = re.compile(rf"\b({'|'.join(_REPLACEMENTS)})\b", re.IGNORECASE)
+_FENCE = re.compile(r"^\s*```")
+_CODE = re.compile(r"`[^`]*`")
+
+
+def word_problems(path: PurePath, text: str) -> Iterator[str]:
+    """Finds words that a plainer word should replace.
+
+    Args:
+      path: The file's name, for the messages.
+      text: The file's content, in Markdown.
+
+    Yields:
+      A sentence for each word found: place, word, replacement.
+    """
+    in_fence = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if _FENCE.match(line):
+            in_fence = not in_fence
+        elif not in_fence:
+            for found in _WORD.finditer(_CODE.sub("", line)):
+                yield f'{path}:{number}: found "{found[0]}"; write {_REPLACEMENTS[found[0].lower()]}'
+
+
+def is_exempt(path: PurePath) -> bool:
+    """Returns whether the check skips a file.
+
+    Args:
+      path: The file, relative to the top of the source tree.
+    """
+    return any(path.is_relative_to(exempt) for exempt in EXEMPT)
+
+
+def main() -> int:
+    """Checks the files named on the command line and prints the problems.
+
+    Returns:
+      The exit code: 0 if there are none.
+    """
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", help="files, relative to the working directory")
+    files = [path for path in parser.parse_args().files if path.suffix in SUFFIXES and not is_exempt(path)]
+    problems = [problem for path in files for problem in word_problems(path, path.read_text("utf-8"))]
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Tests of words."""
+
+from pathlib import PurePath
+
+from tools.checks.words import is_exempt, word_problems
+from tools.testing import pytest_main
+
+
+def test_reports_place_word_and_replacement() -> None:
+    """One line for each word, in any case."""
+    problems = [*word_problems(PurePath("a.md"), "A thread waits.\nNobody starts it anew.\n")]
+    assert len(problems) == 2
+    assert problems[0].startswith('a.md:2: found "Nobody"; write no process')
+    assert problems[1] == 'a.md:2: found "anew"; write again'
+
+
+def test_accepts_longer_words() -> None:
+    """Only whole words count."""
+    assert not [*word_problems(PurePath("a.md"), "An amendment; a recommended value.\n")]
+
+
+def test_skips_code() -> None:
+    """In backticks and in fences; text after a fence is searched again."""
+    assert not [*word_problems(PurePath("a.md"), "`mend`\n```text\nmend\n```\n")]
+    assert len([*word_problems(PurePath("a.md"), "```text\nmend\n```\nmend `code` mend\n")]) == 2
+
+
+def test_skips_decision_records_and_printed_pages() -> None:
+    """Other pages are searched."""
+    assert is_exempt(PurePath("docs/decisions/0001-a.md"))
+    assert is_exempt(PurePath("docs/benchmark_run.md"))
+    assert not is_exempt(PurePath("docs/benchmarks.md"))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
