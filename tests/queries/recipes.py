@@ -162,11 +162,11 @@ def _check_duckdb(found: dict[str, Any], folder: Path) -> None:
 
 # Heading -> what checks what the block has found.
 CHECKS: dict[str, Callable[[Any, Path], None]] = {
-    "Runs, and how far they are": _check_runs,
-    "Which run is best, by its newest hundred episodes": _check_best,
-    "What a number of the observation does in an episode": _check_angles,
-    "Learning as the program itself tells it": _check_learning,
-    "Whether anything is missing or broken": _check_complete,
+    "Runs and their progress": _check_runs,
+    "Runs by the mean of the newest hundred episodes": _check_best,
+    "One observation value during an episode": _check_angles,
+    "Learning curve from lifecycle events": _check_learning,
+    "Missing rows and malformed lines": _check_complete,
     "Returns of all runs, smoothed": _check_smoothed,
     "Observations as an array": _check_array,
     "Attach, ask, export": _check_duckdb,
