@@ -40,7 +40,7 @@ def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Pat
     """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
-        words = [str(CTL), "submit", "--watch", *program]
+        words = [*CTL, "submit", "--watch", *program]
         pipe = subprocess.PIPE
         with subprocess.Popen(
             words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=daemon.environment
@@ -108,7 +108,7 @@ def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterat
     if pid == 0:
         try:
             os.chdir(daemon.folder)
-            os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
+            os.execve(CTL[0], [*CTL, *words], daemon.environment | {"TERM": kind})
         finally:
             os._exit(127)
     try:
@@ -220,7 +220,7 @@ def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
         ["submit", "--watch", *program],
     ):
         for how, reason in ((">/dev/full", "No space left on device"), (">&-", "closed")):
-            shell = ["sh", "-c", f'exec "$@" {how}', "sh", str(CTL), *words]
+            shell = ["sh", "-c", f'exec "$@" {how}', "sh", *CTL, *words]
             done = subprocess.run(
                 shell, stderr=subprocess.PIPE, text=True, env=daemon.environment, timeout=TIMEOUT_SECS, check=False
             )
@@ -241,7 +241,7 @@ def test_a_pipe_that_nobody_reads_ends_it_quietly(daemon: CtlDaemon) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         done = subprocess.run(
-            [CTL, *words],
+            [*CTL, *words],
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,
