@@ -61,7 +61,7 @@ def test_a_run_is_described_with_all_that_is_known_of_it(client: TrainerClient, 
     config: dict[str, Any] = gate.program(_PROGRAM) | {"run_name": "first", "schedule": {"max_steps": 1000}}
     config["metadata"] = {"tandem": {"step_stride": 10}}
     run_id = client.submit(config).run_id
-    run = _described(client, run_id, lambda run: run.malformed == 1)
+    run = _described(client, run_id, lambda run: run.malformed == 1 and run.run.status == RunStatus.EXEC)
     assert (run.run.run_id, run.run.status, run.run_name) == (run_id, RunStatus.EXEC, "first")
     assert (run.steps, run.steps_printed, run.episodes, run.lifecycle, run.text_lines) == (3, 25, 12, 1, 1)
     assert (run.last_return, run.max_steps, run.proxy_starts) == (1.5, 1000, 1)

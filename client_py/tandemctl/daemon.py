@@ -1,12 +1,11 @@
 """`Daemon`: the daemon that a command line names, and what its errors mean to people."""
 
+import argparse
 import contextlib
 import math
 import os
 import socket
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tandem.errors import InvalidArgument, TandemError, Unsupported
 from tandem.printable import printable_lines
@@ -15,39 +14,31 @@ from tandem.telemetry.connection import Connection
 from tandem.telemetry.feeds import MessageBlock, block_feed
 from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.token_file import TOKEN_VARIABLE, read_token
-from tandemctl.command_line import Options, WrongUsage
+from tandemctl.command_line import WrongUsage
 from tandemctl.output import Failed
 
 _CALL_SECS = 10.0
-# A daemon that is stopped must not delay Ctrl-C for long.
-_LOOK_SECS = 2.0
+_LOOK_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
 _PATIENCE_SECS = 10.0
 _PROBE_SECS = 1.0
+_START = "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
+_LOOK = "Next: look whether that is a tandem-daemon, and not stopped"
+_ALLOW = (
+    "Next: run tandemctl as the daemon's user, or start the daemon with --allow_users and a --socket in a folder that "
+    "both users can enter"
+)
 
 
 class Daemon:
-    """A client of the daemon.
+    """A TrainerClient, `client`, of the daemon at `address`."""
 
-    Attributes:
-      client: The TrainerClient.
-      address: HOST:PORT or unix:PATH.
-    """
-
-    def __init__(self, options: Options) -> None:
-        """Connects when it is first used.
-
-        Args:
-          options: Of the command line.
-
-        Raises:
-          Failed: The token file cannot be used.
-          ModuleNotFoundError: grpcio or protobuf is missing.
-          WrongUsage: An address that cannot be.
-        """
-        self.address = options.daemon
-        self._source = options.daemon_source
-        self._timeout = _LOOK_SECS if options.command == "watch" or options.watch else _CALL_SECS
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Connects when it is first used. Failed: the token file cannot be used; WrongUsage: nor can the address."""
+        self.address: str = options.daemon
+        self._where = f"{options.daemon} (by {options.daemon_source})"
+        self._timeout = _LOOK_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
         self._token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
+        patience = math.inf if getattr(options, "follow", False) else _PATIENCE_SECS
         try:
             read_token(self._token_file)
         except TandemError as error:
@@ -55,96 +46,52 @@ class Daemon:
             raise Failed(str(error).replace("token_file", name, 1)) from error
         try:
             self.client = TrainerClient(
-                options.daemon,
-                timeout=self._timeout,
-                reconnect_secs=math.inf if options.follow else _PATIENCE_SECS,
-                token_file=self._token_file,
+                options.daemon, timeout=self._timeout, reconnect_secs=patience, token_file=self._token_file
             )
         except InvalidArgument as error:
-            command = f"tandemctl {options.command} --help"
-            raise WrongUsage(f"{str(error).replace('target', self._source, 1)}\nNext: {command}") from error
-
-    def __enter__(self) -> Self:
-        """Is closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the client."""
-        self.client.close()
+            text = str(error).replace("target", options.daemon_source, 1)
+            raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
 
     def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
-        """Reads the durable events of a run, many at a time; across a broken connection.
-
-        Args:
-          run_id: The run.
-          stream: "steps", "episodes" or "lifecycle".
-
-        Returns:
-          An iterator over them.
-        """
+        """Reads a run's durable "steps", "episodes" or "lifecycle", many at a time, across a broken connection."""
         connection = Connection(self.address, self._token_file)
-        return Subscription(
-            connection, [block_feed(run_id, stream)], 0, timeout=self._timeout, reconnect_secs=_PATIENCE_SECS
-        )
+        feeds = [block_feed(run_id, stream)]
+        return Subscription(connection, feeds, 0, timeout=self._timeout, reconnect_secs=_PATIENCE_SECS)
 
     def explain(self, error: TandemError) -> str:
-        """Says what an error of the client means.
-
-        Args:
-          error: It.
-
-        Returns:
-          Text for people: the daemon's own words where it answered, else what was expected and what to do next.
-        """
+        """Says what an error means: in the daemon's words if it answered, else what was expected and what to do."""
         cause: Any = error.__cause__
         code = cause.code().name if hasattr(cause, "code") else ""
         details = printable_lines(cause.details() or code) if code else "no answer"
-        where = f"{self.address} (by {self._source})"
         if isinstance(error, Unsupported):
-            return f"expected a tandem-daemon of this version at {where}, found a server without this call: {details}"
+            return f"expected a tandem-daemon of this version at {self._where}, found one without this call: {details}"
         if isinstance(error, DaemonTimeout):
             return (
-                f"expected an answer of the daemon at {where}, found no answer within {self._timeout:g} s; what was "
-                "asked for may still be done\nNext: look whether that is a tandem-daemon, and not stopped"
+                f"expected an answer of the daemon at {self._where}, found no answer within {self._timeout:g} s; what "
+                f"was asked for may still be done\n{_LOOK}"
             )
-        if isinstance(error, DaemonUnreachable) and code != "CANCELLED":
-            return self._unreachable(where, details)
-        return details if code else str(error)
-
-    def _unreachable(self, where: str, details: str) -> str:
-        """Tells apart what gRPC has one code for: no daemon, one that is stopped, a socket that is closed to users."""
+        if not isinstance(error, DaemonUnreachable) or code == "CANCELLED":
+            return details if code else str(error)
+        # gRPC has one code for no daemon, for one that is stopped, and for a socket that is closed to this user.
         try:
             _connect(self.address)
-        except PermissionError as error:
+        except PermissionError as refusal:
             return (
-                f"expected a daemon's socket that this user may open at {where}, found: {error.strerror}\n"
-                "Next: run tandemctl as the daemon's user, or start the daemon with --allow_users and a --socket in a "
-                "folder that both users can enter"
+                f"expected a daemon's socket that this user may open at {self._where}, found: {refusal.strerror}"
+                f"\n{_ALLOW}"
             )
         except OSError:
-            return (
-                f"expected a daemon at {where}, found none: {details}\n"
-                "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
-            )
-        return (
-            f"expected an answer of the daemon at {where}, found no answer though there is a connection: {details}\n"
-            "Next: look whether that is a tandem-daemon, and not stopped"
-        )
+            return f"expected a daemon at {self._where}, found none: {details}\n{_START}"
+        connected = "found no answer though there is a connection"
+        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_LOOK}"
 
 
 def _connect(address: str) -> None:
-    """Connects and disconnects, without a word.
-
-    Raises:
-      OSError: There is no connection, or the address is of another form than HOST:PORT and unix:PATH.
-    """
-    kind, _, path = address.rpartition("unix:")
-    if path and not kind and address.startswith("unix:"):
+    """Connects and disconnects. OSError: that failed, or the address is neither HOST:PORT nor unix:PATH."""
+    if address.startswith("unix:"):
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as probe:
             probe.settimeout(_PROBE_SECS)
-            probe.connect(str(Path(path)))
+            probe.connect(address.removeprefix("unix:").replace("///", "/", 1))
         return
     host, _, port = address.rpartition(":")
     if not port.isdecimal():

@@ -1,32 +1,117 @@
-"""`tandemctl export`: a run's durable events as CSV."""
+r"""`tandemctl export`: a run's durable events as CSV, quoted by RFC 4180, numbers with 17 digits, times in UTC.
 
+Rows are written out for speed: a million steps pass through here. csv.writer takes longer, and does not quote "\r"
+before Python 3.13.
+"""
+
+import argparse
 import contextlib
-from collections.abc import Callable, Iterator
+import datetime
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from tandemctl.command_line import Options
-from tandemctl.csv_rows import COLUMNS, ROWS
 from tandemctl.daemon import Daemon
 from tandemctl.output import STDERR, show, takes_escapes
 from tandemctl.part_file import replaced
 
+COLUMNS = {
+    "steps": (
+        "seq_id,worker_id,episode_index,step_index,reward,terminated,truncated,timestamp,agent_id,action_json,"
+        "observation_json,policy_label,backend,episode_seed,frame_ref,render_hint_json,render_payload_json,"
+        "payload_version"
+    ),
+    "episodes": (
+        "seq_id,worker_id,episode_index,total_reward,steps,terminated,truncated,timestamp,agent_id,metadata_json"
+    ),
+    "lifecycle": "seq_id,worker_id,event,timestamp,payload_json",
+}
 
-def export(daemon: Daemon, options: Options) -> None:
-    """Exports a run's events.
+_EPOCH = datetime.datetime(1970, 1, 1)
+_FLAGS = ("false", "true")
 
-    Args:
-      daemon: That has the run.
-      options: Of the command line.
+_needs_quotes = re.compile('[,"\r\n]').search
 
-    Raises:
-      Failed: The output cannot be written.
-      TandemError: As `TrainerClient.describe` and `Subscription`.
-    """
+
+def text(value: str) -> str:
+    """Returns a field of CSV, in quotes if it needs them."""
+    return '"' + value.replace('"', '""') + '"' if _needs_quotes(value) else value
+
+
+# For texts of which few are different.
+_name = functools.lru_cache(1024)(text)
+
+
+@functools.lru_cache(4)
+def _second(seconds: int) -> str:
+    return (_EPOCH + datetime.timedelta(seconds=seconds)).isoformat()
+
+
+def _time(message: Any) -> str:
+    timestamp = message.timestamp
+    seconds, nanos = timestamp.seconds, timestamp.nanos
+    if nanos:
+        return f"{_second(seconds)}.{nanos:09d}".rstrip("0") + "Z"
+    return f"{_second(seconds)}Z" if seconds or message.HasField("timestamp") else ""
+
+
+def _steps(messages: Iterable[Any]) -> list[str]:
+    row = "%d,%s,%d,%d,%.17g,%s,%s,%s,%s,%s,%s,%s,%s,%d,%s,%s,%s,%d\n"
+    return [
+        row
+        % (
+            step.seq_id,
+            (worker := step.worker_id) and _name(worker),
+            step.episode_index,
+            step.step_index,
+            step.reward,
+            _FLAGS[step.terminated],
+            _FLAGS[step.truncated],
+            _time(step),
+            (agent := step.agent_id) and _name(agent),
+            (action := step.action_json) and text(action),
+            (observation := step.observation_json) and text(observation),
+            (policy := step.policy_label) and _name(policy),
+            (backend := step.backend) and _name(backend),
+            step.episode_seed,
+            (frame := step.frame_ref) and text(frame),
+            (hint := step.render_hint_json) and text(hint),
+            (payload := step.render_payload_json) and text(payload),
+            step.payload_version,
+        )
+        for step in messages
+    ]
+
+
+def _episodes(messages: Iterable[Any]) -> list[str]:
+    return [
+        f"{episode.seq_id},{_name(episode.worker_id)},{episode.episode_index},{episode.total_reward:.17g},"
+        f"{episode.steps},{_FLAGS[episode.terminated]},{_FLAGS[episode.truncated]},{_time(episode)},"
+        f"{_name(episode.agent_id)},{text(episode.metadata_json)}\n"
+        for episode in messages
+    ]
+
+
+def _lifecycle(messages: Iterable[Any]) -> list[str]:
+    return [
+        f"{event.seq_id},{_name(event.worker_id)},{text(event.event)},{_time(event)},{text(event.payload_json)}\n"
+        for event in messages
+    ]
+
+
+# Stream -> what makes rows, each with its newline, of the daemon's messages.
+ROWS = {"steps": _steps, "episodes": _episodes, "lifecycle": _lifecycle}
+
+
+def export(daemon: Daemon, options: argparse.Namespace) -> None:
+    """Exports the events that the command line names."""
     (run_id,) = options.words
     stream = "episodes" if options.episodes else "lifecycle" if options.lifecycle else "steps"
     (run,) = daemon.client.describe(run_id).runs
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
     with output as write, _progress(getattr(run, stream)) as advance:
-        write(f"{','.join(COLUMNS[stream])}\n".encode())
+        write(f"{COLUMNS[stream]}\n".encode())
         for block in daemon.blocks(run_id, stream):
             write("".join(ROWS[stream](block.messages)).encode())
             advance(len(block.messages))

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
 
 from tandemctl.command_line import ExitCode, WrongUsage, parse
 from tandemctl.output import WATCH_SIGNALS, Failed, check_standard_files, complain, show
@@ -12,27 +11,20 @@ from tandemctl.part_file import remove_on_signals
 
 
 def main() -> None:
-    """Runs the command of sys.argv, and exits.
-
-    Raises:
-      SystemExit: Always, with an `ExitCode`.
-    """
-    # As other programs: a signal ends this process. Python would print a traceback.
+    """Runs the command of sys.argv, and exits with an `ExitCode`."""
+    # As of other programs: a signal ends this process. Python would print a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         code = _run(sys.argv[1:])
-    except WrongUsage as error:
-        complain(_printable(error))
-        code = ExitCode.WRONG_USAGE
-    except Failed as error:
-        complain(_printable(error))
-        code = ExitCode.FAILED
+    except (Failed, WrongUsage) as error:
+        complain(_printable(str(error)))
+        code = ExitCode.FAILED if isinstance(error, Failed) else ExitCode.WRONG_USAGE
     sys.exit(code)
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: list[str]) -> int:
     check_standard_files()
     _enter_callers_folder()
     options = parse(arguments, os.environ.get("TANDEM_DAEMON", ""))
@@ -40,37 +32,25 @@ def _run(arguments: Sequence[str]) -> int:
         show(options.help)
         return ExitCode.DONE
     # Before an import starts a thread.
-    if options.command == "watch" or options.watch:
+    if options.command == "watch" or getattr(options, "watch", False):
         signal.pthread_sigmask(signal.SIG_BLOCK, WATCH_SIGNALS)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     elif options.command == "export":
         remove_on_signals()
     try:
-        from tandem.errors import TandemError
         from tandemctl import commands
-        from tandemctl.daemon import Daemon
+
+        return commands.run(options)
     except ModuleNotFoundError as error:
-        raise Failed(_missing(error)) from error
-    with contextlib.ExitStack() as stack:
-        try:
-            daemon = stack.enter_context(Daemon(options))
-        except ModuleNotFoundError as error:
-            raise Failed(_missing(error)) from error
-        try:
-            return commands.run(daemon, options)
-        except TandemError as error:
-            raise Failed(daemon.explain(error)) from error
+        packages = "pip install grpcio protobuf rich"
+        raise Failed(
+            f"expected the packages of tandem-shm[telemetry], found no module {error.name}\nNext: {packages}"
+        ) from error
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    packages = "pip install grpcio protobuf rich"
-    return f"expected the packages of tandem-shm[telemetry], found no module {error.name}\nNext: {packages}"
-
-
-def _printable(error: Exception) -> str:
+def _printable(text: str) -> str:
     """A message may repeat what a command line, a daemon or a run says."""
-    text = str(error)
-    if text.isascii() and text.replace("\n", "").isprintable():
+    if text.replace("\n", "").isprintable() and text.isascii():
         return text
     from tandem.printable import printable_lines
 

@@ -1,16 +1,15 @@
-"""What `tandemctl` writes: text to standard output, failures to standard error, tables and pages to a terminal."""
+"""What `tandemctl` writes: text to standard output, failures to standard error, pages to a terminal."""
 
 import contextlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 STDOUT, STDERR = 1, 2
 # What `tandemctl watch` blocks, and takes between two looks.
 WATCH_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGWINCH)
-CLEAR_REST_OF_LINE = "\x1b[K"
 
 
 class Failed(Exception):
@@ -18,15 +17,7 @@ class Failed(Exception):
 
 
 def show(text: str | bytes) -> None:
-    """Writes to standard output, at once.
-
-    Args:
-      text: It; a str may hold file names that are no UTF-8.
-
-    Raises:
-      BrokenPipeError: The output is a pipe without a reader, and SIGPIPE is ignored.
-      Failed: The system refused, as when a disk is full.
-    """
+    """Writes to standard output, at once. BrokenPipeError: it has no reader, and SIGPIPE is ignored."""
     left = memoryview(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
     try:
         while left:
@@ -37,22 +28,19 @@ def show(text: str | bytes) -> None:
         raise Failed(f"expected to write to standard output, found: {error.strerror}") from error
 
 
-def complain(text: str) -> None:
-    """Writes a message to standard error.
+def show_lines(lines: Iterable[str]) -> None:
+    """Writes lines to standard output, as `show`."""
+    show("".join(f"{line}\n" for line in lines))
 
-    Args:
-      text: It, without control characters besides line breaks.
-    """
+
+def complain(text: str) -> None:
+    """Writes a message to standard error, as far as that takes it."""
     with contextlib.suppress(OSError):
         os.write(STDERR, f"tandemctl: {text}\n".encode("utf-8", "backslashreplace"))
 
 
 def check_standard_files() -> None:
-    """Opens /dev/null in place of what is closed: else the next file or socket would be taken for it.
-
-    Raises:
-      Failed: Standard output is closed.
-    """
+    """Opens /dev/null in place of what is closed, else the next file or socket would be taken for it."""
     for stream, descriptor in ((sys.stdin, 0), (sys.stdout, STDOUT), (sys.stderr, STDERR)):
         if stream is None and descriptor == STDOUT:
             raise Failed("expected standard output to be open, found it closed\nNext: redirect it to /dev/null")
@@ -61,90 +49,67 @@ def check_standard_files() -> None:
 
 
 def takes_escapes(descriptor: int) -> bool:
-    """Tells whether a descriptor is a terminal that takes escape sequences.
-
-    Args:
-      descriptor: Of standard output or standard error.
-
-    Returns:
-      Whether it is a terminal and TERM is neither empty nor "dumb".
-    """
+    """Tells whether a descriptor is a terminal, and TERM neither empty nor "dumb"."""
     return os.environ.get("TERM", "") not in ("", "dumb") and os.isatty(descriptor)
 
 
 def window_size() -> os.terminal_size:
     """Returns columns and rows of the terminal at standard output; 80 x 24 if it does not say."""
-    try:
+    with contextlib.suppress(OSError):
         size = os.get_terminal_size(STDOUT)
-    except OSError:
-        size = os.terminal_size((0, 0))
-    return size if size.columns and size.lines else os.terminal_size((80, 24))
+        if size.columns and size.lines:
+            return size
+    return os.terminal_size((80, 24))
 
 
 def rendered(*parts: object, width: int | None = None, crop: bool = False) -> list[str]:
-    """Renders with rich.
+    """Renders what rich can print as lines, without spaces at their ends.
 
     Args:
-      parts: What rich can print.
-      width: Columns; None: plain text, as wide as it has to be.
-      crop: Whether to cut lines at `width`; else they go on beyond it.
+      parts: What to render.
+      width: Columns of a terminal, which takes colours; None: plain text, as wide as it has to be.
+      crop: Whether to cut lines at `width`; else they continue beyond it.
 
     Returns:
-      Lines, without spaces at their ends. For a terminal they have escape sequences for colours.
+      The lines.
     """
     from rich.console import Console
 
-    file = io.StringIO()
     console = Console(
-        file=file,
+        file=io.StringIO(),
         force_terminal=width is not None,
-        color_system=None if width is None else "standard",
+        color_system="standard" if width else None,
         width=width or 100_000,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
     )
     for part in parts:
         console.print(part, crop=crop, no_wrap=crop or None, overflow="crop" if crop else None)
-    return [line.rstrip() for line in file.getvalue().removesuffix("\n").split("\n")]
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().removesuffix("\n").split("\n")]
 
 
 class Screen:
     """The terminal's alternate screen, on which each page replaces the last."""
-
-    _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-    _TOP_LEFT, _CLEAR_BELOW = "\x1b[H", "\x1b[J"
 
     def __init__(self) -> None:
         """Does nothing before the first page."""
         self._entered = False
 
     def show(self, parts: Sequence[object], hidden: int = 0) -> None:
-        """Shows a page, cut to the window.
-
-        Args:
-          parts: What rich can print.
-          hidden: How many lines the page would have beyond these.
-
-        Raises:
-          BrokenPipeError: As `show`.
-          Failed: As `show`.
-        """
+        """Shows a page of what rich can print, cut to the window; `hidden` lines of it are not among the parts."""
         columns, rows = window_size()
-        # The last column stays empty: behind a character in it, CLEAR_REST_OF_LINE would clear that character.
+        # The last column stays empty: "clear the rest of the line" behind it would clear its character.
         lines = rendered(*parts, width=columns - 1, crop=True)
         if len(lines) > rows:
             missing = len(lines) - rows + 1 + hidden
             lines[rows - 1 :] = [f"... {missing} more lines; a larger window shows them"[: columns - 1]]
-        enter = "" if self._entered else self._ENTER
+        enter = "" if self._entered else "\x1b[?1049h\x1b[?25l"
         self._entered = True
-        page = f"{CLEAR_REST_OF_LINE}\r\n".join(lines)
-        show(f"{enter}{self._TOP_LEFT}{page}{self._CLEAR_BELOW}")
+        page = "\x1b[K\r\n".join(lines)
+        show(f"{enter}\x1b[H{page}\x1b[J")
 
     def leave(self) -> None:
         """Restores the terminal. Safe twice; the next `show` enters again."""
         if self._entered:
             self._entered = False
             with contextlib.suppress(OSError, Failed):
-                show(self._LEAVE)
+                show("\x1b[?25h\x1b[?1049l")

@@ -71,8 +71,8 @@ os.kill(os.getpid(), signal.SIGINT)  # it waits for the first look to be shown
 from tandemctl.command_line import parse
 from tandemctl.daemon import Daemon
 from tandemctl.watch import watch
-with Daemon(parse(["watch", "run", "--daemon", "unix:/nonesuch/daemon.sock"], "")) as daemon:
-    sys.exit(watch(daemon, "run", submitted=True))
+daemon = Daemon(parse(["watch", "run", "--daemon", "unix:/nonesuch/daemon.sock"], ""))
+sys.exit(watch(daemon, "run", submitted=True))
 """
 
 

@@ -42,17 +42,10 @@ def remove_on_signals() -> None:
 
 @contextlib.contextmanager
 def replaced(path: str) -> Iterator[Callable[[bytes], None]]:
-    """Makes a file.
+    """Makes a file, or replaces one, whose mode stays; of a symbolic link its final target.
 
-    Args:
-      path: Of a new file, or of one that is replaced and whose mode stays; of a symbolic link its final target.
-
-    Yields:
-      What writes to it. Once the block has ended, the file is on the disk under its name; if the block raises, all is
-      as it was before.
-
-    Raises:
-      Failed: The path is something else than a file, or the system refused.
+    Yields what writes to it. Once the block has ended, the file is on the disk under its name; if the block raises, all
+    is as it was before. Failed: the path is something else than a file, or the system refused.
     """
     try:
         mode = _mode_of(path)

@@ -1,5 +1,6 @@
 """The TrainRunConfig of `tandemctl submit`: made from the command line, or read from a file."""
 
+import argparse
 import json
 import os
 import shutil
@@ -7,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tandem.printable import printable
-from tandemctl.command_line import Options
 from tandemctl.output import Failed
 
 _LONGEST_NAME = 120  # of a TrainRunConfig, characters
@@ -17,39 +17,23 @@ _MOST_CONFIG_BYTES = 4 << 20  # as the daemon's limit
 _CPUS, _MEMORY_MB = 1, 256
 
 
-def run_config(options: Options, current_folder: Callable[[], Path]) -> str:
-    """Makes a configuration.
-
-    Args:
-      options: Of a command line with a program.
-      current_folder: Returns the folder where the worker starts.
-
-    Returns:
-      JSON.
-
-    Raises:
-      Failed: There is no such program, or no current folder.
-    """
-    assert options.program
+def run_config(options: argparse.Namespace, current_folder: Callable[[], Path]) -> str:
+    """Returns the configuration of a command line with a program, as JSON; the worker starts in the current folder."""
     try:
         folder = current_folder()
     except OSError as error:
         raise Failed(f"expected a current folder, found: {error.strerror}") from error
     program, *arguments = options.program
-    path = find_program(program, os.environ.get("PATH", ""))
     default_name = printable(" ".join([program.rpartition("/")[2], *arguments]))[:_LONGEST_NAME] or "run"
     tandem = {"working_directory": _text(str(folder)), "step_stride": options.step_stride}
     schedule = {"max_steps": options.max_steps, "max_duration_seconds": options.max_duration}
+    gpus = {"requested": options.gpus or 0, "mandatory": bool(options.gpus)}
     config = {
         "run_name": options.name or default_name,
-        "entry_point": _text(path),
+        "entry_point": _text(find_program(program, os.environ.get("PATH", ""))),
         "arguments": arguments,
         "environment": dict(options.env),
-        "resources": {
-            "cpus": _CPUS,
-            "memory_mb": _MEMORY_MB,
-            "gpus": {"requested": options.gpus, "mandatory": options.gpus > 0},
-        },
+        "resources": {"cpus": _CPUS, "memory_mb": _MEMORY_MB, "gpus": gpus},
         "artifacts": {},
         "metadata": {"tandem": {name: value for name, value in tandem.items() if value is not None}},
         "schedule": {name: value for name, value in schedule.items() if value is not None},
@@ -58,17 +42,9 @@ def run_config(options: Options, current_folder: Callable[[], Path]) -> str:
 
 
 def find_program(name: str, path: str) -> str:
-    """Finds a program, since the daemon's PATH may be another one: a virtual environment's python is not the system's.
+    """Returns a name with a slash as it is, else the absolute path of the first such program in the folders of `path`.
 
-    Args:
-      name: Its name, or its path.
-      path: Folders with colons between.
-
-    Returns:
-      A name with a slash as it is; else the absolute path of the first file of that name that may be executed.
-
-    Raises:
-      Failed: There is none.
+    The daemon's PATH may be another one, and a virtual environment's python is not the system's.
     """
     if "/" in name:
         return name
@@ -82,17 +58,7 @@ def find_program(name: str, path: str) -> str:
 
 
 def read_config(file: str) -> str:
-    """Reads a configuration.
-
-    Args:
-      file: Its path; "-": standard input.
-
-    Returns:
-      JSON, perhaps.
-
-    Raises:
-      Failed: It cannot be read, is too large, or is no UTF-8: gRPC would name neither the file nor the place.
-    """
+    """Reads a configuration from a file, or "-": from standard input. Not as UTF-8, gRPC could not send it."""
     shown = "standard input" if file == "-" else file
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
@@ -106,10 +72,9 @@ def read_config(file: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise Failed(
-            f"--config: expected UTF-8, found the byte 0x{content[error.start]:02x} at offset {error.start} of "
-            f"{shown}\nNext: save it as UTF-8; from Latin 1: iconv -f LATIN1 -t UTF-8"
-        ) from error
+        found = f"the byte 0x{content[error.start]:02x} at offset {error.start} of {shown}"
+        next_step = "save it as UTF-8; from Latin 1: iconv -f LATIN1 -t UTF-8"
+        raise Failed(f"--config: expected UTF-8, found {found}\nNext: {next_step}") from error
 
 
 def _text(path: str) -> str:

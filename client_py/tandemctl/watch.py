@@ -18,7 +18,7 @@ from tandem.telemetry import (
 from tandemctl.command_line import ExitCode
 from tandemctl.daemon import Daemon
 from tandemctl.output import STDOUT, WATCH_SIGNALS, Failed, Screen, rendered, show, takes_escapes, window_size
-from tandemctl.texts import run_line, runs_summary, state_of
+from tandemctl.runs_text import run_line, run_page, runs_summary, runs_table, state_of
 
 _EPISODES_SHOWN = 10
 _BETWEEN_LOOKS_SECS = 1.0
@@ -32,21 +32,9 @@ class _Look:
 
 
 def watch(daemon: Daemon, run_id: str, *, submitted: bool = False) -> int:
-    """Shows runs until Ctrl-C, until the output's reader is gone, or until the one run ends.
+    """Shows the one run until it ends, or all, until Ctrl-C or until the output's reader is gone; returns the exit code.
 
-    A daemon that goes away is waited for.
-
-    Args:
-      daemon: To look at.
-      run_id: The one run; empty: all.
-      submitted: Whether the daemon accepted the run a moment ago, and so was there.
-
-    Returns:
-      The exit code.
-
-    Raises:
-      Failed: The daemon removed the run before its end was seen, or the output cannot be written.
-      TandemError: No daemon was there from the beginning, or it refused.
+    A daemon that goes away is waited for, if it was there: it answered, or accepted the run a moment ago, `submitted`.
     """
     screen = Screen()
     lines = not takes_escapes(STDOUT)
@@ -105,8 +93,6 @@ def _clock(now: float) -> str:
 def _page(look: _Look, run_id: str, address: str, waiting: str, now: float, hidden: int = 0) -> list[object]:
     """For a terminal: parts for `rendered`."""
     from rich.text import Text
-
-    from tandemctl.runs_table import run_page, runs_table
 
     head = f"{_clock(now)}  {address}" + ("" if run_id else f"  {runs_summary(look.runs)}")
     remarks = [waiting] if waiting else []

@@ -11,9 +11,8 @@ import pytest
 from tandem.printable import printable_lines
 from tandem.telemetry import DaemonDescription, Episode, Run, RunDescription, RunStatus
 from tandemctl.output import rendered
-from tandemctl.runs_json import runs_json
-from tandemctl.runs_table import run_page, runs_table
-from tandemctl.texts import age_text, bar_text, count_text, one_line, rate_text, remark_on, run_line, runs_summary
+from tandemctl.runs_text import age_text, bar_text, one_line, rate_text, remark_on, run_line, run_page
+from tandemctl.runs_text import runs_json, runs_summary, runs_table
 from tools.testing import pytest_main
 
 _START = 1_700_000_000
@@ -62,7 +61,6 @@ _FAULTED = _run(
 @pytest.mark.parametrize(
     ("function", "samples"),
     [
-        (count_text, {0: "0", 999: "999", 1_234_567: "1,234,567"}),
         (rate_text, {0.0: "0", 0.25: "0.25", 12.34: "12.3", 1234.5: "1,235", math.nan: "0", 1e20: "1e+20"}),
         (age_text, {-5: "0 s", 59.9: "59 s", 60: "1 min", 11_100: "3 h 5 min", 187_200: "2 d 4 h", math.nan: "0 s"}),
         (
