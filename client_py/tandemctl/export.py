@@ -8,8 +8,8 @@ import argparse
 import contextlib
 import datetime
 import functools
-import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from tandemctl.daemon import Daemon
@@ -31,12 +31,12 @@ COLUMNS = {
 _EPOCH = datetime.datetime(1970, 1, 1)
 _FLAGS = ("false", "true")
 
-_needs_quotes = re.compile('[,"\r\n]').search
-
 
 def text(value: str) -> str:
     """Returns a field of CSV, in quotes if it needs them."""
-    return '"' + value.replace('"', '""') + '"' if _needs_quotes(value) else value
+    if '"' in value:
+        return '"' + value.replace('"', '""') + '"'
+    return f'"{value}"' if "," in value or "\n" in value or "\r" in value else value
 
 
 # For texts of which few are different.
@@ -49,37 +49,30 @@ def _second(seconds: int) -> str:
 
 
 def _time(message: Any) -> str:
+    if not message.HasField("timestamp"):
+        return ""
     timestamp = message.timestamp
-    seconds, nanos = timestamp.seconds, timestamp.nanos
-    if nanos:
-        return f"{_second(seconds)}.{nanos:09d}".rstrip("0") + "Z"
-    return f"{_second(seconds)}Z" if seconds or message.HasField("timestamp") else ""
+    second, nanos = _second(timestamp.seconds), timestamp.nanos
+    if nanos % 10:
+        return f"{second}.{nanos:09d}Z"
+    return f"{second}.{nanos:09d}".rstrip("0") + "Z" if nanos else f"{second}Z"
+
+
+# Those of a step's columns that are the same in many steps, and its last.
+_tail_values = attrgetter(*COLUMNS["steps"].split(",")[11:])
+
+
+@functools.lru_cache(1024)
+def _tail(values: tuple[str | int, ...]) -> str:
+    return ",".join(text(value) if isinstance(value, str) else str(value) for value in values)
 
 
 def _steps(messages: Iterable[Any]) -> list[str]:
-    row = "%d,%s,%d,%d,%.17g,%s,%s,%s,%s,%s,%s,%s,%s,%d,%s,%s,%s,%d\n"
     return [
-        row
-        % (
-            step.seq_id,
-            (worker := step.worker_id) and _name(worker),
-            step.episode_index,
-            step.step_index,
-            step.reward,
-            _FLAGS[step.terminated],
-            _FLAGS[step.truncated],
-            _time(step),
-            (agent := step.agent_id) and _name(agent),
-            (action := step.action_json) and text(action),
-            (observation := step.observation_json) and text(observation),
-            (policy := step.policy_label) and _name(policy),
-            (backend := step.backend) and _name(backend),
-            step.episode_seed,
-            (frame := step.frame_ref) and text(frame),
-            (hint := step.render_hint_json) and text(hint),
-            (payload := step.render_payload_json) and text(payload),
-            step.payload_version,
-        )
+        f"{step.seq_id},{_name(step.worker_id)},{step.episode_index},{step.step_index},{step.reward:.17g},"
+        f"{_FLAGS[step.terminated]},{_FLAGS[step.truncated]},{_time(step)},{_name(step.agent_id)},"
+        f"{(action := step.action_json) and text(action)},"
+        f"{(observation := step.observation_json) and text(observation)},{_tail(_tail_values(step))}\n"
         for step in messages
     ]
 
