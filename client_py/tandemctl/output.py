@@ -98,7 +98,7 @@ class Screen:
         """Shows a page of what rich can print, cut to the window; `hidden` lines of it are not among the parts."""
         columns, rows = window_size()
         # The last column stays empty: "clear the rest of the line" behind it would clear its character.
-        lines = rendered(*parts, width=columns - 1, crop=True)
+        lines = rendered(*parts, width=max(columns - 1, 1), crop=True)
         if len(lines) > rows:
             missing = len(lines) - rows + 1 + hidden
             lines[rows - 1 :] = [f"... {missing} more lines; a larger window shows them"[: columns - 1]]

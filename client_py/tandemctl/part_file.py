@@ -33,7 +33,8 @@ def remove_on_signals() -> None:
         number = signal.sigwait(signals)
         _parts_lock.acquire()  # for good: no part is made any more
         for part in _parts:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
 
@@ -47,7 +48,7 @@ def replaced(path: str) -> Iterator[Callable[[bytes], None]]:
     Yields what writes to it. Once the block has ended, the file is on the disk under its name; if the block raises, all
     is as it was before. Failed: the path is something else than a file, or the system refused.
     """
-    try:
+    with _failures(path):
         mode = _mode_of(path)
         target = Path(os.path.realpath(path))
         stem = os.fsdecode(os.fsencode(target.name)[:_LONGEST_STEM])
@@ -55,34 +56,39 @@ def replaced(path: str) -> Iterator[Callable[[bytes], None]]:
         with _parts_lock:
             file = part.open("xb", buffering=0)
             _parts.add(part)
-    except OSError as error:
-        raise _failed(path, error) from error
 
     def write(data: bytes) -> None:
         left = memoryview(data)
-        try:
+        with _failures(path):
             while left:
                 left = left[file.write(left) :]
-        except OSError as error:
-            raise _failed(path, error) from error
 
     try:
         with file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                with _failures(path):
+                    os.fchmod(file.fileno(), mode)
             yield write
-            os.fsync(file.fileno())
-        with _parts_lock:
+            with _failures(path):
+                os.fsync(file.fileno())
+        with _failures(path), _parts_lock:
             part.rename(target)
             _parts.remove(part)
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise _failed(path, error) from error
+        with _failures(path):
+            _sync_folder(target.parent)
     finally:
         with _parts_lock:
             if part in _parts:
                 part.unlink(missing_ok=True)
                 _parts.remove(part)
+
+
+@contextlib.contextmanager
+def _failures(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"--out: expected to write the file, found: {error.strerror}: {path}") from error
 
 
 def _mode_of(path: str) -> int | None:
@@ -105,7 +111,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _failed(path: str, error: OSError) -> Failed:
-    return Failed(f"--out: expected to write the file, found: {error.strerror}: {path}")

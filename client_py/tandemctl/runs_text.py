@@ -81,14 +81,14 @@ def _progress(run: RunDescription, width: int) -> str:
 def remark_on(run: RunDescription, now: float) -> str:
     """Returns what is wrong with a run, or what it waits for, on one line; empty: nothing."""
     heard = run.run.last_heartbeat
-    remarks = (
+    remarks: tuple[str | bool, ...] = (
         _reason(run.run.failure_reason or ""),
         run.waiting_for and f"waits for {run.waiting_for}",
         run.unreachable and f"unreachable, no heartbeat {f'for {_since(heard, now)}' if heard else 'yet'}",
         run.output_problem,
         run.proxy_starts > 1 and f"proxy started {run.proxy_starts} times",
     )
-    return one_line("; ".join(filter(None, remarks)), _REMARK_CHARACTERS)
+    return one_line("; ".join(str(remark) for remark in remarks if remark), _REMARK_CHARACTERS)
 
 
 def _reason(reason: str) -> str:

@@ -11,8 +11,18 @@ import pytest
 from tandem.printable import printable_lines
 from tandem.telemetry import DaemonDescription, Episode, Run, RunDescription, RunStatus
 from tandemctl.output import rendered
-from tandemctl.runs_text import age_text, bar_text, one_line, rate_text, remark_on, run_line, run_page
-from tandemctl.runs_text import runs_json, runs_summary, runs_table
+from tandemctl.runs_text import (
+    age_text,
+    bar_text,
+    one_line,
+    rate_text,
+    remark_on,
+    run_line,
+    run_page,
+    runs_json,
+    runs_summary,
+    runs_table,
+)
 from tools.testing import pytest_main
 
 _START = 1_700_000_000

@@ -17,7 +17,7 @@ from tandem.telemetry import (
 )
 from tandemctl.command_line import ExitCode
 from tandemctl.daemon import Daemon
-from tandemctl.output import STDOUT, WATCH_SIGNALS, Failed, Screen, rendered, show, takes_escapes, window_size
+from tandemctl.output import STDOUT, WATCH_SIGNALS, Failed, Screen, rendered, show_lines, takes_escapes, window_size
 from tandemctl.runs_text import run_line, run_page, runs_summary, runs_table, state_of
 
 _EPISODES_SHOWN = 10
@@ -32,7 +32,7 @@ class _Look:
 
 
 def watch(daemon: Daemon, run_id: str, *, submitted: bool = False) -> int:
-    """Shows the one run until it ends, or all, until Ctrl-C or until the output's reader is gone; returns the exit code.
+    """Shows the one run until it ends, or all, until Ctrl-C or until the output has no reader; returns the exit code.
 
     A daemon that goes away is waited for, if it was there: it answered, or accepted the run a moment ago, `submitted`.
     """
@@ -60,10 +60,10 @@ def watch(daemon: Daemon, run_id: str, *, submitted: bool = False) -> int:
             if ended:
                 screen.leave()
             if lines:
-                show("".join(f"{_clock(now)} {line}\n" for line in _lines(look, run_id, waiting, going_on, now)))
+                show_lines(f"{_clock(now)} {line}" for line in _lines(look, run_id, waiting, going_on, now))
             elif ended:  # stays below what was there before the watch
                 page = _page(look, run_id, daemon.address, waiting, now)
-                show("".join(f"{line}\n" for line in rendered(*page, width=window_size().columns)))
+                show_lines(rendered(*page, width=window_size().columns))
             else:
                 hidden = max(0, len(look.runs) - window_size().lines)
                 screen.show(_page(look, run_id, daemon.address, waiting, now, hidden), hidden)

@@ -158,6 +158,18 @@ def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
         assert exit_code(pid) == DONE
 
 
+def test_an_export_shows_its_progress_on_a_terminal(daemon: CtlDaemon) -> None:
+    """And leaves nothing of it there; the cursor stays to be seen, whatever ends it."""
+    run_id = daemon.submit("for i in range(3000): step(i)")
+    daemon.ctl("watch", run_id)
+    with on_a_terminal(daemon, "export", run_id, "--out=steps.csv") as (pid, terminal):
+        shown = read_screen(terminal, lambda _: False)
+        assert exit_code(pid) == DONE
+    assert re.search(r"/3000\S* events", shown)
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
+    assert (daemon.folder / "steps.csv").read_text() == daemon.ctl("export", run_id)
+
+
 def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
     """As where standard output is none: no escape sequence, a line each second."""
     run_id = daemon.submit("step(0); wait_for('go')")
