@@ -3,15 +3,17 @@
 _ASSETS = "../pip/gymnasium_mujoco_assets/"
 
 def _wheel_impl(ctx):
-    package = ctx.attr.package.label
+    package = ctx.attr.packages[0].label
     files = {}  # path in the wheel -> file
 
-    # The package's own files: whatever its library has.
-    root = package.package + "/"
-    for file in ctx.attr.package[DefaultInfo].default_runfiles.files.to_list():
-        if not file.short_path.startswith(root):
-            fail("Expected the package's files below %s, found %s." % (root, file.short_path))
-        files[package.name + "/" + file.short_path[len(root):]] = file
+    # The packages' own files: whatever their libraries have.
+    roots = [each.label.package for each in ctx.attr.packages]
+    folder = package.package.rpartition("/")[0] + "/"
+    for each in ctx.attr.packages:
+        for file in each[DefaultInfo].default_runfiles.files.to_list():
+            if not [root for root in roots if file.short_path.startswith(root + "/")]:
+                fail("Expected the packages' files below %s, found %s." % (roots, file.short_path))
+            files[file.short_path[len(folder):]] = file
 
     # The server, its model files beside it. Its libraries are for auditwheel to find.
     server = ctx.attr.data[DefaultInfo]
@@ -57,7 +59,7 @@ wheel = rule(
     attrs = {
         "data": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the engine's server; it comes with its runfiles"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
-        "package": attr.label(mandatory = True, doc = "py_library of the Python package, and of its name"),
+        "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the server beside it"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),
         "readme": attr.label(mandatory = True, allow_single_file = True, doc = "what pyproject.toml calls the readme"),
         "_build_wheel": attr.label(default = "//client_py/distribution:build_wheel", executable = True, cfg = "exec"),

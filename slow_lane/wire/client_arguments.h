@@ -1,4 +1,4 @@
-// ClientArguments: how Tandem's own C++ clients connect to the daemon.
+// ClientArguments: how a run's proxy connects to the daemon.
 //
 //   grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
 //                             ClientArguments());

@@ -1,4 +1,4 @@
-// What both ends of the slow lane's calls go by: daemon, proxies, tandemctl.
+// What both ends of the slow lane's calls go by: daemon and proxies.
 //
 //   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
 

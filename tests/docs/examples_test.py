@@ -23,10 +23,10 @@ from tools.testing import pytest_main
 
 _PAGES = all_pages()
 _EXAMPLES = [example for page in _PAGES for example in read_examples(page)]
-_SLOW_LANE = [Path("slow_lane/daemon/tandem-daemon"), Path("slow_lane/ctl/tandemctl")]
+_DAEMON = Path("slow_lane/daemon/tandem-daemon")
 
 # The needs that are met here -> the packages that they bring.
-_HERE = {"daemon": ("grpcio", "protobuf"), "pygame": ("pygame-ce",), "wheel": ()}
+_HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "wheel": ()}
 
 # `tandem.db`, SQL and a package of protobuf.
 _NOT_PYTHON = ("db", "episodes", "slow_lane", "steps")
@@ -89,7 +89,7 @@ def test_runs_as_printed(
     variables = outside_variables()
     folders = [environments(example.needs).folder / "bin"]
     if "daemon" in example.needs:
-        folders += [program.absolute().parent for program in _SLOW_LANE]
+        folders.append(_DAEMON.absolute().parent)
     if "wheel" in example.needs:
         (tmp_path / wheel.name).symlink_to(wheel)
     path = os.pathsep.join((*map(str, folders), variables.get("PATH", os.defpath)))

@@ -6,10 +6,10 @@ import json
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -31,7 +31,7 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
 )
 from tools.testing import pytest_main
 
-CTL = Path("slow_lane/ctl/tandemctl").absolute()
+CTL = (sys.executable, "-m", "tandemctl")
 MAX_MESSAGE_BYTES = 64 << 20
 
 # Prints a step each millisecond until the test says so, and nothing about its end; how many go to a file.
@@ -243,7 +243,7 @@ def test_table_that_cannot_be_read_is_said(lane: Lane) -> None:
         table.execute("ALTER TABLE positions RENAME TO moved")
     for words in (["list"], ["logs", run_id], ["watch", run_id], ["export", run_id], ["health"]):
         done = subprocess.run(
-            [CTL, *words, "--daemon", lane.address], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
+            [*CTL, *words, "--daemon", lane.address], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
         )
         assert done.returncode == 1, (words, done)
         assert "positions" in done.stderr, (words, done)

@@ -13,7 +13,7 @@ import pytest
 
 from tandem.testing.daemons import Daemon
 
-CTL = Path("slow_lane/ctl/tandemctl").absolute()
+CTL = (sys.executable, "-m", "tandemctl")
 TIMEOUT_SECS = 120
 DONE, FAILED, WRONG_USAGE, NOT_WELL = 0, 1, 2, 3
 
@@ -48,7 +48,7 @@ class CtlDaemon(Daemon):
     def ctl(self, *words: str, code: int = DONE, text: str | None = None) -> str:
         """Runs tandemctl; it must end with that code. Gives what it printed, or its complaint."""
         done = subprocess.run(
-            [CTL, *words],
+            [*CTL, *words],
             capture_output=True,
             text=True,
             input=text,
@@ -89,7 +89,7 @@ class CtlDaemon(Daemon):
     def started(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
         """Runs tandemctl beside the test."""
         with subprocess.Popen(
-            [CTL, *words], stdout=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment
+            [*CTL, *words], stdout=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment
         ) as process:
             try:
                 yield process

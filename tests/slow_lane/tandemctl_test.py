@@ -242,7 +242,7 @@ def test_without_a_daemon_it_says_what_it_tried(tmp_path: Path) -> None:
         target = f"unix:{tmp_path}/none.sock"
         limit = 5 * TIMEOUT_SECS
         done = subprocess.run(
-            [CTL, "--daemon", target, *command.split()], capture_output=True, text=True, timeout=limit, check=False
+            [*CTL, "--daemon", target, *command.split()], capture_output=True, text=True, timeout=limit, check=False
         )
         assert done.returncode == FAILED, command
         assert f"{target} (by --daemon)" in done.stderr
@@ -258,7 +258,7 @@ def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
     commands = [(*words, "--daemon", address) for words in (["list"], ["cancel", run_id]) for address in addresses]
     os.kill(daemon.pid, signal.SIGSTOP)
     try:
-        asked = [subprocess.Popen([CTL, *words], stderr=subprocess.PIPE, text=True) for words in commands]
+        asked = [subprocess.Popen([*CTL, *words], stderr=subprocess.PIPE, text=True) for words in commands]
         answers = [(process.communicate(timeout=TIMEOUT_SECS)[1], process.returncode) for process in asked]
     finally:
         os.kill(daemon.pid, signal.SIGCONT)
@@ -272,12 +272,13 @@ def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
 def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
     """Its exit code is one of its own, and no daemon is needed to find out; nor is one for --help."""
     for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"], ["watch", "\udcff"]):
-        done = subprocess.run([CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+        done = subprocess.run([*CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == WRONG_USAGE
         assert done.stderr.startswith("tandemctl: expected ")
         assert "--help" in done.stderr
-    for words in (["--help"], ["watch", "--help"]):
-        done = subprocess.run([CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    for words in ([*CTL, "--help"], [*CTL, "watch", "--help"], ["client_py/tandemctl/tandemctl", "--help"]):
+        words[0] = str(Path(words[0]).absolute())
+        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == DONE
         assert done.stdout.startswith("Usage: tandemctl")
 
@@ -288,7 +289,7 @@ def test_under_bazel_run_paths_are_the_callers(daemon: CtlDaemon) -> None:
     inside.mkdir(parents=True)
     for folder, expected in ((inside, daemon.folder), (daemon.folder, daemon.folder), (Path("/"), Path("/"))):
         done = subprocess.run(
-            [CTL, "submit", "--", sys.executable, "-c", "import os, sys; sys.stderr.write(os.getcwd())"],
+            [*CTL, "submit", "--", sys.executable, "-c", "import os, sys; sys.stderr.write(os.getcwd())"],
             capture_output=True,
             text=True,
             cwd=folder,

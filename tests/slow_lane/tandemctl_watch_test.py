@@ -40,7 +40,7 @@ def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Pat
     """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
-        words = [str(CTL), "submit", "--watch", *program]
+        words = [*CTL, "submit", "--watch", *program]
         pipe = subprocess.PIPE
         with subprocess.Popen(
             words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=daemon.environment
@@ -108,7 +108,7 @@ def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterat
     if pid == 0:
         try:
             os.chdir(daemon.folder)
-            os.execve(CTL, [str(CTL), *words], daemon.environment | {"TERM": kind})
+            os.execve(CTL[0], [*CTL, *words], daemon.environment | {"TERM": kind})
         finally:
             os._exit(127)
     try:
@@ -156,6 +156,18 @@ def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
         os.write(terminal, b"\x03")
         assert read_screen(terminal, lambda _: False).endswith(LEAVE)
         assert exit_code(pid) == DONE
+
+
+def test_an_export_shows_its_progress_on_a_terminal(daemon: CtlDaemon) -> None:
+    """And leaves nothing of it there; the cursor stays to be seen, whatever ends it."""
+    run_id = daemon.submit("for i in range(3000): step(i)")
+    daemon.ctl("watch", run_id)
+    with on_a_terminal(daemon, "export", run_id, "--out=steps.csv") as (pid, terminal):
+        shown = read_screen(terminal, lambda _: False)
+        assert exit_code(pid) == DONE
+    assert re.search(r"/3000\S* events", shown)
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
+    assert (daemon.folder / "steps.csv").read_text() == daemon.ctl("export", run_id)
 
 
 def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
@@ -220,7 +232,7 @@ def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
         ["submit", "--watch", *program],
     ):
         for how, reason in ((">/dev/full", "No space left on device"), (">&-", "closed")):
-            shell = ["sh", "-c", f'exec "$@" {how}', "sh", str(CTL), *words]
+            shell = ["sh", "-c", f'exec "$@" {how}', "sh", *CTL, *words]
             done = subprocess.run(
                 shell, stderr=subprocess.PIPE, text=True, env=daemon.environment, timeout=TIMEOUT_SECS, check=False
             )
@@ -241,7 +253,7 @@ def test_a_pipe_that_nobody_reads_ends_it_quietly(daemon: CtlDaemon) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         done = subprocess.run(
-            [CTL, *words],
+            [*CTL, *words],
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,

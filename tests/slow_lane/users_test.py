@@ -34,7 +34,7 @@ from tests.slow_lane.daemon_fixture import (
 )
 from tools.testing import pytest_main
 
-CTL = Path("slow_lane/ctl/tandemctl").absolute()
+CTL = (sys.executable, "-m", "tandemctl")
 WITHOUT_OWNERS = Path("tests/slow_lane/without_socket_owners.py").absolute()
 
 THIRD = OTHER + 1
@@ -45,11 +45,10 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 
 @pytest.fixture(name="programs")
 def programs_fixture() -> Iterator[Path]:
-    """A folder with the programs, which every user can read."""
+    """A folder with the daemon, which every user can read."""
     folder = Path(tempfile.mkdtemp(prefix="tandem-users-"))
     folder.chmod(0o755)
-    for program in (DAEMON, CTL):
-        shutil.copy(program, folder / program.name)
+    shutil.copy(DAEMON, folder / DAEMON.name)
     yield folder
     shutil.rmtree(folder)
 
@@ -67,6 +66,20 @@ def as_user(uid: int) -> Iterator[None]:
 def as_other(*command: str | Path, uid: int = OTHER) -> list[str]:
     """Returns the command that runs a command as another user."""
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *map(str, command)]
+
+
+def ctl_as_other(*words: str | Path) -> list[str]:
+    """Returns the command that runs tandemctl as another user, who cannot read its files: they are imported before."""
+    program = f"""
+import os, tandem.telemetry, tandemctl.commands, tandemctl.run_config
+from tandemctl.main import main
+tandem.telemetry.TrainerClient("unix:none").close()
+os.setgroups([])
+os.setgid({OTHER})
+os.setuid({OTHER})
+main()
+"""
+    return [sys.executable, "-c", program, *map(str, words)]
 
 
 def ctl(*command: str | Path, **environment: str) -> tuple[int, str]:
@@ -113,16 +126,15 @@ def lane_of_all_sockets(*flags: str) -> Iterator[tuple[Lane, list[str]]]:
 
 
 @needs_users
-def test_another_user_is_refused_and_nothing_of_the_call_is_done(programs: Path, tmp_path: Path) -> None:
+def test_another_user_is_refused_and_nothing_of_the_call_is_done(tmp_path: Path) -> None:
     """By TCP and by both sockets, with a text that says what to do."""
     mark = tmp_path / "mark"
     with lane_of_all_sockets() as (lane, targets):
         for target in targets:
-            command = (programs / CTL.name, "--daemon", target, "submit", "--", "touch", mark)
-            code, text = ctl(*as_other(*command))
+            code, text = ctl(*ctl_as_other("--daemon", target, "submit", "--", "touch", mark))
             assert code == 1
             assert f"uid {OTHER}" in text and "root (uid 0)" in text and "--allow_users" in text, text
-            assert ctl(programs / CTL.name, "--daemon", target, "health")[0] == 0
+            assert ctl(*CTL, "--daemon", target, "health")[0] == 0
         assert not lane.daemon_state().runs
         assert not mark.exists()
         assert f"uid {OTHER}" in lane.log()
@@ -178,7 +190,7 @@ def test_socket_lets_in_the_users_that_the_daemon_takes(programs: Path, is_allow
     before = os.umask(0o077)
     try:
         with running_daemon(programs / "data", f"--socket={more}", *flags):
-            code, text = ctl(*as_other(programs / CTL.name, "--daemon", f"unix:{more}", "health"))
+            code, text = ctl(*ctl_as_other("--daemon", f"unix:{more}", "health"))
     finally:
         os.umask(before)
     if is_allowed:
@@ -200,7 +212,7 @@ def test_root_is_refused_by_another_users_daemon(programs: Path) -> None:
             assert daemon.stdout is not None
             (address,) = re.findall(r"listening on (\S+)", daemon.stdout.readline())
             assert "uid 0" in refusal_of(lambda: health_of(address))
-            code, text = ctl(*as_other(programs / CTL.name, "--daemon", address, "health"))
+            code, text = ctl(*ctl_as_other("--daemon", address, "health"))
             assert code == 0, text
         finally:
             daemon.terminate()
@@ -263,7 +275,7 @@ def test_unknown_user_is_refused_by_tcp_and_known_by_a_socket(tmp_path: Path, wi
             assert own in text and "--token_file" in text, text
             assert health_of(own).pid == daemon.pid
             # A run's proxy uses the socket.
-            code, said = ctl(CTL, "--daemon", own, "submit", "--watch", "--", "true")
+            code, said = ctl(*CTL, "--daemon", own, "submit", "--watch", "--", "true")
             assert code == 0, said
         finally:
             daemon.terminate()
@@ -291,13 +303,13 @@ def test_unknown_user_is_taken_with_the_token(tmp_path: Path, without_owners: Pa
             assert "TANDEM_TOKEN_FILE" in text and TOKEN not in text, text
 
         for flags in ((), ("--token_file", str(other_file))):
-            code, text = ctl(CTL, "--daemon", address, *flags, "submit", "--", "true")
+            code, text = ctl(*CTL, "--daemon", address, *flags, "submit", "--", "true")
             assert code == 1 and "token" in text, text
-        code, text = ctl(CTL, "--daemon", address, "--token_file", token_file, "submit", "--watch", "--", "true")
+        code, text = ctl(*CTL, "--daemon", address, "--token_file", token_file, "submit", "--watch", "--", "true")
         assert code == 0, text
         (run_id,) = re.findall(r"^\w{26}$", text, re.MULTILINE)
         for words in (["list"], ["watch", run_id], ["cancel", run_id], ["export", run_id], ["delete", run_id]):
-            code, text = ctl(CTL, "--daemon", address, *words, TANDEM_TOKEN_FILE=str(token_file))
+            code, text = ctl(*CTL, "--daemon", address, *words, TANDEM_TOKEN_FILE=str(token_file))
             assert code == 0, text
 
         with TrainerClient(address) as client, pytest.raises(tandem.AccessDenied, match="token"):
@@ -365,7 +377,7 @@ def test_bad_token_files_are_refused_at_the_start(tmp_path: Path, content: str |
     code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", "--listen=none", f"--token_file={token_file}")
     assert code == 1 and "--token_file" in text and str(token_file) in text, text
     assert not (tmp_path / "data").exists()
-    code, text = ctl(CTL, "list", TANDEM_TOKEN_FILE=str(token_file))
+    code, text = ctl(*CTL, "list", TANDEM_TOKEN_FILE=str(token_file))
     assert code == 1 and "TANDEM_TOKEN_FILE" in text and str(token_file) in text, text
     with pytest.raises(tandem.TandemError, match="token_file: .*") as caught:
         TrainerClient(token_file=token_file)

@@ -96,16 +96,36 @@ class CleanEnvironment:
         Raises:
           AssertionError: It failed; the message has its output.
         """
-        outcome = subprocess.run(
+        outcome = self._outcome(program, *arguments)
+        said = f"{outcome.stdout}{outcome.stderr}"
+        assert outcome.returncode == 0, f"{program} {arguments}: exit code {outcome.returncode}\n{said}"
+        return outcome.stdout
+
+    def fail(self, program: str, *arguments: str) -> str:
+        """Runs a program as `run` does, that is to fail with exit code 1.
+
+        Args:
+          program: Such as "python".
+          *arguments: Its arguments.
+
+        Returns:
+          What it wrote to its standard error.
+
+        Raises:
+          AssertionError: It ended otherwise; the message has its output.
+        """
+        outcome = self._outcome(program, *arguments)
+        assert outcome.returncode == 1, f"{program} {arguments}: {outcome}"
+        return outcome.stderr
+
+    def _outcome(self, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             [self.folder / "bin" / program, *arguments],
             cwd=self.folder,
             env=outside_variables(),
             capture_output=True,
             text=True,
         )
-        said = f"{outcome.stdout}{outcome.stderr}"
-        assert outcome.returncode == 0, f"{program} {arguments}: exit code {outcome.returncode}\n{said}"
-        return outcome.stdout
 
 
 def check_installed(environment: CleanEnvironment, version: str, *, modules: tuple[str, ...] = ()) -> float:

@@ -60,9 +60,12 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
 """
     printed = '{"event":"printed"}\n'
     assert environment.run("python", "-c", program) == f"{printed}ModuleNotFoundError\n"
+    assert environment.run("tandemctl", "--help").startswith("Usage: tandemctl")
     required = map(Requirement, environment.requirements())
     environment.link(*(each.name for each in required if each.marker and each.marker.evaluate({"extra": "telemetry"})))
     assert environment.run("python", "-c", program) == f"{printed}DaemonUnreachable\n"
+    for command in ("tandemctl", "python -m tandemctl"):
+        assert "tandem-daemon --data_dir" in environment.fail(*command.split(), "--daemon=unix:none.sock", "list")
 
 
 def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
@@ -112,7 +115,7 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
     } <= modes.keys()
     assert not [path for path in modes if "test" in path]
     assert modes["tandem/engine_server"] & stat.S_IXOTH and not modes["tandem/client.py"] & stat.S_IXUSR
-    assert {path.split("/")[0] for path in modes} == {"tandem", "tandem_shm.libs", info}
+    assert {path.split("/")[0] for path in modes} == {"tandem", "tandemctl", "tandem_shm.libs", info}
 
 
 if __name__ == "__main__":

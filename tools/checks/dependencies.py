@@ -6,10 +6,10 @@
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
-The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests). No
-one depends on tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. The files of the root folder, such as
-the licence, are anyone's. A folder that is not in the table is a problem: its place among the layers has to be decided
-first.
+The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests), or
+give it a second name by an alias. No one depends on tests/ or tools/, except that test rules may use //tools/testing and
+//transport/testing. The files of the root folder, such as the licence, are anyone's. A folder that is not in the table is
+a problem: its place among the layers has to be decided first.
 """
 
 import argparse
@@ -138,7 +138,8 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
                 continue
             if used.startswith(_TESTING) and rule.for_tests:
                 continue
-            if used not in rule.inputs and target in _TOP and kinds.get(used, "").endswith("_binary"):
+            names_only = used not in rule.inputs or rule.kind == "alias"
+            if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):
                 continue
             allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"

@@ -70,6 +70,14 @@ def test_accepts_the_binary_of_another_component_as_data_only() -> None:
     assert list(find_problems(read_graph(_graph(label, used, attribute="srcs", used_kind="cc_binary"))))
 
 
+def test_accepts_a_second_name_for_the_binary_of_another_component() -> None:
+    """By an alias; not for its library."""
+    label, used = "//slow_lane:a", "//client_py/tool:b"
+    for used_kind, refused in (("py_binary", False), ("py_library", True)):
+        graph = _graph(label, used, attribute="actual", kind="alias", used_kind=used_kind)
+        assert bool(list(find_problems(read_graph(graph)))) == refused
+
+
 def test_visibility_is_no_dependency() -> None:
     """Who may see a rule is named by label as well."""
     label, seen_by = "//schema/layout:a", "//client_py:__subpackages__"

@@ -3,26 +3,12 @@
 #include <cstdint>
 #include <limits>
 
-#include "transport/base/utf8.h"
+#include "utf8cpp/utf8.h"
 
 namespace tandem {
 namespace {
 
 constexpr size_t kUnbounded = std::numeric_limits<size_t>::max();
-
-uint8_t ByteAt(absl::string_view text, size_t index) {
-  return static_cast<uint8_t>(text[index]);
-}
-
-// The number of a character of UTF-8 of that many bytes.
-uint32_t CodePoint(absl::string_view text, size_t bytes) {
-  if (bytes == 1) return ByteAt(text, 0);
-  uint32_t point = ByteAt(text, 0) & (0xFFu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    point = point << 6 | (ByteAt(text, i) & 0x3F);
-  }
-  return point;
-}
 
 bool SteersATerminal(uint32_t point) {
   return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x061C ||
@@ -31,26 +17,40 @@ bool SteersATerminal(uint32_t point) {
          (point >= 0x2066 && point <= 0x2069);
 }
 
+// Appends each byte as \xNN.
+void AppendEscaped(absl::string_view bytes, std::string* printable) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<uint8_t>(c);
+    printable->append({'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]});
+  }
+}
+
 std::string Escaped(absl::string_view text, size_t max_bytes,
                     bool keeps_lines) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string printable;
-  while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
-    const bool is_line = keeps_lines && (text[0] == '\n' || text[0] == '\t');
-    if (bytes > 0 && (is_line || !SteersATerminal(CodePoint(text, bytes)))) {
-      if (printable.size() + bytes > max_bytes) break;
-      printable.append(text.data(), bytes);
-      text.remove_prefix(bytes);
-      continue;
+  // Characters up to `valid`, then a byte that belongs to none.
+  const char* valid = utf8::find_invalid(text.begin(), text.end());
+  for (const char* at = text.begin(); at != text.end();) {
+    const char* next = at + 1;
+    bool stays = false;
+    if (at < valid) {
+      next = at;
+      const uint32_t point = utf8::unchecked::next(next);
+      stays = (keeps_lines && (*at == '\n' || *at == '\t')) ||
+              !SteersATerminal(point);
+    } else {
+      valid = utf8::find_invalid(next, text.end());
     }
-    const size_t escaped = bytes == 0 ? 1 : bytes;
-    if (printable.size() + 4 * escaped > max_bytes) break;
-    for (size_t i = 0; i < escaped; ++i) {
-      const uint8_t byte = ByteAt(text, i);
-      printable.append({'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]});
+    const absl::string_view bytes(at, static_cast<size_t>(next - at));
+    const size_t most = max_bytes - printable.size();
+    if ((stays ? bytes.size() : 4 * bytes.size()) > most) break;
+    if (stays) {
+      printable.append(bytes.data(), bytes.size());
+    } else {
+      AppendEscaped(bytes, &printable);
     }
-    text.remove_prefix(escaped);
+    at = next;
   }
   return printable;
 }

@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "nlohmann/json.hpp"
-#include "transport/base/utf8.h"
+#include "utf8cpp/utf8.h"
 
 namespace tandem {
 namespace {
@@ -23,7 +23,7 @@ TEST(Printable, EverySampleIsSpelledAsTheTableSays) {
     const auto printable = sample.at("printable").get<std::string>();
     EXPECT_EQ(Printable(text), printable) << sample;
     EXPECT_EQ(Printable(printable), printable) << sample;
-    EXPECT_EQ(Utf8PrefixBytes(printable), printable.size()) << sample;
+    EXPECT_TRUE(utf8::is_valid(printable.begin(), printable.end())) << sample;
   }
 }
 
@@ -36,6 +36,13 @@ TEST(PrintableHead, KeepsUtf8) {
   const std::string text = "a \"b\" \\ \u00e9 \u20ac \U0001F600";
   EXPECT_EQ(PrintableHead(text, 100), text);
   EXPECT_EQ(PrintableHead("", 100), "");
+}
+
+TEST(PrintableHead, KeepsTheFirstAndLastCharactersOfEachLength) {
+  // And those around the surrogates.
+  const absl::string_view text =
+      " ~ \u00a0\u07ff \u0800\ud7ff \ue000\uffff \U00010000\U0010ffff";
+  EXPECT_EQ(PrintableHead(text, 100), text);
 }
 
 TEST(PrintableHead, SpellsControlCharacters) {

@@ -1,6 +1,5 @@
 #include "transport/memory/region_name.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -11,7 +10,6 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/base/utf8.h"
 
 namespace tandem {
 namespace {
@@ -21,12 +19,6 @@ constexpr size_t kLongestName = 200;
 bool IsNameChar(char c, bool first) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
          (!first && (c == '.' || c == '-'));
-}
-
-// The whole of it where the name is UTF-8, else a byte.
-absl::string_view CharacterAt(absl::string_view name, size_t i) {
-  name.remove_prefix(i);
-  return name.substr(0, std::max<size_t>(Utf8CharacterBytes(name), 1));
 }
 
 }  // namespace
@@ -45,7 +37,9 @@ absl::Status CheckRegionName(absl::string_view name) {
   }
   for (size_t i = 0; i < name.size() && found.empty(); ++i) {
     if (!IsNameChar(name[i], i == 0)) {
-      found = absl::StrCat("found '", Printable(CharacterAt(name, i)),
+      size_t end = i + 1;  // behind the bytes that go on with the character
+      while (end < name.size() && (name[end] & 0xC0) == 0x80) ++end;
+      found = absl::StrCat("found '", Printable(name.substr(i, end - i)),
                            "' at position ", i);
     }
   }

@@ -16,9 +16,10 @@ from tandem.telemetry.daemon_errors import (
     UnknownRun,
     WrongState,
 )
+from tandem.telemetry.descriptions import DaemonDescription, RunDescription
 from tandem.telemetry.events import EventWriter
 from tandem.telemetry.record_episodes import RecordEpisodes
-from tandem.telemetry.records import Episode, Run, RunStatus, Step
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
 from tandem.telemetry.worker_session import Published, WorkerSession
@@ -27,6 +28,7 @@ __all__ = [
     "BadSessionToken",
     "Control",
     "ControlEvent",
+    "DaemonDescription",
     "DaemonError",
     "DaemonFull",
     "DaemonTimeout",
@@ -34,9 +36,12 @@ __all__ = [
     "Episode",
     "EventWriter",
     "Health",
+    "LifecycleEvent",
+    "MalformedLine",
     "Published",
     "RecordEpisodes",
     "Run",
+    "RunDescription",
     "RunExists",
     "RunStatus",
     "Step",

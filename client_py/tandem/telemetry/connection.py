@@ -99,11 +99,14 @@ class Connection:
         for field, value in fields.items():
             # For protobuf bytes are text, and None is a field that was not given.
             is_string = method.fields[field].type == method.fields[field].TYPE_STRING
-            if value is None or (is_string and not isinstance(value, str)):
-                expected = "a string" if is_string else "a value"
-                raise InvalidArgument(f"{name}: {field}: expected {expected}, found {shown(value)}; nothing was sent")
-            if is_string:
-                text(f"{name}: {field}", value, "; nothing was sent")
+            for each in value if isinstance(value, tuple) else (value,):  # a tuple: of a repeated field
+                if each is None or (is_string and not isinstance(each, str)):
+                    expected = "a string" if is_string else "a value"
+                    raise InvalidArgument(
+                        f"{name}: {field}: expected {expected}, found {shown(each)}; nothing was sent"
+                    )
+                if is_string:
+                    text(f"{name}: {field}", each, "; nothing was sent")
         try:
             message = method.request(**fields)
         except (TypeError, ValueError) as error:
@@ -150,6 +153,25 @@ class Connection:
         """
         try:
             return self.start(name, argument, timeout=_deadline(timeout), metadata=metadata)
+        except self.grpc.RpcError as error:
+            raise self.error_of(name, error) from error
+
+    def drain(self, name: str, argument: Any, *, timeout: float | None) -> list[Any]:
+        """Makes a call with several responses, all of which come within the deadline.
+
+        Args:
+          name: Of the method.
+          argument: The request, or an iterator of requests.
+          timeout: Seconds; None: no limit.
+
+        Returns:
+          The responses.
+
+        Raises:
+          TandemError: As `ERROR_TABLE` says.
+        """
+        try:
+            return list(self.start(name, argument, timeout=_deadline(timeout)))
         except self.grpc.RpcError as error:
             raise self.error_of(name, error) from error
 

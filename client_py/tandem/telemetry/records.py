@@ -65,9 +65,9 @@ class Run:
             message.run_id,
             RunStatus(message.status),
             message.digest,
-            _time(message, "created_at"),
-            _time(message, "updated_at"),
-            _time(message, "last_heartbeat"),
+            time_of(message, "created_at"),
+            time_of(message, "updated_at"),
+            time_of(message, "last_heartbeat"),
             message.failure_reason if message.HasField("failure_reason") else None,
             tuple(message.gpu_slots),
             message.seq_id,
@@ -178,6 +178,61 @@ class Episode:
         return _episode_of(message)
 
 
+@dataclass(frozen=True, slots=True)
+class LifecycleEvent:
+    """An event of a run as a whole, such as "run_started".
+
+    Attributes:
+      event: Its name.
+      payload_json: What the worker said with it, as JSON; empty: nothing.
+      timestamp: When it was made, in UTC.
+      worker_id: Which of the run's workers said it.
+      seq_id: Its number among the run's lifecycle events, from 1.
+    """
+
+    event: str
+    payload_json: str
+    timestamp: datetime | None
+    worker_id: str
+    seq_id: int
+
+    @property
+    def payload(self) -> Any:
+        """Returns `payload_json`, decoded; None: the worker sent no payload."""
+        return json.loads(self.payload_json) if self.payload_json else None
+
+    @staticmethod
+    def from_message(message: Any) -> "LifecycleEvent":
+        """Copies a LifecycleEvent message."""
+        return LifecycleEvent(
+            message.event, message.payload_json, time_of(message, "timestamp"), message.worker_id, message.seq_id
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedLine:
+    """A line of a worker's output that begins with "{" and is no valid event.
+
+    Attributes:
+      offset: Of its first byte in the worker's standard output.
+      length: Bytes, without the newline.
+      reason: The field, what was expected and what was found.
+      head: Its first 1,024 bytes, made printable.
+      seq_id: Its number among the run's malformed lines, from 1.
+    """
+
+    offset: int
+    length: int
+    reason: str
+    head: str
+    seq_id: int
+
+    @staticmethod
+    def from_message(message: Any) -> "MalformedLine":
+        """Copies a MalformedLine message."""
+        return MalformedLine(message.offset, message.length, message.reason, message.head, message.seq_id)
+
+
 def fill_message(message: Any, record: Step | Episode) -> None:
     """Copies a record into the message of its kind.
 
@@ -210,7 +265,16 @@ def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "timestamp"]
 
 
-def _time(message: Any, name: str) -> datetime | None:
+def time_of(message: Any, name: str) -> datetime | None:
+    """Reads a time.
+
+    Args:
+      message: Any message.
+      name: Of its field, a Timestamp.
+
+    Returns:
+      The time in UTC, cut to microseconds; None: the field is not set.
+    """
     if not message.HasField(name):
         return None
     time = getattr(message, name)
@@ -230,7 +294,7 @@ def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
     plain_values = attrgetter(*_plain_fields(kind))
 
     def copied(message: Any) -> _Timed:
-        record = twin(*plain_values(message), _time(message, "timestamp"))
+        record = twin(*plain_values(message), time_of(message, "timestamp"))
         record.__class__ = kind
         return record  # type: ignore[no-any-return]
 

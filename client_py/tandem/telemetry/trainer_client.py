@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from tandem.arguments import seconds, shown
+from tandem.arguments import integer, seconds, shown
 from tandem.errors import InvalidArgument
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
-from tandem.telemetry.feeds import Feed, episode_feeds, run_feeds, step_feeds
-from tandem.telemetry.records import Episode, Run, RunStatus, Step
+from tandem.telemetry.descriptions import DaemonDescription
+from tandem.telemetry.feeds import Feed, episode_feeds, lifecycle_feeds, malformed_feeds, run_feeds, step_feeds
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.worker_session import WorkerSession
 
@@ -129,6 +130,60 @@ class TrainerClient:
         """
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
 
+    def pause(self, run_id: str) -> None:
+        """Stops the run's processes where they are, by SIGSTOP; its status becomes PAUSE.
+
+        Args:
+          run_id: The run.
+
+        Raises:
+          UnknownRun: The daemon has no run of that name.
+          WrongState: The run's status is neither EXEC nor PAUSE.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        self._control(run_id, pause=True)
+
+    def resume(self, run_id: str) -> None:
+        """Continues the run's processes, by SIGCONT; its status becomes EXEC.
+
+        Args:
+          run_id: The run.
+
+        Raises:
+          UnknownRun: The daemon has no run of that name.
+          WrongState: The run's status is neither PAUSE nor EXEC.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        self._control(run_id, resume=True)
+
+    def delete(self, run_id: str) -> None:
+        """Removes a run that has ended: its events and its folder. Only Tandem's own daemon can do this.
+
+        Args:
+          run_id: The run.
+
+        Raises:
+          UnknownRun: The daemon has no run of that name.
+          WrongState: The run has not ended.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        self._call("DeleteRun", run_id=run_id)
+
+    def describe(self, *run_ids: str) -> DaemonDescription:
+        """Asks the daemon how it and its runs are. Only Tandem's own daemon answers this.
+
+        Args:
+          run_ids: The runs that are wanted; none: all.
+
+        Returns:
+          The daemon's state, and its runs in the order of their submission.
+
+        Raises:
+          UnknownRun: The daemon has no run of one of these names.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        return DaemonDescription.from_message(self._call("DescribeRuns", run_ids=run_ids))
+
     def runs(self, *statuses: RunStatus) -> list[Run]:
         """Lists runs.
 
@@ -172,35 +227,91 @@ class TrainerClient:
         """
         return self._subscribe(run_feeds(statuses), since_seq)
 
-    def steps(self, run_id: str, *, since_seq: int = 0) -> Subscription[Step]:
-        """Follows a run's steps, from those in the table to those that are yet to come, until it ends.
+    def steps(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Step]:
+        """Streams a run's steps: those in the table, then those to come, until the run ends.
 
         Args:
           run_id: The run.
           since_seq: Steps with greater numbers are wanted; 0: all.
+          follow: False: ends at what is durable now, which only Tandem's own daemon can do.
 
         Returns:
-          What iterates over them.
+          An iterator over them.
 
         Raises:
-          InvalidArgument: A number that cannot be.
+          InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(step_feeds(run_id), since_seq)
+        return self._subscribe(step_feeds(run_id, follow=follow), since_seq)
 
-    def episodes(self, run_id: str, *, since_seq: int = 0) -> Subscription[Episode]:
-        """Follows a run's episodes, from those in the table to those that are yet to come, until it ends.
+    def episodes(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Episode]:
+        """Streams a run's episodes: those in the table, then those to come, until the run ends.
 
         Args:
           run_id: The run.
           since_seq: Episodes with greater numbers are wanted; 0: all.
+          follow: False: ends at what is durable now, which only Tandem's own daemon can do.
 
         Returns:
-          What iterates over them.
+          An iterator over them.
 
         Raises:
-          InvalidArgument: A number that cannot be.
+          InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(episode_feeds(run_id), since_seq)
+        return self._subscribe(episode_feeds(run_id, follow=follow), since_seq)
+
+    def lifecycle(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[LifecycleEvent]:
+        """Streams a run's lifecycle events: those in the table, then those to come, until the run ends.
+
+        Args:
+          run_id: The run.
+          since_seq: Lifecycle events with greater numbers are wanted; 0: all.
+          follow: False: ends at what is durable now.
+
+        Returns:
+          An iterator over them. Only Tandem's own daemon has them.
+
+        Raises:
+          InvalidArgument: since_seq is out of range.
+        """
+        return self._subscribe(lifecycle_feeds(run_id, follow=follow), since_seq)
+
+    def malformed(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[MalformedLine]:
+        """Streams a run's malformed lines: those in the table, then those to come, until the run ends.
+
+        Args:
+          run_id: The run.
+          since_seq: Malformed lines with greater numbers are wanted; 0: all.
+          follow: False: ends at what is durable now.
+
+        Returns:
+          An iterator over them. Only Tandem's own daemon has them.
+
+        Raises:
+          InvalidArgument: since_seq is out of range.
+        """
+        return self._subscribe(malformed_feeds(run_id, follow=follow), since_seq)
+
+    def last_episodes(self, run_id: str, count: int) -> list[Episode]:
+        """Reads a run's newest episodes. Only Tandem's own daemon can do this.
+
+        Args:
+          run_id: The run.
+          count: How many, at most.
+
+        Returns:
+          The episodes in the table, the newest last.
+
+        Raises:
+          InvalidArgument: The count is below 1.
+          UnknownRun: The daemon has no run of that name.
+          TandemError: As `ERROR_TABLE` says.
+        """
+        count = integer("count", count, 1)
+        (run,) = self.describe(run_id).runs
+        (feed,) = episode_feeds(run_id, follow=False)
+        request = self._connection.request(feed.method, **feed.fields(max(0, run.episodes - count)))
+        batches = self._connection.drain(feed.method, request, timeout=self._timeout)
+        return [episode for batch in batches for episode in feed.records(batch)][-count:]
 
     def control(self) -> Control:
         """Opens a ControlStream: credits and rates for this client's subscriptions, pause and resume for runs.
@@ -285,6 +396,10 @@ class TrainerClient:
     def _call(self, name: str, *, timeout: float | None = None, **fields: Any) -> Any:
         request = self._connection.request(name, **fields)
         return self._connection.call(name, request, timeout=self._timeout if timeout is None else timeout)
+
+    def _control(self, run_id: str, **event: bool) -> None:
+        request = self._connection.request("ControlStream", run_id=run_id, **event)
+        self._connection.drain("ControlStream", iter([request]), timeout=self._timeout)
 
     def _subscribe(self, feeds: Sequence[Feed[Record]], since_seq: int) -> Subscription[Record]:
         return Subscription(

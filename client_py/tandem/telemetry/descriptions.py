@@ -1,0 +1,102 @@
+"""What Tandem's own daemon knows of itself and of its runs, beyond what `gymgui.trainer.TrainerService` tells."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tandem.telemetry.records import Run, time_of
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """A run as it is now.
+
+    Attributes:
+      run: Its name, its status and since when.
+      run_name: Its name for people.
+      config_json: Its configuration, canonical; empty unless the run was asked for by its run_id.
+      folder: Its folder on the daemon's machine.
+      steps: Steps in the table; `episodes`, `lifecycle` and `malformed` likewise.
+      episodes: Episodes in the table.
+      lifecycle: Lifecycle events in the table.
+      malformed: Malformed lines in the table.
+      text_lines: Lines of its output that are no events.
+      steps_printed: Steps that its worker printed; more than `steps` where they are sampled.
+      bytes_read: Bytes of its output that were read.
+      last_return: Total reward of the newest episode; None: there is no episode.
+      steps_per_second: Rate of the last seconds.
+      unreachable: Whether no heartbeat came for longer than the daemon's limit.
+      proxy_starts: How often its proxy was started.
+      worker_pid: Process of its worker; 0: none.
+      last_event: The newest timestamp of its events; None: they have no timestamps.
+      waiting_for: What keeps it from starting, such as "2 GPUs"; empty: nothing.
+      output_problem: Why its output cannot be read further; empty: it can.
+      max_steps: The steps at which its schedule ends it; None: no limit.
+    """
+
+    run: Run
+    run_name: str
+    config_json: str
+    folder: str
+    steps: int
+    episodes: int
+    lifecycle: int
+    malformed: int
+    text_lines: int
+    steps_printed: int
+    bytes_read: int
+    last_return: float | None
+    steps_per_second: float
+    unreachable: bool
+    proxy_starts: int
+    worker_pid: int
+    last_event: datetime | None
+    waiting_for: str
+    output_problem: str
+    max_steps: int | None
+
+    @staticmethod
+    def from_message(message: Any) -> "RunDescription":
+        """Copies a RunDescription message."""
+        return RunDescription(
+            run=Run.from_message(message.record),
+            last_return=message.last_return if message.HasField("last_return") else None,
+            last_event=time_of(message, "last_event"),
+            max_steps=message.max_steps if message.HasField("max_steps") else None,
+            **{name: getattr(message, name) for name in _PLAIN_FIELDS},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonDescription:
+    """The daemon and some or all of its runs.
+
+    Attributes:
+      state: "ok", or what is wrong, such as a full disk.
+      queued_bytes: Size of the events that are not in the table yet.
+      oldest_queued_secs: How long the oldest of them has been queued; 0: none is.
+      watchers: How many streams of events are open.
+      runs: In the order of their submission.
+    """
+
+    state: str
+    queued_bytes: int
+    oldest_queued_secs: float
+    watchers: int
+    runs: tuple[RunDescription, ...]
+
+    @staticmethod
+    def from_message(message: Any) -> "DaemonDescription":
+        """Copies a DescribeRunsResponse message."""
+        return DaemonDescription(
+            message.daemon_state,
+            message.queued_bytes,
+            message.oldest_queued_secs,
+            message.watchers,
+            tuple(map(RunDescription.from_message, message.runs)),
+        )
+
+
+_PLAIN_FIELDS = tuple(
+    name for name in RunDescription.__slots__ if name not in ("run", "last_return", "last_event", "max_steps")
+)

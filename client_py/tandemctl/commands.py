@@ -1,0 +1,171 @@
+"""The commands, but for the larger ones: `watch` and `export`."""
+
+import argparse
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+from tandem.errors import TandemError
+from tandem.printable import printable, printable_lines
+from tandem.telemetry import TrainerClient, UnknownRun
+from tandemctl import runs_text
+from tandemctl.command_line import ExitCode
+from tandemctl.daemon import Daemon
+from tandemctl.output import STDOUT, Failed, complain, rendered, show, show_lines, takes_escapes, window_size
+from tandemctl.run_config import read_config, run_config
+from tandemctl.runs_text import age_text, one_line, state_of
+
+_CANCEL_SECS = 60.0  # all processes of a run get time to end by themselves
+_BETWEEN_READS_SECS = 0.2
+_READS_PER_QUESTION = 5  # the daemon is asked once a second
+_SHOWN_CHARACTERS = 1000
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a command; returns the exit code."""
+    daemon = Daemon(options)
+    try:
+        return _COMMANDS[options.command](daemon, options)
+    except TandemError as error:
+        raise Failed(daemon.explain(error)) from error
+    finally:
+        daemon.client.close()
+
+
+def _submit(daemon: Daemon, options: argparse.Namespace) -> int:
+    config = run_config(options, Path.cwd) if options.config is None else read_config(options.config)
+    run_id = daemon.client.submit(config).run_id
+    try:
+        show(f"{run_id}\n")
+    except Failed as error:
+        raise Failed(f"{run_id} was submitted; {error}") from error
+    return _watch(daemon, argparse.Namespace(words=[run_id]), submitted=True) if options.watch else ExitCode.DONE
+
+
+def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = False) -> int:
+    from tandemctl.watch import watch
+
+    return watch(daemon, "".join(options.words), submitted=submitted)
+
+
+def _list(daemon: Daemon, options: argparse.Namespace) -> int:
+    described = daemon.client.describe()
+    runs = [run for run in described.runs if not options.state or state_of(run) in options.state]
+    if options.json:
+        show(runs_text.runs_json(described, runs))
+    elif not runs:
+        complain(f"no {'such ' if options.state else ''}runs; tandemctl submit -- PROGRAM starts one")
+    else:
+        width = window_size().columns if takes_escapes(STDOUT) else None
+        show_lines(rendered(runs_text.runs_table(runs, time.time()), width=width))
+    if described.state != "ok":
+        complain(f"the daemon is not healthy: {printable(described.state)}")
+    return ExitCode.DONE
+
+
+def _cancel(daemon: Daemon, options: argparse.Namespace) -> int:
+    run_ids = options.words
+    if options.all:
+        run_ids = [each.run.run_id for each in daemon.client.describe().runs if not each.run.status.final]
+        if not run_ids:
+            complain("every run has ended")
+    with ThreadPoolExecutor(len(run_ids) or 1) as threads:  # all at once: each may take seconds
+        cancel = daemon.client.cancel
+        calls = {run_id: threads.submit(cancel, run_id, timeout=_CANCEL_SECS) for run_id in dict.fromkeys(run_ids)}
+        return _each(daemon, run_ids, lambda run_id: calls[run_id].result(), "ended")
+
+
+def _each(daemon: Daemon, run_ids: list[str], call: Callable[[str], None], done: str) -> int:
+    """Does the same to each run; one that fails does not keep it from the rest."""
+    code = ExitCode.DONE
+    printed = []
+    for run_id in run_ids:
+        try:
+            call(run_id)
+            printed.append(f"{run_id} {done}")
+        except TandemError as error:
+            complain(printable_lines(f"{run_id}: {daemon.explain(error)}"))
+            code = ExitCode.FAILED
+    show_lines(printed)
+    return code
+
+
+def _logs(daemon: Daemon, options: argparse.Namespace) -> int:
+    (run_id,) = options.words
+    (run,) = daemon.client.describe(run_id).runs
+    if options.malformed:
+        for line in daemon.client.malformed(run_id, follow=options.follow):
+            reason, head = one_line(line.reason, _SHOWN_CHARACTERS), one_line(line.head, _SHOWN_CHARACTERS)
+            show_lines([f"{line.seq_id}: at byte {line.offset}, {line.length} bytes: {reason}: {head}"])
+        return ExitCode.DONE
+    path = Path(run.folder) / ("stderr.log" if options.stderr else "stdout.jsonl")
+    more = options.follow and not run.run.status.final
+    file: BinaryIO | None = None
+    reads = 0
+    while True:
+        try:
+            file = file or path.open("rb", buffering=0)
+            while block := file.read(1 << 16):
+                show(block)
+        except FileNotFoundError as error:
+            if not more:
+                raise Failed(
+                    f"expected the worker's output, found no file: either the run ({state_of(run)}) has not started "
+                    "its worker, or its configuration has artifacts.persist_logs false, or the daemon runs on another "
+                    f"machine; the file is {path}"
+                ) from error
+        except OSError as error:
+            raise Failed(f"expected to read the worker's output, found: {error.strerror}: {path}") from error
+        if not more:
+            return ExitCode.DONE
+        time.sleep(_BETWEEN_READS_SECS)
+        reads += 1
+        more = _continues(daemon.client, run_id) if reads % _READS_PER_QUESTION == 0 else True
+
+
+def _continues(client: TrainerClient, run_id: str) -> bool:
+    """Tells whether more may come: a daemon that does not answer says nothing of it, a run that is gone has ended."""
+    try:
+        return not client.describe(run_id).runs[0].run.status.final
+    except TandemError as error:
+        return not isinstance(error, UnknownRun)
+
+
+def _export(daemon: Daemon, options: argparse.Namespace) -> int:
+    from tandemctl.export import export
+
+    export(daemon, options)
+    return ExitCode.DONE
+
+
+def _health(daemon: Daemon, options: argparse.Namespace) -> int:
+    del options
+    health = daemon.client.health()
+    described = daemon.client.describe()
+    up_secs = time.time() - health.started_at.timestamp()
+    show_lines(
+        [
+            f"daemon    {daemon.address}, pid {health.pid}, up for {age_text(up_secs)}",
+            f"state     {printable(described.state)}",
+            f"runs      {runs_text.runs_summary(described.runs)}",
+            f"watchers  {described.watchers}",
+            f"queued    {described.queued_bytes:,} bytes, the oldest for {age_text(described.oldest_queued_secs)}",
+        ]
+    )
+    return ExitCode.DONE if health.healthy and described.state == "ok" else ExitCode.NOT_WELL
+
+
+_COMMANDS: dict[str, Callable[[Daemon, argparse.Namespace], int]] = {
+    "submit": _submit,
+    "list": _list,
+    "watch": _watch,
+    "cancel": _cancel,
+    "pause": lambda daemon, options: _each(daemon, options.words, daemon.client.pause, "paused"),
+    "resume": lambda daemon, options: _each(daemon, options.words, daemon.client.resume, "resumed"),
+    "delete": lambda daemon, options: _each(daemon, options.words, daemon.client.delete, "deleted"),
+    "logs": _logs,
+    "export": _export,
+    "health": _health,
+}

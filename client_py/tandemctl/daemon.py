@@ -1,0 +1,99 @@
+"""`Daemon`: the daemon that a command line names, and what its errors mean to people."""
+
+import argparse
+import contextlib
+import math
+import os
+import socket
+from typing import Any
+
+from tandem.errors import InvalidArgument, TandemError, Unsupported
+from tandem.printable import printable_lines
+from tandem.telemetry import DaemonTimeout, DaemonUnreachable, TrainerClient
+from tandem.telemetry.connection import Connection
+from tandem.telemetry.feeds import MessageBlock, block_feed
+from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.token_file import TOKEN_VARIABLE, read_token
+from tandemctl.command_line import WrongUsage
+from tandemctl.output import Failed
+
+_CALL_SECS = 10.0
+_LOOK_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
+_PATIENCE_SECS = 10.0
+_PROBE_SECS = 1.0
+_START = "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
+_LOOK = "Next: look whether that is a tandem-daemon, and not stopped"
+_ALLOW = (
+    "Next: run tandemctl as the daemon's user, or start the daemon with --allow_users and a --socket in a folder that "
+    "both users can enter"
+)
+
+
+class Daemon:
+    """A TrainerClient, `client`, of the daemon at `address`."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Connects when it is first used. Failed: the token file cannot be used; WrongUsage: nor can the address."""
+        self.address: str = options.daemon
+        self._where = f"{options.daemon} (by {options.daemon_source})"
+        self._timeout = _LOOK_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
+        self._token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
+        patience = math.inf if getattr(options, "follow", False) else _PATIENCE_SECS
+        try:
+            read_token(self._token_file)
+        except TandemError as error:
+            name = "--token_file" if options.token_file else TOKEN_VARIABLE
+            raise Failed(str(error).replace("token_file", name, 1)) from error
+        try:
+            self.client = TrainerClient(
+                options.daemon, timeout=self._timeout, reconnect_secs=patience, token_file=self._token_file
+            )
+        except InvalidArgument as error:
+            text = str(error).replace("target", options.daemon_source, 1)
+            raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
+
+    def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
+        """Reads a run's durable "steps", "episodes" or "lifecycle", many at a time, across a broken connection."""
+        connection = Connection(self.address, self._token_file)
+        feeds = [block_feed(run_id, stream)]
+        return Subscription(connection, feeds, 0, timeout=self._timeout, reconnect_secs=_PATIENCE_SECS)
+
+    def explain(self, error: TandemError) -> str:
+        """Says what an error means: in the daemon's words if it answered, else what was expected and what to do."""
+        cause: Any = error.__cause__
+        code = cause.code().name if hasattr(cause, "code") else ""
+        details = printable_lines(cause.details() or code) if code else "no answer"
+        if isinstance(error, Unsupported):
+            return f"expected a tandem-daemon of this version at {self._where}, found one without this call: {details}"
+        if isinstance(error, DaemonTimeout):
+            return (
+                f"expected an answer of the daemon at {self._where}, found no answer within {self._timeout:g} s; what "
+                f"was asked for may still be done\n{_LOOK}"
+            )
+        if not isinstance(error, DaemonUnreachable) or code == "CANCELLED":
+            return details if code else str(error)
+        # gRPC has one code for no daemon, for one that is stopped, and for a socket that is closed to this user.
+        try:
+            _connect(self.address)
+        except PermissionError as refusal:
+            return (
+                f"expected a daemon's socket that this user may open at {self._where}, found: {refusal.strerror}"
+                f"\n{_ALLOW}"
+            )
+        except OSError:
+            return f"expected a daemon at {self._where}, found none: {details}\n{_START}"
+        connected = "found no answer though there is a connection"
+        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_LOOK}"
+
+
+def _connect(address: str) -> None:
+    """Connects and disconnects. OSError: that failed, or the address is neither HOST:PORT nor unix:PATH."""
+    if address.startswith("unix:"):
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as probe:
+            probe.settimeout(_PROBE_SECS)
+            probe.connect(address.removeprefix("unix:").replace("///", "/", 1))
+        return
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        raise OSError(f"no HOST:PORT: {address}")
+    socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECS).close()

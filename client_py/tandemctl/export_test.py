@@ -1,0 +1,93 @@
+"""Events as CSV: quoting, numbers, times, columns."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tandem.telemetry.wire import load
+from tandemctl.export import COLUMNS, ROWS, text
+from tools.testing import pytest_main
+
+
+def _batch(stream: str, **fields: Any) -> Any:
+    batch = load().methods["StreamEvents"].response()
+    getattr(batch, stream).add(**fields)
+    return batch
+
+
+def _row(stream: str, **fields: Any) -> str:
+    (row,) = ROWS[stream](getattr(_batch(stream, **fields), stream))
+    assert row.endswith("\n")
+    return row[:-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ("", ""),
+        ("plain text; 'x'", "plain text; 'x'"),
+        ("a,b", '"a,b"'),
+        ('say "hi"', '"say ""hi"""'),
+        ('"', '""""'),
+        ("two\nlines", '"two\nlines"'),
+        ("a\rb", '"a\rb"'),
+    ],
+)
+def test_only_what_needs_it_is_quoted(value: str, field: str) -> None:
+    """Every text of a row."""
+    assert text(value) == field
+    for stream, name in (("steps", "worker_id"), ("episodes", "metadata_json"), ("lifecycle", "event")):
+        assert field in _row(stream, **{name: value})
+    texts = [*("worker_id", "agent_id", "action_json", "observation_json", "policy_label", "backend", "frame_ref")]
+    texts += ["render_hint_json", "render_payload_json"]
+    assert _row("steps", **dict.fromkeys(texts, value)).count(field) >= len(texts)
+
+
+@pytest.mark.parametrize("number", [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, 123456789.125, math.inf])
+def test_numbers_read_back_the_same(number: float) -> None:
+    """With 17 digits; infinity as a word."""
+    field = _row("steps", reward=number).split(",")[4]
+    assert float(field) == number and math.copysign(1, float(field)) == math.copysign(1, number)
+    assert _row("episodes", total_reward=number).split(",")[3] == field
+    assert _row("steps", reward=math.nan).split(",")[4] == "nan"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "time"),
+    [
+        (1_700_000_000, 0, "2023-11-14T22:13:20Z"),
+        (1_700_000_000, 5_000_000, "2023-11-14T22:13:20.005Z"),
+        (1_700_000_000, 123_456_789, "2023-11-14T22:13:20.123456789Z"),
+        (0, 0, "1970-01-01T00:00:00Z"),
+        (-1, 999_999_999, "1969-12-31T23:59:59.999999999Z"),
+    ],
+)
+def test_times_have_nanoseconds(seconds: int, nanos: int, time: str) -> None:
+    """Without zeros at their end; no time is an empty field, and 1970's beginning is a time."""
+    for stream in COLUMNS:
+        fields = _row(stream, timestamp={"seconds": seconds, "nanos": nanos}).split(",")
+        assert fields[COLUMNS[stream].split(",").index("timestamp")] == time
+        assert _row(stream).split(",")[COLUMNS[stream].split(",").index("timestamp")] == ""
+
+
+def test_an_event_is_a_line_with_a_field_for_each_column() -> None:
+    """In the columns' order."""
+    timestamp = {"seconds": 1_700_000_000, "nanos": 5_000_000}
+    step = {"seq_id": 7, "worker_id": "w", "episode_index": 1, "step_index": 2, "reward": 0.5, "truncated": True}
+    assert _row("steps", **step, timestamp=timestamp, action_json="[1, 2]") == (
+        '7,w,1,2,0.5,false,true,2023-11-14T22:13:20.005Z,,"[1, 2]",,,,0,,,,0'
+    )
+    more = {"policy_label": "p", "backend": "b", "episode_seed": 2**64 - 1, "frame_ref": "f", "payload_version": 3}
+    hints = {"render_hint_json": "h", "render_payload_json": "r", "observation_json": "o", "terminated": True}
+    assert _row("steps", agent_id="a", **more, **hints) == f"0,,0,0,0,true,false,,a,,o,p,b,{2**64 - 1},f,h,r,3"
+    assert _row("episodes", seq_id=3, total_reward=-1, steps=9, metadata_json='{"a": 1}') == (
+        '3,,0,-1,9,false,false,,,"{""a"": 1}"'
+    )
+    assert _row("lifecycle", seq_id=1, event="run_started") == "1,,run_started,,"
+    for stream, columns in COLUMNS.items():
+        assert _row(stream).count(",") == len(columns.split(",")) - 1
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,97 @@
+"""What is shown where: terminals, dumb ones, pipes."""
+
+import contextlib
+import os
+import pty
+import sys
+
+import pytest
+
+from tools.testing import pytest_main
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+def _on_a_terminal(program: str, kind: str) -> tuple[str, int]:
+    """Returns what a terminal of 3 rows and 6 columns gets from a Python program, and its exit code."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            size = "import fcntl, struct, termios\nfcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('4H', 3, 6, 0, 0))\n"
+            path = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
+            environment = os.environ | {"TERM": kind, "PYTHONPATH": path}
+            os.execve(sys.executable, [sys.executable, "-c", size + program], environment)
+        finally:
+            os._exit(127)
+    shown = b""
+    with contextlib.suppress(OSError):  # as Linux says that the other side has closed it
+        while block := os.read(terminal, 1 << 16):
+            shown += block
+    os.close(terminal)
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+_SHOW = """
+from rich.text import Text
+from tandemctl.output import Screen
+screen = Screen()
+screen.show([Text({0!r})])
+screen.show([Text({1!r})], hidden=2)
+screen.leave()
+screen.leave()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        ("one", "two", "\x1b[Hone\x1b[J\x1b[Htwo\x1b[J"),
+        # Before "\n" the terminal itself puts "\r", too. The last column stays empty.
+        ("12345\n123456", "1", "\x1b[H12345\x1b[K\r\r\n12345\x1b[J\x1b[H1\x1b[J"),
+        ("1", "1\n2\n3\n4", "\x1b[H1\x1b[J\x1b[H1\x1b[K\r\r\n2\x1b[K\r\r\n... 4\x1b[J"),
+    ],
+)
+def test_each_page_replaces_the_last_and_is_cut_to_the_window(first: str, second: str, shown: str) -> None:
+    """The last line says how many are missing."""
+    assert _on_a_terminal(_SHOW.format(first, second), "xterm") == (_ENTER + shown + _LEAVE, 0)
+
+
+@pytest.mark.parametrize(("kind", "takes"), [("xterm", True), ("dumb", False), ("", False)])
+def test_a_dumb_terminal_takes_no_escapes(kind: str, takes: bool) -> None:
+    """Nor does one that TERM does not name, nor a pipe."""
+    program = "from tandemctl.output import takes_escapes; print(takes_escapes(1), takes_escapes(os.pipe()[1]))"
+    assert _on_a_terminal(f"import os; {program}", kind) == (f"{takes} False\r\n", 0)
+
+
+_WATCH = """
+import os, signal, sys
+from tandemctl.output import WATCH_SIGNALS
+signal.pthread_sigmask(signal.SIG_BLOCK, WATCH_SIGNALS)
+os.kill(os.getpid(), signal.SIGINT)  # it waits for the first look to be shown
+from tandemctl.command_line import parse
+from tandemctl.daemon import Daemon
+from tandemctl.watch import watch
+daemon = Daemon(parse(["watch", "run", "--daemon", "unix:/nonesuch/daemon.sock"], ""))
+sys.exit(watch(daemon, "run", submitted=True))
+"""
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_watch_waits_for_the_daemon_that_took_the_run_just_now(kind: str) -> None:
+    """And shows that it does."""
+    shown, code = _on_a_terminal(_WATCH, kind)
+    assert code == 0, shown
+    assert ("waiti" if kind == "xterm" else "waiting for the daemon at unix:/nonesuch") in shown
+
+
+def test_watch_fails_where_no_daemon_was_met() -> None:
+    """With what to do; the screen was never entered."""
+    program = (
+        "import sys\nfrom tandemctl.main import main\nsys.argv[1:] = ['watch', '--daemon=unix:/nonesuch/d']\nmain()"
+    )
+    shown, code = _on_a_terminal(program, "xterm")
+    assert code == 1 and "Next: start one" in shown and _ENTER not in shown
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

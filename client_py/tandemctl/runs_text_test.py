@@ -1,0 +1,196 @@
+"""Runs and numbers as texts, tables, pages and JSON."""
+
+import dataclasses
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tandem.printable import printable_lines
+from tandem.telemetry import DaemonDescription, Episode, Run, RunDescription, RunStatus
+from tandemctl.output import rendered
+from tandemctl.runs_text import (
+    age_text,
+    bar_text,
+    one_line,
+    rate_text,
+    remark_on,
+    run_line,
+    run_page,
+    runs_json,
+    runs_summary,
+    runs_table,
+)
+from tools.testing import pytest_main
+
+_START = 1_700_000_000
+_NOW = _START + 100
+
+
+def _time(secs: float) -> datetime:
+    return datetime.fromtimestamp(secs, UTC)
+
+
+def _run(status: RunStatus = RunStatus.EXEC, run_id: str = "01ARZ", **record: Any) -> RunDescription:
+    """A run at work, with changes; those that a Run has not are the RunDescription's."""
+    own = {name: record.pop(name) for name in tuple(record) if name in RunDescription.__slots__}
+    run = Run(run_id, status, "", _time(_START), _time(_START + 7), None, None, (), 1)
+    run = dataclasses.replace(run, **record)
+    plain: Any = dict.fromkeys(("lifecycle", "malformed", "text_lines", "steps_printed", "bytes_read", "worker_pid"), 0)
+    texts: Any = dict.fromkeys(("config_json", "folder", "waiting_for", "output_problem"), "")
+    description = RunDescription(
+        run=run,
+        run_name="ant",
+        steps=2_500,
+        episodes=12,
+        last_return=97.5,
+        steps_per_second=250.0,
+        unreachable=False,
+        proxy_starts=1,
+        last_event=None,
+        max_steps=10_000,
+        **plain,
+        **texts,
+    )
+    return dataclasses.replace(description, **own)
+
+
+_FAULTED = _run(
+    RunStatus.FAULT,
+    "02BAD",
+    failure_reason="the worker exited with code 1; the last it wrote to stderr:\n"
+    "Traceback (most recent call last):\n  File x\nValueError: \x1b[1m!\n",
+    max_steps=None,
+    last_return=None,
+    malformed=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "samples"),
+    [
+        (rate_text, {0.0: "0", 0.25: "0.25", 12.34: "12.3", 1234.5: "1,235", math.nan: "0", 1e20: "1e+20"}),
+        (age_text, {-5: "0 s", 59.9: "59 s", 60: "1 min", 11_100: "3 h 5 min", 187_200: "2 d 4 h", math.nan: "0 s"}),
+        (
+            lambda share: bar_text(share, 4),
+            {0: "[----]", 0.5: "[##--]", 0.999: "[###-]", 1: "[####]", 7: "[####]", math.nan: "[----]"},
+        ),
+        (
+            lambda text: one_line(text, 6),
+            {"a\n\x1b": "a\\x...", "abcdef": "abcdef", "abcdefg": "abc...", "äöüäöüä": "äöü..."},
+        ),
+    ],
+)
+def test_texts_are_short(function: Any, samples: dict[Any, str]) -> None:
+    """Numbers, rates, times, bars, foreign texts."""
+    assert {value: function(value) for value in samples} == samples
+
+
+def test_a_table_has_a_line_for_each_run() -> None:
+    """Columns are as wide as their widest cell; empty ones are left out."""
+    assert rendered(runs_table([_run(), _FAULTED], _NOW)) == [
+        "RUN    NAME  STATE       TIME  STEPS  STEPS/S  EPISODES  RETURN  MALFORMED  PROGRESS            REMARK",
+        "01ARZ  ant   EXECUTING  1 min  2,500      250        12    97.5             [##--------]  25 %",
+        "02BAD  ant   FAULTED      7 s  2,500                 12                  3                      the worker "
+        "exited with code 1; the last it wrote to stderr: ValueError: \\x1b[1m!",
+    ]
+    assert rendered(runs_table([_run(run_name="日本")], _NOW))[0].startswith("RUN    NAME  STATE")
+
+
+def test_a_narrow_terminal_folds_remarks_alone() -> None:
+    """The rest of the line stays whole: a run_id is there to be copied."""
+    lines = rendered(runs_table([_FAULTED], _NOW), width=60)
+    assert len(lines) > 2
+    assert any("02BAD" in line and "2,500" in line for line in lines)
+    assert any("\x1b[" in line for line in lines)  # colours
+
+
+def test_no_name_steers_a_terminal() -> None:
+    """And none is read as rich's markup."""
+    run = _run(run_id="01\x1b[31m", run_name="\u202egpj.exe [b]übung", folder="/data/\u2066")
+    for text in ("\n".join(rendered(runs_table([run], _NOW))), "\n".join(rendered(*run_page(run, (), _NOW)))):
+        assert "01\\x1b[31m" in text and "\\xe2\\x80\\xaegpj.exe [b]übung" in text
+        assert text == printable_lines(text)
+    assert run_line(run, _NOW) == printable_lines(run_line(run, _NOW))
+
+
+@pytest.mark.parametrize(
+    ("changes", "remark"),
+    [
+        ({}, ""),
+        ({"waiting_for": "2 GPUs"}, "waits for 2 GPUs"),
+        ({"output_problem": "its output was cut"}, "its output was cut"),
+        ({"unreachable": True}, "unreachable, no heartbeat yet"),
+        (
+            {"unreachable": True, "last_heartbeat": _time(_NOW - 300), "proxy_starts": 3},
+            "unreachable, no heartbeat for 5 min; proxy started 3 times",
+        ),
+        ({"failure_reason": "cancelled", "proxy_starts": 2}, "cancelled; proxy started 2 times"),
+        ({"failure_reason": "no disk\nmore about that"}, "no disk"),
+        ({"failure_reason": "\n"}, ""),
+    ],
+)
+def test_remarks_say_all_that_is_wrong(changes: dict[str, Any], remark: str) -> None:
+    """A reason by its first line."""
+    assert remark_on(_run(**changes), _NOW) == remark
+
+
+def test_a_summary_counts_states() -> None:
+    """And adds the rates."""
+    assert runs_summary([]) == "0 runs"
+    ended = dataclasses.replace(_FAULTED, steps_per_second=0.0)
+    assert runs_summary([_run(), ended, _run()]) == "3 runs: 2 EXECUTING, 1 FAULTED; 500 steps/s"
+
+
+def test_a_line_of_a_log_says_how_a_run_is() -> None:
+    """One that goes on, and one that has ended."""
+    assert run_line(_run(), _NOW) == (
+        "01ARZ EXECUTING after 1 min, 2,500 steps (250/s) of 10,000, 12 episodes, last return 97.5"
+    )
+    assert run_line(_FAULTED, _NOW).startswith(
+        "02BAD FAULTED after 7 s, 2,500 steps, 12 episodes, 3 malformed lines; the"
+    )
+
+
+def test_a_page_has_all_that_is_known_and_the_last_episodes() -> None:
+    """Of a run that samples its steps."""
+    run = _run(steps_printed=25_000, max_steps=100_000, malformed=2, gpu_slots=(0, 3), worker_pid=7, folder="/runs/1")
+    episode = Episode(episode_index=11, total_reward=97.5, steps=200, truncated=True, timestamp=_time(_NOW - 61))
+    assert rendered(*run_page(run, [episode], _NOW)) == [
+        "run        01ARZ",
+        "name       ant",
+        "state      EXECUTING, submitted 1 min ago",
+        f"progress   [{10 * '#'}{30 * '-'}]  25 %",
+        "steps      2,500 kept of 25,000 printed, 250/s",
+        "episodes   12, last return 97.5",
+        "malformed  2; tandemctl logs 01ARZ --malformed",
+        "GPUs       0, 3",
+        "worker     pid 7",
+        "folder     /runs/1",
+        "",
+        "EPISODE  RETURN  STEPS  END          AGO",
+        "     11    97.5    200  truncated  1 min",
+    ]
+
+
+def test_json_has_sorted_keys_numbers_and_nulls() -> None:
+    """Texts as they are, but for what JSON escapes; no NaN."""
+    runs = [_run(last_return=math.nan, run_name='ü"\x1f\u2066', gpu_slots=(0, 1)), _FAULTED]
+    text = runs_json(DaemonDescription("ok", 0, 0.25, 1, ()), runs)
+    assert text.startswith(
+        '{\n  "daemon_state": "ok",\n  "oldest_queued_secs": 0.25,\n  "queued_bytes": 0,\n  "runs": [\n'
+    )
+    assert text.endswith('\n  ],\n  "watchers": 1\n}\n')
+    assert '"name": "ü\\"\\u001f\u2066"' in text and '"gpu_slots": [\n        0,\n        1\n      ]' in text
+    first, second = json.loads(text)["runs"]
+    assert list(first) == sorted(first) and len(first) == 23
+    assert (first["run_id"], first["state"], first["steps"]) == ("01ARZ", "EXECUTING", 2_500)
+    assert (first["created_at"], first["failure_reason"]) == ("2023-11-14T22:13:20.000Z", None)
+    assert first["last_return"] is None and second["last_return"] is None and second["max_steps"] is None
+    assert "\nTraceback" in second["failure_reason"]
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
