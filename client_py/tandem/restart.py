@@ -201,7 +201,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self._deaths_in_a_row += 1
 
     def _restart_engine(self) -> None:
-        """Starts the engine again if it was found dead. After an interrupt the next call begins anew."""
+        """Starts the engine again if it was found dead. After an interrupt the next call begins again."""
         assert self._engine is not None
         while self._death is not None:
             if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:

@@ -16,7 +16,7 @@ class RunDescription:
       run_name: Its name for people.
       config_json: Its configuration, canonical; empty unless the run was asked for by its run_id.
       folder: Its folder on the daemon's machine.
-      steps: Steps in the table; `episodes`, `lifecycle` and `malformed` likewise.
+      steps: Steps in the table; so with `episodes`, `lifecycle` and `malformed`.
       episodes: Episodes in the table.
       lifecycle: Lifecycle events in the table.
       malformed: Malformed lines in the table.

@@ -7,9 +7,24 @@ from typing import Any, Generic, TypeVar
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 
 Record = TypeVar("Record", covariant=True)
+Event = TypeVar("Event", Step, Episode, LifecycleEvent, MalformedLine)
 
 # Of StreamEvents: a stream that is asked for what comes behind this is left out.
 _UNWANTED = 2**64 - 1
+# A stream of events, as a field of StreamEvents' batches -> the field of its request.
+_SINCE_FIELDS = {
+    "steps": "since_step",
+    "episodes": "since_episode",
+    "lifecycle": "since_lifecycle",
+    "malformed": "since_malformed",
+}
+# A class of events -> its stream, and the method of any gymgui.trainer.TrainerService that streams it; "": none does.
+_STREAMS: dict[type, tuple[str, str]] = {
+    Step: ("steps", "StreamRunSteps"),
+    Episode: ("episodes", "StreamRunEpisodes"),
+    LifecycleEvent: ("lifecycle", ""),
+    MalformedLine: ("malformed", ""),
+}
 
 
 @dataclass(frozen=True)
@@ -39,62 +54,22 @@ def run_feeds(statuses: tuple[RunStatus, ...]) -> list[Feed[Run]]:
     return [_one_by_one("WatchRuns", Run.from_message, status_filter=statuses)]
 
 
-def step_feeds(run_id: str, *, follow: bool = True) -> list[Feed[Step]]:
-    """Says how a run's steps are asked for.
+def event_feeds(kind: type[Event], run_id: str, *, follow: bool = True) -> list[Feed[Event]]:
+    """Says how a run's events of one kind are asked for.
 
     Args:
+      kind: The class of the records.
       run_id: The run.
       follow: Whether to wait for those to come.
 
     Returns:
-      The ways, best first.
+      The ways, best first. The second is of any gymgui.trainer.TrainerService, which streams only what follows.
     """
-    blocks = _in_blocks("since_step", lambda batch: map(Step.from_message, batch.steps), run_id, follow)
-    return [blocks, _one_by_one("StreamRunSteps", Step.from_message, run_id=run_id)] if follow else [blocks]
-
-
-def episode_feeds(run_id: str, *, follow: bool = True) -> list[Feed[Episode]]:
-    """Says how a run's episodes are asked for.
-
-    Args:
-      run_id: The run.
-      follow: Whether to wait for those to come.
-
-    Returns:
-      The ways, best first.
-    """
-    blocks = _in_blocks("since_episode", lambda batch: map(Episode.from_message, batch.episodes), run_id, follow)
-    return [blocks, _one_by_one("StreamRunEpisodes", Episode.from_message, run_id=run_id)] if follow else [blocks]
-
-
-def lifecycle_feeds(run_id: str, *, follow: bool = True) -> list[Feed[LifecycleEvent]]:
-    """Says how a run's lifecycle events are asked for; only Tandem's own daemon has them.
-
-    Args:
-      run_id: The run.
-      follow: Whether to wait for those to come.
-
-    Returns:
-      The one way.
-    """
-    return [
-        _in_blocks("since_lifecycle", lambda batch: map(LifecycleEvent.from_message, batch.lifecycle), run_id, follow)
-    ]
-
-
-def malformed_feeds(run_id: str, *, follow: bool = True) -> list[Feed[MalformedLine]]:
-    """Says how a run's malformed lines are asked for; only Tandem's own daemon has them.
-
-    Args:
-      run_id: The run.
-      follow: Whether to wait for those to come.
-
-    Returns:
-      The one way.
-    """
-    return [
-        _in_blocks("since_malformed", lambda batch: map(MalformedLine.from_message, batch.malformed), run_id, follow)
-    ]
+    stream, method = _STREAMS[kind]
+    feeds = [_in_blocks(stream, lambda batch: map(kind.from_message, getattr(batch, stream)), run_id, follow)]
+    if follow and method:
+        feeds.append(_one_by_one(method, kind.from_message, run_id=run_id))
+    return feeds
 
 
 @dataclass(frozen=True)
@@ -125,14 +100,13 @@ def block_feed(run_id: str, stream: str) -> Feed[MessageBlock]:
         messages = getattr(batch, stream)
         return [MessageBlock(messages, messages[-1].seq_id)] if messages else []
 
-    return _in_blocks(f"since_{stream.removesuffix('s')}", blocks, run_id, follow=False)
+    return _in_blocks(stream, blocks, run_id, follow=False)
 
 
-def _in_blocks(since_field: str, records: Callable[[Any], Iterable[Record]], run_id: str, follow: bool) -> Feed[Record]:
+def _in_blocks(stream: str, records: Callable[[Any], Iterable[Record]], run_id: str, follow: bool) -> Feed[Record]:
     """Of Tandem's own daemon: a message costs as much as several of its records."""
-    streams = ("since_step", "since_episode", "since_lifecycle", "since_malformed")
-    others = {"run_id": run_id, "follow": follow, **dict.fromkeys(streams, _UNWANTED)}
-    return Feed("StreamEvents", lambda since_seq: others | {since_field: since_seq}, records)
+    others = {"run_id": run_id, "follow": follow, **dict.fromkeys(_SINCE_FIELDS.values(), _UNWANTED)}
+    return Feed("StreamEvents", lambda since_seq: others | {_SINCE_FIELDS[stream]: since_seq}, records)
 
 
 def _one_by_one(method: str, convert: Callable[[Any], Record], **fields: Any) -> Feed[Record]:

@@ -13,7 +13,7 @@ from tandem.errors import InvalidArgument
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
 from tandem.telemetry.descriptions import DaemonDescription
-from tandem.telemetry.feeds import Feed, episode_feeds, lifecycle_feeds, malformed_feeds, run_feeds, step_feeds
+from tandem.telemetry.feeds import Feed, event_feeds, run_feeds
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.worker_session import WorkerSession
@@ -241,7 +241,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(step_feeds(run_id, follow=follow), since_seq)
+        return self._subscribe(event_feeds(Step, run_id, follow=follow), since_seq)
 
     def episodes(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Episode]:
         """Streams a run's episodes: those in the table, then those to come, until the run ends.
@@ -257,7 +257,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(episode_feeds(run_id, follow=follow), since_seq)
+        return self._subscribe(event_feeds(Episode, run_id, follow=follow), since_seq)
 
     def lifecycle(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[LifecycleEvent]:
         """Streams a run's lifecycle events: those in the table, then those to come, until the run ends.
@@ -273,7 +273,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(lifecycle_feeds(run_id, follow=follow), since_seq)
+        return self._subscribe(event_feeds(LifecycleEvent, run_id, follow=follow), since_seq)
 
     def malformed(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[MalformedLine]:
         """Streams a run's malformed lines: those in the table, then those to come, until the run ends.
@@ -289,7 +289,7 @@ class TrainerClient:
         Raises:
           InvalidArgument: since_seq is out of range.
         """
-        return self._subscribe(malformed_feeds(run_id, follow=follow), since_seq)
+        return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
 
     def last_episodes(self, run_id: str, count: int) -> list[Episode]:
         """Reads a run's newest episodes. Only Tandem's own daemon can do this.
@@ -308,7 +308,7 @@ class TrainerClient:
         """
         count = integer("count", count, 1)
         (run,) = self.describe(run_id).runs
-        (feed,) = episode_feeds(run_id, follow=False)
+        (feed,) = event_feeds(Episode, run_id, follow=False)
         request = self._connection.request(feed.method, **feed.fields(max(0, run.episodes - count)))
         batches = self._connection.drain(feed.method, request, timeout=self._timeout)
         return [episode for batch in batches for episode in feed.records(batch)][-count:]
