@@ -13,11 +13,11 @@ namespace {
 
 constexpr int kSpinsPerClockRead = 16;
 
-// What a wake takes, mostly. Threads that wait within a step compete with those
-// that it waits for, where there are more of them than cores: no longer one.
+// About the latency of a wake. Where there are more threads than cores, a
+// thread that spins delays those that it waits for: no longer spin.
 constexpr int64_t kLongestSpinNs = 50'000;
 
-// Spins as long as `budget` has it; whether `ready` came true.
+// Spins for as long as `budget` allows. Returns whether `ready` came true.
 template <typename Ready>
 bool Spin(SpinBudget& budget, Ready ready) {
   const int64_t spin_ns = budget.ForThisWait();
@@ -27,13 +27,13 @@ bool Spin(SpinBudget& budget, Ready ready) {
        waited = MonotonicNanos() - start) {
     for (int i = 0; i < kSpinsPerClockRead; ++i) {
       if (ready()) {
-        budget.Paid(waited);
+        budget.Hit(waited);
         return true;
       }
       Relax();
     }
   }
-  budget.Failed();
+  budget.Miss();
   return false;
 }
 
@@ -49,7 +49,7 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
 
 ThreadPool::ThreadPool(int threads)
     : threads_(std::max(threads, 1)),
-      caller_budget_(kLongestSpinNs, /*learns=*/false) {
+      caller_budget_(kLongestSpinNs, /*most_credit_ns=*/0) {
   const BlockedSignals blocked;
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
@@ -140,7 +140,7 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
 }
 
 void ThreadPool::Work() {
-  SpinBudget budget(kLongestSpinNs, /*learns=*/false);
+  SpinBudget budget(kLongestSpinNs, /*most_credit_ns=*/0);
   uint32_t seen = 0;
   for (;;) {
     const auto is_new = [&] {

@@ -1,8 +1,9 @@
 // Waiter: waits until a condition on shared words holds, by spinning, sleeping
-// or both, with a deadline and an eye on the peer.
+// or both, with a deadline and a check of the peer.
 //
 // Data flow: condition <- words that the peer stores; bell <- the peer rings.
 // Ownership: one Waiter for each thread that waits; it learns from its waits.
+// docs/waiting.md explains the algorithm.
 //
 //   Waiter waiter(Doorbell(...), WaitStrategy::kAdaptive);
 //   ErrorCode code = waiter.Until(
@@ -28,9 +29,9 @@
 
 namespace tandem {
 
-// What a long wait looks after. Check is called first after about a
-// millisecond of spinning or 10 of sleep, then every 5 to 10, after a signal,
-// and after a ring that did not bring the condition.
+// What a long wait calls. Check is called first after about a millisecond of
+// spinning or 10 of sleep, then every 5 to 10, after a signal, and after a ring
+// that did not bring the condition.
 class WaitWatch {
  public:
   virtual ~WaitWatch() = default;
@@ -42,57 +43,70 @@ class WaitWatch {
   virtual ErrorCode Check(int64_t now_ns, bool interrupted) = 0;
 };
 
-// Not thread-safe. No call allocates. A spin makes no system call, but for a
-// long adaptive one's sched_yield every 50 us, and one look at its thread's
-// scheduling policy every kRealTimeSpinNs.
-class Waiter {
+// The machine as a waiter uses it. Tests pass one whose time they drive.
+struct WaitMachine {
+  using Clock = TickClock;
+  using Bell = Doorbell;
+  static void Pause() { Relax(); }
+  static void Yield() { sched_yield(); }
+  // Whether the scheduler leaves the calling thread on its core while it runs.
+  static bool IsRealTime() {
+    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    return policy == SCHED_FIFO || policy == SCHED_RR;
+  }
+  // Whether the calling thread may run on more than one core.
+  static bool MayMigrate() {
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof(cores), &cores) != 0 ||
+           CPU_COUNT(&cores) > 1;
+  }
+};
+
+// Not thread-safe. No call allocates. A spin makes no system call, except for
+// a long adaptive one's sched_yield every 50 us, sched_getscheduler every 10 ms
+// of a kSpin one, and sched_getaffinity before a loan.
+template <typename Machine>
+class BasicWaiter {
  public:
-  Waiter(Doorbell own_bell, WaitStrategy strategy)
+  BasicWaiter(typename Machine::Bell own_bell, WaitStrategy strategy)
       : bell_(own_bell), strategy_(strategy) {}
 
   // Waits until `ready()`. kOk: it holds. kStepTimeout: it did not by
-  // `deadline` (Deadline::Now() looks once and makes no system call; any other
-  // that has passed looks twice). Else what `watch` said.
+  // `deadline` (Deadline::Now() polls once and makes no system call; any other
+  // that has passed polls twice). Else what `watch` returned.
   // `ready` runs many times, and not again once it was true; it must load with
   // acquire.
   template <typename Ready>
   ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
-  // When the last Until's condition came, by the waiter's clock: a look or two
-  // early if that was while it spun. Else, after a sleep or if it held before,
-  // now.
+  // When the last Until's condition came, by the waiter's clock: a poll or two
+  // early if that was while it spun. After a sleep, or if it held before: now.
   int64_t CameAtNs() { return came_at_ns_ != 0 ? came_at_ns_ : clock_.Nanos(); }
 
-  // The waiter's clock, a TickClock: never before what CameAtNs said.
+  // The waiter's clock, a TickClock: never before what CameAtNs returned.
   int64_t NowNs() { return clock_.Nanos(); }
 
  private:
   static constexpr int64_t kFirstCheckNs = 1'000'000;
   static constexpr int64_t kCheckEveryNs = 5'000'000;
-  // A long spin offers its core to others so often: who computes little there,
-  // such as a thread of this process that calls the engine, would have to wait
-  // for it until the scheduler's next turn, milliseconds. Where nobody wants it
-  // that takes 0.2 us, and more than kLentNs where somebody does.
+  // A long spin yields its core this often, for threads that compute little,
+  // such as one of this process that calls the engine. Without it they wait for
+  // the scheduler's next tick, milliseconds. A yield takes 0.2 us, and more
+  // than kYieldedNs where another thread ran.
   static constexpr int64_t kYieldEveryNs = 50'000;
-  static constexpr int64_t kLentNs = 1'500;
-  // So many answers in a row that came while it was lent are the peer's own
-  // doing: he needs this core.
-  static constexpr int kLentToThePeer = 4;
-  // Not while the GIL may be held.
+  static constexpr int64_t kYieldedNs = 1'500;
+  // This many answers in a row that came during a yield show that the peer
+  // needs this core.
+  static constexpr int kYieldedToThePeer = 4;
+  // No yield while the GIL may be held.
   static_assert(kYieldEveryNs > WaitWatch::kQuickNs);
-  // A gap between two looks in which somebody had a turn: longer than what the
-  // kernel or who computes little take. (Or the host took the virtual core;
-  // that cannot be told apart.) In a wait that is quick it is none that a
-  // shorter spin would have spared anybody.
-  static constexpr int64_t kDisplacedNs = 1'000'000;
-  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Only
-  // then the scheduler gives the core to a peer of the same or a lower
-  // priority.
+  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Only a
+  // sleep lets a peer of the same or a lower priority run on this core.
   static constexpr int64_t kRealTimeSpinNs = 10'000'000;
   // A sleep for a peer that rings has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
-  // peer that does not, it lasts no longer than the wait has lasted already,
-  // within these, so that such a peer is at most twice as slow as its own work.
+  // peer that does not ring, a sleep lasts no longer than the wait has lasted,
+  // within these limits: such a peer's steps take at most twice as long.
   static constexpr int64_t kShortestSleepNs = 50'000;
   static constexpr int64_t kLongestSleepNs = 10'000'000;
 
@@ -100,42 +114,44 @@ class Waiter {
     if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
     return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
   }
-  // Whether the calling thread keeps its core for as long as it runs.
-  static bool KeepsItsCore() {
-    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-    return policy == SCHED_FIFO || policy == SCHED_RR;
+  void Miss() {
+    if (budget_.Miss() && Machine::MayMigrate()) budget_.TakeLoan();
   }
-  // Learns from an answer that came while it spun. `lent`: while its core was.
-  void Learn(int64_t spun_ns, bool lent) {
+  // Learns from an answer that came while it spun; `yielded`: during a yield.
+  void Hit(int64_t spun_ns, bool yielded) {
     if (strategy_ != WaitStrategy::kAdaptive) return;
-    lent_answers_ = lent ? lent_answers_ + 1 : 0;
-    if (!lent) budget_.Paid(spun_ns);
-    if (lent_answers_ >= kLentToThePeer) budget_.Failed();
+    yielded_answers_ = yielded ? yielded_answers_ + 1 : 0;
+    if (!yielded) budget_.Hit(spun_ns);
+    if (yielded_answers_ >= kYieldedToThePeer) Miss();
   }
   template <typename Ready>
   ErrorCode LongUntil(Ready ready, Deadline deadline, WaitWatch& watch,
                       int64_t start, int64_t now, int64_t spin_ns);
 
-  Doorbell bell_;
+  typename Machine::Bell bell_;
   WaitStrategy strategy_;
-  TickClock clock_;
+  typename Machine::Clock clock_;
   SpinBudget budget_;
-  int lent_answers_ = 0;    // that came while the core was lent, in a row
-  bool peer_rings_ = true;  // as the last sleep that ended well showed
-  int64_t came_at_ns_ = 0;  // 0: not known
-  // When the first of the waits began that have timed out since the last
-  // answer, sleep or look at the policy; 0: none has.
+  int yielded_answers_ = 0;  // that came during a yield, in a row
+  bool peer_rings_ = true;   // as the last sleep that ended well showed
+  int64_t came_at_ns_ = 0;   // 0: unknown
+  // Begin of the first of the waits that have timed out since the last answer,
+  // sleep or IsRealTime; 0: none.
   int64_t unanswered_from_ns_ = 0;
 };
 
+using Waiter = BasicWaiter<WaitMachine>;
+
 // ---------------------------------------------------------------------------
 
-// Most waits end here, in a loop of nothing but looks and the clock: with what
-// LongUntil asks between two of them an answer is seen later (measured: 0.02 us
-// each way on two threads of one core). Who needs the time when it came need
-// not read it then, while the peer waits for him.
+// Most waits end here, in a loop of polls and the clock alone: with the checks
+// of LongUntil between two polls an answer is seen later (measured: 0.02 us
+// each way on two threads of one core). The time of an answer is that before
+// the poll: reading the clock after it would delay the next request.
+template <typename Machine>
 template <typename Ready>
-ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
+ErrorCode BasicWaiter<Machine>::Until(Ready ready, Deadline deadline,
+                                      WaitWatch& watch) {
   came_at_ns_ = 0;
   if (ready()) {
     unanswered_from_ns_ = 0;
@@ -151,7 +167,7 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   int64_t now = start;
   for (; now - start < quick_ns; now = clock_.Nanos()) {
     if (ready()) {
-      Learn(now - start, /*lent=*/false);
+      Hit(now - start, /*yielded=*/false);
       came_at_ns_ = now;
       unanswered_from_ns_ = 0;
       return ErrorCode::kOk;
@@ -160,35 +176,33 @@ ErrorCode Waiter::Until(Ready ready, Deadline deadline, WaitWatch& watch) {
   return LongUntil(ready, deadline, watch, start, now, spin_ns);
 }
 
-// Spins on and relaxes, or sleeps.
+// Spins on with pauses and yields, or sleeps.
+template <typename Machine>
 template <typename Ready>
-[[gnu::noinline]] ErrorCode Waiter::LongUntil(Ready ready, Deadline deadline,
-                                              WaitWatch& watch, int64_t start,
-                                              int64_t now, int64_t spin_ns) {
+[[gnu::noinline]] ErrorCode BasicWaiter<Machine>::LongUntil(
+    Ready ready, Deadline deadline, WaitWatch& watch, int64_t start,
+    int64_t now, int64_t spin_ns) {
   bool told = false;
   bool spinning = spin_ns > 0;
-  bool lent = false;
+  bool yielded = false;
   bool slept = false;
   // To the scheduler, waits that time out one after the other are one spin.
   int64_t spun_from = std::exchange(unanswered_from_ns_, 0);
   if (spun_from == 0) spun_from = start;
   int64_t next_check = start + kFirstCheckNs;
-  // Its own turn may be long in coming, and the deadline sooner.
-  const bool offers = strategy_ == WaitStrategy::kAdaptive &&
-                      budget_.IsLong() &&
-                      deadline.at_ns() - start > SpinBudget::kMostSavingsNs;
+  const bool yields = strategy_ == WaitStrategy::kAdaptive && budget_.IsLong();
   int64_t next_yield =
-      offers ? start + kYieldEveryNs : Deadline::Infinite().at_ns();
+      yields ? start + kYieldEveryNs : Deadline::Infinite().at_ns();
   for (;;) {
     if (spinning) {
       const bool came = ready();
       spinning = now - start < spin_ns;
       if (came && spinning) {
-        Learn(now - start, lent);
+        Hit(now - start, yielded);
       } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
-        // Also if it came: away for longer than it may spin, where a sleep
-        // would have been no later.
-        budget_.Failed();
+        // Also if it came: this thread was away for longer than it may spin,
+        // and a sleep would have been no later.
+        Miss();
       }
       if (came) {
         came_at_ns_ = now;
@@ -201,19 +215,15 @@ template <typename Ready>
       if (only_spun) unanswered_from_ns_ = spun_from;
       return ErrorCode::kStepTimeout;
     }
-    if (!told) {
-      told = true;
-      watch.Lasts();
-      now = clock_.Nanos();  // that was no loss of the core
-    }
+    if (!std::exchange(told, true)) watch.Lasts();
     bool interrupted = false;
     bool rung = false;
-    const int64_t looked_ns = now;
-    const bool yields = spinning && now >= next_yield;
-    if (yields) {
-      sched_yield();
+    const bool yields_now = spinning && now >= next_yield;
+    const int64_t polled_ns = now;
+    if (yields_now) {
+      Machine::Yield();
     } else if (spinning) {
-      Relax();
+      Machine::Pause();
     } else {
       slept = true;
       const int64_t slice =
@@ -232,22 +242,20 @@ template <typename Ready>
       rung = wake == Doorbell::Wake::kRung;
     }
     now = clock_.Nanos();
-    if (yields) next_yield = now + kYieldEveryNs;
-    lent = yields && now - looked_ns > kLentNs;
-    if (spinning && now - looked_ns > kDisplacedNs) budget_.Displaced();
-    // A ring that brought no answer: the peer has left, perhaps.
+    if (yields_now) next_yield = now + kYieldEveryNs;
+    yielded = yields_now && now - polled_ns > kYieldedNs;
+    // A ring without an answer may be that of a peer that leaves.
     if (now >= next_check || interrupted || rung) {
       next_check = now + kCheckEveryNs;
       if (const ErrorCode code = watch.Check(now, interrupted);
           code != ErrorCode::kOk) {
-        // What the peer did last counts, if it did it before it left.
+        // What the peer stored before it left counts.
         return ready() ? ErrorCode::kOk : code;
       }
-      now = clock_.Nanos();  // as above
     }
     if (strategy_ == WaitStrategy::kSpin && spinning &&
         now - spun_from >= kRealTimeSpinNs) {
-      spinning = !KeepsItsCore();
+      spinning = !Machine::IsRealTime();
       spun_from = now;
     }
   }
