@@ -1,7 +1,7 @@
 // NormalLayers: 256 layers of equal area under the normal curve, with the very
 // numbers that NumPy's ziggurat uses.
 //
-// Data flow: constants -> EnvRandom::Normal.
+// Data flow: computed at the first call -> EnvRandom::StandardNormal.
 // Ownership: constants of the program.
 //
 //   const NormalLayers& layers = NormalLayers::Get();
