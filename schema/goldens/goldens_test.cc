@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "schema/goldens/listing.h"
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/listing.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"

@@ -1,4 +1,4 @@
-#include "schema/goldens/rpc_samples.h"
+#include "schema/goldens/testing/rpc_samples.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "schema/goldens/rpc_listing.h"
+#include "schema/goldens/testing/rpc_listing.h"
 
 #include <string>
 
@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "flatbuffers/idl.h"
-#include "schema/goldens/rpc_samples.h"
+#include "schema/goldens/testing/rpc_samples.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/samples.h"
 
 #include <cstring>
 #include <numeric>

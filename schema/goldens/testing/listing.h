@@ -6,8 +6,8 @@
 //   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
 //   std::string text = Listing();  // what lrbc_v1.txt holds
 
-#ifndef TANDEM_SCHEMA_GOLDENS_LISTING_H_
-#define TANDEM_SCHEMA_GOLDENS_LISTING_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
 
 #include <cstddef>
 #include <string>
@@ -39,4 +39,4 @@ std::string FlanListing();  // FlanHeader and its slots
 
 }  // namespace tandem
 
-#endif  // TANDEM_SCHEMA_GOLDENS_LISTING_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_

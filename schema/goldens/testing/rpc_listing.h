@@ -5,8 +5,8 @@
 //
 //   absl::StatusOr<std::string> json = RpcListing(text_of_hazel_rpc_fbs);
 
-#ifndef TANDEM_SCHEMA_GOLDENS_RPC_LISTING_H_
-#define TANDEM_SCHEMA_GOLDENS_RPC_LISTING_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ absl::StatusOr<std::string> RpcListing(absl::string_view schema);
 
 }  // namespace tandem
 
-#endif  // TANDEM_SCHEMA_GOLDENS_RPC_LISTING_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_

@@ -1,4 +1,4 @@
-#include "schema/goldens/listing.h"
+#include "schema/goldens/testing/listing.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "schema/goldens/flan_fields.h"
-#include "schema/goldens/lrbc_fields.h"
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/flan_fields.h"
+#include "schema/goldens/testing/lrbc_fields.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"

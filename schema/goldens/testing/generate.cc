@@ -8,10 +8,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "schema/goldens/listing.h"
-#include "schema/goldens/rpc_listing.h"
-#include "schema/goldens/rpc_samples.h"
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/listing.h"
+#include "schema/goldens/testing/rpc_listing.h"
+#include "schema/goldens/testing/rpc_samples.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/lrbc.h"
 
 namespace {

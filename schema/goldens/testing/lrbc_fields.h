@@ -10,8 +10,8 @@
 //   #define RESERVED(name) ...
 //   TANDEM_LRBC_FIELDS(FIELD, RESERVED)
 
-#ifndef TANDEM_SCHEMA_GOLDENS_LRBC_FIELDS_H_
-#define TANDEM_SCHEMA_GOLDENS_LRBC_FIELDS_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
 
 // clang-format off: one field, one line where it fits
 #define TANDEM_LRBC_FIELDS(FIELD, RESERVED)                                    \
@@ -159,4 +159,4 @@
   RESERVED(reserved_68)
 // clang-format on
 
-#endif  // TANDEM_SCHEMA_GOLDENS_LRBC_FIELDS_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_

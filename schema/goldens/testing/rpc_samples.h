@@ -8,8 +8,8 @@
 //     Write(sample.name + ".bin", RpcBytes(sample.envelope));
 //   }
 
-#ifndef TANDEM_SCHEMA_GOLDENS_RPC_SAMPLES_H_
-#define TANDEM_SCHEMA_GOLDENS_RPC_SAMPLES_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_
 
 #include <string>
 #include <vector>
@@ -32,4 +32,4 @@ std::string RpcBytes(const rpc::EnvelopeT& envelope);
 
 }  // namespace tandem
 
-#endif  // TANDEM_SCHEMA_GOLDENS_RPC_SAMPLES_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_

@@ -4,8 +4,8 @@
 //   #define FIELD(name, writer, meaning) ...
 //   TANDEM_FLAN_FIELDS(FIELD)
 
-#ifndef TANDEM_SCHEMA_GOLDENS_FLAN_FIELDS_H_
-#define TANDEM_SCHEMA_GOLDENS_FLAN_FIELDS_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_
 
 // clang-format off: one field, one line where it fits
 #define TANDEM_FLAN_FIELDS(FIELD)                                             \
@@ -34,4 +34,4 @@
   FIELD(metadata_len, "writer", "bytes of its metadata, which follow it")
 // clang-format on
 
-#endif  // TANDEM_SCHEMA_GOLDENS_FLAN_FIELDS_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_

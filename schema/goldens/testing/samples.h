@@ -8,8 +8,8 @@
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
 
-#ifndef TANDEM_SCHEMA_GOLDENS_SAMPLES_H_
-#define TANDEM_SCHEMA_GOLDENS_SAMPLES_H_
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -52,4 +52,4 @@ std::vector<uint8_t> SampleFlan();
 
 }  // namespace tandem
 
-#endif  // TANDEM_SCHEMA_GOLDENS_SAMPLES_H_
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
