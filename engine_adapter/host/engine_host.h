@@ -28,7 +28,6 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
-#include "engine_adapter/frames/image_options.h"
 #include "engine_adapter/frames/image_thread.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"

@@ -26,8 +26,6 @@
 #include "engine_adapter/core/cpu_count.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/image_flags.h"
-#include "engine_adapter/frames/image_options.h"
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/launcher_watch.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
-#include "viz/inspect/quantities.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "viz/inspect/quantities.h"
+#include "viz/core/quantities.h"
 
 #include <cmath>
 #include <cstddef>
@@ -15,6 +15,14 @@ namespace {
 std::string ThreeDigits(double value) {
   if (value >= 99.95) return absl::StrFormat("%.0f", value);
   return absl::StrFormat("%.*f", value >= 9.995 ? 1 : 2, value);
+}
+
+// As MOSAIC formats it, unless that has hundreds of digits.
+std::string Number(double value, int decimals) {
+  if (std::isnan(value)) return "nan";  // without a sign, as in Python
+  return std::abs(value) < 1e15 || std::isinf(value)
+             ? absl::StrFormat("%.*f", decimals, value)
+             : absl::StrFormat("%.6g", value);
 }
 
 }  // namespace
@@ -40,6 +48,15 @@ std::string AgeText(double secs) {
   return absl::StrCat(whole, " s");
 }
 
+std::string ShortAgeText(int64_t age_ns) {
+  const double secs = static_cast<double>(age_ns) * 1e-9;
+  if (secs < 0.9995) return absl::StrFormat("%.0f ms", secs * 1e3);
+  if (secs < 99.95) return absl::StrFormat("%.1f s", secs);
+  const int64_t minutes = static_cast<int64_t>(secs) / 60;
+  if (minutes < 100) return absl::StrCat(minutes, " min");
+  return absl::StrCat(minutes / 60, " h");
+}
+
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return absl::StrCat(bytes, " bytes");
@@ -63,6 +80,13 @@ std::string RoundedText(double number) {
   return number >= 0 && number < 1e18
              ? CountText(static_cast<uint64_t>(std::round(number)))
              : absl::StrFormat("%.3g", number);
+}
+
+std::string HudText(double last_reward, double rolling_return,
+                    double step_rate_hz) {
+  return absl::StrCat("reward: ", Number(last_reward, 2),
+                      "\nreturn: ", Number(rolling_return, 2),
+                      "\nstep/sec: ", Number(step_rate_hz, 1));
 }
 
 }  // namespace tandem
