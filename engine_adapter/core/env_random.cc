@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "engine_adapter/core/normal_layers.h"
-#include "engine_adapter/core/seed_sequence.h"
+#include "engine_adapter/core/pcg64.h"
 
 namespace tandem {
 

@@ -21,6 +21,9 @@
 
 namespace tandem {
 
+// All images: rows from the top; of a pixel red, green and blue, a byte each.
+inline constexpr uint32_t kRgbBytes = 3;  // of a pixel
+
 inline constexpr uint32_t kMaxPictureSide = 8192;  // pixels
 inline constexpr uint32_t kMaxPictures = 1024;     // in a frame
 inline constexpr double kMaxFrameHz = 1000;

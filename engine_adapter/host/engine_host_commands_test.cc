@@ -21,7 +21,6 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/mujoco_port.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"

@@ -29,7 +29,7 @@
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/launcher_watch.h"
-#include "engine_adapter/services/rpc_flags.h"
+#include "engine_adapter/services/rpc_config.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/ports/randomization_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 

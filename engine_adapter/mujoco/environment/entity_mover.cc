@@ -4,7 +4,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/mujoco/model/geom_frame.h"
 #include "engine_adapter/mujoco/model/pose.h"
 #include "transport/base/error.h"
 

@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/ports/scene_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -27,11 +27,21 @@
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
 
 namespace tandem {
+
+// What Gymnasium's default_camera_config says; where it is silent, what its
+// renderer then takes.
+struct CameraView {
+  std::optional<double> distance = {};  // metres; none: the model's extent
+  // Metres; none: the median of the geoms' positions when first drawn.
+  std::optional<std::array<double, 3>> lookat = {};
+  double elevation = -45;  // degrees
+  // A camera that follows goes along with this body; 0: it stays.
+  int follow_body = 0;
+};
 
 // Stand still: what is commanded unless somebody commands something.
 inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};

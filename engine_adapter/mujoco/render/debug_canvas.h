@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
-#include "engine_adapter/ports/debug_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -11,7 +11,6 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/picture_encoder.h"
-#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/render/debug_mark.h"
 #include "transport/base/await.h"

@@ -32,12 +32,12 @@
 #include "absl/status/statusor.h"
 #include "engine_adapter/frames/picture.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 #include "engine_adapter/mujoco/render/scene_snapshot.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
-#include "engine_adapter/ports/camera_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/frames/rgb.h"
+#include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 

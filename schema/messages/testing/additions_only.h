@@ -11,8 +11,8 @@
 //   if (!older.Parse(older_text) || !newer.Parse(newer_text)) ...
 //   for (const std::string& problem : NotAdditions(older, newer)) ...
 
-#ifndef TANDEM_SCHEMA_MESSAGES_ADDITIONS_ONLY_H_
-#define TANDEM_SCHEMA_MESSAGES_ADDITIONS_ONLY_H_
+#ifndef TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_
+#define TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_
 
 #include <string>
 #include <vector>
@@ -28,4 +28,4 @@ std::vector<std::string> NotAdditions(flatbuffers::Parser& older,
 
 }  // namespace tandem
 
-#endif  // TANDEM_SCHEMA_MESSAGES_ADDITIONS_ONLY_H_
+#endif  // TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_

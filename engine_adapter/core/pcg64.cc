@@ -1,4 +1,4 @@
-#include "engine_adapter/core/seed_sequence.h"
+#include "engine_adapter/core/pcg64.h"
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-#include "engine_adapter/mujoco/model/geom_frame.h"
+#include "engine_adapter/mujoco/model/pose.h"
 
 #include <algorithm>
 #include <array>
