@@ -1,5 +1,7 @@
-// What a thread hands to another one through gRPC, told to ThreadSanitizer:
-// gRPC orders it, but is the system's, compiled without it.
+// What the daemon's gRPC reactors share: ToGrpc, HandOver and TakeOver.
+//
+// HandOver and TakeOver tell ThreadSanitizer what a thread hands to another one
+// through gRPC, which orders it, but is compiled without ThreadSanitizer.
 //
 // Data flow: a reactor's members, written by its constructor or in OnCancel ->
 // HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. What a
@@ -8,8 +10,14 @@
 //   explicit Adapter(...) : ... { HandOver(this); }
 //   void OnReadDone(bool ok) override { TakeOver(this); ... }
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_HANDOVER_H_
-#define TANDEM_SLOW_LANE_DAEMON_HANDOVER_H_
+#ifndef TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+#define TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
 
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
@@ -32,6 +40,12 @@ inline void TakeOver([[maybe_unused]] void* object) {
 #endif
 }
 
+// absl::Status as gRPC's. Their codes are the same by design.
+inline grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()));
+}
+
 }  // namespace tandem::slow_lane
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_HANDOVER_H_
+#endif  // TANDEM_SLOW_LANE_DAEMON_REACTOR_H_

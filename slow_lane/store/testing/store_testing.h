@@ -7,8 +7,8 @@
 //   absl::StatusOr<Appended> appended = AppendAndWait(**store, Steps("a", 1,
 //   9));
 
-#ifndef TANDEM_SLOW_LANE_STORE_STORE_TESTING_H_
-#define TANDEM_SLOW_LANE_STORE_STORE_TESTING_H_
+#ifndef TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_
+#define TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -113,4 +113,4 @@ inline v1::EventBatch Steps(const std::string& run_id, uint64_t first,
 
 }  // namespace tandem::slow_lane
 
-#endif  // TANDEM_SLOW_LANE_STORE_STORE_TESTING_H_
+#endif  // TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_

@@ -1,23 +1,18 @@
-// The thread's own half of RunSupervisor: how runs end.
+#include "slow_lane/daemon/run_ends.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "slow_lane/daemon/run_processes.h"
-#include "slow_lane/daemon/run_supervisor.h"
-#include "slow_lane/runs/run_folder.h"
-#include "slow_lane/runs/run_state.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
@@ -29,9 +24,13 @@ constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 
 }  // namespace
 
-void RunSupervisor::End(LiveRun* run, RunState state,
-                        std::optional<std::string> reason) {
-  gpus_.Release(run->row.gpu_slots);
+RunFolder RunEnds::FolderOf(const LiveRun& run) const {
+  return RunFolder::At(options_.data_dir, run.row.run_id);
+}
+
+void RunEnds::End(LiveRun* run, RunState state,
+                  std::optional<std::string> reason) {
+  starter_->gpus().Release(run->row.gpu_slots);
   // However it ended: rows are missing.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
@@ -41,27 +40,38 @@ void RunSupervisor::End(LiveRun* run, RunState state,
   run->session_tokens.clear();
   run->unreachable = false;
   run->waiting_for.clear();
-  MoveTo(run, state, std::move(reason), [this, run_id = run->row.run_id] {
-    hub_->RunEnded(run_id);
-    LiveRun* const still = Lookup(run_id);
-    if (still == nullptr) return;
-    still->ended_ns = MonotonicNanos();
-    if (still->link != nullptr) still->link->Recorded();
-    RemoveUnwantedLogs(*still);
-    if (!still->ending) AnswerCancel(still, absl::OkStatus());
-  });
-  Dispatch();
+  runs_->MoveTo(run, state, std::move(reason),
+                [this, run_id = run->row.run_id] {
+                  hub_->RunEnded(run_id);
+                  LiveRun* const still = runs_->Find(run_id);
+                  if (still == nullptr) return;
+                  still->ended_ns = MonotonicNanos();
+                  if (still->link != nullptr) still->link->Recorded();
+                  RemoveUnwantedLogs(*still);
+                  if (!still->ending) AnswerCancel(still, absl::OkStatus());
+                });
+  starter_->Dispatch();
 }
 
-void RunSupervisor::RemoveUnwantedLogs(const LiveRun& run) {
+void RunEnds::RemoveUnwantedLogs(const LiveRun& run) {
   if (run.config.persist_logs) return;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
-  unlink(folder.stdout_path().c_str());
-  unlink(folder.stderr_path().c_str());
+  unlink(FolderOf(run).stdout_path().c_str());
+  unlink(FolderOf(run).stderr_path().c_str());
 }
 
-void RunSupervisor::EndByItsWord(const std::string& run_id,
-                                 RunOutcome otherwise) {
+void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
+  if (IsFinal(run->row.status)) {
+    if (run->link != nullptr) run->link->Recorded();
+    return;
+  }
+  RunOutcome outcome = OutcomeOf(ended, run->end_reason);
+  if (ended.has_unknown() && !run->end_reason.has_value()) {
+    return EndByItsEvents(run->row.run_id, std::move(outcome));
+  }
+  End(run, outcome.state, std::move(outcome.reason));
+}
+
+void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
   hub_->Read([this, run_id,
               otherwise = std::move(otherwise)](EventReader& reader) mutable {
     bool completed = false;
@@ -77,15 +87,40 @@ void RunSupervisor::EndByItsWord(const std::string& run_id,
       lifecycle.Clear();
     }
     if (completed) otherwise = {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
-    loop_.Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
-      LiveRun* const run = Lookup(run_id);
+    loop_->Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
+      LiveRun* const run = runs_->Find(run_id);
       if (run == nullptr || IsFinal(run->row.status)) return;
       End(run, otherwise.state, std::move(otherwise.reason));
     });
   });
 }
 
-void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
+void RunEnds::Cancel(LiveRun* run, LiveRuns::Done done) {
+  if (IsFinal(run->record.status())) return done(absl::OkStatus());
+  run->cancel_waiters.push_back(std::move(done));
+  const std::string run_id = run->row.run_id;
+  if (IsFinal(run->row.status)) {  // about to be durable
+    return AnswerCancelInTime(run_id);
+  }
+  if (!std::exchange(run->row.cancel_requested, true)) {
+    runs_->Save(*run, [this, run_id](const absl::Status& saved) {
+      if (!saved.ok()) loop_->Post([this, run_id] { CancelIsLost(run_id); });
+    });
+  }
+  StartEnding(run, "cancelled");
+}
+
+void RunEnds::CancelIsLost(const std::string& run_id) {
+  LiveRun* const run = runs_->Find(run_id);
+  if (run == nullptr) return;
+  run->row.cancel_requested = false;
+  AnswerCancel(run, absl::AbortedError(
+                        "the daemon is stopping; the run is being ended, but "
+                        "its cancellation is not written down: cancel it "
+                        "again once the next daemon runs"));
+}
+
+void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
   if (!run->end_reason.has_value()) run->end_reason = why;
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
@@ -93,13 +128,13 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
-  // It has to tell the end, even if somebody stopped it.
+  // A stopped proxy could not report the end.
   if (run->process.valid()) {
     SignalProcess(run->process.get(), SIGCONT).IgnoreError();
   }
-  WhenFree(run, [this, run] {
-    WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
-                 folder = RunFolder::At(options_.data_dir, run->row.run_id)] {
+  runs_->WhenFree(run, [this, run] {
+    runs_->WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
+                        folder = FolderOf(*run)] {
       const std::string problem = EndRunProcesses(
           folder, query, absl::ToDoubleSeconds(options_.kill_grace));
       return [this, run_id, problem] { TreeEnded(run_id, problem); };
@@ -107,9 +142,8 @@ void RunSupervisor::StartEnding(LiveRun* run, const std::string& why) {
   });
 }
 
-void RunSupervisor::TreeEnded(const std::string& run_id,
-                              const std::string& problem) {
-  LiveRun* const run = Lookup(run_id);
+void RunEnds::TreeEnded(const std::string& run_id, const std::string& problem) {
+  LiveRun* const run = runs_->Find(run_id);
   run->ending = false;
   if (!problem.empty()) {
     AnswerCancel(run, absl::InternalError(absl::StrCat(
@@ -123,9 +157,9 @@ void RunSupervisor::TreeEnded(const std::string& run_id,
   }
 }
 
-void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
-  loop_.After(kDrainLimit, [this, run_id] {
-    LiveRun* const run = Lookup(run_id);
+void RunEnds::AnswerCancelInTime(const std::string& run_id) {
+  loop_->After(kDrainLimit, [this, run_id] {
+    LiveRun* const run = runs_->Find(run_id);
     if (run == nullptr) return;
     if (run->dispatched || IsFinal(run->record.status())) {
       return AnswerCancel(run, absl::OkStatus());
@@ -141,7 +175,7 @@ void RunSupervisor::AnswerCancelInTime(const std::string& run_id) {
   });
 }
 
-void RunSupervisor::CheckLimits(LiveRun* run) {
+void RunEnds::CheckLimits(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
   const uint64_t steps =
       std::max(run->printed_steps, run->last[Stream::kSteps]);
@@ -157,11 +191,11 @@ void RunSupervisor::CheckLimits(LiveRun* run) {
   }
 }
 
-void RunSupervisor::EndUnheard(LiveRun* run) {
+void RunEnds::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
-  // Of one that nobody ends, a proxy that lives will still say hello.
+  // A living proxy will still say hello, unless the run is being ended.
   if (run->process.valid() && !run->end_reason.has_value()) return;
-  const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
+  const RunFolder folder = FolderOf(*run);
   std::string what;
   std::error_code error;
   if (!std::filesystem::exists(folder.path(), error) && !error) {
@@ -180,14 +214,14 @@ void RunSupervisor::EndUnheard(LiveRun* run) {
   if (run->end_reason.has_value()) {
     return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
   }
-  WorkOn(run, [this, run, folder, query = QueryOf(*run),
-               worker = FromProto(run->row.worker)] {
+  runs_->WorkOn(run, [this, run, folder, query = QueryOf(*run),
+                      worker = FromProto(run->row.worker)] {
     const bool gone = EndOrphans(folder, worker, query,
                                  absl::ToDoubleSeconds(options_.kill_grace));
     return [this, run, gone] {
       if (!gone || run->end_reason.has_value()) return;
-      EndByItsWord(run->row.run_id,
-                   {gymgui::trainer::RUN_STATUS_FAULT, "the worker has ended"});
+      EndByItsEvents(run->row.run_id, {gymgui::trainer::RUN_STATUS_FAULT,
+                                       "the worker has ended"});
     };
   });
 }
