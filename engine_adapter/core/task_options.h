@@ -2,7 +2,7 @@
 //
 // Data flow: JSON text ({"healthy_reward": 2, "healthy_z_range": [0.2, 1]}) ->
 // TaskOptions -> typed values, defaults where nothing was said.
-// Ownership: whoever makes the task; thrown away afterwards.
+// Ownership: the code that makes the task; thrown away afterwards.
 //
 //   absl::StatusOr<TaskOptions> options = TaskOptions::Parse(text);
 //   const double weight = options->Number("ctrl_cost_weight", 0.5);

@@ -46,7 +46,7 @@ struct FrameOptions {
   uint32_t width = 0;  // of one environment's picture
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
-  double hz = 60;      // at most, while somebody looks; 0: only on demand
+  double hz = 60;      // at most, while watched; 0: only on demand
   uint32_t slots = 8;  // of the ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;

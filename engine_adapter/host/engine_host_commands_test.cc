@@ -35,7 +35,7 @@ namespace {
 
 using Got = EnvelopeReader::Got;
 
-// Counts its steps, and tells them to whoever asks, as a joint's position.
+// Counts its steps, and tells them to every caller, as a joint's position.
 class CountingEngine final : public Engine, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }

@@ -35,8 +35,8 @@ class AgentService {
   absl::StatusOr<rpc::GetAgentSchemaResponseT> GetAgentSchema(
       const rpc::GetAgentSchemaRequestT& request) const;
 
-  // The contract comes first, then the resets. kInvalidArgument for a contract
-  // that cannot be, kUnsupported for a contract, or a seed at_next_reset, where
+  // The contract comes first, then the resets. kInvalidArgument for an invalid
+  // contract, kUnsupported for a contract, or a seed at_next_reset, where
   // nothing randomises: nothing was reset then.
   absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
       const rpc::ResetAgentRequestT& request);

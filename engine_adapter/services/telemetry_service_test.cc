@@ -88,7 +88,7 @@ TEST_F(TelemetryServiceTest, EachMomentGivesAFrameForEachEnvironmentOnce) {
   // One that is not taken is a moment all the same.
   EXPECT_EQ(stream.pass(), 2u);
   EXPECT_EQ(stream.pass(), 0u);
-  // And is new to who has room again, though nobody has stepped.
+  // And is new to a stream with room again, though no step has come.
   EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 5u);
   EXPECT_TRUE(stream.next()->empty());
   stepped_->Exchange();

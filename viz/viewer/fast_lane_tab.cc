@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "transport/base/clock.h"
-#include "viz/core/frame_metadata.h"
+#include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {

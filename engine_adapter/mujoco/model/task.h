@@ -32,6 +32,18 @@
 
 namespace tandem {
 
+// The noise of Gymnasium's tasks on the state that an episode starts from.
+// One draw for each value, in their order, also where `scale` is 0.
+inline void AddUniform(std::span<mjtNum> values, double scale,
+                       EnvRandom& random) {
+  for (mjtNum& value : values) value += random.Uniform(-scale, scale);
+}
+
+inline void AddNormal(std::span<mjtNum> values, double scale,
+                      EnvRandom& random) {
+  for (mjtNum& value : values) value += scale * random.StandardNormal();
+}
+
 // What Gymnasium's default_camera_config says; where it is silent, what its
 // renderer then takes.
 struct CameraView {
@@ -43,7 +55,7 @@ struct CameraView {
   int follow_body = 0;
 };
 
-// Stand still: what is commanded unless somebody commands something.
+// Stand still: the command by default.
 inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
 
 // What is observed last where a task follows a velocity command.
@@ -72,7 +84,7 @@ class Task {
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
 
   // Whether the environment's velocity command follows what is observed: see
-  // randomization/velocity_command.h.
+  // randomization/randomization.h.
   virtual bool FollowsVelocityCommand() const { return false; }
 
   // The infos that Gymnasium's reset() gives; they are a step's first ones,

@@ -23,7 +23,6 @@
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
-#include "engine_adapter/mujoco/render/scene_snapshot.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
 
 namespace tandem {
