@@ -1,7 +1,6 @@
 #include "program/program_flags.h"
 
 #include <cstddef>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/reflection.h"
@@ -13,6 +12,27 @@
 #include "transport/base/quoted.h"
 
 namespace tandem {
+namespace {
+
+constexpr absl::string_view kBetween("\0", 1);  // in no word of a command line
+
+absl::Status Refused(const absl::CommandLineFlag& flag,
+                     absl::string_view found) {
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("--", flag.Name(), ": expected ", flag.Help(),
+                                "; found ", found));
+}
+
+}  // namespace
+
+bool AbslParseFlag(absl::string_view text, RepeatedFlag* flag, std::string*) {
+  flag->values = absl::StrSplit(text, kBetween);
+  return !absl::c_linear_search(flag->values, "");
+}
+
+std::string AbslUnparseFlag(const RepeatedFlag& flag) {
+  return absl::StrJoin(flag.values, kBetween);
+}
 
 ProgramFlags::ProgramFlags(absl::string_view folder) {
   for (const auto& [name, flag] : absl::GetAllFlags()) {
@@ -23,7 +43,8 @@ ProgramFlags::ProgramFlags(absl::string_view folder) {
 }
 
 bool ProgramFlags::WantHelp(absl::Span<const absl::string_view> words) {
-  return absl::c_any_of(words, [](absl::string_view word) {
+  const auto flags = words.first(absl::c_find(words, "--") - words.begin());
+  return absl::c_any_of(flags, [](absl::string_view word) {
     return word == "--help" || word == "-help" || word == "-h";
   });
 }
@@ -50,18 +71,35 @@ absl::Status ProgramFlags::Unknown(absl::string_view word,
 
 absl::Status ProgramFlags::Set(absl::CommandLineFlag* flag,
                                absl::string_view value) {
+  std::string text(value);
+  if (const auto before = flag->TryGet<RepeatedFlag>();
+      before.has_value() && !before->values.empty()) {
+    text = absl::StrCat(flag->CurrentValue(), kBetween, value);
+  }
   std::string error;
-  if (flag->ParseFrom(value, &error)) return absl::OkStatus();
-  // "Illegal value 'x' specified for flag 'y'", then the type's own words.
-  return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat("--", flag->Name(), ": expected ", flag->Help(),
-                                "; found ", Quoted(value)));
+  if (flag->ParseFrom(text, &error)) return absl::OkStatus();
+  // `error` is "Illegal value 'x' specified for flag 'y'", without the help.
+  return Refused(*flag, Quoted(value));
+}
+
+absl::Status ProgramFlags::Refuse(const absl::CommandLineFlag& flag) {
+  return Refused(flag, Quoted(flag.CurrentValue()));
 }
 
 absl::Status ProgramFlags::SetFromWords(
-    absl::Span<const absl::string_view> words) const {
+    absl::Span<const absl::string_view> words,
+    std::vector<std::string>* names) const {
+  bool only_names = false;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (!absl::StartsWith(words[i], "-")) return Unknown(words[i]);
+    if (names != nullptr && !only_names && words[i] == "--") {
+      only_names = true;
+      continue;
+    }
+    if (only_names || !absl::StartsWith(words[i], "-")) {
+      if (names == nullptr) return Unknown(words[i]);
+      names->emplace_back(words[i]);
+      continue;
+    }
     const absl::string_view word =
         words[i].substr(absl::StartsWith(words[i], "--") ? 2 : 1);
     const std::vector<absl::string_view> parts =
@@ -79,9 +117,7 @@ absl::Status ProgramFlags::SetFromWords(
       } else if (++i < words.size()) {
         value = words[i];
       } else {
-        return MakeError(ErrorCode::kInvalidArgument,
-                         absl::StrCat("--", flag->Name(), ": expected ",
-                                      flag->Help(), "; found no value"));
+        return Refused(*flag, "no value");
       }
     }
     if (flag == nullptr) return Unknown(words[i]);

@@ -27,7 +27,7 @@ auto Guarded(const Call& call) -> decltype(call()) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
   } catch (abi::__forced_unwind&) {
-    throw;  // the thread is cancelled: nobody may stop that
+    throw;  // the thread is cancelled: that must not be stopped
   } catch (...) {
     return MakeError(ErrorCode::kEngineFailed,
                      "the engine threw what is no std::exception");

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine_adapter/frames/rgb.h"
+#include "engine_adapter/frames/frame_options.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine_adapter/classic_control/cart_pole.h"
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"

@@ -1,5 +1,3 @@
-#include "engine_adapter/classic_control/cart_pole.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -10,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"

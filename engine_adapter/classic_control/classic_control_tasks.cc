@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/classic_control/cart_pole.h"
-#include "engine_adapter/classic_control/pendulum.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 

@@ -1,5 +1,3 @@
-#include "engine_adapter/classic_control/pendulum.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"

@@ -1,4 +1,4 @@
-// SuiteArguments: what the suite is told of the server that it checks.
+// SuiteArguments: the server under test, and what the suite must know of it.
 //
 // Data flow: command line -> SuiteArguments -> every test.
 // Ownership: main parses once, before any test runs.
@@ -15,12 +15,12 @@
 namespace tandem {
 
 struct SuiteArguments {
-  std::string limit_flag;  // of the server: steps that truncate an episode
-  std::vector<float> actions = {0.5F, 0.1F, 0.2F, 0.3F};  // that it can take
+  std::string limit_flag;      // of the server: steps that truncate an episode
+  std::vector<float> actions;  // valid ones
   std::vector<std::string> server;  // the program, then its flags
 
-  // --limit_flag=FLAG [--actions=A,B,...] SERVER [FLAG ...]. False if it is
-  // something else.
+  // --limit_flag=FLAG [--actions=A,B,...] SERVER [FLAG ...]. False for anything
+  // else. Once.
   static bool Parse(std::vector<std::string> words);
   static const SuiteArguments& Get();
 };

@@ -1,10 +1,10 @@
-#include "engine_adapter/core/cpu_count.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "engine_adapter/core/thread_pool.h"
 
 namespace tandem {
 namespace {

@@ -42,7 +42,7 @@ struct EngineSchema {
 
 struct ResetRequest {
   uint32_t env;
-  // Given: the environment's random stream starts anew from it. Else it goes
+  // Given: the environment's random stream starts again from it. Else it goes
   // on.
   std::optional<uint64_t> seed;
 };

@@ -12,12 +12,28 @@
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "engine_adapter/core/pcg64.h"
 
 namespace tandem {
+
+// Marsaglia and Tsang's layers of exp(-x^2 / 2), x >= 0, counted from the
+// highest, 1, to the lowest, 255. Layer 0 is what lies below all of them: a
+// box as wide as the lowest edge, and the tail beyond it. A random integer of
+// 52 bits times `unit` is a place in the layer.
+struct NormalLayers {
+  static constexpr size_t kCount = 256;
+  static constexpr double kTailStart = 3.6541528853610088;  // the lowest edge
+
+  static const NormalLayers& Get();
+
+  std::array<uint64_t, kCount> sure;   // integers below it: under the curve
+  std::array<double, kCount> unit;     // the edge / 2^52
+  std::array<double, kCount> density;  // the curve at the edge; [0]: at x = 0
+};
 
 // Equals gymnasium.utils.seeding.np_random(seed), which is NumPy's
 // Generator(PCG64(SeedSequence(seed))), draw by draw; a NumPy draw of `size=n`

@@ -24,12 +24,7 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/ports/camera_port.h"
-#include "engine_adapter/ports/debug_port.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/mujoco_port.h"
-#include "engine_adapter/ports/randomization_port.h"
-#include "engine_adapter/ports/scene_port.h"
 
 namespace tandem {
 

@@ -1,8 +1,8 @@
-#include "engine_adapter/core/normal_layers.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
+
+#include "engine_adapter/core/env_random.h"
 
 namespace tandem {
 namespace {

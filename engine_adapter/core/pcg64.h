@@ -15,6 +15,11 @@
 
 namespace tandem {
 
+// Equals numpy.random.SeedSequence(seed).generate_state(4, numpy.uint64). The
+// method is O'Neill's alternative to std::seed_seq: seeds that differ in a
+// single bit give words that have nothing in common.
+std::array<uint64_t, 4> SeedWords(uint64_t seed);
+
 // O'Neill's PCG XSL RR 128/64: a linear congruential generator whose halves
 // are xored and then rotated by its highest six bits. Not thread-safe.
 class Pcg64 {

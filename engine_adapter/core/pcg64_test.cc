@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine_adapter/core/seed_sequence.h"
-
 namespace tandem {
 namespace {
 

@@ -1,6 +1,6 @@
-#include "engine_adapter/core/seed_sequence.h"
-
 #include <gtest/gtest.h>
+
+#include "engine_adapter/core/pcg64.h"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Data flow: JSON text ({"healthy_reward": 2, "healthy_z_range": [0.2, 1]}) ->
 // TaskOptions -> typed values, defaults where nothing was said.
-// Ownership: whoever makes the task; thrown away afterwards.
+// Ownership: the code that makes the task; thrown away afterwards.
 //
 //   absl::StatusOr<TaskOptions> options = TaskOptions::Parse(text);
 //   const double weight = options->Number("ctrl_cost_weight", 0.5);
@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -67,6 +68,15 @@ class TaskOptions {
   std::unique_ptr<nlohmann::json> given_;  // an object
   std::set<std::string> known_;
   absl::Status error_;  // the first
+};
+
+// What a server asks of a family of tasks.
+struct TaskRequest {
+  uint32_t num_envs = 1;
+  int threads = 1;
+  TaskOptions options = {};
+  std::string assets_folder = {};                  // "": the installed one
+  std::optional<uint32_t> max_episode_steps = {};  // none: the task's; 0: none
 };
 
 }  // namespace tandem

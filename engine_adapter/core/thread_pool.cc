@@ -1,6 +1,9 @@
 #include "engine_adapter/core/thread_pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +48,33 @@ constexpr uint32_t UnclaimedOf(uint64_t claim) {
   return static_cast<uint32_t>(claim);
 }
 
+constexpr char kCgroupMount[] = "/sys/fs/cgroup";
+
+int AllowedCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return CPU_COUNT(&cores);
+}
+
+// The line "0::/path" of /proc/self/cgroup; "/" when there is none.
+std::string OwnCgroup() {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.rfind("0::", 0) == 0) return line.substr(3);
+  }
+  return "/";
+}
+
+// Of one group: "max 100000" or "150000 100000".
+int CoresOf(const std::string& folder) {
+  std::ifstream limit(folder + "/cpu.max");
+  int64_t quota = 0;
+  int64_t period = 0;
+  if (!(limit >> quota >> period) || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>((quota + period - 1) / period);
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads)
@@ -80,7 +110,7 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
     for (uint32_t i = 0; i < count; ++i) call(context, i);
     return;
   }
-  // relaxed: nobody else writes published_, and claim_ publishes the job.
+  // relaxed: no other thread writes published_, and claim_ publishes the job.
   const uint32_t job = published_.load(std::memory_order_relaxed) + 1;
   job_.call.store(call, std::memory_order_relaxed);
   job_.context.store(context, std::memory_order_relaxed);
@@ -88,7 +118,7 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
   // SYNC(pool.claim): release; the job and its inputs before the claims.
   claim_.store(uint64_t{job} << 32 | count, std::memory_order_release);
   // SYNC(pool.published): release; claim_ before the number. seq_cst, since
-  // notify_all then looks whether somebody waits: with the two reordered, a
+  // notify_all then looks whether a thread waits: with the two reordered, a
   // worker could fall asleep between look and store, and miss this job.
   published_.store(job, std::memory_order_seq_cst);
   published_.notify_all();
@@ -158,6 +188,24 @@ void ThreadPool::Work() {
     while (ClaimAndCall(seen)) {
     }
   }
+}
+
+int CgroupCores(const std::string& mount, const std::string& group) {
+  int least = 0;
+  for (std::string path = group;; path.resize(path.rfind('/'))) {
+    const int cores = CoresOf(mount + path);
+    if (cores > 0) least = least == 0 ? cores : std::min(least, cores);
+    if (path.find('/') == std::string::npos) return least;
+  }
+}
+
+int SuitableThreads(uint32_t num_envs) {
+  int threads = AllowedCores();
+  const int limit = CgroupCores(kCgroupMount, OwnCgroup());
+  if (limit > 0) threads = std::min(threads, limit);
+  threads = static_cast<int>(
+      std::min(static_cast<uint32_t>(std::max(threads, 1)), num_envs));
+  return std::max(threads, 1);
 }
 
 }  // namespace tandem

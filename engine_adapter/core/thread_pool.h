@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,7 +36,7 @@ namespace tandem {
 // a worker that slept through 2^32 jobs between two instructions) and how many
 // indices are unclaimed (lower half). A claim that succeeds proves that job_
 // was read whole: the caller rewrites it only when nothing is unclaimed or
-// undone, and from nothing nobody can claim.
+// undone, and no thread can claim from nothing.
 class ThreadPool {
  public:
   // `threads` counts the caller; 1 or less: no other thread is made. Throws
@@ -88,6 +89,15 @@ class ThreadPool {
   SpinBudget caller_budget_;
   std::vector<std::thread> workers_;
 };
+
+// The least of: the cores that this process may run on, the CPU limit of its
+// cgroup (version 2), `num_envs`; at least 1. Reads files.
+int SuitableThreads(uint32_t num_envs);
+
+// The CPU limit of a version 2 cgroup in whole cores, rounded up: the tightest
+// of it and the groups above it. 0: none. `mount` is where the hierarchy is
+// mounted, `group` the path in it.
+int CgroupCores(const std::string& mount, const std::string& group);
 
 }  // namespace tandem
 

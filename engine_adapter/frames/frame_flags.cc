@@ -5,9 +5,10 @@
 #include "absl/flags/flag.h"
 #include "transport/base/error.h"
 
-ABSL_FLAG(std::string, frames, "",
-          "WIDTHxHEIGHT such as 320x240: draw environments in this size while "
-          "somebody looks, or a client asks; empty: never");
+ABSL_FLAG(
+    std::string, frames, "",
+    "WIDTHxHEIGHT such as 320x240: draw environments in this size while a "
+    "viewer is attached, or a client asks; empty: never");
 ABSL_FLAG(std::string, frame_envs, "",
           "indices of the environments to draw, such as 0,1,2,3, or all; "
           "empty: the first four");
@@ -19,9 +20,19 @@ ABSL_FLAG(uint32_t, frame_slots, 8,
 ABSL_FLAG(std::string, frame_effects, "",
           "some of shadows, reflections, multisampling, or all: prettier, and "
           "without a graphics card several times slower");
-ABSL_FLAG(std::string, frame_camera, "follow",
-          "follow (goes along with what moves away) or gymnasium (stays, where "
-          "Gymnasium's render has it)");
+ABSL_FLAG(
+    std::string, frame_camera, "follow",
+    "follow (moves with the robot) or gymnasium (stays, where Gymnasium's "
+    "render has it)");
+ABSL_FLAG(std::string, images, "",
+          "WIDTHxHEIGHT such as 64x64: each step also draws every environment, "
+          "for the client's observations; empty: never");
+ABSL_FLAG(std::string, image_camera, "",
+          "name of a camera of the model; empty: where Gymnasium's render has "
+          "it");
+ABSL_FLAG(std::string, image_effects, "all",
+          "some of shadows, reflections, multisampling, or all; empty: none. "
+          "Without a graphics card they take most of the time");
 
 namespace tandem {
 
@@ -43,6 +54,27 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   status.Update(ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
   status.Update(CheckFrameOptions(options, num_envs));
   if (!status.ok()) return status;
+  return options;
+}
+
+absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
+  const std::string size = absl::GetFlag(FLAGS_images);
+  ImageOptions options = {.camera = absl::GetFlag(FLAGS_image_camera)};
+  if (size.empty()) {
+    if (options.camera.empty()) return std::nullopt;
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--image_camera: expected --images WIDTHxHEIGHT with it, "
+                     "found none");
+  }
+  FrameOptions frames;
+  absl::Status status = ParseFrameSize("--images", size, &frames);
+  status.Update(ParseFrameEffects("--image_effects",
+                                  absl::GetFlag(FLAGS_image_effects), &frames));
+  status.Update(CheckPictureSize("--images", frames.width, frames.height));
+  if (!status.ok()) return status;
+  options.width = frames.width;
+  options.height = frames.height;
+  options.effects = frames.effects;
   return options;
 }
 

@@ -1,8 +1,9 @@
-// The frame flags that every engine server has.
+// The flags of frames and images, which every engine server has.
 //
-// Data flow: command line -> FrameOptions, or none.
+// Data flow: command line -> FrameOptions and ImageOptions, or none.
 //
 //   absl::StatusOr<std::optional<FrameOptions>> frames = FramesFromFlags(64);
+//   absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
@@ -15,9 +16,10 @@
 
 namespace tandem {
 
-// None without --frames. kInvalidArgument for a value that cannot be. Call
-// after ParseCommandLine.
+// After ParseCommandLine. None without --frames, or --images. kInvalidArgument
+// for an invalid value.
 absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs);
+absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags();
 
 }  // namespace tandem
 

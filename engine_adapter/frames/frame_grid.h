@@ -16,7 +16,6 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/rgb.h"
 #include "transport/frames/picture_grid.h"
 
 namespace tandem {

@@ -8,7 +8,6 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/rgb.h"
 
 namespace tandem {
 namespace {

@@ -7,7 +7,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "engine_adapter/frames/rgb.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/base/quoted.h"

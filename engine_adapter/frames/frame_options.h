@@ -1,6 +1,9 @@
-// FrameOptions: which environments are drawn, how large, how often.
+// FrameOptions: which environments are drawn, how large, how often. And
+// ImageOptions: the images that are part of each observation.
 //
-// Data flow: a server's flags -> FrameOptions -> FrameSource and FrameThread.
+// Data flow: a server's flags -> FrameOptions -> FrameSource and FrameThread;
+// ImageOptions -> the region's spec, and the FrameOptions of an engine's second
+// FrameSource.
 //
 //   FrameOptions options = {.width = 320, .height = 240, .envs = {0, 1, 2, 3}};
 //   absl::Status status = CheckFrameOptions(options, num_envs);
@@ -17,6 +20,9 @@
 #include "absl/strings/string_view.h"
 
 namespace tandem {
+
+// All images: rows from the top; of a pixel red, green and blue, a byte each.
+inline constexpr uint32_t kRgbBytes = 3;  // of a pixel
 
 inline constexpr uint32_t kMaxPictureSide = 8192;  // pixels
 inline constexpr uint32_t kMaxPictures = 1024;     // in a frame
@@ -40,11 +46,19 @@ struct FrameOptions {
   uint32_t width = 0;  // of one environment's picture
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
-  double hz = 60;      // at most, while somebody looks; 0: only on demand
+  double hz = 60;      // at most, while watched; 0: only on demand
   uint32_t slots = 8;  // of the ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;
   std::string model_camera = {};  // by its name, in place of `camera`
+};
+
+struct ImageOptions {
+  uint32_t width = 0;  // pixels, 1 to kMaxPictureSide, as the height
+  uint32_t height = 0;
+  std::string camera = {};  // of the model; "": FrameCamera::kFixed
+  FrameEffects effects = {
+      .shadows = true, .reflections = true, .multisampling = true};
 };
 
 // "320x240" into width and height. `flag` is for the error's text.
@@ -66,8 +80,8 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 absl::Status CheckPictureSize(absl::string_view flag, uint32_t width,
                               uint32_t height);
 
-// kInvalidArgument for a size, number or environment that cannot be, or a frame
-// of more pixels than a ring can hold.
+// kInvalidArgument for an invalid size, number or environment, or a frame of
+// more pixels than a ring can hold.
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs);
 
 }  // namespace tandem

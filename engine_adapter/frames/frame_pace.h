@@ -14,17 +14,19 @@
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
 
+#include <sys/resource.h>
+
 #include <cstdint>
 
 #include "transport/base/unique_fd.h"
 
 namespace tandem {
 
-// A frame that stood in line took its core from somebody, and in an engine's
-// lock-step a step waits for its slowest thread: then frames are rare, and take
-// a sixteenth of one core. A nice value alone isn't enough: while a render
-// thread fills a core, however idle its class, Linux moves no second stepping
-// thread there until the next tick, milliseconds later.
+// A frame that stood in line took its core from another thread, and in an
+// engine's lock-step a step waits for its slowest thread: then frames are rare,
+// and take a sixteenth of one core. A nice value alone isn't enough: while a
+// render thread fills a core, however idle its class, Linux moves no second
+// stepping thread there until the next tick, milliseconds later.
 class FramePace {
  public:
   // `hz` frames a second at most; 0: no rate.
@@ -55,6 +57,13 @@ class CoreWait {
  private:
   UniqueFd file_;  // /proc/thread-self/schedstat
 };
+
+// The steps' threads come before this one and those that a driver makes in it.
+// A system call; refused or not, the thread goes on.
+inline void GoToBackground() {
+  constexpr int kNiceness = 19;
+  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+}
 
 }  // namespace tandem
 

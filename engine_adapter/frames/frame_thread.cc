@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine_adapter/base/guarded.h"
-#include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "nlohmann/json.hpp"
 #include "transport/base/blocked_signals.h"
@@ -173,7 +172,7 @@ void FrameThread::DrawFrame() {
   absl::Status drawn = start_;
   if (drawn.ok()) drawn = copied_.status;
   if (drawn.ok()) drawn = Guarded([&] { return DrawTiles(frame); });
-  if (Stopping()) return;  // the loan stays uncommitted: nobody sees it
+  if (Stopping()) return;  // the loan stays uncommitted: no reader sees it
   if (!drawn.ok()) {
     std::fill(frame.begin(), frame.end(), std::byte{0});
     if (last_error_ != drawn.message()) links_.log(drawn.message());
@@ -214,7 +213,7 @@ std::string FrameThread::Metadata(const absl::Status& drawn) const {
   return json.dump();
 }
 
-// Also while nobody looks, so that the first frame has the rate of now.
+// Also while no viewer looks, so that the first frame has the rate of now.
 void FrameThread::UpdateRate(int64_t now_ns) {
   if (now_ns - rate_since_ns_ < kRateNs) return;
   // relaxed: a statistic.

@@ -42,15 +42,15 @@ namespace tandem {
 //  wanted_     steps       render   nothing: a request's number  0
 //  stop_       the owner   render   nothing                      0
 //
-// While nobody looks and no client asks, the render thread sleeps and asks
-// every 200 ms whether somebody looks; nothing is copied, drawn or loaded.
+// While no viewer looks and no client asks, the render thread sleeps and asks
+// every 200 ms whether a viewer looks; nothing is copied, drawn or loaded.
 // Copying or drawing that fails, or throws, gives a black frame whose metadata
 // has "error".
 class FrameThread {
  public:
   // How it speaks to the rest of the engine; called by the render thread.
   struct Links {
-    std::function<bool()> watched;         // does anybody look?
+    std::function<bool()> watched;         // does a viewer look?
     std::function<void()> call_stepper;    // make the other thread call Serve
     std::function<void(uint32_t)> answer;  // the request's frame is published
     std::function<void(absl::string_view)> log;

@@ -1,4 +1,5 @@
-// What frames cost the thread that steps while nobody looks, for an exchange:
+// What frames cost the thread that steps while no viewer looks, for an
+// exchange:
 //   bazel run //engine_adapter/frames:frame_thread_benchmark
 #include <benchmark/benchmark.h>
 

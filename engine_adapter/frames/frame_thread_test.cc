@@ -113,7 +113,7 @@ class Rig {
     thread->Count({.resets = none, .rewards = rewards, .dones = none});
     thread->Serve(++step, request);
   }
-  // As a stepper that has nothing to do but serves whoever calls.
+  // As a stepper that has nothing to do but serves every call.
   template <typename Until>
   void ServeUntil(Until until) {
     while (!until()) {

@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/image_options.h"
 #include "transport/base/error.h"
 
 namespace tandem {

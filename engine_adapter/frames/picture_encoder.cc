@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/frames/rgb.h"
+#include "engine_adapter/frames/frame_options.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 

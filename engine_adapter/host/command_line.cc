@@ -1,15 +1,23 @@
 #include "engine_adapter/host/command_line.h"
 
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "engine_adapter/host/config_file.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "program/program_flags.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
-ABSL_FLAG(std::string, config, "",
-          "path of a JSON file of flags, such as {\"num_envs\": 64}, which the "
-          "command line's win over; empty: none");
+ABSL_FLAG(
+    std::string, config, "",
+    "path of a JSON file of flags, such as {\"num_envs\": 64}; flags of the "
+    "command line override it; empty: none");
 
 namespace tandem {
 namespace {
@@ -19,17 +27,52 @@ const ProgramFlags& Flags() {
   return flags;
 }
 
-// The file names no other.
+std::string TextOf(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+absl::Status Refuse(const std::string& path, absl::string_view found) {
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("--config: expected a JSON object of flags, "
+                                "such as {\"num_envs\": 64}, found ",
+                                found, " (", path, ")"));
+}
+
+// Sets the flags of a JSON object, by their names without dashes. Strings stand
+// for themselves, lists for their elements between commas, and all else for its
+// JSON. The object contains no --config.
 absl::Status SetFromFile(const std::string& path) {
-  const auto flags = ReadConfigFile(path);
-  if (!flags.ok()) return flags.status();
-  for (const auto& [name, value] : *flags) {
+  std::ifstream file(path);
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // such as a folder
+    file.close();
+  }
+  if (!file.is_open() || file.bad()) return Refuse(path, "no readable file");
+  nlohmann::ordered_json object;
+  try {
+    object = nlohmann::ordered_json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    return Refuse(path, error.what());
+  }
+  if (!object.is_object()) return Refuse(path, object.type_name());
+  for (const auto& [name, value] : object.items()) {
+    const std::string words =
+        value.is_array()
+            ? absl::StrJoin(value, ",",
+                            [](std::string* out, const auto& each) {
+                              absl::StrAppend(out, TextOf(each));
+                            })
+            : TextOf(value);
+    if (absl::StrContains(words, '\0')) {  // which would end a path
+      return Refuse(path, absl::StrCat("a NUL in the value of ", Quoted(name)));
+    }
     absl::CommandLineFlag* const flag = Flags().Find(name);
     if (flag == nullptr || name == FLAGS_config.Name()) {
       return Flags().Unknown(name, path, FLAGS_config.Name());
     }
-    absl::Status status = ProgramFlags::Set(flag, value);
-    if (!status.ok()) return status;
+    if (absl::Status s = ProgramFlags::Set(flag, words); !s.ok()) return s;
   }
   return absl::OkStatus();
 }

@@ -1,9 +1,12 @@
 // Command lines of engine servers: ProgramFlags, and a file of flags.
 //
-// Data flow: --config's file, then argv -> absl flags; whoever owns a flag
-// reads it by absl::GetFlag.
+// Data flow: --config's file, then argv -> absl flags; the source that defines
+// a flag reads it by absl::GetFlag.
 //
-//   ABSL_FLAG(std::string, task, "", "what to run");
+//   {"task": "Ant-v5", "num_envs": 64, "services": ["agent", "scene"],
+//    "stream_hz": {"camera": 10}, "task_options": {"healthy_reward": 2}}
+//
+//   ABSL_FLAG(std::string, task, "", "name of the task");
 //   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
 //   if (line.ok() && line->help_wanted) std::cout << HelpText(usage);
 
@@ -18,12 +21,12 @@
 namespace tandem {
 
 struct CommandLine {
-  bool help_wanted = false;  // --help or -h was there; nothing else was checked
+  bool help_wanted = false;  // --help or -h; nothing else was checked
 };
 
-// Sets flags as ProgramFlags::SetFromWords does. Those of --config's file come
-// first, so that the command line's win. kInvalidArgument for a file that
-// cannot be, too.
+// Sets flags as ProgramFlags::SetFromWords does. Those of the command line
+// override those of --config's file, a JSON object. kInvalidArgument also for a
+// file that cannot be read or contains something else.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // `usage`, then every flag that engine_adapter/ defines, with its default.

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
-#include "engine_adapter/frames/rgb.h"
+#include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"

@@ -28,7 +28,6 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
-#include "engine_adapter/frames/image_options.h"
 #include "engine_adapter/frames/image_thread.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
@@ -56,7 +55,7 @@ class EngineHost {
     uint32_t command_ring_bytes = kDefaultRingBytes;  // a power of two
     // With which each client starts; none: FAST.
     std::optional<rpc::SimulationMode> mode = {};
-    // Draws environments while somebody looks, on a thread of its own.
+    // Draws environments while a viewer looks, on a thread of its own.
     std::optional<FrameOptions> frames = {};
     // Draws environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
@@ -71,7 +70,7 @@ class EngineHost {
 
   // Resets every environment into a region of the name, then opens it to
   // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
-  // and the engine's own; kInvalidArgument for frames that cannot be, or of an
+  // and the engine's own; kInvalidArgument for invalid frames, or of an
   // engine that draws none; kUnsupported for a mode that it cannot have.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);

@@ -21,7 +21,6 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/mujoco_port.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
@@ -36,7 +35,7 @@ namespace {
 
 using Got = EnvelopeReader::Got;
 
-// Counts its steps, and tells them to whoever asks, as a joint's position.
+// Counts its steps, and tells them to every caller, as a joint's position.
 class CountingEngine final : public Engine, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }

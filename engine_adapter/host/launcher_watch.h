@@ -21,12 +21,12 @@ namespace tandem {
 // Takes no signals and, until its end, no processor time.
 class LauncherWatch {
  public:
-  // How long whoever was asked to stop may take.
+  // How long the server may take to stop.
   static constexpr int kGraceMs = 500;
 
-  // Calls `on_left` once, from its own thread, when nobody holds the other end
-  // of `pipe_fd` any more; and `on_stuck` if this object still lives kGraceMs
-  // later. What is written into the pipe is thrown away.
+  // Calls `on_left` once, from its own thread, when no process holds the other
+  // end of `pipe_fd` any more; and `on_stuck` if this object still lives
+  // kGraceMs later. What is written into the pipe is thrown away.
   LauncherWatch(int pipe_fd, std::function<void()> on_left,
                 std::function<void()> on_stuck);
   // Waits for the thread.

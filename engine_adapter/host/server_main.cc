@@ -23,15 +23,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "engine_adapter/core/cpu_count.h"
+#include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/image_flags.h"
-#include "engine_adapter/frames/image_options.h"
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/launcher_watch.h"
-#include "engine_adapter/services/rpc_flags.h"
+#include "engine_adapter/services/rpc_config.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
@@ -117,8 +115,8 @@ void OnStopSignal(int signal_number) {
   errno = error;
 }
 
-// A region's descriptor must not become a standard stream: whoever then writes
-// there, the log above all, would write over the region.
+// A region's descriptor must not become a standard stream: code that then
+// writes there, the log above all, would write over the region.
 void OccupyStandardStreams() {
   int fd;
   do {
@@ -315,7 +313,7 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
   OccupyStandardStreams();
   UnblockStopSignals();
-  signal(SIGPIPE, SIG_IGN);  // whoever reads our log may leave
+  signal(SIGPIPE, SIG_IGN);  // the reader of our log may leave
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Report(line.status());

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/ports/mujoco_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "transport/base/error.h"
 
 namespace tandem {

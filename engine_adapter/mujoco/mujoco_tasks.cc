@@ -27,7 +27,6 @@
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"
 #include "engine_adapter/mujoco/environment/mujoco_state_port.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/model/part_names.h"

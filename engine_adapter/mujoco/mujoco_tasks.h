@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/core/task_request.h"
+#include "engine_adapter/core/task_options.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 //
 // Data flow: any thread -> Post -> the thread that steps, between exchanges ->
 // Pump.
-// Ownership: shared by the host, who pumps, and whoever posts: those may live
+// Ownership: shared by the host, which pumps, and the posters: those may live
 // longer.
 //
 //   queue->Post([job, picture] { job->picture = picture; });  // a render
@@ -20,14 +20,14 @@ namespace tandem {
 
 class MainThreadQueue {
  public:
-  // `wake` makes the thread that steps look; called by whoever posts.
+  // `wake` makes the thread that steps look; the posting thread calls it.
   explicit MainThreadQueue(std::function<void()> wake)
       : wake_(std::move(wake)) {}
   MainThreadQueue(const MainThreadQueue&) = delete;
   MainThreadQueue& operator=(const MainThreadQueue&) = delete;
 
   // Thread-safe; doesn't wait. After Close the work is dropped. `work` must not
-  // throw: nobody is there to be told.
+  // throw: no caller could catch it.
   void Post(std::function<void()> work);
 
   // The thread that steps: does what was posted before this call, in order.

@@ -23,8 +23,8 @@
 
 namespace tandem {
 
-// The slowest that a stream may be: a moment in a quarter of an hour. What is
-// slower nobody awaits, and its period would leave what 64 bits hold.
+// The slowest that a stream may be: an item in a quarter of an hour. A slower
+// one's period would not fit into 64 bits.
 inline constexpr double kLeastStreamHz = 0.001;
 
 // What a stream is made of.
@@ -44,15 +44,15 @@ struct RpcStream {
   std::function<size_t()> pass = {};
 };
 
-// How a call is answered that takes its time: called once, by the thread that
-// polls, now or later; without effect once nobody waits for it: the caller has
-// left, or given the call up.
+// The answer of a call that takes its time: called once, by the thread that
+// polls, now or later; without effect once the caller has left, or given the
+// call up.
 template <typename Response>
 class RpcAnswer {
  public:
   using Give = std::function<void(absl::StatusOr<Response>)>;
 
-  // As long as what `wanted` points to is there, somebody waits.
+  // The caller waits as long as what `wanted` points to exists.
   RpcAnswer(Give give, std::weak_ptr<const void> wanted)
       : give_(std::move(give)), wanted_(std::move(wanted)) {}
   // Of a caller that never gives up.

@@ -308,7 +308,7 @@ class Session {
 
   void Compare(const rpc::Envelope& answer) {
     const uint64_t id = answer.correlation_id();
-    Require(id != 0, "an answer is nobody's");
+    Require(id != 0, "an answer belongs to no call");
     if (KindOf(id) == kAtOnce) {
       Require(!waiting_.empty() && waiting_.front() == id,
               "an answer is out of turn, or comes twice");
@@ -327,7 +327,7 @@ class Session {
   // A late call has its answer, or gets none any more.
   void CompareLate(uint64_t id) {
     const auto call = late_.find(id);
-    Require(call != late_.end(), "a late answer comes twice, or to nobody");
+    Require(call != late_.end(), "a late answer comes twice, or to no call");
     if (--call->second == 0) late_.erase(call);
   }
 

@@ -496,7 +496,7 @@ TEST_F(RpcDispatcherTest, ACallThatIsGivenUpIsForgotten) {
   ASSERT_EQ(late_.size(), 2u);
   EXPECT_FALSE(late_[0].wanted().expired());
   EXPECT_TRUE(late_[1].wanted().expired());
-  // Its id is free again, and its answer nobody's.
+  // Its id is free again, and its answer belongs to no call.
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
   (void)dispatcher_.Poll(0);
   ASSERT_EQ(late_.size(), 3u);

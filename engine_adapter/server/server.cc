@@ -16,7 +16,6 @@
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_options.h"
-#include "engine_adapter/core/task_request.h"
 #include "engine_adapter/host/server_main.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/ports/randomization_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
@@ -35,8 +35,8 @@ class AgentService {
   absl::StatusOr<rpc::GetAgentSchemaResponseT> GetAgentSchema(
       const rpc::GetAgentSchemaRequestT& request) const;
 
-  // The contract comes first, then the resets. kInvalidArgument for a contract
-  // that cannot be, kUnsupported for a contract, or a seed at_next_reset, where
+  // The contract comes first, then the resets. kInvalidArgument for an invalid
+  // contract, kUnsupported for a contract, or a seed at_next_reset, where
   // nothing randomises: nothing was reset then.
   absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
       const rpc::ResetAgentRequestT& request);

@@ -28,7 +28,7 @@ class MomentWatch {
     return is_new;
   }
 
-  // For RpcStream::pass. True once after each change that nobody has seen; it
+  // For RpcStream::pass. True once after each change that was not taken; it
   // stays new to IsNew, so that the newest moment is taken once there is room.
   bool Pass() {
     const uint64_t now = simulation_->changes();

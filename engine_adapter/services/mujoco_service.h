@@ -1,12 +1,13 @@
-// MujocoService: joints and controls of an engine, for whoever asks.
+// MujocoService: joints and controls of an engine. TelemetryService: positions
+// and controls, with the exchange number.
 //
-// Data flow: a door's request -> MujocoService -> MujocoPort -> the answer.
-// Ownership: the host's; the thread that steps calls, between exchanges. It
-// knows nothing of the door.
+// Data flow: request -> service -> MujocoPort -> answer, or stream.
+// Ownership: the host's; the stepping thread calls, between exchanges. The
+// services do not depend on the RPC rings.
 //
 //   MujocoService service(engine->ports().mujoco, &simulation, num_envs);
 //   service.SendControl(request, answer);
-//   // after each exchange or step, before a door's calls:
+//   // after each exchange or step, before other calls:
 //   service.AnswerWaiting();
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_MUJOCO_SERVICE_H_
@@ -20,15 +21,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/ports/mujoco_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
 
-// All methods: kInvalidArgument for environments that are not there. All
-// allocate; none blocks.
+// All methods: kInvalidArgument for invalid environments. All allocate; none
+// blocks.
 class MujocoService {
  public:
   // Both ports outlive this.
@@ -43,19 +44,18 @@ class MujocoService {
 
   // Answers at once, or by AnswerWaiting if the caller waits for the step.
   // Controls hold for each environment's next step, in place of its action's.
-  // kInvalidArgument for no controls, more than there are actuators, an
-  // actuator that is not there or a control that is no finite number; nothing
-  // is written then.
+  // kInvalidArgument for no controls, more controls than actuators, an invalid
+  // actuator, or a control that is not finite; nothing is written then.
   void SendControl(const rpc::SendControlRequestT& request,
                    RpcAnswer<rpc::SendControlResponseT> answer);
 
-  // A GetJointStateResponse for each new moment.
+  // A GetJointStateResponse after each change.
   absl::StatusOr<RpcStream> StreamJointState(
       const rpc::GetJointStateRequestT& request) const;
 
   // Answers the SendControls that waited for a step and have had one.
   void AnswerWaiting();
-  // Who waited has left.
+  // Their callers have left.
   void ForgetWaiting() { waiting_.clear(); }
 
  private:
@@ -78,6 +78,32 @@ class MujocoService {
   SimulationPort* simulation_;
   uint32_t num_envs_;
   std::vector<Waiting> waiting_;
+};
+
+// All methods allocate; none blocks.
+class TelemetryService {
+ public:
+  // Both ports outlive this.
+  TelemetryService(const MujocoPort* port, const SimulationPort* simulation,
+                   uint32_t num_envs)
+      : port_(port), simulation_(simulation), num_envs_(num_envs) {}
+
+  absl::StatusOr<rpc::GetTelemetrySchemaResponseT> GetTelemetrySchema(
+      const rpc::GetTelemetrySchemaRequestT& request) const;
+
+  // After each change, a TelemetryFrame for each of the environments, in their
+  // order, all with the same numbers and time. kInvalidArgument for an invalid
+  // environment.
+  absl::StatusOr<RpcStream> StreamTelemetry(
+      const rpc::StreamTelemetryRequestT& request) const;
+
+ private:
+  std::vector<rpc::PayloadUnion> FramesOf(const std::vector<uint32_t>& envs,
+                                          uint32_t number) const;
+
+  const MujocoPort* port_;
+  const SimulationPort* simulation_;
+  uint32_t num_envs_;
 };
 
 }  // namespace tandem

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/ports/mujoco_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/testing/stepped_engine.h"
 #include "transport/base/error.h"

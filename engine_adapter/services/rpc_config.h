@@ -1,7 +1,6 @@
-// RpcConfig: which services an engine answers, and how many pictures and
-// frames a second at most.
+// RpcConfig: which services an engine answers, and the rates of their streams.
 //
-// Data flow: a server's flags and file -> RpcConfig -> RpcHost.
+// Data flow: a server's flags and file -> RpcFlags -> EngineHost -> RpcHost.
 //
 //   RpcConfig config;
 //   absl::Status status = ParseServices("agent,scene", &config);
@@ -12,10 +11,13 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "schema/layout/service.h"
+#include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
 
@@ -44,6 +46,16 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config);
 // services, from kLeastStreamHz to kMaxStreamHz. kInvalidArgument for others,
 // those without streams among them.
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
+
+struct RpcFlags {
+  RpcConfig config = {};
+  uint32_t ring_bytes = 0;
+  rpc::SimulationMode mode = rpc::SimulationMode::FAST;
+};
+
+// Of the flags that every server has: services, stream_hz, command_ring_kib,
+// mode. Call after ParseCommandLine. kInvalidArgument for an invalid value.
+absl::StatusOr<RpcFlags> RpcFromFlags();
 
 }  // namespace tandem
 

@@ -192,7 +192,7 @@ TEST_F(RpcHostTest, AReaderThatWasLateGetsTheNewestMoment) {
     now_ns += 20 * kMs;
     (void)host_->Poll(now_ns);
   }
-  // Nobody steps any more.
+  // No thread steps any more.
   uint64_t received = 0;
   rpc::EnvelopeT last;
   for (int quiet = 0; quiet < 2;) {

@@ -12,8 +12,7 @@
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/ports/mujoco_port.h"
-#include "engine_adapter/ports/scene_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/testing/stepped_engine.h"
 #include "transport/base/error.h"
 

@@ -1,5 +1,3 @@
-#include "engine_adapter/services/telemetry_service.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +8,9 @@
 
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/ports/mujoco_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/rpc/rpc_answer.h"
+#include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/testing/stepped_engine.h"
 #include "transport/base/error.h"
 
@@ -89,7 +88,7 @@ TEST_F(TelemetryServiceTest, EachMomentGivesAFrameForEachEnvironmentOnce) {
   // One that is not taken is a moment all the same.
   EXPECT_EQ(stream.pass(), 2u);
   EXPECT_EQ(stream.pass(), 0u);
-  // And is new to who has room again, though nobody has stepped.
+  // And is new to a stream with room again, though no step has come.
   EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 5u);
   EXPECT_TRUE(stream.next()->empty());
   stepped_->Exchange();

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "schema/goldens/listing.h"
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/listing.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
@@ -61,7 +61,7 @@ TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
   EXPECT_EQ(header.version, kLrbcVersion);
   EXPECT_EQ(header.header_size, kLrbcHeaderBytes);
   EXPECT_EQ(header.feature_bits, kFeaturesOfVersion1);
-  // relaxed: nobody else has it.
+  // relaxed: no other thread has it.
   EXPECT_EQ(header.mode.load(std::memory_order_relaxed),
             static_cast<uint8_t>(RegionMode::kInference));
   EXPECT_EQ(header.num_envs, 33U);

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "flatbuffers/flatbuffers.h"
 #include "flatbuffers/idl.h"
-#include "schema/goldens/rpc_listing.h"
-#include "schema/goldens/rpc_samples.h"
+#include "schema/goldens/testing/rpc_listing.h"
+#include "schema/goldens/testing/rpc_samples.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

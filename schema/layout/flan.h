@@ -66,7 +66,7 @@ struct FlanHeader {
   // Writer: the ring's writer; readers: all others; publishes slots; 0. Does
   // not wrap in the life of a machine.
   SharedWord<uint64_t> head;
-  uint64_t tail;  // nobody's
+  uint64_t tail;  // unused
 
   // Writer: the ring's writer; readers: all others; of the newest frame or the
   // one before; 0.

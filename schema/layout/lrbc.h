@@ -50,7 +50,7 @@ enum class RegionMode : uint8_t {
 // of this word, gets.
 enum class ExchangeKind : uint32_t {
   kStep = 0,       // flagged environments are reset, all others stepped
-  kResetOnly = 1,  // flagged environments are reset, nobody is stepped
+  kResetOnly = 1,  // flagged environments are reset, none is stepped
 };
 
 // When an ended episode is followed by the next. Named as Gymnasium's
@@ -83,7 +83,7 @@ inline constexpr uint64_t kFeaturesOfVersion1 =
 
 // What a side is doing, for the other's error texts and for observers.
 enum class Phase : uint8_t {
-  kAbsent = 0,     // nobody there (a client's), or not yet started
+  kAbsent = 0,     // no process (a client's), or not yet started
   kAttaching = 1,  // client: has the lock, waits for the engine's welcome
   kIdle = 2,       // client: its own code runs; engine: waits for an exchange
   kWaiting = 3,    // client: waits for the engine's results

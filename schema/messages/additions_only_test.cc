@@ -1,4 +1,4 @@
-#include "schema/messages/additions_only.h"
+#include "schema/messages/testing/additions_only.h"
 
 #include <gtest/gtest.h>
 

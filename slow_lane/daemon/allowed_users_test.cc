@@ -1,11 +1,10 @@
-#include "slow_lane/daemon/allowed_users.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "slow_lane/daemon/peer_owner.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -22,13 +22,6 @@ constexpr absl::Duration kLogTime = absl::Seconds(10);
 // Connections of one turn, so that refused clients have theirs.
 constexpr int kAcceptsPerTurn = 64;
 
-bool IsTcp(int connection) {
-  int family = AF_UNSPEC;
-  socklen_t bytes = sizeof(family);
-  return getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 &&
-         family != AF_UNIX;
-}
-
 }  // namespace
 
 ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
@@ -107,7 +100,8 @@ void ConnectionAcceptor::Admit(int connection) {
                      "with --allow_users=",
                      *owner));
   }
-  if (!IsTcp(connection)) {
+  if (const int family = FamilyOf(connection);
+      family == AF_UNIX || family == AF_UNSPEC) {
     return Refuse(
         connection,
         absl::StrCat("expected a client of ", users_.own(),

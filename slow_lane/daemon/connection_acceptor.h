@@ -25,7 +25,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "slow_lane/daemon/allowed_users.h"
 #include "slow_lane/daemon/event_loop.h"
 #include "slow_lane/daemon/listening_sockets.h"
 #include "slow_lane/daemon/peer_owner.h"

@@ -43,7 +43,7 @@ void EventLoop::Post(Task task) {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     posted_.push_back(std::move(task));
-    if (posted_.size() > 1) return;  // whoever posted the first has woken it
+    if (posted_.size() > 1) return;  // the poster of the first has woken it
   }
   eventfd_write(wake_.get(), 1);
 }

@@ -93,7 +93,7 @@ TEST(EventLoop, CallsWhoWatchesADescriptorUntilItIsUnwatched) {
   EXPECT_THAT(said.WaitFor(3), ElementsAre(7, 8, 0));
 }
 
-// Two descriptors are ready at once, and whoever is called first replaces the
+// Two descriptors are ready at once, and the one called first replaces the
 // other one by a new one of its number, which is not.
 TEST(EventLoop, TakesNoOldEventForOneOfANewDescriptor) {
   Said said;

@@ -1,7 +1,6 @@
-#include "slow_lane/daemon/gpu_slots.h"
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "slow_lane/daemon/run_starter.h"
 
 namespace tandem::slow_lane {
 namespace {

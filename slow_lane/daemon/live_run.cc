@@ -1,10 +1,12 @@
 #include "slow_lane/daemon/live_run.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/run_folder.h"
+#include "slow_lane/runs/run_id.h"
 #include "slow_lane/runs/run_state.h"
 #include "transport/base/clock.h"
 
@@ -141,6 +143,105 @@ void AddProgress(const RunProgress& progress, v1::RunDescription* run) {
   }
   if (progress.last_event_ns.has_value()) {
     SetTime(*progress.last_event_ns, run->mutable_last_event());
+  }
+}
+
+LiveRun* LiveRuns::Add(RunRow row) {
+  LiveRun& run = runs_[row.run_id];
+  run.row = std::move(row);
+  run.record = ToRecord(run.row);
+  run.order = ++last_order_;
+  return &run;
+}
+
+LiveRun* LiveRuns::Find(const std::string& run_id) {
+  const auto found = runs_.find(run_id);
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+absl::StatusOr<LiveRun*> LiveRuns::FindOrError(const std::string& run_id) {
+  LiveRun* const run = Find(run_id);
+  if (run == nullptr) return NoSuchRun(run_id);
+  return run;
+}
+
+std::vector<LiveRun*> LiveRuns::InOrder() {
+  std::vector<LiveRun*> runs;
+  for (auto& [run_id, run] : runs_) runs.push_back(&run);
+  std::ranges::sort(runs, {}, &LiveRun::order);
+  return runs;
+}
+
+void LiveRuns::MoveTo(LiveRun* run, RunState state,
+                      std::optional<std::string> reason,
+                      absl::AnyInvocable<void()> durable) {
+  if (!CheckTransition(run->row.status, state).ok()) return;
+  run->row.status = state;
+  run->row.failure_reason = std::move(reason);
+  run->row.updated_at_ns = UnixNanos();
+  auto row = std::make_shared<RunRow>(run->row);
+  store_->Post(
+      [row](Database& database) { return UpdateRun(database, row.get()); },
+      [this, row,
+       durable = std::move(durable)](const absl::Status& status) mutable {
+        // Closing: the next daemon finds it as it was.
+        if (!status.ok()) return;
+        loop_->Post([this, row, durable = std::move(durable)]() mutable {
+          if (LiveRun* const still = Find(row->run_id); still != nullptr) {
+            still->record = ToRecord(*row);
+          }
+          hub_->Updated(row->update_seq);
+          durable();
+        });
+      });
+}
+
+void LiveRuns::Save(const LiveRun& run, Done saved) {
+  store_->Post(
+      [row = run.row](Database& database) { return SaveRun(database, row); },
+      std::move(saved));
+}
+
+void LiveRuns::WhenDurable(Done done) {
+  store_->Post(
+      [](Database&) { return absl::OkStatus(); },
+      [this, done = std::move(done)](const absl::Status& durable) mutable {
+        loop_->Post(
+            [durable, done = std::move(done)]() mutable { done(durable); });
+      });
+}
+
+void LiveRuns::WorkOn(LiveRun* run,
+                      absl::AnyInvocable<EventLoop::Task()> work) {
+  run->busy = true;
+  run->helper = std::thread(
+      [this, run_id = run->row.run_id, work = std::move(work)]() mutable {
+        loop_->Post([this, run_id, then = work()]() mutable {
+          WorkDone(run_id, std::move(then));
+        });
+      });
+}
+
+void LiveRuns::WorkDone(const std::string& run_id, EventLoop::Task then) {
+  LiveRun* const run = Find(run_id);  // not deleted while it is busy
+  run->helper.join();
+  run->busy = false;
+  then();
+  while (!run->busy && !run->when_free.empty()) {
+    EventLoop::Task next = std::move(run->when_free.front());
+    run->when_free.pop_front();
+    next();
+  }
+}
+
+void LiveRuns::WhenFree(LiveRun* run, EventLoop::Task task) {
+  if (run->busy) return run->when_free.push_back(std::move(task));
+  task();
+}
+
+void LiveRuns::JoinWork() {
+  for (auto& [run_id, run] : runs_) {
+    if (run.helper.joinable()) run.helper.join();
   }
 }
 

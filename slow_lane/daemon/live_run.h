@@ -1,9 +1,17 @@
-// LiveRun: what the supervisor holds of a run.
+// LiveRun: what the supervisor holds of a run. LiveRuns: all of them, in memory
+// and in the table.
 //
 // Data flow: RunRow (the table) plus what dies with the daemon -> RunRecord,
-// RunDescription (the wire).
+// RunDescription (the wire). Changes of a run -> memory, at once -> the store
+// -> once durable, the run's record and the hub. Ownership: the supervisor's;
+// its thread (EventLoop) alone calls.
 //
-//   gymgui::trainer::RunRecord record = ToRecord(run);
+//   LiveRun* const run = runs.Find(run_id);
+//   runs.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
+//   runs.WorkOn(run, [query] {
+//     EndTree(query, 5.0);                     // on a thread of the run's
+//     return [] { ... };                       // back on the loop's
+//   });
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
 #define TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
@@ -19,31 +27,46 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/event_loop.h"
+#include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/store/event_reader.h"
+#include "slow_lane/store/event_store.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/stream.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 
-// A proxy's call. Both end it; from any thread.
+// How the daemon treats its runs.
+struct RunOptions {
+  std::string data_dir;   // the working directory of daemon and proxies
+  std::string start_dir;  // that of workers that name none
+  absl::Duration heartbeat = absl::Seconds(60);
+  absl::Duration timeout = absl::Seconds(300);
+  absl::Duration kill_grace = absl::Seconds(5);
+  int32_t gpu_slots = 0;
+  std::optional<size_t> keep_runs;  // of those that have ended, the newest
+};
+
+// A proxy's call. Both functions end it; from any thread.
 class ProxyLink {
  public:
   virtual ~ProxyLink() = default;
   // The run's end is durable: the proxy may leave.
   virtual void Recorded() = 0;
-  // Not this run's proxy, or no more.
+  // Not this run's proxy, or no longer.
   virtual void Refuse(const std::string& reason) = 0;
 };
 
-// So many proxies, one after the other, that exit with an error before they
-// have said hello: no more will.
+// After so many proxies in a row that exit with an error before they say hello,
+// no more is started.
 constexpr int kVainStarts = 5;
 
 // One thread's.
@@ -51,10 +74,10 @@ struct LiveRun {
   RunRow row;
   gymgui::trainer::RunRecord record;  // of its last state that is durable
   uint64_t order = 0;                 // of submission
-  RunConfig config;                   // the default: it is not valid any more
+  RunConfig config;                   // the default: not valid any more
 
   // The proxy. `process` is readable once it has ended; invalid: none is known.
-  bool dispatched = false;  // its folder is complete, a proxy may be started
+  bool dispatched = false;  // its folder is complete, a proxy may start
   UniqueFd process;
   std::optional<ProcessIdentity> proxy;  // the newest that is known
   std::shared_ptr<ProxyLink> link;
@@ -64,18 +87,18 @@ struct LiveRun {
 
   std::map<std::string, std::string> session_tokens;  // by worker_id
   int64_t last_beat_ns = 0;                           // by the monotonic clock
-  int64_t ended_ns = 0;  // likewise: when that was durable, or found so; 0: not
+  int64_t ended_ns = 0;  // when that was durable, or found so; 0: not
   bool unreachable = false;
   std::string waiting_for;     // why it is not started yet, for people
-  std::string output_problem;  // why its output is not read on, likewise
+  std::string output_problem;  // why its output is not read further
 
-  // `helper` is at work on its processes, which takes a while; what else is to
-  // be done about them waits.
+  // `helper` works on its processes, which takes a while; other work on them
+  // waits.
   bool busy = false;
   std::thread helper;
   std::deque<absl::AnyInvocable<void()>> when_free;
 
-  // Being ended by us: why, and who waits.
+  // Being ended by the daemon: why, and the callers of Cancel.
   std::optional<std::string> end_reason;
   bool ending = false;  // its processes are, or will be
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
@@ -91,34 +114,81 @@ struct LiveRun {
 // Since 1970, for the table and for people.
 int64_t UnixNanos();
 
-// It was heard of: now is its last beat.
+// Now is the run's last heartbeat.
 void NoteBeat(LiveRun* run);
 // Steps a second since the last call; once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
-// Answers all who wait for the run to be cancelled.
+// Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
-// kUnauthenticated: a token that is none of the run's workers'. Empty: none was
-// shown, and it passes, as MOSAIC's workers show none.
+// kUnauthenticated: not a token of the run's workers. An empty token passes:
+// MOSAIC's workers send none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
 struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;
 };
-// What becomes of a run whose worker ended so; `end_reason` where that was our
-// doing.
+// The final state of a run whose worker ended so; with `end_reason` if the
+// daemon ended it.
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
                      const std::optional<std::string>& end_reason);
 
 // seq_id is that of the run's last change of state.
 gymgui::trainer::RunRecord ToRecord(const RunRow& row);
-// What clients are told: a state that is durable, by its own number.
+// For clients: the last durable state, with its number.
 gymgui::trainer::RunRecord ToRecord(const LiveRun& run);
 gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
-// All but what the table knows.
+// All except what the table knows.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);
 // What the table knows.
 void AddProgress(const RunProgress& progress, v1::RunDescription* run);
+
+class LiveRuns {
+ public:
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
+
+  // All outlive it.
+  LiveRuns(EventLoop* loop, EventStore* store, WatchHub* hub)
+      : loop_(loop), store_(store), hub_(hub) {}
+
+  // A run that is in the table already.
+  LiveRun* Add(RunRow row);
+  // Null: no such run.
+  LiveRun* Find(const std::string& run_id);
+  absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
+  std::vector<LiveRun*> InOrder();  // of submission
+  std::map<std::string, LiveRun>& all() { return runs_; }
+  void Erase(const std::string& run_id) { runs_.erase(run_id); }
+
+  // Changes the state in memory, and soon in the table; then `durable`. No
+  // effect if the transition is not allowed: a proxy's message may be late.
+  void MoveTo(
+      LiveRun* run, RunState state,
+      std::optional<std::string> reason = std::nullopt,
+      absl::AnyInvocable<void()> durable = [] {});
+  // Soon in the table. If that fails, the next change of state writes it.
+  void Save(
+      const LiveRun& run, Done saved = [](const absl::Status&) {});
+  // `done`, on the loop's thread, once all earlier changes are durable.
+  void WhenDurable(Done done);
+
+  // Runs `work` on a thread of the run's, then, on the loop's, what it returns.
+  // The run is not busy; until then it is.
+  void WorkOn(LiveRun* run, absl::AnyInvocable<EventLoop::Task()> work);
+  // Now, or once the run is not busy; in the order of the calls.
+  void WhenFree(LiveRun* run, EventLoop::Task task);
+  // After the loop has ended: waits for the threads of WorkOn.
+  void JoinWork();
+
+ private:
+  void WorkDone(const std::string& run_id, EventLoop::Task then);
+
+  EventLoop* const loop_;
+  EventStore* const store_;
+  WatchHub* const hub_;
+  std::map<std::string, LiveRun> runs_;
+  uint64_t last_order_ = 0;
+};
 
 }  // namespace tandem::slow_lane
 

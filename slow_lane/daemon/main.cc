@@ -1,24 +1,46 @@
 // tandem-daemon: runs training jobs and keeps every event that they print.
 // `tandem-daemon proxy` is what it starts itself for each run.
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "program/program_flags.h"
-#include "slow_lane/daemon/daemon.h"
+#include "slow_lane/daemon/data_folder.h"
+#include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/daemon/server.h"
+#include "slow_lane/daemon/trainer_service.h"
+#include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/proxy/run_proxy.h"
-#include "slow_lane/runs/callers_folder.h"
-#include "slow_lane/wire/port.h"
+#include "slow_lane/runs/worker_launch.h"
+#include "slow_lane/store/event_reader.h"
+#include "slow_lane/store/event_store.h"
+#include "slow_lane/wire/limits.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
 #include "transport/base/printable.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
@@ -82,10 +104,27 @@ bool IsListenAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
   if (colon == absl::string_view::npos || colon == 0) return false;
   const absl::string_view host = address.substr(0, colon);
-  const absl::string_view port = address.substr(colon + 1);
-  // Of IPv6 only [HOST] may have a port behind it.
+  const absl::string_view digits = address.substr(colon + 1);
+  uint32_t port = 0;
+  // Of IPv6 only [HOST] may have a port behind it. gRPC itself takes a number
+  // modulo 65536, and names such as http.
   return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
-         (port == "0" || IsPort(port));
+         digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(digits, &port) && port <= 65535 &&
+         (port != 0 || digits == "0");
+}
+
+// `bazel run` starts a program among its own files, and names the caller's
+// folder in a variable. Programs that such a program starts inherit the
+// variable, but run elsewhere: for them nothing is done.
+absl::Status EnterCallersFolder() {
+  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (folder == nullptr) return absl::OkStatus();
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error);
+  if (error || !absl::StrContains(here, ".runfiles/")) return absl::OkStatus();
+  if (chdir(folder) != 0) return MakeSystemError("chdir", folder, errno);
+  return absl::OkStatus();
 }
 
 absl::Status CheckFlags() {
@@ -122,6 +161,168 @@ absl::Status CheckFlags() {
   return absl::OkStatus();
 }
 
+constexpr char kTable[] = "tandem.db";
+constexpr std::chrono::milliseconds kStopLimit(200);
+
+// What a daemon makes in its folder before it serves.
+std::vector<std::string> MadeFiles() {
+  return {kTable, absl::StrCat(kTable, "-wal"), absl::StrCat(kTable, "-shm"),
+          "runs", kSocketFile};
+}
+
+int32_t CountGpus() {
+  int32_t gpus = 0;
+  DIR* const dev = opendir("/dev");
+  if (dev == nullptr) return 0;
+  while (const dirent* entry = readdir(dev)) {
+    absl::string_view name = entry->d_name;
+    int32_t number = 0;
+    if (absl::ConsumePrefix(&name, "nvidia") &&
+        absl::SimpleAtoi(name, &number)) {
+      ++gpus;
+    }
+  }
+  closedir(dev);
+  return gpus;
+}
+
+// Prints the progress of a migration, which may take minutes, each second, and
+// cancels it on a stop signal.
+absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals,
+                            Deadline* next_line) {
+  const timespec now = {};
+  if (const int signal = sigtimedwait(&stop_signals, nullptr, &now);
+      signal > 0) {
+    return absl::CancelledError(absl::StrCat(
+        strsignal(signal), ", stopping: ", kTable,
+        " keeps its schema version; the next start moves its rows again"));
+  }
+  if (next_line->PassedAt(MonotonicNanos())) {
+    *next_line = Deadline::After(1);
+    std::cerr << "tandem-daemon: " << kTable
+              << " has an older schema version, moving its rows: " << rows
+              << " so far\n";
+  }
+  return absl::OkStatus();
+}
+
+// Serves until SIGINT or SIGTERM; before any thread is made. Prints one line to
+// stdout once it serves. Runs go on when it stops. Changes the working
+// directory to the data folder. A daemon that cannot serve removes the folder
+// that it made. kAlreadyExists: another daemon has the folder; kUnavailable:
+// the address or socket is taken.
+absl::Status RunDaemon() {
+  // Taken by sigwait and by the supervisor's signalfd; inherited by all
+  // threads.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    sigaddset(&signals, signal);
+  sigset_t blocked = signals;
+  sigaddset(&blocked, SIGCHLD);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails instead
+
+  const std::string start_dir = std::filesystem::current_path();
+  std::string extra_socket = absl::GetFlag(FLAGS_socket);
+  if (!extra_socket.empty()) {
+    extra_socket = std::filesystem::absolute(extra_socket);
+  }
+  absl::StatusOr<Entrance> entrance =
+      Entrance::Read({.listen = absl::GetFlag(FLAGS_listen),
+                      .socket = extra_socket,
+                      .allow_users = absl::GetFlag(FLAGS_allow_users),
+                      .token_file = absl::GetFlag(FLAGS_token_file)});
+  if (!entrance.ok()) return entrance.status();
+  absl::StatusOr<DataFolder> folder = DataFolder::Enter(
+      std::filesystem::absolute(absl::GetFlag(FLAGS_data_dir)), MadeFiles());
+  if (!folder.ok()) return folder.status();
+  // Before the folder goes: a socket in it would keep it.
+  const auto close = absl::MakeCleanup([&entrance] { entrance->Close(); });
+  const std::string& data_dir = folder->path();
+  if (absl::Status s = entrance->Listen(); !s.ok()) return s;
+  if (absl::Status subreaper = BecomeSubreaper(); !subreaper.ok()) {
+    return subreaper;
+  }
+
+  absl::StatusOr<std::unique_ptr<EventStore>> store = EventStore::Open(
+      kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
+               .migration_watch = [&signals, next_line = Deadline::Now()](
+                                      int64_t rows) mutable {
+                 return WatchMigration(rows, signals, &next_line);
+               }});
+  if (!store.ok()) return store.status();
+  absl::StatusOr<std::unique_ptr<EventReader>> reader =
+      EventReader::Open(kTable);
+  if (!reader.ok()) return reader.status();
+  WatchHub hub(*std::move(reader));
+
+  RunSupervisor::Options run_options = {
+      .data_dir = data_dir,
+      .start_dir = start_dir,
+      .heartbeat = absl::GetFlag(FLAGS_heartbeat),
+      .timeout = absl::GetFlag(FLAGS_timeout),
+      .kill_grace = absl::GetFlag(FLAGS_kill_grace),
+      .gpu_slots = absl::GetFlag(FLAGS_gpu_slots).value_or(CountGpus()),
+      .keep_runs = absl::GetFlag(FLAGS_keep_runs)};
+  absl::StatusOr<std::unique_ptr<RunSupervisor>> runs =
+      RunSupervisor::Start(run_options, store->get(), &hub);
+  if (!runs.ok()) return runs.status();
+  // However this ends: the thread of each calls the other two, so all threads
+  // end before any of the three goes.
+  const auto end_threads = absl::MakeCleanup([&] {
+    (*runs)->Stop();
+    hub.Stop();
+    store->reset();
+  });
+  (*store)->SetListener([&hub, &runs](const std::string& run_id,
+                                      const Numbers& last,
+                                      uint64_t printed_steps) {
+    hub.Committed(run_id, last);
+    (*runs)->Committed(run_id, last, printed_steps);
+  });
+
+  gymgui::trainer::HealthCheckResponse health;
+  health.set_pid(static_cast<uint64_t>(getpid()));
+  health.mutable_started_at()->set_seconds(
+      static_cast<int64_t>(UnixMillis() / 1000));
+  TrainerService trainer(runs->get(), &hub, store->get(), health);
+  SlowLaneService slow_lane(runs->get(), &hub, store->get());
+  const std::string tcp = entrance->address();
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(*std::move(entrance), {&trainer, &slow_lane}, data_dir);
+  if (!server.ok()) return server.status();
+  folder->Keep();
+  const std::string socket = absl::StrCat(
+      "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
+                                    : extra_socket);
+  const std::string& address = tcp.empty() ? socket : tcp;
+  trainer.SetListenAddress(address);
+  (*runs)->Begin(address);
+  std::cout << "tandem-daemon: listening on "
+            << (tcp.empty() ? "" : absl::StrCat(tcp, " and ")) << socket
+            << ", data in " << Printable(data_dir) << std::endl;
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  std::cerr << "tandem-daemon: " << strsignal(signal) << ", stopping\n";
+  // Watchers are ended, queued events are committed, and every call is
+  // answered: only then can gRPC end.
+  hub.EndAll();
+  (*store)->Close();
+  (*runs)->AnswerAll();
+  (*server)->Shutdown(kStopLimit);
+  const size_t going_on = (*runs)->Stop();
+  if (going_on > 0) {
+    std::cerr << "tandem-daemon: " << going_on
+              << (going_on == 1 ? " run goes on; its" : " runs go on; their")
+              << " events are kept, and the next daemon of this folder takes "
+                 "them up\n";
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
                                              argv + argc);
@@ -149,18 +350,7 @@ int Main(int argc, char** argv) {
   if (const absl::Status entered = EnterCallersFolder(); !entered.ok()) {
     return Report(entered);
   }
-  const int code =
-      Report(RunDaemon({.data_dir = absl::GetFlag(FLAGS_data_dir),
-                        .listen = absl::GetFlag(FLAGS_listen),
-                        .socket = absl::GetFlag(FLAGS_socket),
-                        .allow_users = absl::GetFlag(FLAGS_allow_users),
-                        .token_file = absl::GetFlag(FLAGS_token_file),
-                        .heartbeat = absl::GetFlag(FLAGS_heartbeat),
-                        .timeout = absl::GetFlag(FLAGS_timeout),
-                        .kill_grace = absl::GetFlag(FLAGS_kill_grace),
-                        .gpu_slots = absl::GetFlag(FLAGS_gpu_slots),
-                        .keep_runs = absl::GetFlag(FLAGS_keep_runs),
-                        .full_sync = absl::GetFlag(FLAGS_full_sync)}));
+  const int code = Report(RunDaemon());
   // Everything is closed. Threads of gRPC may be left (server.cc), which must
   // not meet the destructors of static objects.
   std::_Exit(code);

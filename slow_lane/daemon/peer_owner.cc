@@ -5,15 +5,23 @@
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "transport/base/clock.h"
+#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -175,16 +183,18 @@ PeerOwners::PeerOwners()
     : netlink_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
                       NETLINK_SOCK_DIAG)) {}
 
-std::optional<uid_t> PeerOwners::OwnerOf(int connection) {
+int FamilyOf(int connection) {
   int family = AF_UNSPEC;
   socklen_t bytes = sizeof(family);
-  if (getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &family, &bytes) != 0) {
-    return std::nullopt;
-  }
+  getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &family, &bytes);
+  return family;
+}
+
+std::optional<uid_t> PeerOwners::OwnerOf(int connection) {
   std::optional<uid_t> owner;
-  if (family == AF_UNIX) {
+  if (FamilyOf(connection) == AF_UNIX) {
     ucred peer = {};
-    bytes = sizeof(peer);
+    socklen_t bytes = sizeof(peer);
     if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) {
       owner = peer.uid;
     }
@@ -232,6 +242,49 @@ std::optional<uid_t> PeerOwners::TcpOwner(int connection) {
       poll(&ready, 1, static_cast<int>(left_ns / 1'000'000) + 1);
     }
   }
+}
+
+absl::StatusOr<AllowedUsers> AllowedUsers::Parse(absl::string_view more) {
+  const uid_t own = geteuid();
+  if (!NamesOneUser(own)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "expected a uid that the user namespace maps, found uid ", own,
+        ", the overflow uid of all users that it does not map; next: "
+        "start the daemon by unshare --map-current-user, or outside of the "
+        "namespace"));
+  }
+  const passwd* const entry = getpwuid(own);
+  AllowedUsers users(entry == nullptr
+                         ? absl::StrCat("uid ", own)
+                         : absl::StrCat(entry->pw_name, " (uid ", own, ")"));
+  users.uids_.insert(own);
+  if (more.empty()) return users;
+  for (const absl::string_view name : absl::StrSplit(more, ',')) {
+    uint32_t uid = 0;
+    const bool is_number =
+        name.find_first_not_of("0123456789") == absl::string_view::npos &&
+        absl::SimpleAtoi(name, &uid);
+    if (!is_number) {
+      const passwd* const found = getpwnam(std::string(name).c_str());
+      if (found == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--allow_users: expected names or uids of users between commas, "
+            "found ",
+            Quoted(name),
+            ", which is no user of this machine; next: id -u "
+            "prints a user's uid"));
+      }
+      uid = found->pw_uid;
+    }
+    // (uid_t)-1 means "none" in many calls.
+    if (uid == std::numeric_limits<uid_t>::max() || !NamesOneUser(uid)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--allow_users: expected names or uids of users, found uid ", uid,
+          ", by which the kernel names no single user here"));
+    }
+    users.uids_.insert(uid);
+  }
+  return users;
 }
 
 }  // namespace tandem::slow_lane

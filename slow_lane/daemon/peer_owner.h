@@ -17,7 +17,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 
@@ -27,6 +31,9 @@ namespace tandem::slow_lane {
 // overflow uid stands for every user that the user namespace does not map.
 // Reads /proc.
 bool NamesOneUser(uid_t uid);
+
+// AF_UNIX, AF_INET or AF_INET6; AF_UNSPEC: not a socket.
+int FamilyOf(int connection);
 
 class PeerOwners {
  public:
@@ -66,6 +73,30 @@ Answer ReadAnswer(absl::string_view datagram, uint32_t sequence,
                   const TcpEnds& ends);
 
 }  // namespace peer_owner_internal
+
+class AllowedUsers {
+ public:
+  // `more`: names or uids between commas; empty: none. kInvalidArgument: a name
+  // that the system does not know. kFailedPrecondition: the kernel shows this
+  // process's own user as it shows users that it does not know. May block as
+  // the system's user database does.
+  static absl::StatusOr<AllowedUsers> Parse(absl::string_view more);
+
+  // Root is a user as any other: programs of root forward connections of
+  // others.
+  bool Has(uid_t uid) const { return uids_.contains(uid); }
+
+  bool HasOthers() const { return uids_.size() > 1; }
+
+  // The daemon's own user, such as "alice (uid 1000)".
+  const std::string& own() const { return own_; }
+
+ private:
+  explicit AllowedUsers(std::string own) : own_(std::move(own)) {}
+
+  std::string own_;
+  std::set<uid_t> uids_;
+};
 
 }  // namespace tandem::slow_lane
 

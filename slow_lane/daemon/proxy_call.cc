@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/grpc_status.h"
-#include "slow_lane/daemon/handover.h"
+#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {

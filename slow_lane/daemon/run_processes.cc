@@ -20,7 +20,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "slow_lane/runs/exec_pointers.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"

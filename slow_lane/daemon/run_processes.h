@@ -18,7 +18,6 @@
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_folder.h"
-#include "slow_lane/runs/tree_query.h"
 
 namespace tandem::slow_lane {
 
@@ -57,8 +56,8 @@ TreeQuery QueryOf(const LiveRun& run);
 std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
                             double grace_secs);
 
-// Whether the worker is gone; ends what it has left behind. pid 0: nobody knows
-// which it was, and all of the run's processes have to be gone. Blocks.
+// Whether the worker is gone; ends what it has left behind. pid 0: the worker
+// is unknown, and all of the run's processes have to be gone. Blocks.
 bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
                 const TreeQuery& query, double grace_secs);
 

@@ -1,10 +1,8 @@
 #include "slow_lane/daemon/run_supervisor.h"
 
-#include <sys/signalfd.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <csignal>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,10 +10,7 @@
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
-#include "slow_lane/runs/run_state.h"
-#include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -24,16 +19,22 @@ using gymgui::trainer::RegisterWorkerRequest;
 using gymgui::trainer::RegisterWorkerResponse;
 using gymgui::trainer::RunRecord;
 
+constexpr absl::Duration kTick = absl::Seconds(1);
+// A run that has ended is kept so long at least: a watcher that polls each
+// second, as tandemctl watch does, sees its final state.
+constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
+
 }  // namespace
 
 RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
                              WatchHub* hub)
     : options_(options),
-      descriptors_(RaiseDescriptorLimit()),
       store_(store),
       hub_(hub),
-      gpus_(options.gpu_slots),
       sweeper_(options.data_dir),
+      runs_(&loop_, store, hub),
+      starter_(options_, &loop_, &runs_),
+      ends_(options_, &loop_, &runs_, &starter_, store, hub),
       loop_("runs") {}
 
 RunSupervisor::~RunSupervisor() { Stop(); }
@@ -42,77 +43,95 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
     const Options& options, EventStore* store, WatchHub* hub) {
   auto supervisor =
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
-  sigset_t children;
-  sigemptyset(&children);
-  sigaddset(&children, SIGCHLD);
-  supervisor->children_ =
-      UniqueFd(signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!supervisor->children_.valid()) {
-    return MakeSystemError("signalfd", "SIGCHLD", errno);
-  }
+  if (absl::Status s = supervisor->starter_.WatchChildren(); !s.ok()) return s;
   // On the store's thread, before anything else is written.
   auto rows = std::make_shared<std::vector<RunRow>>();
-  std::mutex mutex;
-  std::condition_variable loaded;
-  std::optional<absl::Status> result;
+  std::promise<absl::Status> loaded;
   store->Post(
       [rows](Database& database) {
         absl::StatusOr<std::vector<RunRow>> read = LoadRuns(database);
         if (read.ok()) *rows = *std::move(read);
         return read.status();
       },
-      [&](const absl::Status& status) {
-        const std::lock_guard lock(mutex);
-        result = status;
-        loaded.notify_one();
-      });
-  {
-    std::unique_lock lock(mutex);
-    loaded.wait(lock, [&] { return result.has_value(); });
-  }
-  if (!result->ok()) return *result;
-  supervisor->loop_.Post([self = supervisor.get(), rows] {
-    self->loop_.Watch(self->children_.get(), [self] { self->ReapChildren(); });
-    self->TakeUp(std::move(*rows));
-  });
+      [&loaded](const absl::Status& status) { loaded.set_value(status); });
+  if (absl::Status s = loaded.get_future().get(); !s.ok()) return s;
+  supervisor->loop_.Post(
+      [self = supervisor.get(), rows] { self->TakeUp(std::move(*rows)); });
   return supervisor;
+}
+
+template <typename Reply, typename Work>
+void RunSupervisor::With(const std::string& run_id, Reply reply, Work work) {
+  loop_.Post([this, run_id, reply = std::move(reply),
+              work = std::move(work)]() mutable {
+    const absl::StatusOr<LiveRun*> run = runs_.FindOrError(run_id);
+    if (!run.ok()) return reply(run.status());
+    work(*run, std::move(reply));
+  });
+}
+
+template <typename Work>
+void RunSupervisor::IfKnown(const std::string& run_id, Work work) {
+  loop_.Post([this, run_id, work = std::move(work)]() mutable {
+    if (LiveRun* const run = runs_.Find(run_id); run != nullptr) work(run);
+  });
+}
+
+void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
+  const int64_t now_ns = MonotonicNanos();
+  for (RunRow& row : rows) {
+    LiveRun* const run = runs_.Add(std::move(row));
+    absl::StatusOr<RunConfig> config = ParseRunConfig(run->row.config_json);
+    if (config.ok()) run->config = *std::move(config);
+    if (IsFinal(run->row.status)) {
+      run->ended_ns = now_ns;
+      // In case the daemon died before it did.
+      ends_.RemoveUnwantedLogs(*run);
+      continue;
+    }
+    if (!config.ok()) {  // an earlier version's, which this one refuses
+      ends_.End(run, gymgui::trainer::RUN_STATUS_FAULT,
+                absl::StrCat("its configuration is not valid any more: ",
+                             config.status().message()));
+      continue;
+    }
+    run->last_beat_ns = now_ns;
+    run->dispatched = run->row.proxy_starts > 0;
+    starter_.gpus().Mark(run->row.gpu_slots);
+  }
 }
 
 void RunSupervisor::Begin(const std::string& address) {
   loop_.Post([this, address] {
-    address_ = address;
-    for (auto& [run_id, run] : runs_) {
-      if (run.row.cancel_requested) StartEnding(&run, "cancelled");
+    starter_.Open(address);
+    for (LiveRun* const run : runs_.InOrder()) {
+      if (run->row.cancel_requested) ends_.StartEnding(run, "cancelled");
     }
     Tick();
   });
 }
 
 void RunSupervisor::AnswerAll() {
-  auto answer = [this] {
-    for (auto& [run_id, run] : runs_) {
+  // Behind what the store says of cancels that it does not have.
+  runs_.WhenDurable([this](const absl::Status&) {
+    for (auto& [run_id, run] : runs_.all()) {
       AnswerCancel(&run, absl::AbortedError(
                              "the daemon is stopping; the run is being ended, "
                              "and the next daemon goes on with that"));
     }
-  };
-  // Behind what the store says of cancels that it does not have.
-  store_->Post([](Database&) { return absl::OkStatus(); },
-               [this, answer](const absl::Status&) { loop_.Post(answer); });
+  });
 }
 
 size_t RunSupervisor::Stop() {
   loop_.Stop();
   // The thread is gone: what it owned may be touched.
-  for (auto& [run_id, run] : runs_) {
-    if (run.helper.joinable()) run.helper.join();
-  }
-  return static_cast<size_t>(std::count_if(
-      runs_.begin(), runs_.end(),
+  runs_.JoinWork();
+  return static_cast<size_t>(std::ranges::count_if(
+      runs_.all(),
       [](const auto& entry) { return !IsFinal(entry.second.row.status); }));
 }
 
-// What clients ask for.
+// Calls of clients.
 
 void RunSupervisor::Submit(std::string run_id, RunConfig config,
                            Answer<Submitted> answer) {
@@ -122,89 +141,54 @@ void RunSupervisor::Submit(std::string run_id, RunConfig config,
     return answer(valid);
   }
   if (config.gpus_mandatory &&
-      config.gpus_requested > static_cast<uint32_t>(gpus_.total())) {
+      config.gpus_requested > static_cast<uint32_t>(starter_.gpus().total())) {
     return answer(absl::InvalidArgumentError(absl::StrCat(
-        "resources.gpus.requested: expected at most ", gpus_.total(),
+        "resources.gpus.requested: expected at most ", starter_.gpus().total(),
         ", all that this daemon has (--gpu_slots), found ",
         config.gpus_requested, " that are mandatory")));
   }
-  RunRow row;
-  row.run_id = std::move(run_id);
-  row.run_name = config.run_name;
-  row.config_json = config.canonical_json;
-  row.digest = config.digest;
-  row.token = MakeToken();
-  row.created_at_ns = row.updated_at_ns = UnixNanos();
-  loop_.Post([this, row = std::move(row), config = std::move(config),
-              answer = std::move(answer)]() mutable {
-    Insert(std::move(row), config, std::move(answer));
-  });
+  auto row = std::make_shared<RunRow>();
+  row->run_id = std::move(run_id);
+  row->run_name = config.run_name;
+  row->config_json = config.canonical_json;
+  row->digest = config.digest;
+  row->token = MakeToken();
+  row->created_at_ns = row->updated_at_ns = UnixNanos();
+  store_->Post(
+      [row](Database& database) { return InsertRun(database, row.get()); },
+      [this, row, config = std::move(config),
+       answer = std::move(answer)](const absl::Status& status) mutable {
+        loop_.Post([this, row, config = std::move(config), status,
+                    answer = std::move(answer)]() mutable {
+          Inserted(*row, std::move(config), status, std::move(answer));
+        });
+      });
 }
 
-void RunSupervisor::Insert(RunRow row, const RunConfig& config,
-                           Answer<Submitted> answer) {
-  auto shared = std::make_shared<RunRow>(std::move(row));
-  auto inserted = [this, shared, config, answer = std::move(answer)](
-                      const absl::Status& status) mutable {
-    loop_.Post([this, shared, config = std::move(config), status,
-                answer = std::move(answer)]() mutable {
-      if (absl::IsAlreadyExists(status)) {
-        // Submitted before, maybe by a client that did not get the answer.
-        const LiveRun* const known = Lookup(shared->run_id);
-        if (known != nullptr && known->row.digest == shared->digest) {
-          return answer(Submitted{shared->run_id, shared->digest});
-        }
-        return answer(absl::AlreadyExistsError(absl::StrCat(
-            "expected a run_id that is free, found a run '", shared->run_id,
-            "' with another configuration; submit without run_id to get a "
-            "new one")));
-      }
-      if (!status.ok()) return answer(status);
-      LiveRun& run = runs_[shared->run_id];
-      run.row = *shared;
-      run.record = ToRecord(run.row);
-      run.order = ++last_order_;
-      run.config = std::move(config);
-      hub_->Updated(run.row.update_seq);
-      answer(Submitted{shared->run_id, shared->digest});
-      Dispatch();
-    });
-  };
-  store_->Post(
-      [shared](Database& database) {
-        return InsertRun(database, shared.get());
-      },
-      std::move(inserted));
+void RunSupervisor::Inserted(const RunRow& row, RunConfig config,
+                             const absl::Status& status,
+                             Answer<Submitted> answer) {
+  if (absl::IsAlreadyExists(status)) {
+    // Submitted before, maybe by a client that did not get the answer.
+    const LiveRun* const known = runs_.Find(row.run_id);
+    if (known != nullptr && known->row.digest == row.digest) {
+      return answer(Submitted{row.run_id, row.digest});
+    }
+    return answer(absl::AlreadyExistsError(absl::StrCat(
+        "expected a run_id that is free, found a run '", row.run_id,
+        "' with another configuration; submit without run_id to get a new "
+        "one")));
+  }
+  if (!status.ok()) return answer(status);
+  runs_.Add(row)->config = std::move(config);
+  hub_->Updated(row.update_seq);
+  answer(Submitted{row.run_id, row.digest});
+  starter_.Dispatch();
 }
 
 void RunSupervisor::Cancel(const std::string& run_id, Done done) {
-  loop_.Post([this, run_id, done = std::move(done)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-    if (!found.ok()) return done(found.status());
-    LiveRun* const run = *found;
-    if (IsFinal(run->record.status())) return done(absl::OkStatus());
-    run->cancel_waiters.push_back(std::move(done));
-    if (IsFinal(run->row.status)) {  // about to be durable
-      return AnswerCancelInTime(run_id);
-    }
-    if (!std::exchange(run->row.cancel_requested, true)) {
-      Save(run, [this, run_id](const absl::Status& saved) {
-        if (!saved.ok()) CancelIsLost(run_id);
-      });
-    }
-    StartEnding(run, "cancelled");
-  });
-}
-
-void RunSupervisor::CancelIsLost(const std::string& run_id) {
-  loop_.Post([this, run_id] {
-    LiveRun* const run = Lookup(run_id);
-    if (run == nullptr) return;
-    run->row.cancel_requested = false;
-    AnswerCancel(run, absl::AbortedError(
-                          "the daemon is stopping; the run is being ended, but "
-                          "that it was cancelled is not written down: cancel "
-                          "it again, once there is the next daemon"));
+  With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
+    ends_.Cancel(run, std::move(reply));
   });
 }
 
@@ -220,17 +204,16 @@ void RunSupervisor::Resume(const std::string& run_id, Done done) {
 
 void RunSupervisor::Signal(const std::string& run_id, RunState from,
                            RunState to, int signal, Done done) {
-  loop_.Post([this, run_id, from, to, signal,
-              done = std::move(done)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-    if (!found.ok()) return done(found.status());
-    LiveRun* const run = *found;
-    auto now = [this, run, from, to, signal, done = std::move(done)]() mutable {
-      SignalNow(run, from, to, signal, std::move(done));
-    };
-    // One that is being ended is not waited for: it refuses.
-    run->end_reason.has_value() ? now() : WhenFree(run, std::move(now));
-  });
+  With(run_id, std::move(done),
+       [this, from, to, signal](LiveRun* run, Done reply) {
+         auto now = [this, run, from, to, signal,
+                     reply = std::move(reply)]() mutable {
+           SignalNow(run, from, to, signal, std::move(reply));
+         };
+         // One that is being ended is not waited for: it refuses.
+         run->end_reason.has_value() ? now()
+                                     : runs_.WhenFree(run, std::move(now));
+       });
 }
 
 void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
@@ -245,50 +228,42 @@ void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
   if (run->row.status != from || run->end_reason.has_value()) {
     return done(refusal(*run));
   }
-  WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
-               done = std::move(done)]() mutable {
+  runs_.WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
+                     done = std::move(done)]() mutable {
     const absl::Status signalled = SignalTree(query, signal).status();
-    return [this, run, to, refusal, signalled,
-            done = std::move(done)]() mutable {
-      if (!signalled.ok()) return done(signalled);
-      MoveTo(run, to, std::nullopt);
-      if (run->row.status != to) return done(refusal(*run));
-      // Once that is durable, which is when others are told of it.
-      store_->Post(
-          [](Database&) { return absl::OkStatus(); },
-          [this, done = std::move(done)](const absl::Status& durable) mutable {
-            loop_.Post(
-                [durable, done = std::move(done)]() mutable { done(durable); });
-          });
-    };
+    return
+        [this, run, to, refusal, signalled, done = std::move(done)]() mutable {
+          if (!signalled.ok()) return done(signalled);
+          runs_.MoveTo(run, to);
+          if (run->row.status != to) return done(refusal(*run));
+          // Once that is durable, watchers get it, too.
+          runs_.WhenDurable(std::move(done));
+        };
   });
 }
 
 void RunSupervisor::Delete(const std::string& run_id, Done done) {
-  loop_.Post([this, run_id, done = std::move(done)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-    if (!found.ok()) return done(found.status());
-    if (!IsFinal((*found)->row.status)) {
-      return done(absl::FailedPreconditionError(
+  With(run_id, std::move(done), [this, run_id](LiveRun* run, Done reply) {
+    if (!IsFinal(run->row.status)) {
+      return reply(absl::FailedPreconditionError(
           absl::StrCat("expected a run that has ended, found it ",
-                       NameOf((*found)->row.status), "; cancel it first")));
+                       NameOf(run->row.status), "; cancel it first")));
     }
-    if ((*found)->busy) {
-      return done(absl::AbortedError(
+    if (run->busy) {
+      return reply(absl::AbortedError(
           "expected an ended run, found its end under way; delete it again"));
     }
-    // Before the row goes: a later run of that name must not find it, whoever
-    // is killed when.
+    // Before the row: a later run of that name must not find the folder, at
+    // whatever point the daemon is killed.
     if (const absl::Status aside =
             RunFolder::At(options_.data_dir, run_id).SetAside();
         !aside.ok()) {
-      return done(aside);
+      return reply(aside);
     }
     sweeper_.Sweep();
-    // Its proxy may still be on its way out.
-    if ((*found)->process.valid()) loop_.Unwatch((*found)->process.get());
-    runs_.erase(run_id);
-    store_->DeleteRun(run_id, std::move(done));
+    starter_.UnwatchProxy(run);  // it may not have ended yet
+    runs_.Erase(run_id);
+    store_->DeleteRun(run_id, std::move(reply));
   });
 }
 
@@ -296,16 +271,12 @@ void RunSupervisor::List(std::vector<RunState> states,
                          Answer<std::vector<RunRecord>> answer) {
   loop_.Post([this, states = std::move(states),
               answer = std::move(answer)]() mutable {
-    std::map<uint64_t, const LiveRun*> in_order;
-    for (const auto& [run_id, run] : runs_) {
-      if (states.empty() || std::find(states.begin(), states.end(),
-                                      run.record.status()) != states.end()) {
-        in_order[run.order] = &run;
-      }
-    }
     std::vector<RunRecord> records;
-    for (const auto& [order, run] : in_order) {
-      records.push_back(ToRecord(*run));
+    for (const LiveRun* const run : runs_.InOrder()) {
+      if (states.empty() || std::find(states.begin(), states.end(),
+                                      run->record.status()) != states.end()) {
+        records.push_back(ToRecord(*run));
+      }
     }
     answer(std::move(records));
   });
@@ -316,17 +287,17 @@ void RunSupervisor::Describe(std::vector<std::string> run_ids,
   loop_.Post([this, run_ids = std::move(run_ids),
               answer = std::move(answer)]() mutable {
     const bool all = run_ids.empty();
-    if (all) {
-      std::map<uint64_t, std::string> in_order;
-      for (const auto& [run_id, run] : runs_) in_order[run.order] = run_id;
-      for (auto& [order, run_id] : in_order) run_ids.push_back(run_id);
+    std::vector<LiveRun*> runs;
+    if (all) runs = runs_.InOrder();
+    for (const std::string& run_id : run_ids) {
+      const absl::StatusOr<LiveRun*> run = runs_.FindOrError(run_id);
+      if (!run.ok()) return answer(run.status());
+      runs.push_back(*run);
     }
     std::vector<v1::RunDescription> descriptions;
-    for (const std::string& run_id : run_ids) {
-      const absl::StatusOr<LiveRun*> run = FindOrError(run_id);
-      if (!run.ok()) return answer(run.status());
+    for (const LiveRun* const run : runs) {
       descriptions.push_back(slow_lane::Describe(
-          **run, RunFolder::At(options_.data_dir, run_id).path()));
+          *run, RunFolder::At(options_.data_dir, run->row.run_id).path()));
       if (all) descriptions.back().clear_config_json();
     }
     answer(std::move(descriptions));
@@ -334,166 +305,180 @@ void RunSupervisor::Describe(std::vector<std::string> run_ids,
 }
 
 void RunSupervisor::Find(const std::string& run_id, Answer<bool> answer) {
-  loop_.Post([this, run_id, answer = std::move(answer)]() mutable {
-    const absl::StatusOr<LiveRun*> run = FindOrError(run_id);
-    if (!run.ok()) return answer(run.status());
+  With(run_id, std::move(answer), [](LiveRun* run, Answer<bool> reply) {
     // Its last rows may still be on their way into the table: not yet.
-    answer(IsFinal((*run)->record.status()));
+    reply(IsFinal(run->record.status()));
   });
 }
 
-// What workers that speak gRPC ask for.
+// Calls of workers that use gRPC.
 
 void RunSupervisor::Register(RegisterWorkerRequest request,
                              Answer<RegisterWorkerResponse> answer) {
-  loop_.Post([this, request = std::move(request),
-              answer = std::move(answer)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(request.run_id());
-    if (!found.ok()) return answer(found.status());
-    LiveRun* const run = *found;
-    if (IsFinal(run->row.status) ||
-        run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
-      return answer(absl::FailedPreconditionError(
-          absl::StrCat("expected a run whose worker was started, found it ",
-                       NameOf(run->row.status))));
-    }
-    std::string& token = run->session_tokens[request.worker_id()];
-    token = MakeToken();
-    RegisterWorkerResponse response;
-    response.set_accepted_version(request.proto_version().empty()
-                                      ? "MOSAIC/1.0"
-                                      : request.proto_version());
-    response.set_session_token(token);
-    if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
-      MoveTo(run, gymgui::trainer::RUN_STATUS_RDY, std::nullopt);
-    }
-    answer(std::move(response));
-  });
+  With(request.run_id(), std::move(answer),
+       [this, request](LiveRun* run, Answer<RegisterWorkerResponse> reply) {
+         if (IsFinal(run->row.status) ||
+             run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
+           return reply(absl::FailedPreconditionError(absl::StrCat(
+               "expected a run whose worker was started, found it ",
+               NameOf(run->row.status))));
+         }
+         std::string& token = run->session_tokens[request.worker_id()];
+         token = MakeToken();
+         RegisterWorkerResponse response;
+         response.set_accepted_version(request.proto_version().empty()
+                                           ? "MOSAIC/1.0"
+                                           : request.proto_version());
+         response.set_session_token(token);
+         if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
+           runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
+         }
+         reply(std::move(response));
+       });
 }
 
 void RunSupervisor::Admit(const std::string& run_id,
                           const std::string& session_token, Done done) {
-  loop_.Post([this, run_id, session_token, done = std::move(done)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-    if (!found.ok()) return done(found.status());
-    const LiveRun& run = **found;
-    if (IsFinal(run.row.status)) {
-      return done(absl::FailedPreconditionError(absl::StrCat(
-          "expected a run that goes on, found it ", NameOf(run.row.status))));
+  With(run_id, std::move(done), [session_token](LiveRun* run, Done reply) {
+    if (IsFinal(run->row.status)) {
+      return reply(absl::FailedPreconditionError(absl::StrCat(
+          "expected a run that goes on, found it ", NameOf(run->row.status))));
     }
-    if (run.session_tokens.empty()) {
-      return done(absl::FailedPreconditionError(
+    if (run->session_tokens.empty()) {
+      return reply(absl::FailedPreconditionError(
           "expected a registered worker, found none of this run; call "
           "RegisterWorker first (and again when the daemon was restarted)"));
     }
-    done(CheckToken(run, session_token));
+    reply(CheckToken(*run, session_token));
   });
 }
 
 void RunSupervisor::Beat(const std::string& run_id,
                          const std::string& session_token, Done done) {
-  loop_.Post([this, run_id, session_token, done = std::move(done)]() mutable {
-    const absl::StatusOr<LiveRun*> found = FindOrError(run_id);
-    if (!found.ok()) return done(found.status());
-    const absl::Status valid = CheckToken(**found, session_token);
-    if (valid.ok()) NoteBeat(*found);
-    done(valid);
+  With(run_id, std::move(done), [session_token](LiveRun* run, Done reply) {
+    const absl::Status valid = CheckToken(*run, session_token);
+    if (valid.ok()) NoteBeat(run);
+    reply(valid);
   });
 }
 
-// What proxies say.
+// Messages of proxies.
 
 void RunSupervisor::Link(const v1::Hello& hello,
                          std::shared_ptr<ProxyLink> link, Done done) {
-  loop_.Post(
-      [this, hello, link = std::move(link), done = std::move(done)]() mutable {
-        const absl::StatusOr<LiveRun*> found = FindOrError(hello.run_id());
-        if (!found.ok()) return done(found.status());
-        LiveRun* const run = *found;
-        if (hello.token() != run->row.token) {
-          return done(absl::UnauthenticatedError(
-              "expected the run's own token (launch.json in its folder), found "
-              "another one"));
-        }
-        if (run->link != nullptr) {
-          run->link->Refuse("another link of this run's proxy took over");
-        }
-        run->link = std::move(link);
-        run->output_problem.clear();  // another proxy may fare better
-        run->vain_starts = 0;
-        run->backoff = absl::ZeroDuration();
-        NoteBeat(run);
-        if (IsFinal(run->row.status)) {
-          run->link->Recorded();
-        } else {
-          if (!run->process.valid()) WatchProxy(run, FromProto(hello.proxy()));
-          if (run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
-            MoveTo(run, gymgui::trainer::RUN_STATUS_HSHK, std::nullopt);
-          }
-        }
-        done(absl::OkStatus());
-      });
+  With(hello.run_id(), std::move(done),
+       [this, hello, link = std::move(link)](LiveRun* run, Done reply) mutable {
+         if (hello.token() != run->row.token) {
+           return reply(absl::UnauthenticatedError(
+               "expected the run's own token (launch.json in its folder), "
+               "found another one"));
+         }
+         if (run->link != nullptr) {
+           run->link->Refuse("another link of this run's proxy took over");
+         }
+         run->link = std::move(link);
+         run->output_problem.clear();  // another proxy may fare better
+         run->vain_starts = 0;
+         run->backoff = absl::ZeroDuration();
+         NoteBeat(run);
+         if (IsFinal(run->row.status)) {
+           run->link->Recorded();
+         } else {
+           if (!run->process.valid()) {
+             starter_.WatchProxy(run, FromProto(hello.proxy()));
+           }
+           if (run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
+             runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_HSHK);
+           }
+         }
+         reply(absl::OkStatus());
+       });
 }
 
 void RunSupervisor::Unlink(const std::string& run_id, const ProxyLink* link) {
-  loop_.Post([this, run_id, link] {
-    LiveRun* const run = Lookup(run_id);
-    if (run != nullptr && run->link.get() == link) run->link.reset();
+  IfKnown(run_id, [link](LiveRun* run) {
+    if (run->link.get() == link) run->link.reset();
   });
 }
 
 void RunSupervisor::WorkerStarted(const std::string& run_id,
                                   v1::ProcessIdentity worker) {
-  loop_.Post([this, run_id, worker = std::move(worker)] {
-    LiveRun* const run = Lookup(run_id);
-    if (run == nullptr || IsFinal(run->row.status)) return;
+  IfKnown(run_id, [this, worker = std::move(worker)](LiveRun* run) {
+    if (IsFinal(run->row.status)) return;
     run->row.worker = worker;
     if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
-      MoveTo(run, gymgui::trainer::RUN_STATUS_RDY, std::nullopt);
+      runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
     } else {
-      Save(run);
+      runs_.Save(*run);
     }
     NoteRows(run, run->last, run->printed_steps);
   });
 }
 
 void RunSupervisor::ProxyBeat(const std::string& run_id) {
-  loop_.Post([this, run_id] {
-    if (LiveRun* const run = Lookup(run_id); run != nullptr) NoteBeat(run);
-  });
+  IfKnown(run_id, NoteBeat);
 }
 
 void RunSupervisor::OutputFailed(const std::string& run_id,
                                  const std::string& problem) {
-  loop_.Post([this, run_id, problem] {
-    LiveRun* const run = Lookup(run_id);
-    if (run != nullptr) run->output_problem = problem;
-  });
+  IfKnown(run_id, [problem](LiveRun* run) { run->output_problem = problem; });
 }
 
 void RunSupervisor::WorkerEnded(const std::string& run_id,
                                 v1::WorkerEnded ended) {
-  loop_.Post([this, run_id, ended = std::move(ended)] {
-    LiveRun* const run = Lookup(run_id);
-    if (run == nullptr) return;
-    if (IsFinal(run->row.status)) {
-      if (run->link != nullptr) run->link->Recorded();
-      return;
-    }
-    RunOutcome outcome = OutcomeOf(ended, run->end_reason);
-    if (ended.has_unknown() && !run->end_reason.has_value()) {
-      return EndByItsWord(run_id, std::move(outcome));
-    }
-    End(run, outcome.state, std::move(outcome.reason));
+  IfKnown(run_id, [this, ended = std::move(ended)](LiveRun* run) {
+    ends_.WorkerEnded(run, ended);
   });
 }
 
 void RunSupervisor::Committed(const std::string& run_id, const Numbers& last,
                               uint64_t printed_steps) {
-  loop_.Post([this, run_id, last, printed_steps] {
-    LiveRun* const run = Lookup(run_id);
-    if (run != nullptr) NoteRows(run, last, printed_steps);
+  IfKnown(run_id, [this, last, printed_steps](LiveRun* run) {
+    NoteRows(run, last, printed_steps);
   });
+}
+
+void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
+                             uint64_t printed_steps) {
+  run->printed_steps = std::max(run->printed_steps, printed_steps);
+  for (const Stream stream : kAllStreams) {
+    run->last[stream] = std::max(run->last[stream], last[stream]);
+  }
+  if (run->row.status == gymgui::trainer::RUN_STATUS_RDY &&
+      run->last != Numbers()) {
+    runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC);
+  }
+  ends_.CheckLimits(run);
+}
+
+void RunSupervisor::Tick() {
+  const int64_t now_ns = MonotonicNanos();
+  for (auto& [run_id, run] : runs_.all()) {
+    if (IsFinal(run.row.status)) continue;
+    run.unreachable =
+        run.dispatched &&
+        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
+    CountRate(&run, now_ns);
+    ends_.CheckLimits(&run);
+    if (run.dispatched) starter_.StartProxy(&run);
+    ends_.EndUnheard(&run);
+  }
+  starter_.Dispatch();
+  ForgetOld();
+  loop_.After(kTick, [this] { Tick(); });
+}
+
+void RunSupervisor::ForgetOld() {
+  if (!options_.keep_runs.has_value()) return;
+  const int64_t seen_by_all_ns =
+      MonotonicNanos() - absl::ToInt64Nanoseconds(kShownWhenEnded);
+  std::vector<LiveRun*> ended = runs_.InOrder();
+  std::erase_if(ended, [seen_by_all_ns](const LiveRun* run) {
+    return run->ended_ns == 0 || run->ended_ns > seen_by_all_ns || run->busy;
+  });
+  for (size_t i = 0; i + *options_.keep_runs < ended.size(); ++i) {
+    Delete(ended[i]->row.run_id, [](const absl::Status&) {});
+  }
 }
 
 }  // namespace tandem::slow_lane

@@ -1,10 +1,10 @@
 // RunSupervisor: every run's life, from its submission to its end.
 //
 // Data flow: calls of clients and of proxies -> one thread (EventLoop) -> the
-// states of runs in memory -> the store behind it, and processes.
-// Ownership: the daemon's. Calls come from any thread and never block; answers
-// are given on the supervisor's thread, or on the store's once something is
-// durable: they must not block.
+// runs (LiveRuns), their starts (RunStarter) and their ends (RunEnds) -> the
+// store, and processes. Ownership: the daemon's. Calls come from any thread and
+// never block. Answers come on the supervisor's thread, or on the store's once
+// something is durable; they must not block.
 //
 //   auto supervisor = RunSupervisor::Start(options, store, hub);
 //   (*supervisor)->Begin("127.0.0.1:50055");
@@ -27,10 +27,7 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 
-#include <sys/resource.h>
-
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,11 +41,10 @@
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/event_loop.h"
-#include "slow_lane/daemon/gpu_slots.h"
 #include "slow_lane/daemon/live_run.h"
+#include "slow_lane/daemon/run_ends.h"
+#include "slow_lane/daemon/run_starter.h"
 #include "slow_lane/daemon/watch_hub.h"
-#include "slow_lane/runs/folder_sweeper.h"
-#include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
@@ -58,15 +54,7 @@ namespace tandem::slow_lane {
 
 class RunSupervisor {
  public:
-  struct Options {
-    std::string data_dir;   // the working directory of daemon and proxies
-    std::string start_dir;  // that of workers that name none
-    absl::Duration heartbeat = absl::Seconds(60);
-    absl::Duration timeout = absl::Seconds(300);
-    absl::Duration kill_grace = absl::Seconds(5);
-    int32_t gpu_slots = 0;
-    std::optional<size_t> keep_runs;  // of those that have ended, the newest
-  };
+  using Options = RunOptions;
   template <typename T>
   using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
@@ -76,25 +64,25 @@ class RunSupervisor {
     std::string digest;
   };
 
-  // Knows what runs an earlier daemon left, and does nothing about them before
-  // Begin: calls may come. `store` and `hub` outlive it.
+  // Reads the runs that an earlier daemon left, and does nothing about them
+  // before Begin; calls may come. `store` and `hub` outlive it.
   static absl::StatusOr<std::unique_ptr<RunSupervisor>> Start(
       const Options& options, EventStore* store, WatchHub* hub);
   ~RunSupervisor();
 
-  // Starts what waits, and proxies that are missing. `address`: where clients
-  // reach the daemon, for TANDEM_DAEMON.
+  // Starts waiting runs and missing proxies. `address`: where clients reach the
+  // daemon, for TANDEM_DAEMON.
   void Begin(const std::string& address);
 
-  // What clients ask for. Unknown runs are kNotFound.
+  // Calls of clients. Unknown runs are kNotFound.
 
   // Empty `run_id`: a new one. The same run_id with the same configuration is
   // the same run; with another one kAlreadyExists. kInvalidArgument: a run_id
   // that names no folder, or more GPUs than there are.
   void Submit(std::string run_id, RunConfig config, Answer<Submitted> answer);
   // Answered when nothing of the run is alive. OK for one that has ended.
-  // kAborted: the daemon is stopping, or that it is cancelled cannot be written
-  // down; the message says whether the next daemon knows of it.
+  // kAborted: the daemon is stopping, or cannot store the cancellation; the
+  // message says whether the next daemon knows of it.
   void Cancel(const std::string& run_id, Done done);
   // SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: not EXEC,
   // not PAUSE.
@@ -106,13 +94,13 @@ class RunSupervisor {
   // No states: all. In the order of their submission.
   void List(std::vector<RunState> states,
             Answer<std::vector<gymgui::trainer::RunRecord>> answer);
-  // What only the supervisor knows; rows and positions are the table's.
+  // All except rows and positions, which the table has.
   void Describe(std::vector<std::string> run_ids,
                 Answer<std::vector<v1::RunDescription>> answer);
   // Whether the run has ended.
   void Find(const std::string& run_id, Answer<bool> answer);
 
-  // What workers that speak gRPC ask for.
+  // Calls of workers that use gRPC.
 
   // kFailedPrecondition: the run has ended, or is not started yet.
   void Register(gymgui::trainer::RegisterWorkerRequest request,
@@ -125,80 +113,43 @@ class RunSupervisor {
   void Beat(const std::string& run_id, const std::string& session_token,
             Done done);
 
-  // What proxies say.
+  // Messages of proxies.
 
-  // OK: it is the run's proxy, and `link` is told when to leave.
+  // OK: it is the run's proxy; `link` gets the end of the run.
   void Link(const v1::Hello& hello, std::shared_ptr<ProxyLink> link, Done done);
   void Unlink(const std::string& run_id, const ProxyLink* link);
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
   void ProxyBeat(const std::string& run_id);
-  // Why what the worker prints cannot be read on; until the next link.
+  // Why the worker's output cannot be read further; until the next link.
   void OutputFailed(const std::string& run_id, const std::string& problem);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
-  // Rows of a run are durable up to `last`, and what its worker printed up to
-  // so many steps, kept or not: the store's listener, and who has looked.
+  // Rows of a run are durable up to `last`, and its worker's output up to so
+  // many steps, stored or not.
   void Committed(const std::string& run_id, const Numbers& last,
                  uint64_t printed_steps);
 
-  // Answers who waits for a run to be cancelled: the next daemon goes on with
-  // that.
+  // Answers the callers of Cancel: the next daemon continues with it.
   void AnswerAll();
-  // Ends the thread. Runs go on under their proxies. How many do.
+  // Ends the thread. Returns the number of runs that go on under their proxies.
   size_t Stop();
 
  private:
   RunSupervisor(const Options& options, EventStore* store, WatchHub* hub);
 
-  // All of these run on the loop's thread (run_supervisor_loop.cc,
-  // and run_supervisor_ends.cc: how runs end).
-  LiveRun* Lookup(const std::string& run_id);
-  absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
+  // On the loop's thread: `work` with the run and `reply`; for an unknown run
+  // kNotFound to `reply`.
+  template <typename Reply, typename Work>
+  void With(const std::string& run_id, Reply reply, Work work);
+  // The same without an answer: nothing for an unknown run.
+  template <typename Work>
+  void IfKnown(const std::string& run_id, Work work);
+
+  // All of these run on the loop's thread.
   void TakeUp(std::vector<RunRow> rows);
-  void Insert(RunRow row, const RunConfig& config, Answer<Submitted> answer);
-  // Starts what waits. Runs that ask for GPUs keep their order, as far as those
-  // reach; others pass them.
-  void Dispatch();
-  absl::Status Prepare(LiveRun* run);
-  void StartProxy(LiveRun* run);
-  void WatchProxy(LiveRun* run, const ProcessIdentity& proxy);
-  void ProxyGone(const std::string& run_id);
-  void ReapChildren();
-  // If it was a worker, whose proxy is dead: only its parent, this process, is
-  // told how it ended.
-  void RecordExit(const ProcessIdentity& ended, const WorkerExit& exit);
-  // In memory now, in the table soon; then `durable`.
-  void MoveTo(
-      LiveRun* run, RunState state, std::optional<std::string> reason,
-      absl::AnyInvocable<void()> durable = [] {});
-  // In the table, soon; else the next change of state says it again.
-  void Save(
-      LiveRun* run, Done saved = [](const absl::Status&) {});
-  void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // Its end is durable: of a run whose artifacts.persist_logs is false.
-  void RemoveUnwantedLogs(const LiveRun& run);
-  // Nobody saw how the worker ended: it is done if it ever said that it has
-  // completed.
-  void EndByItsWord(const std::string& run_id, RunOutcome otherwise);
-  void StartEnding(LiveRun* run, const std::string& why);
-  // `work` on a thread of the run's, then, here, what it returns. The run is
-  // not busy.
-  void WorkOn(LiveRun* run, absl::AnyInvocable<EventLoop::Task()> work);
-  void WorkDone(const std::string& run_id, EventLoop::Task then);
-  // Now, or once the run is not busy; in this order.
-  void WhenFree(LiveRun* run, EventLoop::Task task);
-  void TreeEnded(const std::string& run_id, const std::string& problem);
-  // Nothing of the run is alive. Its last events may not be read yet, or the
-  // disk be full: whoever waits is answered all the same after a while.
-  void AnswerCancelInTime(const std::string& run_id);
-  // The store closed before it had that the run was cancelled.
-  void CancelIsLost(const std::string& run_id);
-  // A run that can never be heard of again: it has no proxy, and no folder that
-  // one could start in, and it was cancelled, or its worker is gone as well.
-  void EndUnheard(LiveRun* run);
-  // The run has rows up to `last`, or more, of as many printed steps, or more:
-  // what follows from that.
+  void Inserted(const RunRow& row, RunConfig config, const absl::Status& status,
+                Answer<Submitted> answer);
+  // The run has rows up to `last`, or more, of as many printed steps, or more.
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
-  void CheckLimits(LiveRun* run);
   void Tick();
   void ForgetOld();
   void Signal(const std::string& run_id, RunState from, RunState to, int signal,
@@ -207,16 +158,13 @@ class RunSupervisor {
                  Done done);
 
   const Options options_;
-  const rlim_t descriptors_;  // that workers may open
   EventStore* const store_;
   WatchHub* const hub_;
-  GpuSlots gpus_;
-  std::map<std::string, LiveRun> runs_;
-  uint64_t last_order_ = 0;
-  std::string address_;
-  UniqueFd children_;  // a signalfd of SIGCHLD
   FolderSweeper sweeper_;
-  EventLoop loop_;
+  LiveRuns runs_;
+  RunStarter starter_;
+  RunEnds ends_;
+  EventLoop loop_;  // last: its thread ends first
 };
 
 }  // namespace tandem::slow_lane

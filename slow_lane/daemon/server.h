@@ -24,9 +24,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "slow_lane/daemon/allowed_users.h"
 #include "slow_lane/daemon/connection_acceptor.h"
 #include "slow_lane/daemon/listening_sockets.h"
+#include "slow_lane/daemon/peer_owner.h"
 
 namespace tandem::slow_lane {
 

@@ -1,4 +1,4 @@
-// Calls that rows are streamed to: the hub's sinks as gRPC's reactors.
+// Calls of clients as gRPC's reactors: streams of rows, and ControlStream.
 //
 // Data flow: WatchHub -> a block -> its messages one after the other -> the
 // wire -> WatchHub::Sent.
@@ -6,6 +6,7 @@
 // the hub has ended it.
 //
 //   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
+//   return new ControlCall(ControlKey(*context), hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
 #define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
@@ -14,6 +15,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,11 +24,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
-#include "slow_lane/daemon/grpc_status.h"
-#include "slow_lane/daemon/handover.h"
 #include "slow_lane/daemon/live_run.h"
+#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
 
@@ -90,7 +92,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   }
   void OnDone() final {
     TakeOver(this);
-    // All others are behind this, for ThreadSanitizer, too.
+    // All others are behind this, also for ThreadSanitizer.
     mutex_.lock();
     mutex_.unlock();
     delete this;
@@ -190,6 +192,40 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
   const std::vector<RunState> states_;
   WatchHub* const hub_;
   const WatchHub::Id id_;
+};
+
+// A ControlStream, both ways: grant_steps and max_rate_hz go to the hub, pause
+// and resume to the supervisor; STARVED (pause: true) and RESUMED (resume:
+// true) come back. Deletes itself once gRPC and the hub are done with it.
+class ControlCall final
+    : public grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
+                                     gymgui::trainer::ControlEvent>,
+      public ControlSink {
+ public:
+  ControlCall(std::string key, WatchHub* hub, RunSupervisor* runs);
+
+  void Tell(const gymgui::trainer::ControlEvent& event) override;
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override { delete this; }
+
+  // Asks the supervisor; the answer, if it is an error, ends the call.
+  void Obey(const gymgui::trainer::ControlEvent& event);
+  // The client has sent its last message, or an invalid one.
+  void Leave(const absl::Status& status);
+
+  const std::string key_;
+  WatchHub* const hub_;
+  RunSupervisor* const runs_;
+  gymgui::trainer::ControlEvent message_;  // being read
+
+  std::mutex mutex_;  // guards what follows
+  std::deque<gymgui::trainer::ControlEvent> to_tell_;
+  bool writing_ = false;
+  bool leaving_ = false;
+  std::optional<absl::Status> end_;  // the hub is done with it
 };
 
 }  // namespace tandem::slow_lane

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/control_call.h"
-#include "slow_lane/daemon/grpc_status.h"
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
+#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/stream_calls.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/wire/limits.h"
@@ -234,7 +233,7 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
       [this, call, response, all = request->run_ids().empty()](
           absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
         if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
-        // What the table knows is read by whoever has a connection to it.
+        // The hub's thread has a connection to the table.
         hub_->Read([call, response, all,
                     runs = *std::move(runs)](EventReader& reader) mutable {
           for (v1::RunDescription& run : runs) {

@@ -226,7 +226,7 @@ void WatchHub::SendRuns(Id id) {
   absl::StatusOr<std::vector<RunRow>> runs = LoadRuns(reader_->database());
   if (!runs.ok()) return End(id, runs.status());
   if (runs->empty()) return;
-  // Whoever is cut off in the midst of them goes on from the last that it saw.
+  // A client that is cut off among them continues after the last one it saw.
   std::sort(runs->begin(), runs->end(),
             [](const RunRow& one, const RunRow& other) {
               return one.update_seq < other.update_seq;

@@ -3,7 +3,7 @@
 // Data flow: the store's commits say how many rows a run has -> the hub reads
 // what each watcher lacks from the table -> blocks -> the watcher's call.
 // Nothing is queued for a watcher but one block: a slow one is only further
-// behind in the table, and slows nobody.
+// behind in the table, and slows no other.
 // Ownership: the daemon's; one thread (EventLoop) does all of it. Calls come
 // from any thread and never block.
 //

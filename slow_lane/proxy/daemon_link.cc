@@ -2,14 +2,32 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 #include <sys/eventfd.h>
 
 #include <utility>
 
-#include "slow_lane/wire/client_arguments.h"
+#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 namespace {
+
+grpc::ChannelArguments ClientArguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // A daemon that is stopped or hangs, or whose machine has died, answers no
+  // ping: the call breaks. So does a stream on which nothing comes for long:
+  // without the last of these, gRPC stops to ask after two pings.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A daemon that comes back is found at once.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments = ClientArguments();

@@ -3,7 +3,7 @@
 // Data flow: LineTail -> EventLineParser -> EventBatch, with where in the
 // output it begins and ends.
 // Ownership: the proxy's, one thread. Its state is the Position, which the
-// daemon stores with the rows: whoever has that goes on exactly there, and
+// daemon stores with the rows: a proxy that has it goes on exactly there, and
 // makes the same batches' events again with the same numbers.
 //
 //   auto collector = EventCollector::Open("stdout.jsonl", welcome.welcome(),

@@ -1,50 +1,24 @@
 #include "slow_lane/proxy/event_fields.h"
 
+#include <algorithm>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/proxy/json_fault.h"
+#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
 
 constexpr size_t kFields = static_cast<size_t>(Field::kCount);
 
-// In the order of Field.
 constexpr std::array<absl::string_view, kFields> kNames = {
-    "action",
-    "action_json",
-    "agent_id",
-    "backend",
-    "episode",
-    "episode_index",
-    "episode_seed",
-    "event",
-    "event_type",
-    "frame_ref",
-    "metadata",
-    "metadata_json",
-    "observation",
-    "observation_json",
-    "payload",
-    "payload_version",
-    "policy_label",
-    "render",
-    "render_hint_json",
-    "render_payload",
-    "reward",
-    "schema_version",
-    "step",
-    "step_index",
-    "steps",
-    "terminated",
-    "timestamp",
-    "total_reward",
-    "truncated",
-    "ts_unix_ns",
-    "type",
-    "worker_id",
+#define TANDEM_FIELD(constant, name) name,
+    TANDEM_EVENT_FIELDS(TANDEM_FIELD)
+#undef TANDEM_FIELD
 };
 
 // A table of kNames by a hash that no two of them share. (A search of factors
@@ -159,6 +133,42 @@ class TextCursor {
   const char* at_;
 };
 
+// Keeps nothing but where the parser stopped.
+class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/,
+                    const string_t& /*text*/) override {
+    return true;
+  }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*size*/) override { return true; }
+  bool key(string_t& /*name*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t bytes_read, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    fault_ = std::max(bytes_read, size_t{1}) - 1;
+    return false;
+  }
+
+  // Of the first byte that cannot stand where it does.
+  std::optional<size_t> fault() const { return fault_; }
+
+ private:
+  std::optional<size_t> fault_;
+};
+
+// Where a number that JSON lacks begins, if it is found out at its `at`.
+size_t NumberBegin(absl::string_view line, size_t at) {
+  return at > 0 && line[at - 1] == '-' && line[at] == 'I' ? at - 1 : at;
+}
+
 }  // namespace
 
 absl::string_view FieldName(Field field) {
@@ -194,6 +204,36 @@ bool EventFields::Parse(absl::string_view line, simdjson::dom::parser* parser,
     values_[static_cast<size_t>(field)] = {pair.value, text};
   }
   return true;
+}
+
+std::string DescribeJsonFault(absl::string_view line,
+                              simdjson::error_code error, size_t max_depth) {
+  constexpr size_t kShown = 40;
+  if (error == simdjson::DEPTH_ERROR) {
+    return absl::StrCat("JSON: expected objects and arrays at most ", max_depth,
+                        " deep, found more");
+  }
+  FaultFinder finder;
+  nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
+  if (!finder.fault().has_value()) {
+    // What nlohmann takes all the same, such as an integer beyond 64 bits.
+    return absl::StrCat("JSON: ", simdjson::error_message(error));
+  }
+  const size_t at = *finder.fault();
+  if (at >= line.size()) {
+    return absl::StrCat("JSON: expected more, found the line's end at byte ",
+                        line.size());
+  }
+  const size_t begin = NumberBegin(line, at);
+  for (const absl::string_view number : {"NaN", "Infinity", "-Infinity"}) {
+    if (absl::StartsWith(line.substr(begin), number)) {
+      return absl::StrCat("JSON: expected a value at byte ", begin, ", found ",
+                          number, ", which JSON lacks: print it as text, \"",
+                          number, "\"");
+    }
+  }
+  return absl::StrCat("JSON: cannot be read from byte ", at, " on, found ",
+                      PrintableHead(line.substr(at), kShown));
 }
 
 }  // namespace tandem::slow_lane

@@ -23,41 +23,50 @@
 
 namespace tandem::slow_lane {
 
-// All that the schemas name.
+// Printable, at most a few hundred bytes. Allocates.
+std::string DescribeJsonFault(absl::string_view line,
+                              simdjson::error_code error, size_t max_depth);
+
+// All that the schemas name, in alphabetical order.
+#define TANDEM_EVENT_FIELDS(FIELD)            \
+  FIELD(kAction, "action")                    \
+  FIELD(kActionJson, "action_json")           \
+  FIELD(kAgentId, "agent_id")                 \
+  FIELD(kBackend, "backend")                  \
+  FIELD(kEpisode, "episode")                  \
+  FIELD(kEpisodeIndex, "episode_index")       \
+  FIELD(kEpisodeSeed, "episode_seed")         \
+  FIELD(kEvent, "event")                      \
+  FIELD(kEventType, "event_type")             \
+  FIELD(kFrameRef, "frame_ref")               \
+  FIELD(kMetadata, "metadata")                \
+  FIELD(kMetadataJson, "metadata_json")       \
+  FIELD(kObservation, "observation")          \
+  FIELD(kObservationJson, "observation_json") \
+  FIELD(kPayload, "payload")                  \
+  FIELD(kPayloadVersion, "payload_version")   \
+  FIELD(kPolicyLabel, "policy_label")         \
+  FIELD(kRender, "render")                    \
+  FIELD(kRenderHintJson, "render_hint_json")  \
+  FIELD(kRenderPayload, "render_payload")     \
+  FIELD(kReward, "reward")                    \
+  FIELD(kSchemaVersion, "schema_version")     \
+  FIELD(kStep, "step")                        \
+  FIELD(kStepIndex, "step_index")             \
+  FIELD(kSteps, "steps")                      \
+  FIELD(kTerminated, "terminated")            \
+  FIELD(kTimestamp, "timestamp")              \
+  FIELD(kTotalReward, "total_reward")         \
+  FIELD(kTruncated, "truncated")              \
+  FIELD(kTsUnixNs, "ts_unix_ns")              \
+  FIELD(kType, "type")                        \
+  FIELD(kWorkerId, "worker_id")
+
 enum class Field : uint8_t {
-  kAction,
-  kActionJson,
-  kAgentId,
-  kBackend,
-  kEpisode,
-  kEpisodeIndex,
-  kEpisodeSeed,
-  kEvent,
-  kEventType,
-  kFrameRef,
-  kMetadata,
-  kMetadataJson,
-  kObservation,
-  kObservationJson,
-  kPayload,
-  kPayloadVersion,
-  kPolicyLabel,
-  kRender,
-  kRenderHintJson,
-  kRenderPayload,
-  kReward,
-  kSchemaVersion,
-  kStep,
-  kStepIndex,
-  kSteps,
-  kTerminated,
-  kTimestamp,
-  kTotalReward,
-  kTruncated,
-  kTsUnixNs,
-  kType,
-  kWorkerId,
-  kCount,
+#define TANDEM_FIELD(constant, name) constant,
+  TANDEM_EVENT_FIELDS(TANDEM_FIELD)
+#undef TANDEM_FIELD
+      kCount,
 };
 
 // As in the JSON: "episode_index".

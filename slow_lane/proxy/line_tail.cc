@@ -16,8 +16,8 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr char kCut[] =
-    ": somebody cut or replaced it, and lines are lost. Next: look who writes "
-    "to ";
+    ": a program cut or replaced it, and lines are lost. Next: look which "
+    "program writes to ";
 
 }  // namespace
 

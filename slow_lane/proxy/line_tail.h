@@ -1,9 +1,9 @@
-// LineTail: the lines of a file that somebody else is still writing.
+// LineTail: the lines of a file that another process is still writing.
 //
 // Data flow: a regular file, from an offset on -> pread in chunks -> whole
 // lines, each with its offset and length.
 // Ownership: the reader's, one thread. It keeps nothing but an offset, so that
-// whoever remembers `next_offset` can go on with another LineTail later.
+// with `next_offset` another LineTail can go on later.
 //
 //   absl::StatusOr<LineTail> tail = LineTail::Open("stdout.jsonl", offset);
 //   while (true) {

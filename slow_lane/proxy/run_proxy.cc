@@ -375,7 +375,7 @@ bool Proxy::FolderIsGone() const {
 
 WorkerExit Proxy::FindOutHowItEnded() const {
   // If it was not our child: the daemon writes it down, if it was its parent;
-  // else the kernel knows, once whoever is its parent has taken it away.
+  // else the kernel knows, once its parent has reaped it.
   const Deadline deadline = Deadline::After(kExitRecordSecs);
   do {
     if (worker_.has_value()) {

@@ -1,5 +1,3 @@
-#include "slow_lane/runs/folder_sweeper.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -83,6 +84,38 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity);
 // Sends to the process of a pidfd. kNotFound: it is gone. kPermissionDenied:
 // it is another user's.
 absl::Status SignalProcess(int pidfd, int signal);
+
+struct TreeQuery {
+  std::string token;  // empty: no process belongs by a token
+  // Belong while they exist; others with their numbers do not.
+  std::vector<ProcessIdentity> roots;
+  // Left alone, and so are the caller and process 1 at any rate. The children
+  // of an excluded process belong if it is a root.
+  std::vector<pid_t> excluded;
+};
+
+// Of a run: all of its processes but the proxy, as far as these are known. Who
+// lost its parents is the proxy's child.
+inline TreeQuery QueryOf(const std::string& token,
+                         const std::optional<ProcessIdentity>& worker,
+                         const std::optional<ProcessIdentity>& proxy) {
+  TreeQuery query;
+  query.token = token;
+  if (worker.has_value()) query.roots.push_back(*worker);
+  if (proxy.has_value()) {
+    query.roots.push_back(*proxy);
+    query.excluded.push_back(proxy->pid);
+  }
+  return query;
+}
+
+struct TreeMember {
+  ProcessIdentity identity;
+  pid_t parent = 0;
+  pid_t group = 0;
+  pid_t session = 0;
+  std::string name;  // the program's, 15 bytes at most
+};
 
 }  // namespace tandem::slow_lane
 

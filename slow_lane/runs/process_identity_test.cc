@@ -136,9 +136,9 @@ TEST(OpenProcess, RefusesAnotherProcessOfThatNumber) {
   EXPECT_FALSE(IsAlive(other_boot));
   EXPECT_TRUE(absl::IsNotFound(OpenProcess(other_boot).status()));
 
-  for (const pid_t nobody : {0, -1}) {
+  for (const pid_t no_process : {0, -1}) {
     ProcessIdentity none = *identity;
-    none.pid = nobody;
+    none.pid = no_process;
     EXPECT_FALSE(IsAlive(none));
     EXPECT_TRUE(absl::IsNotFound(OpenProcess(none).status()));
   }

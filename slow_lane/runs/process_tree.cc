@@ -46,7 +46,7 @@ class Ender {
   absl::Status LookAndKill();
   // Until one of them ends, or `wait_ns` have passed.
   void WaitForAnEnd(int64_t wait_ns);
-  // Whether the latest Look found nobody; whether it found somebody new.
+  // Whether the latest Look found no process; whether it found a new one.
   bool found_none() const { return members_.empty(); }
   bool found_new() const { return found_new_; }
   bool is_sure() const { return scanner_.is_sure(); }
@@ -185,8 +185,8 @@ int64_t Until(Deadline deadline, int64_t most) {
   return std::min(most, deadline.at_ns() - now_ns);
 }
 
-// When enough looks in a row have found nobody. One may miss a process whose
-// parent forks and ends meanwhile.
+// When enough looks in a row have found no process. One may miss a process
+// whose parent forks and ends meanwhile.
 class Emptiness {
  public:
   // Of the latest look.
@@ -206,7 +206,7 @@ class Emptiness {
 
 constexpr int64_t kLongestPauseNs = 100'000'000;
 
-// Returns whether nobody is left.
+// Returns whether no process is left.
 absl::StatusOr<bool> AskToEnd(Ender& ender, Deadline deadline) {
   for (Emptiness emptiness;;) {
     if (absl::Status status = ender.LookAndAsk(); !status.ok()) return status;

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "slow_lane/runs/tree_query.h"
+#include "slow_lane/runs/process_identity.h"
 
 namespace tandem::slow_lane {
 

@@ -74,8 +74,8 @@ class ProcessTree : public testing::Test {
     return pid;
   }
 
-  // Whether nobody has the pipe's other end, which the worker and each of its
-  // descendants inherit: however they hide, the kernel knows.
+  // Whether no process has the pipe's other end, which the worker and each of
+  // its descendants inherit: however they hide, the kernel knows.
   bool AllAreGone() const {
     pollfd polled = {.fd = tree_.get(), .events = 0, .revents = 0};
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;

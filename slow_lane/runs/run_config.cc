@@ -27,7 +27,7 @@ constexpr size_t kLongestRunName = 120;  // characters
 constexpr uint64_t kLeastMemoryMb = 256;
 constexpr uint64_t kMostGpus = 8;
 constexpr size_t kMostProblemsShown = 20;
-// Of objects and arrays in one another. Whoever writes or copies JSON needs a
+// Of objects and arrays in one another. Code that writes or copies JSON needs a
 // stack as deep as it.
 constexpr int kDeepest = 64;
 

@@ -3,7 +3,7 @@
 // Data flow: the daemon makes it and writes config.json and launch.json; the
 // proxy locks proxy.lock, launches, tails stdout.jsonl and writes exit; the
 // worker's process leaves its identity in worker before it becomes the worker.
-// Ownership: all of the daemon's user, nobody else may look in (launch.json
+// Ownership: all of the daemon's user, no other user may look in (launch.json
 // holds the environment). Records appear whole or not at all, and are on disk
 // when the writing call returns.
 //
@@ -16,9 +16,13 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,7 +52,7 @@ struct WorkerExit {
   enum class How {
     kExited,      // `number` is its exit code
     kSignalled,   // `number` is the signal
-    kUnknown,     // nobody saw it; `reason` says why
+    kUnknown,     // no process saw it; `reason` says why
     kNotStarted,  // it never ran; `reason` says why
   };
   How how = How::kUnknown;
@@ -100,7 +104,7 @@ class RunFolder {
   // kNotFound: there is none. kDataLoss: not as WriteLaunchPlan wrote it.
   absl::StatusOr<LaunchPlan> ReadLaunchPlan() const;
 
-  // Who was dispatched; nothing: nobody ever. Written by LaunchWorker.
+  // The dispatched worker; nothing: none ever. Written by LaunchWorker.
   // kDataLoss: the file is there, but names no process.
   absl::StatusOr<std::optional<ProcessIdentity>> ReadWorker() const;
 
@@ -130,6 +134,37 @@ class ProxyLock {
  private:
   explicit ProxyLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;  // holds an open-file-description lock
+};
+
+// Removes the folders of deleted runs on a thread of its own. A folder that is
+// left when the process ends is removed by the next one.
+class FolderSweeper {
+ public:
+  // Begins with what earlier processes have left in data_dir/runs. What cannot
+  // be removed is named on stderr, and left to the next process.
+  explicit FolderSweeper(absl::string_view data_dir);
+  FolderSweeper(const FolderSweeper&) = delete;
+  FolderSweeper& operator=(const FolderSweeper&) = delete;
+  // Waits for the removal of one file at most.
+  ~FolderSweeper();
+
+  // Folders were set aside. Thread-safe; doesn't wait.
+  void Sweep();
+
+ private:
+  void Run();
+  void RemoveAll();
+  bool IsStopping() const;
+  // False: stopped, or something could not be removed.
+  bool Remove(const std::string& path);
+
+  const std::string runs_;
+  std::set<std::string> stuck_;  // the thread's
+  mutable std::mutex mutex_;     // guards what follows
+  std::condition_variable wake_;
+  bool wanted_ = true;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace tandem::slow_lane

@@ -89,7 +89,7 @@ TEST(RunFolder, KeepsHowTheWorkerEnded) {
       {WorkerExit::How::kExited, 0, ""},
       {WorkerExit::How::kExited, 255, ""},
       {WorkerExit::How::kSignalled, SIGKILL, ""},
-      {WorkerExit::How::kUnknown, 0, "nobody saw it"},
+      {WorkerExit::How::kUnknown, 0, "no process saw it"},
       {WorkerExit::How::kNotStarted, 0, "no such file: 'a b'"},
   };
   for (const WorkerExit& exit : kExits) {

@@ -32,7 +32,7 @@ std::string FormatUlid(uint64_t unix_millis,
 // 0-9, '_', '.' and '-', the first being neither '.' nor '-'.
 absl::Status CheckRunId(absl::string_view run_id);
 
-// kNotFound, in words for whoever asked for that run.
+// kNotFound, in words for the caller that named that run.
 absl::Status NoSuchRun(absl::string_view run_id);
 
 }  // namespace tandem::slow_lane

@@ -3,8 +3,8 @@
 // limit. RLIMIT_LOCKS limits nothing since Linux 2.4.25 (getrlimit(2)); its
 // soft value is made from the token.
 //
-// Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> whoever
-// looks for the run's processes.
+// Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> a process
+// that looks for the run's processes.
 //
 //   const RunToken token(plan.token);
 //   token.IsOf(stat);

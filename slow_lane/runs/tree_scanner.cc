@@ -199,7 +199,7 @@ void TreeScanner::Follow() {
   }
 }
 
-// A number stays a session's or group's own for as long as anybody is in it.
+// A number stays a session's or group's own for as long as a process is in it.
 void TreeScanner::ForgetEmpty() {
   std::set<pid_t> groups, sessions;
   for (const auto& [pid, seen] : seen_) {
@@ -239,7 +239,7 @@ absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
   ForgetEmpty();
   Follow();
   if (!is_sure_) {
-    // Only now is anybody ended: whose children have no token is seen.
+    // Only now are processes ended: children without a token have been seen.
     if (absl::Status status = Chase(act); !status.ok()) return status;
     Follow();
   }

@@ -25,7 +25,6 @@
 #include "absl/status/statusor.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_token.h"
-#include "slow_lane/runs/tree_query.h"
 
 namespace tandem::slow_lane {
 
@@ -46,7 +45,7 @@ class TreeScanner {
   // them: else some were gone too soon to know whose they were.
   bool is_sure() const { return is_sure_; }
 
-  // Those that lead a process group with nobody excluded in it; some may be
+  // Those that lead a process group without an excluded process; some may be
   // zombies.
   const std::vector<ProcessIdentity>& Leaders() const { return leaders_; }
 

@@ -21,7 +21,7 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr int kReportFd = 3;
-// Of a child that did not become the worker; nobody but its parent sees it.
+// Of a child that did not become the worker; only its parent sees it.
 constexpr int kLeaves = 125;
 
 // A text of limited length; what does not fit is cut off, not within a
@@ -180,7 +180,7 @@ void MakeRecord(const WorkerChild& child) {
   NotDispatched("linking its record");
 }
 
-// The record is made: nobody tries again, and `exit` has to say why.
+// The record is made: no process tries again, and `exit` has to say why.
 [[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
                               int error, const char* subject) {
   ShortText reason;

@@ -18,7 +18,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/durable_file.h"
-#include "slow_lane/runs/exec_pointers.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
 #include "transport/base/blocked_signals.h"
@@ -254,7 +253,7 @@ absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
 absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
                                           absl::string_view token) {
   AdoptedWorker adopted;
-  // First: whoever writes it is done with the worker.
+  // First: the process that writes it is done with the worker.
   absl::StatusOr<std::optional<WorkerExit>> exit = folder.ReadExit();
   if (!exit.ok()) return exit.status();
   adopted.exit = *std::move(exit);

@@ -2,10 +2,10 @@
 //
 // Data flow: LaunchPlan -> LaunchWorker -> fork -> the child writes its
 // identity into the folder's `worker` by link(2), which fails where one is ->
-// exec. Whoever is killed at whatever point, a second launch finds the record
-// and executes nothing.
-// Ownership: the worker is nobody's: it leads a session of its own, writes to
-// files, holds no descriptor of ours and does not end with its launcher.
+// exec. Whichever process is killed at any point, a second launch finds the
+// record and executes nothing. Ownership: the worker has no owner: it leads a
+// session of its own, writes to files, holds no descriptor of ours and does not
+// end with its launcher.
 //
 //   absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder, plan.token);
 //   if (found->state == AdoptedWorker::State::kNeverStarted) {
@@ -22,6 +22,8 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,15 @@
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
+
+// Strings as exec and posix_spawn take them, with a null pointer behind the
+// last. They stay the caller's, unchanged while the pointers are used.
+inline std::vector<char*> ExecPointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& each : strings) pointers.push_back(each.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 struct RunningWorker {
   ProcessIdentity identity;
@@ -49,7 +60,7 @@ struct RunningWorker {
 absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                                            const LaunchPlan& plan);
 
-// From now on nobody launches a worker in this folder; its `exit` says
+// From now on no process launches a worker in this folder; its `exit` says
 // `reason`. kAlreadyExists: one was dispatched before, and may live.
 absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason);
 

@@ -56,7 +56,7 @@ class BatchWriter {
   // After an error the caller rolls back what this call wrote.
   absl::StatusOr<Appended> Write(const v1::EventBatch& batch);
 
-  // Reads everything anew from the tables next time.
+  // Reads everything again from the tables next time.
   void Forget() { runs_.clear(); }
 
  private:

@@ -55,7 +55,7 @@ constexpr int64_t NearestInt64(uint64_t number) {
 // step"; the file's path ends it. Codes:
 //   kResourceExhausted   the disk is full, or memory is
 //   kPermissionDenied    the file or its folder cannot be written or read
-//   kUnavailable         an I/O error, or somebody else holds the lock
+//   kUnavailable         an I/O error, or another process holds the lock
 //   kDataLoss            the file is damaged, or no database
 //   kAlreadyExists       a key that is there already
 //   kInvalidArgument     another constraint, or a value that is too large
@@ -77,7 +77,7 @@ class Statement {
   ~Statement() { sqlite3_finalize(statement_); }
 
   // Parameters count from 1. A parameter that is not bound is NULL; what was
-  // bound stays so until it is bound anew. No call fails but for Text of 2 GB,
+  // bound stays so until it is bound again. No call fails but for Text of 2 GB,
   // which Step reports.
   template <typename T>
   requires std::integral<T> || std::is_enum_v<T>
@@ -171,7 +171,7 @@ class Database {
   absl::StatusOr<Statement> Prepare(absl::string_view sql);
 
   // The same, prepared at its first use and kept until the database closes.
-  // Whoever gets it is its only user until it is reset. Parameters may still be
+  // The caller is its only user until it is reset. Parameters may still be
   // bound from the last use. For a handful of texts, not for ones made up.
   absl::StatusOr<Statement*> Cached(absl::string_view sql);
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -426,7 +426,7 @@ void EventStore::Answer(Item& item) {
 }
 
 void EventStore::Checkpoint() {
-  // The log began anew.
+  // The log began again.
   if (log_pages_ < checkpointed_at_) checkpointed_at_ = 0;
   if (log_pages_ - checkpointed_at_ < pages_per_checkpoint_) return;
   checkpointed_at_ = log_pages_;

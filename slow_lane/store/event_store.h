@@ -123,7 +123,7 @@ class EventStore {
 
   // Removes a run and its events: at once for everybody who asks, the rows
   // little by little when there is nothing else to do, also across restarts.
-  // `done`: kNotFound, or OK once nobody can find it any more. Thread-safe;
+  // `done`: kNotFound, or OK once no reader can find it any more. Thread-safe;
   // doesn't wait.
   void DeleteRun(const std::string& run_id, Done done);
 
@@ -182,10 +182,10 @@ class EventStore {
   // One transaction of all `items`. OK: each has its result, durable if that is
   // OK. Else nothing happened.
   absl::Status CommitAll(std::vector<Item>* items);
-  // Somebody may have removed the write-ahead log, which only this connection
+  // A user may have removed the write-ahead log, which only this connection
   // has then: what is in it goes into the table's file.
   absl::Status NoticeLostLog();
-  // Somebody else may have written into the file: another store, a shell.
+  // Another process may have written into the file: a store, a shell.
   absl::Status NoticeOthers();
   // Within the transaction. OK: the item has its result, an error of its own
   // being one. Else the transaction has to be rolled back.

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "slow_lane/store/event_store.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {

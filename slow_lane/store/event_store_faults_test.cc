@@ -29,7 +29,7 @@
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/store/schema_versions.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {

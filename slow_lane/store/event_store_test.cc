@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/run_table.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -138,9 +138,9 @@ TEST_F(EventStoreTest, RunsCountForThemselves) {
 }
 
 TEST_F(EventStoreTest, ARunThatThereIsNotIsNotFound) {
-  auto appended = AppendAndWait(*store_, Steps("nobody", 1, 2));
+  auto appended = AppendAndWait(*store_, Steps("missing", 1, 2));
   EXPECT_TRUE(absl::IsNotFound(appended.status())) << appended.status();
-  EXPECT_THAT(std::string(appended.status().message()), HasSubstr("nobody"));
+  EXPECT_THAT(std::string(appended.status().message()), HasSubstr("missing"));
 }
 
 v1::EventBatch Between(v1::EventBatch batch, uint64_t begin, uint64_t end) {
@@ -264,7 +264,7 @@ TEST_F(EventStoreTest, AFailingItemHarmsNoOther) {
                    });
   };
   append(Steps("a", 1, 2));
-  append(Steps("nobody", 1, 2));
+  append(Steps("missing", 1, 2));
   append(Between(Steps("a", 3, 4), 7, 8));
   store_->Post(
       [](Database& database) {
@@ -468,7 +468,7 @@ TEST_F(EventStoreTest, ADeletedRunIsGoneAtOnceAndItsRowsSoon) {
   ASSERT_TRUE(done.get_future().get().ok());
   EXPECT_TRUE(
       absl::IsNotFound(AppendAndWait(*store_, Steps("a", 1, 1)).status()));
-  // A new run of that name starts anew, whatever is left of the old one.
+  // A new run of that name starts from 1, whatever is left of the old one.
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2));
@@ -486,7 +486,7 @@ TEST_F(EventStoreTest, ADeletedRunIsGoneAtOnceAndItsRowsSoon) {
 
   std::promise<absl::Status> again;
   store_->DeleteRun(
-      "nobody", [&](const absl::Status& status) { again.set_value(status); });
+      "missing", [&](const absl::Status& status) { again.set_value(status); });
   EXPECT_TRUE(absl::IsNotFound(again.get_future().get()));
 }
 

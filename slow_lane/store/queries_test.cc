@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "slow_lane/store/database.h"
 #include "slow_lane/store/event_store.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -2,8 +2,9 @@
 //
 // Data flow: the registry's RunRow -> tables runs and run_updates -> the
 // registry at its next start, and WatchRuns(since_seq).
-// Ownership: plain functions on somebody's connection. Those that write belong
-// in a change posted to the store; those that read may use any connection.
+// Ownership: plain functions on the caller's connection. Those that write
+// belong in a change posted to the store; those that read may use any
+// connection.
 //
 //   store->Post([&row](Database& database) {
 //     row.status = gymgui::trainer::RUN_STATUS_TERM;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "slow_lane/store/schema_versions.h"
-#include "slow_lane/store/store_testing.h"
+#include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -122,10 +122,10 @@ TEST_F(RunTableTest, ARunIdIsTakenOnce) {
 }
 
 TEST_F(RunTableTest, ARunThatThereIsNotIsNotFound) {
-  RunRow run = RunNamed("nobody");
+  RunRow run = RunNamed("missing");
   EXPECT_TRUE(absl::IsNotFound(UpdateRun(*database_, &run)));
   EXPECT_TRUE(absl::IsNotFound(SaveRun(*database_, run)));
-  EXPECT_TRUE(absl::IsNotFound(DetachRun(*database_, "nobody")));
+  EXPECT_TRUE(absl::IsNotFound(DetachRun(*database_, "missing")));
 }
 
 TEST_F(RunTableTest, UpdatesOfADeletedRunGoAndTheirNumbersDoNotComeBack) {

@@ -2,7 +2,7 @@
 //
 // Data flow: PRAGMA user_version -> the migrations above it, a transaction
 // each.
-// Ownership: plain functions, for whoever opens the file for writing.
+// Ownership: plain functions, for code that opens the file for writing.
 //
 //   absl::Status status = BringUpToDate(
 //       *database, AllMigrations(), [](int64_t rows) {

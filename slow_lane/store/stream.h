@@ -1,7 +1,5 @@
 // Stream: the four kinds of events that a run has, and numbers by kind.
 //
-// Data flow: none, these are words that the store's parts share.
-//
 //   Numbers last;
 //   last[Stream::kSteps] = 7;
 
@@ -12,21 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
-
 namespace tandem::slow_lane {
 
 enum class Stream : uint8_t { kSteps, kEpisodes, kLifecycle, kMalformed };
 
 inline constexpr std::array<Stream, 4> kAllStreams = {
     Stream::kSteps, Stream::kEpisodes, Stream::kLifecycle, Stream::kMalformed};
-
-// As in messages and as the views are called: "steps", ...
-constexpr absl::string_view StreamName(Stream stream) {
-  constexpr std::array<absl::string_view, 4> kNames = {
-      "steps", "episodes", "lifecycle", "malformed"};
-  return kNames[static_cast<size_t>(stream)];
-}
 
 // A number for each stream, such as its highest seq_id. A plain value.
 class Numbers {

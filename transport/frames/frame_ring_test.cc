@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/frames/frame_reader.h"

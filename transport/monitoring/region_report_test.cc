@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"

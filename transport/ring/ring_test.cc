@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "schema/goldens/samples.h"
+#include "schema/goldens/testing/samples.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"

@@ -55,7 +55,7 @@ TEST(EvalSummary, BearsDeepNesting) {
 }
 
 TEST(EvalSummary, ReadsTheFileAnewEachTime) {
-  const std::string path = Path("anew.json");
+  const std::string path = Path("again.json");
   Write(path, kWhole);
   EXPECT_EQ(ReadEvalSummary(path)->batches, 3);
   Write(path, R"({"batch_index": 4})");

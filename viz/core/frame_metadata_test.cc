@@ -1,8 +1,8 @@
-#include "viz/core/frame_metadata.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "viz/core/frame_watch.h"
 
 namespace tandem {
 namespace {

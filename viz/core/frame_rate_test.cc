@@ -1,6 +1,6 @@
-#include "viz/core/frame_rate.h"
-
 #include <gtest/gtest.h>
+
+#include "viz/core/freshness.h"
 
 namespace tandem {
 namespace {

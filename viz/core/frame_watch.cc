@@ -3,16 +3,40 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/base/quoted.h"
 #include "transport/frames/frame_segment_name.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
 namespace {
+
+constexpr size_t kMaxTextBytes = 64 << 10;
+constexpr size_t kMaxEnvs = 4096;
+constexpr size_t kMaxErrorBytes = 512;
+
+std::optional<int64_t> Integer(const nlohmann::json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  // get<int64_t> wraps what only a uint64_t holds.
+  if (value.is_number_unsigned() &&
+      value.get<uint64_t>() > uint64_t{kMaxMetadataInteger}) {
+    return std::nullopt;
+  }
+  const int64_t integer = value.get<int64_t>();
+  if (integer < -kMaxMetadataInteger) return std::nullopt;
+  return integer;
+}
+
+std::optional<int64_t> Integer(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::nullopt : Integer(*found);
+}
 
 constexpr int64_t kRetryNs = 100'000'000;
 constexpr size_t kHistoryBuckets = 512;
@@ -28,6 +52,35 @@ bool Serves(absl::StatusOr<AttachedFrames>& opened) {
 }
 
 }  // namespace
+
+FrameMetadata ParseFrameMetadata(absl::string_view json) {
+  FrameMetadata metadata;
+  if (json.empty() || json.size() > kMaxTextBytes) return metadata;
+  const nlohmann::json object =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr,
+                            /*allow_exceptions=*/false);
+  if (!object.is_object()) return metadata;
+  metadata.step = Integer(object, "step");
+  metadata.episodes = Integer(object, "episodes");
+  const auto error = object.find("error_text");
+  if (error != object.end() && error->is_string()) {
+    metadata.error =
+        PrintableHead(error->get_ref<const std::string&>(), kMaxErrorBytes);
+  }
+  const auto envs = object.find("envs");
+  if (envs == object.end() || !envs->is_array() || envs->size() > kMaxEnvs) {
+    return metadata;
+  }
+  for (const nlohmann::json& env : *envs) {
+    const std::optional<int64_t> index = Integer(env);
+    if (!index.has_value()) {
+      metadata.envs.clear();
+      break;
+    }
+    metadata.envs.push_back(*index);
+  }
+  return metadata;
+}
 
 FrameWatch::FrameWatch(std::string run)
     : run_(std::move(run)),
@@ -136,7 +189,7 @@ void FrameWatch::CountEpisodes() {
   if (!metadata_.episodes.has_value()) return;
   const int64_t now = std::max<int64_t>(0, *metadata_.episodes);
   if (episodes_now_.has_value() && now < *episodes_now_) {
-    // The writer began anew; one that says so with each frame gets no sum
+    // The writer began again; one that says so with each frame gets no sum
     // that overflows.
     episodes_before_ =
         std::min(kMaxMetadataInteger, episodes_before_ + *episodes_now_);

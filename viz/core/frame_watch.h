@@ -19,17 +19,35 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/frame_reader.h"
-#include "viz/core/frame_metadata.h"
-#include "viz/core/frame_rate.h"
 #include "viz/core/freshness.h"
 #include "viz/core/sample_history.h"
 
 namespace tandem {
+
+// Greater numbers, of either sign, are left out: a double does not hold all of
+// them, so that no writer in JSON can mean them; and sums of such do not
+// overflow.
+inline constexpr int64_t kMaxMetadataInteger = int64_t{1} << 53;
+
+struct FrameMetadata {
+  std::optional<int64_t> step;
+  std::vector<int64_t> envs;  // environments in the tiles, in order
+  // Episodes ended since the run began: a running count, so that the viewer
+  // misses none however many frames it drops.
+  std::optional<int64_t> episodes;
+  // Why the picture is not what it should be: drawing failed. At most 512
+  // bytes; empty: all is well.
+  std::string error;
+};
+
+// Texts over 64 KiB, and lists of over 4096 environments, are left out.
+FrameMetadata ParseFrameMetadata(absl::string_view json);
 
 class FrameWatch {
  public:
@@ -43,8 +61,8 @@ class FrameWatch {
   // a few system calls; does not wait; allocates when a frame's size changes.
   bool Look(int64_t now_ns);
 
-  // Gives the ring back, so that the writer knows that nobody looks; the next
-  // Look attaches again.
+  // Gives the ring back, so that the writer knows that no viewer looks; the
+  // next Look attaches again.
   void Detach();
 
   const std::string& run() const { return run_; }

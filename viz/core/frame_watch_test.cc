@@ -1,7 +1,7 @@
 // FrameWatch against real processes that are killed, stopped, restarted,
 // resized and corrupted.
 //
-// Each look checks the promise itself: whoever is told "connected" looks at a
+// Each look checks the promise itself: a viewer in state "connected" looks at a
 // picture that was published at most 500 ms ago, by the writer's own stamp.
 #include "viz/core/frame_watch.h"
 
@@ -28,7 +28,6 @@
 #include "transport/base/unique_fd.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "viz/core/frame_metadata.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/readers_lock.h"
 
@@ -149,7 +148,8 @@ TEST_P(FrameWatchTest, SaysThatARunHasEnded) {
   auto publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
   EXPECT_EQ(publisher->Terminate(), 0);
-  // A foreign one just unlinks its file: whoever has it mapped sees silence.
+  // A foreign one just unlinks its file: a reader that has it mapped sees
+  // silence.
   AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
                                           : FreshnessState::kUnavailable);
   EXPECT_GT(watch_.frame().number, 0u);  // still there to look at
@@ -173,7 +173,7 @@ TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
   AwaitState(FreshnessState::kConnected);
 }
 
-// The writer published while nobody looked, and does not any more.
+// The writer published while no viewer looked, and does not any more.
 TEST_P(FrameWatchTest, NeverTakesWhatItFindsForLive) {
   PatternRun run = Run();
   run.still_after = 5;
@@ -257,7 +257,7 @@ TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
     const unsigned char corrupt = static_cast<unsigned char>(~byte);
     ASSERT_EQ(pwrite(file.get(), &corrupt, 1, base + at), 1);
     // Flags are hints: while frames come, the picture is live. What lies behind
-    // the first 40 bytes is written anew with each frame.
+    // the first 40 bytes is written again with each frame.
     const bool breaks = at < 40 && (at < 8 || at >= 12);
     if (breaks) {
       LookUntil([&] { return state_ != FreshnessState::kConnected; });
@@ -342,9 +342,9 @@ TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
   await(FreshnessState::kConnected);
 }
 
-// As many as overflow a sum that nobody bounds, and some more.
+// As many as overflow an unbounded sum, and some more.
 TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
-  const std::string run = UniqueRegionName("anew");
+  const std::string run = UniqueRegionName("again");
   absl::StatusOr<OwnedFrameSegment> segment =
       OwnedFrameSegment::Create(run, PatternRun().geometry);
   ASSERT_TRUE(segment.ok());

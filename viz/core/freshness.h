@@ -23,6 +23,9 @@
 #ifndef TANDEM_VIZ_CORE_FRESHNESS_H_
 #define TANDEM_VIZ_CORE_FRESHNESS_H_
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -53,8 +56,7 @@ class Freshness {
 
   void SetLink(Link link) { link_ = link; }
 
-  // A frame was in the ring when we attached, at `now_ns`: nobody can say how
-  // long it had been there.
+  // A frame was in the ring when we attached, at `now_ns`; its age is unknown.
   void SawOldFrame(int64_t now_ns);
   // A frame was published after `since_ns`, the time of the look before.
   void SawNewFrame(int64_t since_ns);
@@ -70,6 +72,49 @@ class Freshness {
   Link link_ = Link::kNoRun;
   std::optional<int64_t> seen_ns_;
   bool new_ = false;  // the frame was published while we looked
+};
+
+// Frames per second over the last second or so; 0 some time after they stop.
+class FrameRate {
+ public:
+  void Add(int64_t now_ns) {
+    times_[next_] = now_ns;
+    next_ = (next_ + 1) % kTimes;
+    count_ = std::min(count_ + 1, kTimes);
+  }
+
+  // Over the last second, or over the last two frames if they are further
+  // apart; falls as soon as a frame is overdue, to 0 once nothing came for two
+  // seconds and twice that distance.
+  double PerSecondAt(int64_t now_ns) const {
+    if (count_ < 2) return 0;
+    const int64_t newest = Back(1);
+    const int64_t gap = newest - Back(2);
+    if (now_ns - newest > 2 * std::max(kSecond, gap)) return 0;
+    size_t frames = 1;
+    while (frames + 1 < count_ && now_ns - Back(frames + 2) <= kSecond) {
+      ++frames;
+    }
+    const int64_t first = Back(frames + 1);
+    // A silence longer than the usual distance counts.
+    const int64_t usual = (newest - first) / static_cast<int64_t>(frames);
+    const int64_t span = std::max(newest, now_ns - usual) - first;
+    return span > 0 ? static_cast<double>(frames) * kSecond /
+                          static_cast<double>(span)
+                    : 0;
+  }
+
+ private:
+  static constexpr int64_t kSecond = 1'000'000'000;
+  static constexpr size_t kTimes = 256;  // displays of up to 255 Hz
+
+  int64_t Back(size_t steps) const {
+    return times_[(next_ + kTimes - steps) % kTimes];
+  }
+
+  std::array<int64_t, kTimes> times_ = {};
+  size_t next_ = 0;
+  size_t count_ = 0;
 };
 
 }  // namespace tandem

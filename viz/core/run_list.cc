@@ -136,7 +136,7 @@ std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
   } else {
     ReadRing(file.fd.get(), plan->flan_offset, plan->flan_size, &entry);
   }
-  // Steps, too: an engine that nobody watches renders nothing.
+  // Steps, too: an engine without viewers renders nothing.
   *counter = entry.frames + plan->frame_seq.load(std::memory_order_relaxed);
   return entry;
 }

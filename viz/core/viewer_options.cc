@@ -1,15 +1,42 @@
 #include "viz/core/viewer_options.h"
 
-#include <functional>
+#include <utility>
+#include <vector>
 
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "program/program_flags.h"
 #include "transport/base/error.h"
-#include "transport/base/quoted.h"
 #include "viz/core/key_map.h"
+
+ABSL_FLAG(tandem::RepeatedFlag, run, {},
+          "RUN: a run to show; may be given again, for another tab");
+ABSL_FLAG(std::string, run_mode, "train",
+          "train, or policy_eval: shows eval_summary.json as well");
+ABSL_FLAG(std::string, eval_summary, "",
+          "FILE: the summary, read again every second; empty: "
+          "var/trainer/runs/\n      RUN/eval_summary.json");
+ABSL_FLAG(std::string, agent_id, "", "ID: shown beside the run's name");
+ABSL_FLAG(std::string, mode_label, tandem::ViewerOptions().mode_label,
+          "TEXT: shown beside the state");
+ABSL_FLAG(std::string, theme, "dark", "dark or light");
+ABSL_FLAG(std::string, size, "1280x800",
+          "WIDTHxHEIGHT of the window, 64 to 16384 each");
+ABSL_FLAG(bool, picture_only, false, "true: nothing around the image");
+ABSL_FLAG(bool, shortcuts, true, "true: the keys below; false: no keys");
+ABSL_FLAG(std::string, snapshots, tandem::ViewerOptions().snapshots,
+          "FOLDER: where the key S saves images");
+ABSL_FLAG(std::string, snapshot, "",
+          "FILE.png: save the window there, then exit");
+ABSL_FLAG(int64_t, after, tandem::ViewerOptions().after,
+          "N, at least 1: new frames in every tab before --snapshot");
+ABSL_FLAG(double, timeout, tandem::ViewerOptions().timeout_secs,
+          "SECONDS above 0: how long --snapshot waits for those frames");
+ABSL_FLAG(bool, offscreen, false,
+          "true: needs no display; only with --snapshot");
 
 namespace tandem {
 namespace {
@@ -17,20 +44,20 @@ namespace {
 constexpr absl::string_view kUsage =
     R"(Usage: viewer [--run=RUN ...] [flags]      (bazel run //viz:viewer -- ...)
 
-Shows what runs on this machine, live: the frames that an engine or a training
-worker publishes in shared memory, with reward, return and step rate. It only
-reads; no run waits for it, and none is slower for being paused here.
+Shows the frames that engines and training workers publish in shared memory,
+live, with reward, return and step rate. It only reads: no run waits for it, and
+a pause here does not slow a run down.
 
-Without --run it opens on a list of what runs now. A RUN is the name of an
+Without --run it opens a list of the current runs. A RUN is the name of an
 engine's region, or the run id of a frame segment (mosaic.fastlane.RUN).
 
-The word beside the picture says what you see:
-  connected             a new frame came within the last 0.4 s
-  stale                 no new frame for as long as it says: the run is slow,
-                        busy, stopped, or gone without a word
-  reconnecting          the writer left, died or broke its ring; the viewer
-                        attaches again by itself
-  fastlane-unavailable  nothing of that name publishes frames; the viewer waits
+The word beside the image is its state:
+  connected             the newest frame is at most 0.4 s old
+  stale                 the newest frame is older, by the time shown: the run is
+                        slow, busy, stopped, or killed
+  reconnecting          the writer left, died or corrupted its ring; the viewer
+                        attaches again automatically
+  fastlane-unavailable  no run of that name publishes frames; the viewer waits
 
 Examples:
   viewer --run=tandem
@@ -38,117 +65,28 @@ Examples:
   viewer --run=tandem --offscreen --snapshot=out.png --after=10    (no display)
 
 Over SSH, where no window opens, --offscreen --snapshot works.
-Exit codes: 0 all is well, 1 no snapshot could be made, 2 bad usage.
+Exit codes: 0 success, 1 no snapshot could be made, 2 wrong command line.
 )";
 
-struct Flag {
-  absl::string_view name;
-  absl::string_view value;  // "": a boolean
-  absl::string_view help;
-  absl::string_view initially;
-  bool (*set)(absl::string_view value, ViewerOptions* options);
-};
-
-template <std::string ViewerOptions::*member>
-bool SetText(absl::string_view value, ViewerOptions* options) {
-  options->*member = std::string(value);
-  return !value.empty();
+const ProgramFlags& Flags() {
+  static const ProgramFlags flags("viz/core/");
+  return flags;
 }
 
-template <bool ViewerOptions::*member>
-bool SetBool(absl::string_view value, ViewerOptions* options) {
-  return absl::SimpleAtob(value, &(options->*member));
+// Whether `text` is one of the two words, and which.
+bool SetWord(absl::string_view text, absl::string_view yes,
+             absl::string_view no, bool* is_yes) {
+  *is_yes = text == yes;
+  return *is_yes || text == no;
 }
 
-// One of two words.
-template <bool ViewerOptions::*member>
-bool SetWord(absl::string_view value, absl::string_view yes,
-             absl::string_view no, ViewerOptions* options) {
-  options->*member = value == yes;
-  return value == yes || value == no;
-}
-
-bool SetSize(absl::string_view value, ViewerOptions* options) {
-  const std::vector<absl::string_view> sides = absl::StrSplit(value, 'x');
-  return sides.size() == 2 && absl::SimpleAtoi(sides[0], &options->width) &&
-         absl::SimpleAtoi(sides[1], &options->height) && options->width >= 64 &&
-         options->width <= 16384 && options->height >= 64 &&
-         options->height <= 16384;
-}
-
-constexpr Flag kFlags[] = {
-    {"run", "RUN", "a run to show; again for another tab", "",
-     [](absl::string_view value, ViewerOptions* options) {
-       options->runs.emplace_back(value);
-       return !value.empty();
-     }},
-    {"run_mode", "MODE", "train, or policy_eval: shows eval_summary.json too",
-     "train",
-     [](absl::string_view value, ViewerOptions* options) {
-       return SetWord<&ViewerOptions::policy_eval>(value, "policy_eval",
-                                                   "train", options);
-     }},
-    {"eval_summary", "FILE", "the summary, read again every second",
-     "var/trainer/runs/RUN/eval_summary.json",
-     SetText<&ViewerOptions::eval_summary>},
-    {"agent_id", "ID", "shown beside the run's name", "",
-     SetText<&ViewerOptions::agent_id>},
-    {"mode_label", "TEXT", "shown beside the state", "Fast lane",
-     SetText<&ViewerOptions::mode_label>},
-    {"theme", "THEME", "dark or light", "dark",
-     [](absl::string_view value, ViewerOptions* options) {
-       return SetWord<&ViewerOptions::dark>(value, "dark", "light", options);
-     }},
-    {"size", "WIDTHxHEIGHT", "of the window, 64 to 16384 each", "1280x800",
-     SetSize},
-    {"picture_only", "", "nothing around the picture", "false",
-     SetBool<&ViewerOptions::picture_only>},
-    {"shortcuts", "", "the keys below; --shortcuts=false: none of them", "true",
-     SetBool<&ViewerOptions::shortcuts>},
-    {"snapshots", "FOLDER", "where the key S saves pictures", ".",
-     SetText<&ViewerOptions::snapshots>},
-    {"snapshot", "FILE.png", "save the window there, then leave", "",
-     SetText<&ViewerOptions::snapshot>},
-    {"after", "N",
-     "frames published while the viewer looked, in every tab, "
-     "before --snapshot",
-     "1",
-     [](absl::string_view value, ViewerOptions* options) {
-       return absl::SimpleAtoi(value, &options->after) && options->after >= 1;
-     }},
-    {"timeout", "SECONDS", "how long --snapshot waits for those frames", "30",
-     [](absl::string_view value, ViewerOptions* options) {
-       return absl::SimpleAtod(value, &options->timeout_secs) &&
-              options->timeout_secs > 0;
-     }},
-    {"offscreen", "", "needs no display; only with --snapshot", "false",
-     SetBool<&ViewerOptions::offscreen>},
-};
-
-const Flag* Find(absl::string_view name) {
-  for (const Flag& flag : kFlags) {
-    if (flag.name == name) return &flag;
-  }
-  return nullptr;
-}
-
-absl::Status Unknown(absl::string_view word) {
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      absl::StrCat("expected one of the flags ",
-                   absl::StrJoin(kFlags, " ",
-                                 [](std::string* text, const Flag& flag) {
-                                   absl::StrAppend(text, "--", flag.name);
-                                 }),
-                   ", found '", word, "'; --help explains them"));
-}
-
-absl::Status Bad(const Flag& flag, absl::string_view found) {
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      absl::StrCat("--", flag.name, ": expected ",
-                   flag.value.empty() ? "true or false" : flag.value, " (",
-                   flag.help, "); found ", found));
+bool SetSize(absl::string_view text, ViewerOptions* options) {
+  const auto set_side = [](absl::string_view side, uint32_t* pixels) {
+    return absl::SimpleAtoi(side, pixels) && *pixels >= 64 && *pixels <= 16384;
+  };
+  const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
+  return sides.size() == 2 && set_side(sides[0], &options->width) &&
+         set_side(sides[1], &options->height);
 }
 
 }  // namespace
@@ -156,39 +94,35 @@ absl::Status Bad(const Flag& flag, absl::string_view found) {
 absl::StatusOr<ViewerOptions> ParseViewerOptions(
     std::span<const absl::string_view> words) {
   ViewerOptions options;
-  for (const absl::string_view word : words) {
-    if (word == "--help" || word == "-h") {
-      options.help_wanted = true;
-      return options;
-    }
+  options.help_wanted = ProgramFlags::WantHelp(words);
+  if (options.help_wanted) return options;
+  if (absl::Status s = Flags().SetFromWords(words); !s.ok()) return s;
+  const std::pair<bool, const absl::CommandLineFlag*> checks[] = {
+      {SetWord(absl::GetFlag(FLAGS_run_mode), "policy_eval", "train",
+               &options.policy_eval),
+       &absl::GetFlagReflectionHandle(FLAGS_run_mode)},
+      {SetWord(absl::GetFlag(FLAGS_theme), "dark", "light", &options.dark),
+       &absl::GetFlagReflectionHandle(FLAGS_theme)},
+      {SetSize(absl::GetFlag(FLAGS_size), &options),
+       &absl::GetFlagReflectionHandle(FLAGS_size)},
+      {absl::GetFlag(FLAGS_after) >= 1,
+       &absl::GetFlagReflectionHandle(FLAGS_after)},
+      {absl::GetFlag(FLAGS_timeout) > 0,
+       &absl::GetFlagReflectionHandle(FLAGS_timeout)}};
+  for (const auto& [valid, flag] : checks) {
+    if (!valid) return ProgramFlags::Refuse(*flag);
   }
-  for (size_t i = 0; i < words.size(); ++i) {
-    const absl::string_view word = words[i];
-    absl::string_view name = word;
-    if (!absl::ConsumePrefix(&name, "--")) return Unknown(word);
-    const size_t equals = name.find('=');
-    const bool has_value = equals != absl::string_view::npos;
-    absl::string_view value = has_value ? name.substr(equals + 1) : "";
-    name = name.substr(0, equals);
-    const Flag* flag = Find(name);
-    if (flag == nullptr && !has_value && absl::ConsumePrefix(&name, "no")) {
-      flag = Find(name);
-      if (flag != nullptr && !flag->value.empty()) flag = nullptr;
-      value = "false";
-    } else if (flag != nullptr && !has_value) {
-      if (flag->value.empty()) {
-        value = "true";
-      } else if (++i < words.size()) {
-        value = words[i];
-      } else {
-        return Bad(*flag, "nothing");
-      }
-    }
-    if (flag == nullptr) return Unknown(word);
-    if (!flag->set(value, &options)) {
-      return Bad(*flag, Quoted(value));
-    }
-  }
+  options.runs = absl::GetFlag(FLAGS_run).values;
+  options.agent_id = absl::GetFlag(FLAGS_agent_id);
+  options.mode_label = absl::GetFlag(FLAGS_mode_label);
+  options.eval_summary = absl::GetFlag(FLAGS_eval_summary);
+  options.shortcuts = absl::GetFlag(FLAGS_shortcuts);
+  options.picture_only = absl::GetFlag(FLAGS_picture_only);
+  options.snapshots = absl::GetFlag(FLAGS_snapshots);
+  options.offscreen = absl::GetFlag(FLAGS_offscreen);
+  options.snapshot = absl::GetFlag(FLAGS_snapshot);
+  options.after = absl::GetFlag(FLAGS_after);
+  options.timeout_secs = absl::GetFlag(FLAGS_timeout);
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "
@@ -198,16 +132,7 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
 }
 
 std::string ViewerHelp() {
-  std::string text = absl::StrCat(kUsage, "\nFlags:\n");
-  for (const Flag& flag : kFlags) {
-    absl::StrAppend(&text, "  --", flag.name, flag.value.empty() ? "" : "=",
-                    flag.value, "\n      ", flag.help);
-    if (!flag.initially.empty()) {
-      absl::StrAppend(&text, "\n      default: ", flag.initially);
-    }
-    absl::StrAppend(&text, "\n");
-  }
-  return absl::StrCat(text, "\nKeys:\n", KeyHelpText(2));
+  return absl::StrCat(Flags().Help(kUsage), "\nKeys:\n", KeyHelpText(2));
 }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // ViewerOptions: the viewer's command line.
 //
-// Data flow: argv -> checked options; --help comes from the same table.
+// Data flow: argv -> absl flags -> checked options; --help lists the flags.
 //
 //   absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
 //   if (options->help_wanted) std::cout << ViewerHelp();
@@ -37,13 +37,13 @@ struct ViewerOptions {
   double timeout_secs = 30;
 };
 
-// Takes --flag=value and --flag value, for booleans also --flag and --noflag.
-// kInvalidArgument for an unknown flag, a bad or missing value, a word that
-// belongs to no flag, or flags that contradict one another.
+// As ProgramFlags::SetFromWords; also kInvalidArgument for values out of range
+// and for flags that contradict one another. A flag that is not among the words
+// keeps its value from the last call.
 absl::StatusOr<ViewerOptions> ParseViewerOptions(
     std::span<const absl::string_view> words);
 
-// What the viewer shows, examples, every flag with its default, every key.
+// A description, examples, every flag with its default, every key.
 std::string ViewerHelp();
 
 }  // namespace tandem

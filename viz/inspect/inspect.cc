@@ -1,5 +1,4 @@
-// tools/inspect: looks into regions. The command line is in inspect_options.
-
+// tools/inspect: shows regions. The command line is in inspect_options.
 #include <signal.h>
 #include <time.h>
 
@@ -13,7 +12,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "program/screen.h"
-#include "program/standard_output.h"
 #include "transport/base/error.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/look.h"
@@ -31,7 +29,7 @@ enum ExitCode {
   kNotWritten = 4,
 };
 
-// What is shown, and how the command would end by it.
+// The output, and its exit code.
 struct Shown {
   std::string text;
   ExitCode code = kFine;
@@ -62,7 +60,7 @@ Shown LookAndShow(const InspectOptions& options, Onlooker* onlooker) {
              : ShowOne(options, onlooker->LookAtName(options.name));
 }
 
-// Two looks, for the speeds; one where nothing moves any more.
+// Two looks, for the speeds; one if nothing moves.
 Shown LookOnce(const InspectOptions& options) {
   constexpr absl::Duration kBetween = absl::Milliseconds(500);
   Onlooker onlooker;
@@ -78,19 +76,19 @@ Shown LookOnce(const InspectOptions& options) {
   return LookAndShow(options, &onlooker);
 }
 
-// How the command ends: by `code`, unless there is something to say about what
-// it has printed. That nobody reads any more is a quiet end.
+// Returns `code`, or reports that the output could not be written. A closed
+// pipe is no error.
 ExitCode EndBy(ExitCode code, const absl::Status& printed) {
   if (printed.ok() || CodeOf(printed) == ErrorCode::kPeerGone) return code;
   const std::string message(printed.message());
   std::fprintf(stderr,
-               "tandem: expected to write what was seen, found %s\nNext: give "
-               "it a standard output with room\n",
+               "tandem: expected to write the output, found %s\nNext: free "
+               "space, or write to another file\n",
                message.c_str());
   return kNotWritten;
 }
 
-// Each second until Ctrl-C, or until nobody reads it.
+// Each second until Ctrl-C, or until the reader closes the pipe.
 ExitCode Watch(const InspectOptions& options) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -134,7 +132,7 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
     return kUsage;
   }
   if (options->what == InspectOptions::What::kHelp) {
-    return EndBy(kFine, Print(kInspectHelp));
+    return EndBy(kFine, Print(InspectHelp()));
   }
   if (options->watch) return Watch(*options);
   const Shown shown = LookOnce(*options);

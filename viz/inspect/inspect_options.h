@@ -2,7 +2,7 @@
 //
 //   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
 //   if (options->what == InspectOptions::What::kHelp) std::cout <<
-//   kInspectHelp;
+//   InspectHelp();
 
 #ifndef TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
 #define TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
@@ -19,17 +19,17 @@ namespace tandem {
 struct InspectOptions {
   enum class What : uint8_t { kHelp, kList, kOne };
   What what = What::kOne;
-  std::string name;  // with kOne
+  std::string name = {};  // with kOne
   bool watch = false;
   bool json = false;
 };
 
-// kInvalidArgument: no name or more than one, or an unknown flag. --help wins
-// over all else. Behind "--", "list" is a name.
+// As ProgramFlags::SetFromWords; also kInvalidArgument: no name, or more than
+// one. Behind "--", "list" is a name.
 absl::StatusOr<InspectOptions> ParseInspectOptions(
     std::span<const absl::string_view> words);
 
-extern const char kInspectHelp[];
+std::string InspectHelp();
 
 }  // namespace tandem
 

@@ -9,25 +9,31 @@
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
-#include "viz/inspect/quantities.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
-
-constexpr char kRow[] = "%-10s %s\n";
 
 std::string StateOf(const RegionVerdict& verdict) {
   if (!verdict.problems.empty()) return "BROKEN";
   return verdict.remarks.empty() ? "OK" : "LOOK";
 }
 
-void AppendVerdict(const RegionVerdict& verdict, std::string* text) {
-  for (const std::string& problem : verdict.problems) {
-    absl::StrAppend(text, "  WRONG  ", problem, "\n");
+// Its name and state, and what is wrong.
+std::string HeadOf(const Look& look) {
+  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
+  for (const std::string& problem : look.verdict.problems) {
+    absl::StrAppend(&text, "  WRONG  ", problem, "\n");
   }
-  for (const std::string& remark : verdict.remarks) {
-    absl::StrAppend(text, "  note   ", remark, "\n");
+  for (const std::string& remark : look.verdict.remarks) {
+    absl::StrAppend(&text, "  note   ", remark, "\n");
   }
+  return text + "\n";
+}
+
+void AppendRow(absl::string_view name, absl::string_view value,
+               std::string* text) {
+  absl::StrAppendFormat(text, "%-10s %s\n", name, value);
 }
 
 std::string PeerText(const PeerReport& peer) {
@@ -50,7 +56,7 @@ std::string ClientText(const Look& look) {
   const PeerReport& client = look.region.client;
   if (client.life == Life::kAbsent && look.rates &&
       look.rates->exchanges_per_sec > 0) {
-    return "unknown (holds no lock), but somebody steps";
+    return "unknown (holds no lock), but steps";
   }
   return PeerText(client);
 }
@@ -136,8 +142,8 @@ std::string FramesText(const FrameRingReport& ring,
   if (frames_per_sec) {
     absl::StrAppendFormat(&text, ", %.1f/s", *frames_per_sec);
   }
-  return absl::StrCat(text, ring.watched.value_or(false) ? ", somebody looks"
-                                                         : ", nobody looks");
+  return absl::StrCat(
+      text, ring.watched.value_or(false) ? ", watched" : ", not watched");
 }
 
 // Only where something is wrong: which part lies where.
@@ -189,11 +195,9 @@ std::string TaskText(const RegionReport& region) {
 
 std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
   const RegionReport& region = look.region;
-  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
-  AppendVerdict(look.verdict, &text);
-  absl::StrAppend(&text, "\n");
-  const auto row = [&](const char* name, const std::string& value) {
-    absl::StrAppendFormat(&text, kRow, name, value);
+  std::string text = HeadOf(look);
+  const auto row = [&](absl::string_view name, absl::string_view value) {
+    AppendRow(name, value, &text);
   };
   if (!region.has_header) {
     row("file", BytesText(region.file_bytes));
@@ -245,24 +249,22 @@ std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
 }
 
 std::string SegmentText(const Look& look) {
-  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
-  AppendVerdict(look.verdict, &text);
-  const FrameRingReport& ring = look.segment.ring;
-  absl::StrAppendFormat(&text,
-                        "\n"
-                        "%-10s %s%s, %s\n",
-                        "writer", NameOf(look.segment.writer),
-                        look.segment.writer == Life::kUnknown
-                            ? " (a foreign one, which holds no lock)"
-                            : "",
-                        BytesText(look.segment.file_bytes));
-  absl::StrAppendFormat(&text, kRow, "frames",
-                        FramesText(ring, look.frames_per_sec));
-  absl::StrAppendFormat(&text,
-                        "%-10s last reward %g, rolling return %g, %g "
-                        "steps/s\n",
-                        "metrics", ring.last_reward, ring.rolling_return,
-                        ring.step_rate_hz);
+  const SegmentReport& segment = look.segment;
+  std::string text = HeadOf(look);
+  AppendRow("writer",
+            absl::StrCat(NameOf(segment.writer),
+                         segment.writer == Life::kUnknown
+                             ? " (a foreign one, which holds no lock), "
+                             : ", ",
+                         BytesText(segment.file_bytes)),
+            &text);
+  AppendRow("frames", FramesText(segment.ring, look.frames_per_sec), &text);
+  AppendRow(
+      "metrics",
+      absl::StrFormat("last reward %g, rolling return %g, %g steps/s",
+                      segment.ring.last_reward, segment.ring.rolling_return,
+                      segment.ring.step_rate_hz),
+      &text);
   return text;
 }
 

@@ -35,7 +35,7 @@ TEST(LookText, SaysWhatIsThereAndHowFast) {
        "250 us", "12,345 done, one pending", "1,480 exchanges/s",
        "94,720 environment steps/s", "busy 82 %", "last 0.5 s", "1,000",
        "48 bytes of 512 KiB (0 %), 2 messages",
-       "320x240 RGB, 8 slots, 77 published, 30.0/s, somebody looks",
+       "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
        "agent, scene on; camera off", "3 messages that made no sense",
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
@@ -65,7 +65,7 @@ TEST(LookText, ADeadSideIsCalledDead) {
 TEST(LookText, AForeignClientShowsInTheSpeed) {
   Look look = SampleLook();
   look.region.client = {.life = Life::kAbsent};
-  ExpectHas(Text(look), {"somebody steps"});
+  ExpectHas(Text(look), {"but steps"});
   look.rates->exchanges_per_sec = 0;
   ExpectHas(Text(look), {"client     none"});
 }
@@ -111,7 +111,7 @@ TEST(LookText, ASegmentHasItsWriterAndItsFrames) {
       .width = 4, .height = 2, .channels = 4, .capacity = 3};
   look.frames_per_sec = 12.25;
   ExpectHas(Text(look), {"run: OK", "holds no lock", "4x2 RGBA, 3 slots",
-                         "12.2/s", "nobody looks"});
+                         "12.2/s", "not watched"});
 }
 
 TEST(LookText, WhatCannotBeReadIsItsError) {

@@ -1,4 +1,4 @@
-// ReadersLockHeld: whether somebody watches a run, as its writer sees it.
+// ReadersLockHeld: whether a viewer watches a run, as its writer sees it.
 //
 //   EXPECT_TRUE(ReadersLockHeld(publisher.path()));
 

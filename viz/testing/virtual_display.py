@@ -1,4 +1,4 @@
-"""A display of one's own, for windows that nobody is to see; the twin of virtual_display.h."""
+"""A display for windows of tests; the twin of virtual_display.h."""
 
 import os
 import subprocess

@@ -4,7 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "transport/base/clock.h"
-#include "viz/core/hud.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {

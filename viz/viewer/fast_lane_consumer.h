@@ -17,7 +17,6 @@
 #include <QTimer>
 #include <optional>
 
-#include "viz/core/frame_metadata.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
@@ -34,14 +33,14 @@ class FastLaneConsumer : public QObject {
 
  public:
   // A look every 16 ms, or every refresh of a display that is quicker; twenty a
-  // second are enough to know the state of a run that nobody sees.
+  // second are enough to know the state of a hidden run.
   static constexpr int kLookMs = 16;
   static constexpr int kHiddenLookMs = 50;
 
   explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
 
   void start();
-  // Gives the ring back; its writer sees that nobody looks.
+  // Gives the ring back; its writer sees that no viewer looks.
   void stop();
 
   // How long between two looks; at most kHiddenLookMs.

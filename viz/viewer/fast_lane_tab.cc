@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "transport/base/clock.h"
-#include "viz/core/frame_metadata.h"
-#include "viz/core/hud.h"
+#include "viz/core/frame_watch.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
@@ -65,7 +65,7 @@ QString FastLaneTab::ageText() const {
   const Freshness& freshness = consumer_.watch().freshness();
   const int64_t age_ns = paused() ? age_at_pause_ns_ + (now_ns - *paused_at_ns_)
                                   : freshness.AgeNsAt(now_ns).value_or(0);
-  const QString text = Text(AgeText(age_ns));
+  const QString text = Text(ShortAgeText(age_ns));
   const bool at_least =
       paused() ? at_least_at_pause_ : freshness.AgeIsAtLeast();
   return at_least ? QStringLiteral("over ") + text : text;

@@ -1,20 +1,32 @@
 // The viewer: a window onto what runs on this machine.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <QByteArray>
 #include <QGuiApplication>
+#include <QObject>
+#include <QOffscreenSurface>
+#include <QOpenGLContext>
+#include <QOpenGLFunctions>
 #include <QQmlApplicationEngine>
+#include <QQuickWindow>
+#include <QSocketNotifier>
 #include <QVariant>
 #include <QtQml>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
 #include "viz/core/viewer_options.h"
-#include "viz/viewer/graphics.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/snapshot_job.h"
-#include "viz/viewer/stop_signals.h"
 #include "viz/viewer/viewer.h"
 
 namespace tandem {
@@ -39,6 +51,67 @@ void PrintQtMessage(QtMsgType type, const QMessageLogContext&,
         "DISPLAY (ssh -X sets it), or use --offscreen --snapshot=FILE.png\n",
         stderr);
   std::_Exit(kExitFailed);
+}
+
+// Ctrl-C and SIGTERM end Qt's event loop as closing the window does. Made first
+// in main, before any other thread, since threads inherit what is blocked;
+// Listen once there is an application.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      sigaddset(&signals_, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+
+  // A second signal ends the process as if this did not exist.
+  void Listen(std::function<void()> stop) {
+    file_ = UniqueFd(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
+    notifier_ =
+        std::make_unique<QSocketNotifier>(file_.get(), QSocketNotifier::Read);
+    QObject::connect(notifier_.get(), &QSocketNotifier::activated,
+                     [this, stop = std::move(stop)] {
+                       notifier_->setEnabled(false);
+                       signalfd_siginfo info;
+                       (void)!read(file_.get(), &info, sizeof(info));
+                       pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+                       stop();
+                     });
+  }
+
+ private:
+  sigset_t signals_;
+  UniqueFd file_;
+  std::unique_ptr<QSocketNotifier> notifier_;
+};
+
+bool CardDraws() {
+  QOpenGLContext context;
+  if (!context.create()) return false;
+  QOffscreenSurface surface;
+  surface.create();
+  if (!context.makeCurrent(&surface)) return false;
+  const QByteArray renderer = reinterpret_cast<const char*>(
+      context.functions()->glGetString(GL_RENDERER));
+  context.doneCurrent();
+  // Mesa's, its older ones, Google's, Microsoft's.
+  for (const char* const by_processor :
+       {"llvmpipe", "softpipe", "Software", "SwiftShader", "WARP"}) {
+    if (renderer.contains(by_processor)) return false;
+  }
+  return true;
+}
+
+// Chooses OpenGL if a card draws it. Without a card, as over SSH and in virtual
+// machines, Qt's software renderer: it paints only what has changed, where an
+// OpenGL by the processor paints the whole window for each frame, in five times
+// the time. QT_QUICK_BACKEND takes precedence. Call it once there is an
+// application and before there is a window.
+void ChooseGraphics() {
+  if (!qEnvironmentVariableIsEmpty("QT_QUICK_BACKEND") || CardDraws()) return;
+  QQuickWindow::setGraphicsApi(QSGRendererInterface::Software);
 }
 
 int Main(int argc, char** argv) {

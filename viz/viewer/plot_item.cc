@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/core/hud.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
@@ -94,9 +94,9 @@ QString PlotItem::spanText() const {
   const SampleHistory* history = History();
   if (history == nullptr) return {};
   const auto& buckets = history->buckets();
-  return QString::fromStdString(AgeText(buckets.back().start_ns -
-                                        buckets.front().start_ns +
-                                        history->bucket_ns()));
+  return QString::fromStdString(ShortAgeText(buckets.back().start_ns -
+                                             buckets.front().start_ns +
+                                             history->bucket_ns()));
 }
 
 void PlotItem::paint(QPainter* painter) {

@@ -31,7 +31,7 @@ void SnapshotJob::Look() {
     }
   }
   // Without tabs it is the list that was asked for, which has no frames to wait
-  // for; or whoever sits at the window closed what was.
+  // for; or the user closed what was.
   const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
   if (!has_tabs && !options_.runs.empty()) {
     timer_.stop();

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "transport/base/clock.h"
-#include "viz/core/hud.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
@@ -45,11 +45,11 @@ QString Details(const RunEntry& run) {
 }
 
 QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
-  const QString state = run.is_anothers ? QStringLiteral("another user's")
-                        : run.moving
-                            ? QStringLiteral("running")
-                            : QStringLiteral("still for ") +
-                                  Text(AgeText(now_ns - run.still_since_ns));
+  const QString state =
+      run.is_anothers ? QStringLiteral("another user's")
+      : run.moving    ? QStringLiteral("running")
+                      : QStringLiteral("still for ") +
+                         Text(ShortAgeText(now_ns - run.still_since_ns));
   return {{QStringLiteral("run"), Text(run.run)},
           {QStringLiteral("details"), Details(run)},
           {QStringLiteral("kind"), run.kind == RunEntry::Kind::kRegion

@@ -30,7 +30,7 @@ void CheckCount(size_t found, size_t expected, const char* what) {
   if (found == expected) return;
   throw std::logic_error(absl::StrCat("expected a task that puts the same ",
                                       expected, " ", what, " each time, found ",
-                                      found, "; mend the task"));
+                                      found, "; fix the task"));
 }
 
 }  // namespace

@@ -29,12 +29,12 @@
 
 namespace tandem {
 
-// Makes the same task anew, on a changed copy of its model. Throws if that has
+// Makes the same task again, on a changed copy of its model. Throws if that has
 // become impossible.
 using TaskMaker = std::function<std::shared_ptr<const Task>(
     std::shared_ptr<const mjModel> model)>;
 
-// Values that cannot be, as MuJoCo handles them: an action row with a NaN, an
+// Invalid values, as MuJoCo handles them: an action row with a NaN, an
 // infinity or a magnitude above 1e10 counts as a row of zeros; a state that
 // becomes such is reset to the model's initial state, unless the model disables
 // that, and the episode goes on. Each is warned about once. An error of
@@ -91,12 +91,12 @@ class MujocoEnvironment final : public Environment {
   std::shared_ptr<const Task> task_;  // on a model of its own, or the shared
   TaskMaker make_task_;
   std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
-  bool is_model_changed_ = false;       // by whoever called OwnModel
+  bool is_model_changed_ = false;       // by the caller of OwnModel
   DataPtr data_;
   size_t reset_infos_;
   std::unique_ptr<Randomization> randomization_;       // of this episode
   std::unique_ptr<Randomization> next_randomization_;  // from the next one on
-  std::vector<float> action_;  // a copy that nobody scribbles over
+  std::vector<float> action_;  // a copy that the peer cannot change
   std::vector<std::optional<float>> set_controls_;  // by actuator
   bool any_set_ = false;                            // of them
 };

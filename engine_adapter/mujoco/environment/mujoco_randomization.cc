@@ -64,7 +64,7 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
   const auto lacks_own = [&](uint32_t env) {
     return &environments_[env]->model() == &shared;
   };
-  // Before the kernel has to kill somebody for them.
+  // Before the kernel has to kill a process for them.
   const auto models =
       static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
   const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));

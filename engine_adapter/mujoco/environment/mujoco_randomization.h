@@ -21,7 +21,7 @@
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
-#include "engine_adapter/ports/randomization_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 
 namespace tandem {
 

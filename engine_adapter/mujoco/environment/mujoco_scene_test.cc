@@ -23,7 +23,6 @@
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/mujoco_port.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "transport/base/error.h"
 

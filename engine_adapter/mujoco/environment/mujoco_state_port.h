@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/ports/mujoco_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

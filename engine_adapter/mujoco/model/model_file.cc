@@ -64,7 +64,7 @@ absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
   }
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("xml_file: expected a path, found '", xml_file,
-                                "', which is in the home of nobody known; "
+                                "', which is in the home of an unknown user; "
                                 "write it out"));
 }
 

@@ -29,7 +29,7 @@ using DataPtr = std::unique_ptr<mjData, DataDeleter>;
 
 struct ModelFile {
   std::string path;
-  // One of Gymnasium's, about which nobody wants to be warned.
+  // One of Gymnasium's: without warnings.
   bool is_asset = false;
 };
 
@@ -40,7 +40,7 @@ struct ModelFile {
 //   2. assets/ beside this program, where a wheel puts them
 //   3. the build tree's runfiles (of RUNFILES_DIR, or beside this program)
 // kInvalidArgument if a name is in none of them, naming each place, or if a '~'
-// stands for nobody's home. A path is not looked at.
+// stands for no user's home. A path is not looked at.
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder);
 

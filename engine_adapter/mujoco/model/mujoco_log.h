@@ -27,7 +27,7 @@ class MujocoError : public std::runtime_error {
 // Of the whole process; call before any other use of MuJoCo, from one thread.
 // `warn` is called from whatever thread MuJoCo warns in, one call at a time,
 // once for each warning: texts that differ in numbers only count as the same.
-// Information that nobody asked for is dropped.
+// Mere information is dropped.
 void InstallMujocoLog(std::function<void(absl::string_view)> warn);
 
 // While it lives, MuJoCo's warnings in this thread are dropped: for model files

@@ -38,6 +38,11 @@ inline Pose Inverse(const Pose& pose) {
   return inverse;
 }
 
+// After a geom's place in its body has changed, or its body's inertial frame:
+// MuJoCo takes the place from there again, and looks for contacts there.
+// mj_setConst does the same for all geoms, with all else that it derives.
+void FollowGeom(mjModel* model, int geom);
+
 }  // namespace tandem
 
 #endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_POSE_H_

@@ -27,13 +27,35 @@
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
 
 namespace tandem {
 
-// Stand still: what is commanded unless somebody commands something.
+// The noise of Gymnasium's tasks on the state that an episode starts from.
+// One draw for each value, in their order, also where `scale` is 0.
+inline void AddUniform(std::span<mjtNum> values, double scale,
+                       EnvRandom& random) {
+  for (mjtNum& value : values) value += random.Uniform(-scale, scale);
+}
+
+inline void AddNormal(std::span<mjtNum> values, double scale,
+                      EnvRandom& random) {
+  for (mjtNum& value : values) value += scale * random.StandardNormal();
+}
+
+// What Gymnasium's default_camera_config says; where it is silent, what its
+// renderer then takes.
+struct CameraView {
+  std::optional<double> distance = {};  // metres; none: the model's extent
+  // Metres; none: the median of the geoms' positions when first drawn.
+  std::optional<std::array<double, 3>> lookat = {};
+  double elevation = -45;  // degrees
+  // A camera that follows goes along with this body; 0: it stays.
+  int follow_body = 0;
+};
+
+// Stand still: the command by default.
 inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
 
 // What is observed last where a task follows a velocity command.
@@ -62,7 +84,7 @@ class Task {
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
 
   // Whether the environment's velocity command follows what is observed: see
-  // randomization/velocity_command.h.
+  // randomization/randomization.h.
   virtual bool FollowsVelocityCommand() const { return false; }
 
   // The infos that Gymnasium's reset() gives; they are a step's first ones,

@@ -2,7 +2,7 @@
 // the model lacks.
 //
 // Data flow: options, model -> TaskSetup -> a task's constructor -> status.
-// Ownership: whoever makes the task; it lives as long as that takes.
+// Ownership: the code that makes the task; it lives as long as that takes.
 //
 //   explicit Hopper(TaskSetup& setup)
 //       : Task(setup), weight_(setup.options().Number("ctrl_cost_weight", 1)) {

@@ -90,7 +90,7 @@ class ContractReader {
     if (!status_.ok()) return;
     status_ = MakeError(ErrorCode::kInvalidArgument,
                         absl::StrCat(field, ": expected ", text,
-                                     "; mend the "
+                                     "; fix the "
                                      "contract"));
   }
 

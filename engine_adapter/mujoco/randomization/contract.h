@@ -53,7 +53,7 @@ struct Contract {
   bool operator==(const Contract&) const = default;
 };
 
-// kInvalidArgument for the first field that cannot be: its name, what was
+// kInvalidArgument for the first invalid field: its name, what was
 // expected, what was found.
 absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message);
 

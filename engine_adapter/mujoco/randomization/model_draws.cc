@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <span>
 
 #include "absl/strings/string_view.h"
-#include "engine_adapter/mujoco/model/geom_frame.h"
-#include "engine_adapter/mujoco/randomization/restitution.h"
+#include "engine_adapter/mujoco/model/pose.h"
 #include "engine_adapter/mujoco/randomization/terrain.h"
 
 namespace tandem {
@@ -166,6 +166,9 @@ bool HasMoved(const mjModel& original, const mjModel& model, int geom) {
                      original.geom_quat + quat);
 }
 
+constexpr double kLeastRatio = 1e-4;
+constexpr double kMostRatio = 1e4;
+
 }  // namespace
 
 // Columns whose number is a size of the model.
@@ -217,6 +220,40 @@ void DrawModel(const Contract& contract, const ModelParts& parts,
     SetTerrain(*contract.terrain, contract.terrain_difficulty, random, model);
   }
   if (contract.mass_scale || contract.com_offset) DeriveConstants(model, data);
+}
+
+double RestitutionOf(double damping_ratio) {
+  const double z = damping_ratio;
+  const double s = std::sqrt(std::abs(1 - z * z));
+  if (s < 1e-6) return std::exp(-2.0);
+  const double rest = z < 1 ? std::atan2(2 * z * s, 2 * z * z - 1)
+                            : std::log((z + s) / (z - s));
+  return std::exp(-z / s * rest);
+}
+
+double DampingRatioFor(double restitution) {
+  double low = kLeastRatio;
+  double high = kMostRatio;
+  // Halves the interval's logarithm until nothing is left of it.
+  for (int i = 0; i < 64; ++i) {
+    const double middle = std::sqrt(low * high);
+    (RestitutionOf(middle) > restitution ? low : high) = middle;
+  }
+  return high;
+}
+
+void SetRestitution(double restitution, double timestep, mjtNum* solref) {
+  const double ratio = DampingRatioFor(restitution);
+  if (solref[0] > 0) {  // (time constant, damping ratio)
+    // The stiffness goes by their product. MuJoCo itself takes a time constant
+    // below two steps for two.
+    const double product = solref[0] * solref[1];
+    solref[0] = std::max(product / ratio, 2 * timestep);
+    solref[1] = product / solref[0];
+  } else {  // (-stiffness, -damping)
+    const double damping = 2 * ratio * std::sqrt(-solref[0]);
+    solref[1] = -std::min(damping, 1 / timestep);
+  }
 }
 
 }  // namespace tandem

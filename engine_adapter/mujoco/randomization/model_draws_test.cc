@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/env_random.h"
-#include "engine_adapter/mujoco/model/geom_frame.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
+#include "engine_adapter/mujoco/model/pose.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
 

@@ -1,11 +1,83 @@
 #include "engine_adapter/mujoco/randomization/randomization.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "engine_adapter/mujoco/randomization/model_draws.h"
-#include "engine_adapter/mujoco/randomization/state_noise.h"
 
 namespace tandem {
+namespace {
+
+// Along x and y, of length 1.
+std::array<double, 2> DrawDirection(const FloatingBase& base,
+                                    EnvRandom& random) {
+  if (base.MovesAlong(0) && base.MovesAlong(1)) {
+    const double angle = random.Uniform(0, 2 * mjPI);
+    return {std::cos(angle), std::sin(angle)};
+  }
+  const double sign = random.Uniform(0, 1) < 0.5 ? -1 : 1;
+  return base.MovesAlong(0) ? std::array<double, 2>{sign, 0}
+                            : std::array<double, 2>{0, sign};
+}
+
+void Turn(double noise, EnvRandom& random, mjtNum* quat) {
+  std::array<mjtNum, 3> turn;
+  for (mjtNum& each : turn) each = noise * random.StandardNormal();
+  mju_quatIntegrate(quat, turn.data(), 1);
+}
+
+// Of a hinge, slide or ball joint.
+void ShakePosition(double noise, EnvRandom& random, const mjModel& model,
+                   int joint, mjtNum* qpos) {
+  mjtNum* const position = qpos + model.jnt_qposadr[joint];
+  if (model.jnt_type[joint] == mjJNT_BALL) {
+    Turn(noise, random, position);
+  } else {
+    *position += noise * random.StandardNormal();
+  }
+}
+
+void HoldToLimits(const mjModel& model, int joint, mjtNum* qpos) {
+  if (!model.jnt_limited[joint]) return;
+  mjtNum* const position = qpos + model.jnt_qposadr[joint];
+  const mjtNum* const range = model.jnt_range + mjtSize{2} * joint;
+  if (model.jnt_type[joint] != mjJNT_BALL) {
+    *position = std::clamp(*position, range[0], range[1]);
+    return;
+  }
+  std::array<mjtNum, 3> axis;
+  mju_quat2Vel(axis.data(), position, 1);
+  const mjtNum angle = mju_normalize3(axis.data());
+  if (angle > range[1]) mju_axisAngle2Quat(position, axis.data(), range[1]);
+}
+
+void ShakePose(const Contract& contract, const FloatingBase& base,
+               EnvRandom& random, const mjModel& model, mjtNum* qpos) {
+  for (size_t axis = 0; axis < base.slides.size(); ++axis) {
+    const double noise = contract.pose_position_noise[axis];
+    const FloatingBase::Slide& slide = base.slides[axis];
+    if (noise == 0 || !base.MovesAlong(static_cast<int>(axis))) continue;
+    const double moved = noise * random.StandardNormal();
+    if (base.free_joint >= 0) {
+      qpos[model.jnt_qposadr[base.free_joint] + static_cast<int>(axis)] +=
+          moved;
+    } else {
+      qpos[model.jnt_qposadr[slide.joint]] += slide.along * moved;
+    }
+  }
+  const double noise = contract.pose_orientation_noise;
+  if (noise == 0) return;
+  if (base.free_joint >= 0) {
+    Turn(noise, random, qpos + model.jnt_qposadr[base.free_joint] + 3);
+  }
+  for (const int joint : base.turns) {
+    ShakePosition(noise, random, model, joint, qpos);
+  }
+}
+
+}  // namespace
 
 Randomization::Randomization(std::shared_ptr<const mjModel> original,
                              std::shared_ptr<const ModelParts> parts,
@@ -32,6 +104,75 @@ void Randomization::BeforeStep(const mjModel& model, mjData* data) {
 
 void Randomization::AfterStep(const mjModel& model, const mjData& data) {
   command_.Update(contract_, random_, data.time, model.opt.timestep / 2);
+}
+
+void VelocityCommand::Start(const Contract& contract, EnvRandom& random) {
+  Draw(contract, random, /*now_secs=*/0);
+}
+
+void VelocityCommand::Update(const Contract& contract, EnvRandom& random,
+                             double now_secs, double tolerance_secs) {
+  if (!contract.command_resampling_time) return;
+  if (now_secs + tolerance_secs < next_secs_) return;
+  Draw(contract, random, now_secs);
+}
+
+void VelocityCommand::Draw(const Contract& contract, EnvRandom& random,
+                           double now_secs) {
+  const bool stands = contract.standing_probability > 0 &&
+                      random.Uniform(0, 1) < contract.standing_probability;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const std::optional<DrawRange>& range = contract.velocity_command[i];
+    values_[i] = range && !stands ? range->Draw(random) : 0;
+  }
+  if (contract.command_resampling_time) {
+    next_secs_ = now_secs + contract.command_resampling_time->Draw(random);
+  }
+}
+
+void Pushes::Start(const Contract& contract, EnvRandom& random) {
+  if (contract.push_interval) next_secs_ = contract.push_interval->Draw(random);
+}
+
+void Pushes::Push(const Contract& contract, const FloatingBase& base,
+                  EnvRandom& random, const mjModel& model, mjData* data) {
+  if (!contract.push_interval || !contract.push_velocity) return;
+  if (!base.MovesLevel()) return;
+  // Half a time step: what adding up steps loses must not cost a whole one.
+  if (data->time + model.opt.timestep / 2 < next_secs_) return;
+  const double velocity = contract.push_velocity->Draw(random);
+  const std::array<double, 2> direction = DrawDirection(base, random);
+  for (size_t axis = 0; axis < direction.size(); ++axis) {
+    const double added = velocity * direction[axis];
+    const FloatingBase::Slide& slide = base.slides[axis];
+    if (base.free_joint >= 0) {
+      data->qvel[model.jnt_dofadr[base.free_joint] + static_cast<int>(axis)] +=
+          added;
+    } else if (slide.joint >= 0) {
+      data->qvel[model.jnt_dofadr[slide.joint]] += slide.along * added;
+    }
+  }
+  next_secs_ = data->time + contract.push_interval->Draw(random);
+}
+
+void ShakeState(const Contract& contract, const ModelParts& parts,
+                EnvRandom& random, const mjModel& model, mjData* data) {
+  ShakePose(contract, parts.base, random, model, data->qpos);
+  if (const double noise = contract.joint_position_noise; noise != 0) {
+    for (const int joint : parts.joints) {
+      ShakePosition(noise, random, model, joint, data->qpos);
+      HoldToLimits(model, joint, data->qpos);
+    }
+  }
+  if (const double noise = contract.joint_velocity_noise; noise != 0) {
+    for (const int joint : parts.joints) {
+      const int count = model.jnt_type[joint] == mjJNT_BALL ? 3 : 1;
+      for (int i = 0; i < count; ++i) {
+        data->qvel[model.jnt_dofadr[joint] + i] +=
+            noise * random.StandardNormal();
+      }
+    }
+  }
 }
 
 }  // namespace tandem

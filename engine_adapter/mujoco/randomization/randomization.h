@@ -19,11 +19,58 @@
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
+#include "engine_adapter/mujoco/randomization/floating_base.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
-#include "engine_adapter/mujoco/randomization/pushes.h"
-#include "engine_adapter/mujoco/randomization/velocity_command.h"
 
 namespace tandem {
+
+// Normal noise: on the floating base's place and turn (of a free or ball joint
+// by a rotation vector of three draws), on the other joints' positions, which
+// stay within their limits, and velocities. Other free joints, of things that
+// lie about, stay. Draws once for each number that it changes, in this order
+// and the model's. No allocation.
+void ShakeState(const Contract& contract, const ModelParts& parts,
+                EnvRandom& random, const mjModel& model, mjData* data);
+
+// Sudden changes of a robot's level velocity.
+// Does nothing unless the contract has both interval and velocity and the base
+// moves level.
+class Pushes {
+ public:
+  // An episode starts, at time 0: the first push is an interval away.
+  void Start(const Contract& contract, EnvRandom& random);
+
+  // Pushes once if it is time for it: adds a velocity of drawn size in a drawn
+  // direction, along x and y; where the base moves along one of them only, to
+  // and fro along that. Then draws the next interval, which begins now.
+  void Push(const Contract& contract, const FloatingBase& base,
+            EnvRandom& random, const mjModel& model, mjData* data);
+
+ private:
+  double next_secs_ = 0;  // of simulated time
+};
+
+// The velocity that a robot is told to have, drawn again after each resampling
+// time.
+class VelocityCommand {
+ public:
+  // An episode starts, at time 0, with a drawn command.
+  void Start(const Contract& contract, EnvRandom& random);
+  // Draws another one if it is time for it; without a resampling time never.
+  // `tolerance_secs` too early counts as in time.
+  void Update(const Contract& contract, EnvRandom& random, double now_secs,
+              double tolerance_secs);
+
+  // Metres a second forward and to the left, radians a second to the left; 0
+  // for what the contract has no range for. All 0: stand still.
+  const std::array<double, 3>& values() const { return values_; }
+
+ private:
+  void Draw(const Contract& contract, EnvRandom& random, double now_secs);
+
+  std::array<double, 3> values_ = {};
+  double next_secs_ = 0;  // of simulated time
+};
 
 // With an empty contract everything is as `original`, the task's own model, has
 // it.

@@ -1,5 +1,3 @@
-#include "engine_adapter/mujoco/randomization/restitution.h"
-
 #include <gtest/gtest.h>
 #include <mujoco/mujoco.h>
 
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/model_file.h"
+#include "engine_adapter/mujoco/randomization/model_draws.h"
 
 namespace tandem {
 namespace {

@@ -12,16 +12,29 @@
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/mujoco/render/debug_mark.h"
-#include "engine_adapter/ports/debug_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
+
+// A line or an arrow in an environment's images.
+inline constexpr size_t kMostDebugMarks = 10'000;  // in an environment
+
+struct DebugMark {
+  bool is_arrow = false;  // else a line
+  std::array<float, 3> from = {};
+  std::array<float, 3> to = {};  // not the same point
+  std::array<float, 4> rgba = {};
+};
+
+using DebugMarks = std::vector<DebugMark>;
 
 // A velocity command is up to three arrows from its origin along the world's
 // axes: forward (x) and to the left (y), and, for turning, up, which is to the

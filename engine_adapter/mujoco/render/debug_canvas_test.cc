@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "engine_adapter/mujoco/render/debug_mark.h"
 #include "transport/base/error.h"
 
 namespace tandem {

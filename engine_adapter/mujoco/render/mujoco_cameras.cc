@@ -7,13 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/base/guarded.h"
-#include "engine_adapter/frames/background.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_pace.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/picture_encoder.h"
-#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
-#include "engine_adapter/mujoco/render/debug_mark.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -167,7 +166,7 @@ absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   return std::make_unique<SceneSnapshot>(*std::move(made));
 }
 
-// Under mutex_: pictures that nobody waits for any more are not drawn.
+// Under mutex_: images whose callers have left are not drawn.
 void MujocoCameras::DropUnwanted() {
   for (Job& job : waiting_) {
     if (job.wanted.expired()) spare_.push_back(std::move(job.snapshot));
@@ -185,7 +184,7 @@ void MujocoCameras::Run() {
     if (picture.ok()) picture->held = std::move(job->held);
     job->done(std::move(picture));
   }
-  for (Job& job : waiting_) {  // nobody else touches them any more
+  for (Job& job : waiting_) {  // no other thread touches them any more
     job.done(MakeError(ErrorCode::kEngineFailed,
                        "pictures: the engine stops, and draws no more"));
   }

@@ -32,12 +32,11 @@
 #include "absl/status/statusor.h"
 #include "engine_adapter/frames/picture.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
-#include "engine_adapter/mujoco/render/scene_snapshot.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
-#include "engine_adapter/ports/camera_port.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -75,9 +74,9 @@ class MujocoCameras final : public CameraPort {
   const std::vector<std::string>& Viewports() const override {
     return viewports_;
   }
-  // Microseconds. What nobody wants any more leaves the queue. Own sizes: what
-  // the model says of a camera; else 640x480. kRingFull if more would be under
-  // way than kMostAtATime and kMostBytes.
+  // Microseconds. Requests whose callers have left leave the queue. Own sizes:
+  // what the model says of a camera; else 640x480. kRingFull if more would be
+  // under way than kMostAtATime and kMostBytes.
   absl::Status Draw(const PictureRequest& request,
                     std::weak_ptr<const void> wanted, Done done) override;
 

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/mujoco/render/debug_mark.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/error.h"
 
 namespace tandem {

@@ -20,10 +20,9 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
-#include "engine_adapter/mujoco/render/scene_snapshot.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
 
 namespace tandem {

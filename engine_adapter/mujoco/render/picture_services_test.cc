@@ -1,6 +1,8 @@
 // Services camera, viewport and debug on a MuJoCo engine, called as a door
 // calls them.
 
+#include "engine_adapter/services/picture_services.h"
+
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -26,9 +28,6 @@
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"
-#include "engine_adapter/services/camera_service.h"
-#include "engine_adapter/services/debug_service.h"
-#include "engine_adapter/services/viewport_service.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"

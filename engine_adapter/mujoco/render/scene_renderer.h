@@ -17,14 +17,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/model_file.h"
-#include "engine_adapter/mujoco/render/debug_mark.h"
+#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/egl_context.h"
 
 namespace tandem {
@@ -98,6 +100,38 @@ class SceneRenderer {
   mjrContext context_;
   std::vector<unsigned char> pixels_;    // bottom row first, as OpenGL has them
   std::vector<float> uploaded_terrain_;  // hfield_data that OpenGL has
+};
+
+class SceneSnapshot {
+ public:
+  // For environments of this model, or of one of their own that was made from
+  // it. Errors: MakeData's.
+  static absl::StatusOr<SceneSnapshot> Create(
+      std::shared_ptr<const mjModel> model);
+
+  // Copies positions as the last step left them (mjv_copyData: 4 us for
+  // HalfCheetah), so that the picture is the one that Gymnasium's would be, and
+  // what is drawn of a model that is the environment's own. Allocates only for
+  // the first of those.
+  void Take(const MujocoEnvironment& environment,
+            std::shared_ptr<const DebugMarks> marks);
+
+  // Of the last Take: kEngineFailed with MuJoCo's words.
+  const absl::Status& status() const { return status_; }
+  const mjData& data() const { return *data_; }
+  SceneState state();
+
+ private:
+  SceneSnapshot(std::shared_ptr<const mjModel> model, DataPtr data)
+      : model_(std::move(model)), data_(std::move(data)) {}
+  void TakeModel(const mjModel& model);
+
+  std::shared_ptr<const mjModel> model_;
+  DataPtr data_;
+  ModelPtr own_model_;  // nullptr: never needed
+  bool has_own_model_ = false;
+  std::shared_ptr<const DebugMarks> marks_;
+  absl::Status status_;
 };
 
 }  // namespace tandem

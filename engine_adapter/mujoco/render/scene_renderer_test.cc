@@ -12,7 +12,6 @@
 
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/rgb.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 
 namespace tandem {

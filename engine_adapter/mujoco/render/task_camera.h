@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/mujoco/model/camera_view.h"
+#include "engine_adapter/mujoco/model/task.h"
 
 namespace tandem {
 

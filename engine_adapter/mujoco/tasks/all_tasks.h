@@ -1,4 +1,4 @@
-// The tasks, each in the file of its name: ant.cc, half_cheetah.cc, ...
+// The tasks, each or a family of them in a file: ant.cc, planar_walkers.cc, ...
 // docs/tasks.md says how to add one.
 //
 //   for (const TaskType* type : kAllTasks) std::puts(type->name);
@@ -37,7 +37,7 @@ inline constexpr const TaskType* kAllTasks[] = {
     &kWalker2d,
 };
 
-// Any model, as it is. It has no file of its own, so it is not in the table.
+// Any model, unchanged. Tandem has no file of it, so it is not in the table.
 extern const TaskType kMjcfModel;
 
 }  // namespace tandem

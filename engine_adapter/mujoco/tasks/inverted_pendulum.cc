@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "engine_adapter/mujoco/model/reset_noise.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
-// Any MJCF file, for who brings their own model: observes qpos, then qvel;
+// Any MJCF file of the user's: observes qpos, then qvel;
 // rewards 0; never terminates. Starts without noise, steps the model once for
 // each action and follows no velocity command, unless options say otherwise.
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "engine_adapter/mujoco/model/reset_noise.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

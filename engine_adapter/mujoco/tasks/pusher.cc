@@ -1,7 +1,7 @@
 // Pusher-v5: push a cylinder to a goal with an arm of seven joints.
 #include "engine_adapter/mujoco/model/numpy_sum.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "engine_adapter/mujoco/model/reset_noise.h"
+#include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {

@@ -26,7 +26,7 @@ void Complain(QtMsgType type, const QMessageLogContext&, const QString& text) {
   complaints << text;
 }
 
-// In the visual tree, where a repeater's items are nobody's QObject children.
+// In the visual tree, where a repeater's items are no QObject's children.
 const QQuickItem* FindItem(const QQuickItem* root, const QString& name) {
   if (root->objectName() == name && root->isVisible()) return root;
   for (const QQuickItem* child : root->childItems()) {

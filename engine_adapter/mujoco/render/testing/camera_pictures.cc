@@ -25,8 +25,6 @@
 #include "engine_adapter/frames/picture_encoder.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/ports/camera_port.h"
-#include "engine_adapter/ports/debug_port.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "schema/messages/hazel_rpc_generated.h"

@@ -1,0 +1,314 @@
+#include "engine_adapter/services/picture_services.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/frames/picture.h"
+#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/services/env_selection.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
+
+namespace tandem {
+namespace {
+
+void Fill(Picture picture, rpc::ImageFrameT* frame) {
+  frame->data = std::move(picture.data);
+  frame->width = picture.width;
+  frame->height = picture.height;
+  frame->channels = picture.channels;
+  frame->format = std::string(NameOf(picture.format));
+  frame->depth_scale = picture.depth_scale;
+}
+
+std::string Known(const std::vector<rpc::CameraInfoT>& cameras) {
+  constexpr size_t kShown = 8;
+  if (cameras.empty()) return "one of a model that has cameras";
+  std::string known = "one of the model's, by name or id: ";
+  for (size_t i = 0; i < cameras.size() && i < kShown; ++i) {
+    absl::StrAppend(&known, i > 0 ? ", " : "", "'", cameras[i].name, "' ",
+                    cameras[i].id);
+  }
+  if (cameras.size() > kShown) absl::StrAppend(&known, ", ...");
+  return known;
+}
+
+}  // namespace
+
+absl::Status PictureCalls::Complete(absl::string_view format,
+                                    rpc::CameraStreamKind kind,
+                                    PictureRequest* request) const {
+  absl::Status status = CheckEnv(request->env, num_envs_);
+  if (!status.ok()) return status;
+  if (kind > rpc::CameraStreamKind::MAX) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("kind: expected COLOR or DEPTH, found ",
+                                  static_cast<int>(kind)));
+  }
+  request->depth = kind == rpc::CameraStreamKind::DEPTH;
+  const absl::StatusOr<PictureFormat> named =
+      PictureFormatNamed(format, request->depth);
+  if (!named.ok()) return named.status();
+  request->format = *named;
+  return absl::OkStatus();
+}
+
+void PictureCalls::Draw(const PictureRequest& request, std::string name,
+                        RpcAnswer<rpc::NamedImageFrameT> answer) {
+  const absl::Status begun = Begin(
+      request, answer.wanted(),
+      [answer, name = std::move(name)](
+          absl::StatusOr<rpc::ImageFrameT> frame,
+          const std::shared_ptr<const void>& /*held*/) {
+        if (!frame.ok()) {
+          answer(frame.status());
+          return;
+        }
+        rpc::NamedImageFrameT response;
+        response.name = name;
+        response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
+        answer(std::move(response));
+      });
+  if (!begun.ok()) answer(begun);
+}
+
+// `then` is called unless this fails, or `wanted` expires.
+absl::Status PictureCalls::Begin(const PictureRequest& request,
+                                 std::weak_ptr<const void> wanted, Then then) {
+  rpc::ImageFrameT frame;
+  frame.timestamp_ms = UnixMillis();
+  frame.env_id = request.env;
+  frame.frame_seq = simulation_->frame_seq();
+  // In the render thread, which hands everything on: `then` may stand on what
+  // only the thread that steps may touch.
+  return port_->Draw(
+      request, std::move(wanted),
+      [queue = queue_, then = std::move(then),
+       frame = std::move(frame)](absl::StatusOr<Picture> picture) mutable {
+        // Shared since a std::function has to be copyable, and pictures are
+        // large.
+        auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
+            picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
+                         : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
+        std::shared_ptr<const void> held;
+        if (picture.ok()) {
+          held = std::move(picture->held);
+          Fill(*std::move(picture), &**result);
+        }
+        queue->Post(
+            [then = std::move(then), result = std::move(result),
+             held = std::move(held)] { then(std::move(*result), held); });
+      });
+}
+
+absl::StatusOr<PictureStream> PictureCalls::Stream(
+    const PictureRequest& request, double hz) {
+  auto state = std::make_shared<PictureStream::State>(PictureStream::State{
+      .request = request, .watch = MomentWatch(simulation_)});
+  state->watch.IsNew();  // this moment is begun here
+  if (absl::Status begun = BeginNext(state); !begun.ok()) return begun;
+  PictureStream stream;
+  stream.state = state;
+  stream.source.hz = hz;
+  using Items = std::vector<rpc::PayloadUnion>;
+  stream.source.next = [this, state]() -> absl::StatusOr<Items> {
+    Items items;
+    if (state->ready) {
+      absl::StatusOr<rpc::ImageFrameT> frame = *std::move(state->ready);
+      state->ready.reset();
+      state->held.reset();
+      if (!frame.ok()) return frame.status();
+      items.emplace_back();
+      items.back().Set(*std::move(frame));
+      return items;
+    }
+    if (state->drawing || !state->watch.IsNew()) return items;
+    absl::Status begun = BeginNext(state);
+    if (CodeOf(begun) == ErrorCode::kRingFull) {
+      state->watch.Forget();
+      return items;
+    }
+    if (!begun.ok()) return begun;
+    return items;
+  };
+  return stream;
+}
+
+absl::Status PictureCalls::BeginNext(
+    const std::shared_ptr<PictureStream::State>& state) {
+  // A stream that is over meanwhile is not kept, and its picture not drawn.
+  const std::weak_ptr<PictureStream::State> kept = state;
+  absl::Status begun =
+      Begin(state->request, kept,
+            [kept](absl::StatusOr<rpc::ImageFrameT> frame,
+                   std::shared_ptr<const void> held) {
+              const std::shared_ptr<PictureStream::State> stream = kept.lock();
+              if (stream == nullptr) return;
+              stream->drawing = false;
+              if (frame.ok()) {
+                frame->frame_number = ++stream->pictures;
+                stream->width = frame->width;
+                stream->height = frame->height;
+              }
+              stream->ready = std::move(frame);
+              stream->held = std::move(held);
+            });
+  // Not before the thread that steps looks again is it told of the picture.
+  state->drawing = begun.ok();
+  return begun;
+}
+
+CameraService::CameraService(CameraPort* port, SimulationPort* simulation,
+                             std::shared_ptr<MainThreadQueue> queue,
+                             uint32_t num_envs)
+    : port_(port),
+      num_envs_(num_envs),
+      calls_(port, simulation, std::move(queue), num_envs,
+             /*of_viewports=*/false) {}
+
+absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
+    const rpc::ListCamerasRequestT& request) const {
+  if (absl::Status status = CheckEnv(request.env_id, num_envs_); !status.ok()) {
+    return status;
+  }
+  rpc::ListCamerasResponseT response;
+  for (const rpc::CameraInfoT& camera : port_->Cameras()) {
+    response.cameras.push_back(std::make_unique<rpc::CameraInfoT>(camera));
+  }
+  return response;
+}
+
+void CameraService::GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
+                                   RpcAnswer<rpc::NamedImageFrameT> answer) {
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.id, request.name));
+  if (!picture.ok()) {
+    answer(picture.status());
+    return;
+  }
+  calls_.Draw(*picture, port_->Cameras()[picture->index].name,
+              std::move(answer));
+}
+
+absl::StatusOr<RpcStream> CameraService::StreamCamera(
+    const rpc::StreamCameraRequestT& request) {
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.id, request.name));
+  if (!picture.ok()) return picture.status();
+  absl::StatusOr<PictureStream> stream =
+      calls_.Stream(*picture, request.target_fps);
+  if (!stream.ok()) return stream.status();
+  return NamedStream(std::move(stream->source),
+                     port_->Cameras()[picture->index].name);
+}
+
+absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
+                                                const std::string& name) const {
+  const std::vector<rpc::CameraInfoT>& cameras = port_->Cameras();
+  for (uint32_t index = 0; index < cameras.size(); ++index) {
+    if (name.empty() ? cameras[index].id == id : cameras[index].name == name) {
+      return index;
+    }
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("camera: expected ", Known(cameras), "; found ",
+                   name.empty() ? absl::StrCat("id ", id) : Quoted(name)));
+}
+
+ViewportService::ViewportService(CameraPort* port, SimulationPort* simulation,
+                                 std::shared_ptr<MainThreadQueue> queue,
+                                 uint32_t num_envs, double most_fps)
+    : port_(port),
+      num_envs_(num_envs),
+      most_fps_(most_fps),
+      calls_(port, simulation, std::move(queue), num_envs,
+             /*of_viewports=*/true) {}
+
+absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
+    const rpc::GetViewportInfoRequestT& request) const {
+  if (absl::Status status = CheckEnv(request.env_id, num_envs_); !status.ok()) {
+    return status;
+  }
+  rpc::GetViewportInfoResponseT response;
+  response.available_viewports = port_->Viewports();
+  const auto last =
+      std::find_if(started_.rbegin(), started_.rend(),
+                   [](const Started& each) { return !each.state.expired(); });
+  if (last == started_.rend()) return response;
+  auto config = std::make_unique<rpc::ViewportStreamConfigT>(last->config);
+  const std::shared_ptr<const PictureStream::State> state = last->state.lock();
+  if (state->pictures > 0) {
+    config->width = state->width;
+    config->height = state->height;
+  }
+  response.current_config = std::move(config);
+  return response;
+}
+
+void ViewportService::GetViewportFrame(
+    const rpc::GetViewportFrameRequestT& request,
+    RpcAnswer<rpc::NamedImageFrameT> answer) {
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.viewport_name));
+  if (!picture.ok()) {
+    answer(picture.status());
+    return;
+  }
+  calls_.Draw(*picture, port_->Viewports()[picture->index], std::move(answer));
+}
+
+absl::StatusOr<RpcStream> ViewportService::StreamViewport(
+    const rpc::StartViewportStreamRequestT& request) {
+  const absl::StatusOr<PictureRequest> picture =
+      calls_.RequestOf(request, IndexOf(request.viewport_name));
+  if (!picture.ok()) return picture.status();
+  absl::StatusOr<PictureStream> stream =
+      calls_.Stream(*picture, request.target_fps);
+  if (!stream.ok()) return stream.status();
+  const double fps = request.target_fps == 0
+                         ? most_fps_
+                         : std::min<double>(request.target_fps, most_fps_);
+  std::erase_if(started_,
+                [](const Started& each) { return each.state.expired(); });
+  Started& started = started_.emplace_back();
+  started.state = stream->state;
+  started.config.streaming = true;
+  started.config.viewport_name = port_->Viewports()[picture->index];
+  started.config.fps = static_cast<uint32_t>(std::ceil(fps));
+  started.config.width = request.width;
+  started.config.height = request.height;
+  return NamedStream(std::move(stream->source), started.config.viewport_name);
+}
+
+absl::StatusOr<uint32_t> ViewportService::IndexOf(
+    const std::string& name) const {
+  if (name.empty()) return 0;
+  const std::vector<std::string>& names = port_->Viewports();
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<uint32_t>(found - names.begin());
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("viewport_name: expected one of ",
+                   absl::StrJoin(names, ", "), "; found ", Quoted(name)));
+}
+
+absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
+    const rpc::DebugDrawRequestT& request) {
+  absl::Status status = CheckEnv(request.env_id, num_envs_);
+  if (status.ok()) status = port_->Draw(request);
+  if (!status.ok()) return status;
+  simulation_->NoteChange();
+  rpc::DebugDrawResponseT response;
+  response.success = true;
+  return response;
+}
+
+}  // namespace tandem

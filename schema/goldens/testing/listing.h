@@ -1,0 +1,42 @@
+// The annotated listing of the goldens.
+//
+// Data flow: lrbc_fields.h, flan_fields.h + the structs' offsets and types +
+// sample bytes -> text, one row for each field.
+//
+//   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
+//   std::string text = Listing();  // what lrbc_v1.txt holds
+
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct FieldRow {
+  std::string name;
+  size_t offset;
+  size_t bytes;          // of the whole field
+  size_t element_bytes;  // the same, but for arrays
+  std::string type;      // "u32", "u64 atomic", "u8[64]", "char[64]"
+  std::string writer;
+  std::string meaning;
+  bool reserved;
+};
+
+// In the order of their offsets.
+std::vector<FieldRow> HeaderRows();      // of LrbcHeader
+std::vector<FieldRow> RingHeaderRows();  // of RingHeader
+std::vector<FieldRow> RingDataRows();    // of the sample's entries
+std::vector<FieldRow> FlanHeaderRows();  // of FlanHeader
+std::vector<FieldRow> FlanSlotRows();    // of the sample's slots
+
+// All of them, with the samples' values.
+std::string Listing();      // LrbcHeader and RingHeader
+std::string FlanListing();  // FlanHeader and its slots
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_

@@ -1,0 +1,162 @@
+// Every field of the LRBC header and of a ring's header, in order: who writes
+// it and what it means. The one place of these texts.
+//
+// Data flow: this table -> listing.cc takes offsets and types from the structs
+// -> lrbc_v1.txt.
+// A field is FIELD(name, writer, meaning) or RESERVED(name). goldens_test fails
+// when the tables leave a byte out or name one twice.
+//
+//   #define FIELD(name, writer, meaning) ...
+//   #define RESERVED(name) ...
+//   TANDEM_LRBC_FIELDS(FIELD, RESERVED)
+
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
+
+// clang-format off: one field, one line where it fits
+#define TANDEM_LRBC_FIELDS(FIELD, RESERVED)                                    \
+  FIELD(magic, "engine",                                                       \
+        "0x4C524243: the letters LRBC from the high byte down")                \
+  FIELD(version, "engine", "of this layout: 1")                                \
+  FIELD(server_pid, "engine",                                                  \
+        "label for people; its first byte is the engine's lock byte")          \
+  FIELD(client_pid, "client",                                                  \
+        "label for people; its first byte is the client's lock byte; 0: none " \
+        "yet")                                                                 \
+  FIELD(mode, "engine", "0 training, 1 inference")                             \
+  RESERVED(reserved_17)                                                        \
+  FIELD(num_envs, "engine", "environments")                                    \
+  FIELD(obs_size, "engine", "float32 values of an environment's observation")  \
+  FIELD(act_size, "engine", "float32 values of an environment's action")       \
+  RESERVED(reserved_32)                                                        \
+  FIELD(frame_seq, "engine", "number of the exchange whose results are out")   \
+  RESERVED(reserved_136)                                                       \
+  FIELD(action_seq, "client",                                                  \
+        "number of the exchange whose actions are out; frame_seq or one more") \
+  RESERVED(reserved_264)                                                       \
+  FIELD(obs_offset, "engine",                                                  \
+        "from the region's start to float32[num_envs, obs_size]; 64-byte "     \
+        "aligned, as all offsets")                                             \
+  FIELD(act_offset, "engine",                                                  \
+        "to float32[num_envs, act_size], written by the client")               \
+  FIELD(rewards_offset, "engine", "to float32[num_envs]")                      \
+  FIELD(dones_offset, "engine",                                                \
+        "to uint8[num_envs]: the episode is over, for whatever reason")        \
+  FIELD(resets_offset, "engine",                                               \
+        "to uint8[num_envs], written by the client, cleared by the engine: "   \
+        "bit 0 reset, bit 1 with its seed")                                    \
+  FIELD(cmd_s2c_offset, "engine",                                              \
+        "to the command ring that the engine writes and the client reads")     \
+  FIELD(cmd_c2s_offset, "engine",                                              \
+        "to the command ring that the client writes and the engine reads")     \
+  FIELD(cmd_ring_size, "engine",                                               \
+        "bytes of data in each ring, behind its 128 bytes of header; a power " \
+        "of two")                                                              \
+  RESERVED(reserved_444)                                                       \
+  FIELD(image_offset, "engine",                                                \
+        "to uint8[num_envs, image_height, image_width, image_channels]; 0: "   \
+        "none")                                                                \
+  FIELD(image_width, "engine", "pixels")                                       \
+  FIELD(image_height, "engine", "pixels")                                      \
+  FIELD(image_channels, "engine", "bytes of a pixel")                          \
+  RESERVED(reserved_468)                                                       \
+  FIELD(gpu_available, "engine", "1: the observations are on a GPU as well")   \
+  FIELD(gpu_obs_mode, "engine", "0 CPU, 1 CUDA_IPC, 2 VULKAN_EXTERNAL")        \
+  RESERVED(reserved_474)                                                       \
+  FIELD(gpu_obs_handle, "engine",                                              \
+        "of the GPU allocation, as its API makes it")                          \
+  FIELD(gpu_device_id, "engine",                                               \
+        "the engine's number for the device; the UUID is the truth")           \
+  RESERVED(reserved_544)                                                       \
+  FIELD(region_size, "engine", "bytes, equal to the file's")                   \
+  FIELD(feature_bits, "engine",                                                \
+        "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
+        "frames, 32 images, 64 commands")                                      \
+  FIELD(generation, "engine",                                                  \
+        "nanoseconds since the Unix epoch at birth: tells a restarted "        \
+        "engine's region")                                                     \
+  FIELD(header_size, "engine", "bytes of this header")                         \
+  FIELD(info_size, "engine", "float64 values per environment in infos")        \
+  FIELD(truncateds_offset, "engine",                                           \
+        "to uint8[num_envs]: the episode was cut short")                       \
+  FIELD(terminateds_offset, "engine",                                          \
+        "to uint8[num_envs]: the episode reached a terminal state")            \
+  FIELD(final_obs_offset, "engine",                                            \
+        "to float32[num_envs, obs_size]: an ended episode's last observation") \
+  FIELD(reset_seeds_offset, "engine",                                          \
+        "to uint64[num_envs], written by the client")                          \
+  FIELD(infos_offset, "engine",                                                \
+        "to infos, final_infos f64[num_envs, info_size], JSON; 0: none")       \
+  FIELD(infos_size, "engine", "bytes")                                         \
+  FIELD(flan_offset, "engine", "to a FLAN frame ring; 0: none")                \
+  FIELD(flan_size, "engine", "bytes")                                          \
+  FIELD(gpu_device_uuid, "engine",                                             \
+        "of the device that holds the observations")                           \
+  FIELD(gpu_alloc_offset, "engine",                                            \
+        "from the GPU allocation's start to the observations")                 \
+  FIELD(gpu_alloc_size, "engine", "bytes of the GPU allocation")               \
+  FIELD(gpu_event_handle, "engine",                                            \
+        "of the event recorded when the observations are complete")            \
+  FIELD(task, "engine", "what the engine runs, NUL-terminated")                \
+  FIELD(layout_crc32, "engine", "CRC-32 of bytes 20..127, then 384..895")      \
+  RESERVED(reserved_900)                                                       \
+  FIELD(exchange_kind, "client",                                               \
+        "0 step, 1 reset only; published by action_seq")                       \
+  FIELD(autoreset_mode, "client",                                              \
+        "0 same step, 1 next step, 2 disabled; published by attach_request")   \
+  FIELD(attach_request, "client",                                              \
+        "a new client's hello; compared for equality only")                    \
+  FIELD(frame_request, "client",                                               \
+        "asks for a frame of the state as it is; compared for equality only")  \
+  RESERVED(reserved_1040)                                                      \
+  FIELD(attach_ack, "engine", "the hello that the engine welcomed")            \
+  FIELD(exchange_status, "engine",                                             \
+        "error code of the exchange; published by frame_seq")                  \
+  FIELD(error_text, "engine",                                                  \
+        "of exchange_status, NUL-terminated; published by frame_seq")          \
+  FIELD(frame_answer, "engine",                                                \
+        "the frame_request whose frame is in the frame ring")                  \
+  FIELD(services, "engine",                                                    \
+        "that answer calls: 1 agent, 2 mujoco, 4 telemetry, 8 scene, 16 "      \
+        "camera, 32 viewport, 64 debug")                                       \
+  FIELD(engine_doorbell, "client",                                             \
+        "rings so far; the futex that the engine sleeps on")                   \
+  RESERVED(reserved_1412)                                                      \
+  FIELD(engine_sleepers, "engine",                                             \
+        "how many of its threads sleep, or are about to")                      \
+  RESERVED(reserved_1540)                                                      \
+  FIELD(client_doorbell, "engine",                                             \
+        "rings so far; the futex that the client sleeps on")                   \
+  RESERVED(reserved_1668)                                                      \
+  FIELD(client_sleepers, "client",                                             \
+        "how many of its threads sleep, or are about to")                      \
+  RESERVED(reserved_1796)                                                      \
+  FIELD(engine_phase, "engine",                                                \
+        "Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start "   \
+        "below")                                                               \
+  FIELD(image_step, "engine", "frame_seq that the images belong to")           \
+  FIELD(dropped_messages, "engine",                                            \
+        "entries of this client's that were no envelopes, or had no id")       \
+  RESERVED(reserved_1944)                                                      \
+  FIELD(client_phase, "client", "as engine_phase")                             \
+  RESERVED(reserved_2056)                                                      \
+  FIELD(engine_step_times.total_ns, "engine",                                  \
+        "sum, from actions taken to results out")                              \
+  FIELD(engine_step_times.counts, "engine",                                    \
+        "histogram of the same: 4 buckets an octave from 128 ns to 8.6 s")     \
+  RESERVED(reserved_3016)                                                      \
+  FIELD(client_round_trips.total_ns, "client",                                 \
+        "sum, from actions out to results seen")                               \
+  FIELD(client_round_trips.counts, "client", "histogram of the same")          \
+  RESERVED(reserved_3912)
+
+#define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
+  FIELD(write_pos, "ring's writer",                                 \
+        "bytes of entries and skips published so far, modulo 2^32") \
+  RESERVED(reserved_4)                                              \
+  FIELD(read_pos, "ring's reader",                                  \
+        "bytes of them read and free again, modulo 2^32")           \
+  RESERVED(reserved_68)
+// clang-format on
+
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_

@@ -1,0 +1,204 @@
+#include "schema/goldens/testing/samples.h"
+
+#include <cstring>
+#include <numeric>
+#include <span>
+
+#include "schema/layout/error_codes.h"
+#include "schema/layout/flan.h"
+#include "schema/layout/layout_crc.h"
+#include "schema/layout/ring_header.h"
+
+namespace tandem {
+namespace {
+
+// relaxed: the samples have one thread.
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+void Count(std::span<uint8_t> bytes, uint8_t first) {
+  std::iota(bytes.begin(), bytes.end(), first);
+}
+
+template <size_t kSize>
+void SetText(char (&field)[kSize], const char* text) {
+  std::strncpy(field, text, kSize - 1);
+}
+
+void SetStepTimes(StepTimes& times, uint64_t total_ns, uint64_t first_count) {
+  times.total_ns.store(total_ns, kRelaxed);
+  for (uint32_t i = 0; i < StepTimes::kBuckets; ++i) {
+    times.counts[i].store(first_count + i, kRelaxed);
+  }
+}
+
+uint64_t PhaseWord(Phase phase, uint64_t since_ns) {
+  return static_cast<uint64_t>(phase) << 60 | since_ns;
+}
+
+// Hands out sections of the region.
+class Sections {
+ public:
+  uint64_t Take(uint64_t bytes) {
+    const uint64_t offset = end_;
+    end_ +=
+        (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+    return offset;
+  }
+  uint64_t end() const { return end_; }
+
+ private:
+  uint64_t end_ = kLrbcHeaderBytes;
+};
+
+}  // namespace
+
+LrbcHeader SampleHeader() {
+  LrbcHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  header.magic = kLrbcMagic;
+  header.version = kLrbcVersion;
+  header.server_pid.store(40'001, kRelaxed);
+  header.client_pid.store(40'002, kRelaxed);
+  header.mode.store(static_cast<uint8_t>(RegionMode::kInference), kRelaxed);
+  header.num_envs = 33;
+  header.obs_size = 17;
+  header.act_size = 6;
+  header.frame_seq.store(0x0102030405060707, kRelaxed);
+  header.action_seq.store(0x0102030405060708, kRelaxed);
+
+  header.cmd_ring_size = 65'536;
+  header.image_width = 48;
+  header.image_height = 36;
+  header.image_channels = 3;
+  header.info_size = 2;
+  header.infos_size = 2 * 640 + 256;  // 33 * 2 float64 take 640 each
+  header.flan_size = 14'000;
+  const uint64_t envs = header.num_envs;
+  const uint64_t ring_bytes = sizeof(RingHeader) + header.cmd_ring_size;
+  Sections sections;
+  header.obs_offset = sections.Take(envs * header.obs_size * sizeof(float));
+  header.act_offset = sections.Take(envs * header.act_size * sizeof(float));
+  header.rewards_offset = sections.Take(envs * sizeof(float));
+  header.dones_offset = sections.Take(envs);
+  header.resets_offset = sections.Take(envs);
+  header.truncateds_offset = sections.Take(envs);
+  header.terminateds_offset = sections.Take(envs);
+  header.final_obs_offset =
+      sections.Take(envs * header.obs_size * sizeof(float));
+  header.reset_seeds_offset = sections.Take(envs * sizeof(uint64_t));
+  header.infos_offset = sections.Take(header.infos_size);
+  header.cmd_s2c_offset = sections.Take(ring_bytes);
+  header.cmd_c2s_offset = sections.Take(ring_bytes);
+  header.image_offset = sections.Take(
+      envs * header.image_width * header.image_height * header.image_channels);
+  header.flan_offset = sections.Take(header.flan_size);
+  header.region_size = sections.end();
+
+  header.gpu_available = 1;
+  header.gpu_obs_mode = 2;
+  Count(header.gpu_obs_handle, 1);
+  header.gpu_device_id = 5;
+  header.feature_bits = kFeaturesOfVersion1;
+  header.generation = 1'700'000'000'123'456'789;
+  header.header_size = kLrbcHeaderBytes;
+  Count(header.gpu_device_uuid, 0x41);
+  header.gpu_alloc_offset = 256;
+  header.gpu_alloc_size = 1 << 20;
+  Count(header.gpu_event_handle, 0x81);
+  SetText(header.task, "HalfCheetah-v5");
+  header.layout_crc32 = LayoutCrc(header);
+
+  header.exchange_kind.store(static_cast<uint32_t>(ExchangeKind::kResetOnly),
+                             kRelaxed);
+  header.autoreset_mode.store(static_cast<uint32_t>(AutoresetMode::kDisabled),
+                              kRelaxed);
+  header.attach_request.store(1002, kRelaxed);
+  header.frame_request.store(1004, kRelaxed);
+  header.attach_ack.store(1001, kRelaxed);
+  header.exchange_status.store(static_cast<uint32_t>(ErrorCode::kEngineFailed),
+                               kRelaxed);
+  SetText(header.error_text, "environment 2: the state is not finite");
+  header.frame_answer.store(1003, kRelaxed);
+
+  header.engine_doorbell.store(70'001, kRelaxed);
+  header.engine_sleepers.store(8, kRelaxed);
+  header.client_doorbell.store(70'002, kRelaxed);
+  header.client_sleepers.store(9, kRelaxed);
+  header.engine_phase.store(PhaseWord(Phase::kStepping, 5'000'000'001),
+                            kRelaxed);
+  header.services.store(0x49, kRelaxed);
+  header.dropped_messages.store(0x0908070605040302, kRelaxed);
+  header.image_step.store(0x0102030405060706, kRelaxed);
+  header.client_phase.store(PhaseWord(Phase::kWaiting, 5'000'000'002),
+                            kRelaxed);
+  SetStepTimes(header.engine_step_times, 123'456'789, 2001);
+  SetStepTimes(header.client_round_trips, 223'456'789, 3001);
+  return header;
+}
+
+LrbcHeader SampleImagesHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureImages;
+  header.image_step.store(header.frame_seq.load(kRelaxed), kRelaxed);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+LrbcHeader SampleCommandsHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureCommands;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+std::vector<uint8_t> SampleRing() {
+  std::vector<uint8_t> bytes(sizeof(RingHeader) + kSampleRingBytes);
+  const auto set_word = [&bytes](size_t offset, uint32_t word) {
+    std::memcpy(&bytes[offset], &word, sizeof(word));
+  };
+  const auto set_entry = [&](size_t at, uint32_t length, uint8_t first) {
+    set_word(sizeof(RingHeader) + at, length);
+    Count(std::span(bytes).subspan(sizeof(RingHeader) + at + 4, length), first);
+  };
+  set_word(offsetof(RingHeader, write_pos), kSampleWritePos);
+  set_word(offsetof(RingHeader, read_pos), kSampleReadPos);
+  set_entry(48, 27, 1);
+  set_entry(80, 0, 0);
+  set_word(sizeof(RingHeader) + 88, kRingSkip);
+  set_entry(0, 44, 101);
+  return bytes;
+}
+
+std::vector<uint8_t> SampleFlan() {
+  FlanHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  std::memcpy(header.magic, kFlanMagic, sizeof(kFlanMagic));
+  header.version = kFlanVersion;
+  header.capacity = kSampleFlanSlots;
+  header.payload_size = kSampleFlanFrameBytes;
+  header.slot_size = sizeof(FlanSlot) + kSampleFlanFrameBytes;
+  header.width = 2;
+  header.height = 2;
+  header.channels = 3;
+  header.format = kFlanRgb;
+  header.head.store(3, kRelaxed);
+  header.last_reward.store(1.5, kRelaxed);
+  header.rolling_return.store(-20.25, kRelaxed);
+  header.step_rate_hz.store(1000, kRelaxed);
+  std::vector<uint8_t> bytes(sizeof(header) +
+                             kSampleFlanSlots * header.slot_size);
+  std::memcpy(bytes.data(), static_cast<const void*>(&header), sizeof(header));
+  for (const uint32_t number : {1u, 2u, 3u}) {
+    const size_t at =
+        sizeof(header) + (number - 1) % kSampleFlanSlots * header.slot_size;
+    const FlanSlot slot = {.seq = FlanSeqWhole(number),
+                           .frame_len = kSampleFlanFrameBytes,
+                           .metadata_len = 0};
+    std::memcpy(&bytes[at], &slot, sizeof(slot));
+    Count(std::span(bytes).subspan(at + sizeof(slot), kSampleFlanFrameBytes),
+          static_cast<uint8_t>(16 * number));
+  }
+  return bytes;
+}
+
+}  // namespace tandem

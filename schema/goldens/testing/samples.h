@@ -1,0 +1,55 @@
+// The samples that the goldens hold: a header with every field set, a ring
+// with three entries and a skip, and a frame ring.
+//
+// Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
+// lrbc_v1_commands.bin, ring_v1.bin, flan_v1.bin and the listings; goldens_test
+// compares them again.
+//
+//   LrbcHeader header = SampleHeader();
+//   std::vector<uint8_t> bytes = SampleRing();
+
+#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
+#define TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "schema/layout/lrbc.h"
+
+namespace tandem {
+
+// A region that could be: sections aligned, inside, and apart. No field is zero
+// but the reserved ones, and no two hold one number where the format leaves a
+// choice.
+LrbcHeader SampleHeader();
+
+// The same of an engine that fills the images: its feature bit is set, and what
+// they belong to is the exchange that is out.
+LrbcHeader SampleImagesHeader();
+
+// The same of an engine that answers commands.
+LrbcHeader SampleCommandsHeader();
+
+// The sample ring, exactly full, whose positions have wrapped modulo 2^32:
+//   48..80   a message of 27 bytes, 1 to 27
+//   80..88   an empty message
+//   88..128  skipped
+//   0..48    a message of 44 bytes, 101 to 144
+inline constexpr uint32_t kSampleRingBytes = 128;
+inline constexpr uint32_t kSampleReadPos = 0xFFFFFFB0;
+inline constexpr uint32_t kSampleWritePos = 0x30;
+
+// Header and data.
+std::vector<uint8_t> SampleRing();
+
+// The sample frame ring, header and slots, after three frames: frame 3 lies
+// in the first slot, frame 2 in the second. Frame h has the bytes 16h to
+// 16h + 11.
+inline constexpr uint32_t kSampleFlanSlots = 2;
+inline constexpr uint32_t kSampleFlanFrameBytes = 12;
+std::vector<uint8_t> SampleFlan();
+
+}  // namespace tandem
+
+#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_

@@ -1,0 +1,51 @@
+// What the daemon's gRPC reactors share: ToGrpc, HandOver and TakeOver.
+//
+// HandOver and TakeOver tell ThreadSanitizer what a thread hands to another one
+// through gRPC, which orders it, but is compiled without ThreadSanitizer.
+//
+// Data flow: a reactor's members, written by its constructor or in OnCancel ->
+// HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. What a
+// lock guards needs none of it. Without ThreadSanitizer both do nothing.
+//
+//   explicit Adapter(...) : ... { HandOver(this); }
+//   void OnReadDone(bool ok) override { TakeOver(this); ... }
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+#define TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#define TANDEM_HANDOVER_IS_TOLD
+#endif
+#endif
+
+namespace tandem::slow_lane {
+
+inline void HandOver([[maybe_unused]] void* object) {
+#ifdef TANDEM_HANDOVER_IS_TOLD
+  __tsan_release(object);
+#endif
+}
+
+inline void TakeOver([[maybe_unused]] void* object) {
+#ifdef TANDEM_HANDOVER_IS_TOLD
+  __tsan_acquire(object);
+#endif
+}
+
+// absl::Status as gRPC's. Their codes are the same by design.
+inline grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()));
+}
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_REACTOR_H_

@@ -1,0 +1,229 @@
+#include "slow_lane/daemon/run_ends.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "slow_lane/daemon/run_processes.h"
+#include "transport/base/clock.h"
+
+namespace tandem::slow_lane {
+namespace {
+
+// Of a cancelled run: from the death of its last process until CancelRun is
+// answered although its last events are not in the table yet.
+constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+
+}  // namespace
+
+RunFolder RunEnds::FolderOf(const LiveRun& run) const {
+  return RunFolder::At(options_.data_dir, run.row.run_id);
+}
+
+void RunEnds::End(LiveRun* run, RunState state,
+                  std::optional<std::string> reason) {
+  starter_->gpus().Release(run->row.gpu_slots);
+  // However it ended: rows are missing.
+  if (!run->output_problem.empty() &&
+      !absl::StrContains(reason.value_or(""), run->output_problem)) {
+    reason = absl::StrCat(reason.value_or(""), reason.has_value() ? "; " : "",
+                          run->output_problem);
+  }
+  run->session_tokens.clear();
+  run->unreachable = false;
+  run->waiting_for.clear();
+  runs_->MoveTo(run, state, std::move(reason),
+                [this, run_id = run->row.run_id] {
+                  hub_->RunEnded(run_id);
+                  LiveRun* const still = runs_->Find(run_id);
+                  if (still == nullptr) return;
+                  still->ended_ns = MonotonicNanos();
+                  if (still->link != nullptr) still->link->Recorded();
+                  RemoveUnwantedLogs(*still);
+                  if (!still->ending) AnswerCancel(still, absl::OkStatus());
+                });
+  starter_->Dispatch();
+}
+
+void RunEnds::RemoveUnwantedLogs(const LiveRun& run) {
+  if (run.config.persist_logs) return;
+  unlink(FolderOf(run).stdout_path().c_str());
+  unlink(FolderOf(run).stderr_path().c_str());
+}
+
+void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
+  if (IsFinal(run->row.status)) {
+    if (run->link != nullptr) run->link->Recorded();
+    return;
+  }
+  RunOutcome outcome = OutcomeOf(ended, run->end_reason);
+  if (ended.has_unknown() && !run->end_reason.has_value()) {
+    return EndByItsEvents(run->row.run_id, std::move(outcome));
+  }
+  End(run, outcome.state, std::move(outcome.reason));
+}
+
+void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
+  hub_->Read([this, run_id,
+              otherwise = std::move(otherwise)](EventReader& reader) mutable {
+    bool completed = false;
+    v1::EventBatch lifecycle;
+    uint64_t since = 0;
+    // Few events: a run has some at its boundaries.
+    while (reader.Read(run_id, Stream::kLifecycle, since, {}, &lifecycle)
+               .value_or(0) > 0) {
+      since = lifecycle.lifecycle().rbegin()->seq_id();
+      for (const v1::LifecycleEvent& event : lifecycle.lifecycle()) {
+        completed |= event.event() == "run_completed";
+      }
+      lifecycle.Clear();
+    }
+    if (completed) otherwise = {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
+    loop_->Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
+      LiveRun* const run = runs_->Find(run_id);
+      if (run == nullptr || IsFinal(run->row.status)) return;
+      End(run, otherwise.state, std::move(otherwise.reason));
+    });
+  });
+}
+
+void RunEnds::Cancel(LiveRun* run, LiveRuns::Done done) {
+  if (IsFinal(run->record.status())) return done(absl::OkStatus());
+  run->cancel_waiters.push_back(std::move(done));
+  const std::string run_id = run->row.run_id;
+  if (IsFinal(run->row.status)) {  // about to be durable
+    return AnswerCancelInTime(run_id);
+  }
+  if (!std::exchange(run->row.cancel_requested, true)) {
+    runs_->Save(*run, [this, run_id](const absl::Status& saved) {
+      if (!saved.ok()) loop_->Post([this, run_id] { CancelIsLost(run_id); });
+    });
+  }
+  StartEnding(run, "cancelled");
+}
+
+void RunEnds::CancelIsLost(const std::string& run_id) {
+  LiveRun* const run = runs_->Find(run_id);
+  if (run == nullptr) return;
+  run->row.cancel_requested = false;
+  AnswerCancel(run, absl::AbortedError(
+                        "the daemon is stopping; the run is being ended, but "
+                        "its cancellation is not written down: cancel it "
+                        "again once the next daemon runs"));
+}
+
+void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
+  if (!run->end_reason.has_value()) run->end_reason = why;
+  if (run->ending || IsFinal(run->row.status)) return;
+  if (!run->dispatched) {
+    End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    return AnswerCancelInTime(run->row.run_id);
+  }
+  run->ending = true;
+  // A stopped proxy could not report the end.
+  if (run->process.valid()) {
+    SignalProcess(run->process.get(), SIGCONT).IgnoreError();
+  }
+  runs_->WhenFree(run, [this, run] {
+    runs_->WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
+                        folder = FolderOf(*run)] {
+      const std::string problem = EndRunProcesses(
+          folder, query, absl::ToDoubleSeconds(options_.kill_grace));
+      return [this, run_id, problem] { TreeEnded(run_id, problem); };
+    });
+  });
+}
+
+void RunEnds::TreeEnded(const std::string& run_id, const std::string& problem) {
+  LiveRun* const run = runs_->Find(run_id);
+  run->ending = false;
+  if (!problem.empty()) {
+    AnswerCancel(run, absl::InternalError(absl::StrCat(
+                          "expected nothing of the run to be alive after "
+                          "SIGKILL; ",
+                          problem)));
+  } else if (IsFinal(run->record.status())) {
+    AnswerCancel(run, absl::OkStatus());
+  } else {
+    AnswerCancelInTime(run_id);
+  }
+}
+
+void RunEnds::AnswerCancelInTime(const std::string& run_id) {
+  loop_->After(kDrainLimit, [this, run_id] {
+    LiveRun* const run = runs_->Find(run_id);
+    if (run == nullptr) return;
+    if (run->dispatched || IsFinal(run->record.status())) {
+      return AnswerCancel(run, absl::OkStatus());
+    }
+    // Its folder would keep a started one from being started again.
+    AnswerCancel(run,
+                 absl::AbortedError(absl::StrCat(
+                     "the run is not started, and this daemon starts it "
+                     "no more; expected to have that written down, found: ",
+                     store_->state().message(),
+                     "; until it is, a daemon that comes after this one "
+                     "would start it: cancel it again then")));
+  });
+}
+
+void RunEnds::CheckLimits(LiveRun* run) {
+  if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
+  const uint64_t steps =
+      std::max(run->printed_steps, run->last[Stream::kSteps]);
+  if (run->config.max_steps.has_value() && steps >= *run->config.max_steps) {
+    StartEnding(run, absl::StrCat("schedule.max_steps = ",
+                                  *run->config.max_steps, " reached"));
+  } else if (run->config.max_duration_secs.has_value() &&
+             run->row.worker.pid() != 0 &&
+             SecondsSinceStart(FromProto(run->row.worker)) >=
+                 static_cast<double>(*run->config.max_duration_secs)) {
+    StartEnding(run, absl::StrCat("schedule.max_duration_seconds = ",
+                                  *run->config.max_duration_secs, " reached"));
+  }
+}
+
+void RunEnds::EndUnheard(LiveRun* run) {
+  if (!run->dispatched || run->busy || run->link != nullptr) return;
+  // A living proxy will still say hello, unless the run is being ended.
+  if (run->process.valid() && !run->end_reason.has_value()) return;
+  const RunFolder folder = FolderOf(*run);
+  std::string what;
+  std::error_code error;
+  if (!std::filesystem::exists(folder.path(), error) && !error) {
+    what =
+        absl::StrCat("its folder is gone, and with it what was not read yet: ",
+                     folder.path());
+  } else if (run->vain_starts >= kVainStarts) {
+    what = absl::StrCat(
+        "its folder is damaged, no proxy starts in it (proxy.log there says "
+        "why), and what was not read yet stays there: ",
+        folder.path());
+  } else {
+    return;
+  }
+  run->output_problem = what;
+  if (run->end_reason.has_value()) {
+    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+  }
+  runs_->WorkOn(run, [this, run, folder, query = QueryOf(*run),
+                      worker = FromProto(run->row.worker)] {
+    const bool gone = EndOrphans(folder, worker, query,
+                                 absl::ToDoubleSeconds(options_.kill_grace));
+    return [this, run, gone] {
+      if (!gone || run->end_reason.has_value()) return;
+      EndByItsEvents(run->row.run_id, {gymgui::trainer::RUN_STATUS_FAULT,
+                                       "the worker has ended"});
+    };
+  });
+}
+
+}  // namespace tandem::slow_lane

@@ -1,0 +1,41 @@
+// Numbers as people read them: durations, ages, bytes, counts, metrics.
+//
+//   DurationText(552'300)       // "552 us", of nanoseconds
+//   ShortAgeText(2'340'000'000) // "2.3 s", of nanoseconds
+//   BytesText(8192)             // "8.00 KiB"
+//   CountText(12345)            // "12,345"
+
+#ifndef TANDEM_VIZ_CORE_QUANTITIES_H_
+#define TANDEM_VIZ_CORE_QUANTITIES_H_
+
+#include <cstdint>
+#include <string>
+
+namespace tandem {
+
+// Three digits, in ns, us, ms or s; from 100 s on in whole seconds.
+std::string DurationText(double ns);
+
+// "2 h 3 min": the two largest units.
+std::string AgeText(double secs);
+
+// "16 ms", "2.3 s", "4 min", "3 h": about two digits, and at most eight
+// characters below 1,000 hours.
+std::string ShortAgeText(int64_t age_ns);
+
+std::string BytesText(uint64_t bytes);
+
+// With a comma before each three digits.
+std::string CountText(uint64_t count);
+
+// The same of any number, rounded.
+std::string RoundedText(double number);
+
+// The three lines that MOSAIC lays over an image, to the letter; nan and inf as
+// Python prints them: "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0".
+std::string HudText(double last_reward, double rolling_return,
+                    double step_rate_hz);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_QUANTITIES_H_
