@@ -11,7 +11,7 @@ from typing import NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
 from tandem.arguments import contract_seed, env_indices, seconds, seeds_of, text
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.services.contract import SimulationContract, UnusedContractFields
@@ -59,7 +59,7 @@ class ClientStats:
     physics_secs: float
 
 
-class SharedMemoryClient(ClientServices, _native.StepMethod):
+class SharedMemoryClient(ClientServices, StepMethod):
     """Steps the environments of an engine in another process, through memory that both have mapped.
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
@@ -114,17 +114,17 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
           AccessDenied: The region belongs to another user.
           InvalidArgument: A name or option that cannot be.
         """
-        mode = _native.AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
+        mode = AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
-        self._name = _native.default_region_name() if name is None else name
+        self._name = default_region_name() if name is None else name
         self._name, wait = text("name", self._name), text("wait", wait)
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
-        self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)
+        self._native = NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
         ClientServices.__init__(self, self._native)
-        _native.StepMethod.__init__(self, self._native)
+        StepMethod.__init__(self, self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
         self._adopt_views()
@@ -459,7 +459,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
 def _callers_level() -> int:
     """Counts the frames up to the user's line, for a warning of the function that asks."""
-    between = ("tandem.client", "tandem.vector", "tandem.restart", "tandem.sb3", "gymnasium", "stable_baselines3")
+    between = ("tandem.client", "tandem.environments", "tandem.sb3", "gymnasium", "stable_baselines3")
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
         tuple(f"{n}." for n in between)

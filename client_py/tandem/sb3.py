@@ -5,12 +5,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from tandem.errors import InvalidArgument, Unsupported
-from tandem.vector import SharedMemoryVectorEnv
 
 
 class SharedMemoryVecEnv(VecEnv):
@@ -20,16 +19,17 @@ class SharedMemoryVecEnv(VecEnv):
     next episode's in `reset_infos`.
     """
 
-    def __init__(self, envs: SharedMemoryVectorEnv) -> None:
+    def __init__(self, envs: Any) -> None:
         """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` changes it.
 
         Args:
-          envs: `close` closes them.
+          envs: A `SharedMemoryVectorEnv`; `close` closes it.
 
         Raises:
           InvalidArgument: They are wrapped, or have another autoreset mode.
         """
-        if not isinstance(envs, SharedMemoryVectorEnv):
+        is_bare = isinstance(envs, VectorEnv) and not isinstance(envs, VectorWrapper)
+        if not is_bare or not hasattr(envs, "recv"):
             raise InvalidArgument(
                 f"envs: expected what make_vec returned, found a {type(envs).__name__}; call as_sb3() before any "
                 "wrapper, and use the wrappers of Stable-Baselines3 then, such as VecMonitor and VecNormalize"

@@ -12,7 +12,7 @@ from gymnasium import logger
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import EpisodeReturns
 from tandem.arguments import described, rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
@@ -254,7 +254,7 @@ class PublishVectorFrames(_VectorWrapper):
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, env.num_envs)
         settings = self._publisher.settings
         only = settings.slot if settings.video_mode == "single" else -1
-        self._returns = _native.EpisodeReturns(env.num_envs, only, _WINDOW)
+        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW)
         self._steps = 0
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

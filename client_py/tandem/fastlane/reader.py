@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import Self
 
-from tandem import _native
+from tandem._native import NativeFrameReader
 from tandem.arguments import text
 from tandem.errors import NotReady
 from tandem.fastlane.frames import FastLaneFrame, FastLaneMetrics
@@ -20,7 +20,7 @@ class FastLaneReader:
     take turns. In a forked child it goes on, unknown to the writer.
     """
 
-    def __init__(self, native: _native.NativeFrameReader, run_id: str) -> None:
+    def __init__(self, native: NativeFrameReader, run_id: str) -> None:
         """Not to be called: `attach` does.
 
         Args:
@@ -48,7 +48,7 @@ class FastLaneReader:
           AccessDenied: It is another user's.
         """
         try:
-            return cls(_native.NativeFrameReader(text("run_id", run_id)), run_id)
+            return cls(NativeFrameReader(text("run_id", run_id)), run_id)
         except NotReady as error:
             raise NoSuchRun(str(error)) from None
 

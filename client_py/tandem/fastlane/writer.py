@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import Self
 
-from tandem import _native
+from tandem._native import NativeFrameWriter
 from tandem.arguments import integer, text
 from tandem.errors import InvalidArgument
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics, Pixels
@@ -30,7 +30,7 @@ class FastLaneWriter:
     >>> reader.close()
     """
 
-    def __init__(self, native: _native.NativeFrameWriter, run_id: str, config: FastLaneConfig) -> None:
+    def __init__(self, native: NativeFrameWriter, run_id: str, config: FastLaneConfig) -> None:
         """Not to be called: `create` does.
 
         Args:
@@ -69,7 +69,7 @@ class FastLaneWriter:
                 "config: expected pixel_format 'RGB' with 3 channels or 'RGBA' with 4, "
                 f"found {config.pixel_format!r} with {config.channels!r}"
             )
-        native = _native.NativeFrameWriter(
+        native = NativeFrameWriter(
             text("run_id", run_id),
             integer("width", config.width, 1),
             integer("height", config.height, 1),

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import NativeClient
 from tandem.arguments import env_indices, integer
 from tandem.arguments import seconds as seconds_of
 from tandem.errors import EngineFailed, InvalidArgument
@@ -21,7 +21,7 @@ _Item = TypeVar("_Item")
 class Caller:
     """Calls an engine's methods by the schema's names. Any number of threads may, also while another steps."""
 
-    def __init__(self, native: _native.NativeClient) -> None:
+    def __init__(self, native: NativeClient) -> None:
         """Calls through a session.
 
         Args:

@@ -2,7 +2,7 @@
 
 from typing import overload
 
-from tandem import _native
+from tandem._native import NativeClient
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.caller import Caller, EnvIds
 from tandem.services.camera import Camera
@@ -20,7 +20,7 @@ class ClientServices:
     They stay the same objects through `reconnect`, which ends calls that wait and streams that are open.
     """
 
-    def __init__(self, native: _native.NativeClient) -> None:
+    def __init__(self, native: NativeClient) -> None:
         """Calls through a session.
 
         Args:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
-from tandem import _native
+from tandem._native import NativeStream
 from tandem.arguments import seconds
 from tandem.errors import TandemError
 
@@ -22,9 +22,7 @@ class Stream(Generic[_Item]):
     After `reconnect` or `close` of the client what came before may still be taken, then it raises `ClientClosed`.
     """
 
-    def __init__(
-        self, native: _native.NativeStream, convert: Callable[[dict[str, Any]], _Item], timeout: float
-    ) -> None:
+    def __init__(self, native: NativeStream, convert: Callable[[dict[str, Any]], _Item], timeout: float) -> None:
         """Takes over an open stream; the services make them.
 
         Args:

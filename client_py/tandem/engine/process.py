@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import NoReturn, Self
 
-from tandem import _native, engine_program, errors, options, refusals
+from tandem import errors
+from tandem._native import check_region_name, engine_pid, remove_if_dead
 from tandem.arguments import integer, path, seconds, shown, text
+from tandem.engine import options, program, refusals
+from tandem.engine.task_options import to_json
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -24,7 +27,6 @@ from tandem.errors import (
     TandemError,
 )
 from tandem.printable import printable, printable_lines
-from tandem.task_options import to_json
 
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
@@ -103,10 +105,10 @@ def launch_engine(
         seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    _native.check_region_name(text("name", name))
+    check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
-    command = [str(engine_program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    command = [str(program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:
@@ -198,7 +200,7 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
-                env=engine_program.variables(),
+                env=program.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log.fileno(),
                 stderr=self._log.fileno(),
@@ -222,7 +224,7 @@ class EngineProcess:
             limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
-                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {engine_program.VARIABLE}")
+                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {program.VARIABLE}")
             ) from error
         finally:
             os.close(engine_end)
@@ -387,7 +389,7 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
         _close_pipe(launcher_end)
         log.close()
         try:
-            _native.remove_if_dead(name)  # what a killed engine left
+            remove_if_dead(name)  # what a killed engine left
         except TandemError:
             pass  # it is another's by now
 
@@ -412,6 +414,6 @@ def _close_pipe(pipe: int) -> None:
 
 def _engine_pid(name: str) -> int | None:
     try:
-        return _native.engine_pid(name)
+        return engine_pid(name)
     except NotReady:
         return None

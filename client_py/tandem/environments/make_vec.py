@@ -13,12 +13,12 @@ from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine_process import EngineProcess, launch_engine
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
+from tandem.engine.process import EngineProcess, launch_engine
+from tandem.environments.registration import OTHER_TASK, TASKS
+from tandem.environments.restart import RestartingVectorEnv
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidArgument, Unsupported
-from tandem.options import EngineOptions, FrameOptions, ImageOptions, Size
-from tandem.registration import OTHER_TASK, TASKS
-from tandem.restart import RestartingVectorEnv
-from tandem.vector import SharedMemoryVectorEnv
 
 
 def make_vec(

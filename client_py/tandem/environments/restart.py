@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine_process import EngineProcess
+from tandem.engine.process import EngineProcess
+from tandem.environments.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 from tandem.errors import NEXT_OF_ENVIRONMENTS, AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
-from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
-from tandem.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 
 _log = logging.getLogger("tandem")
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
-from tandem.environments import make_vec
+from tandem.environments.make_vec import make_vec
+from tandem.environments.vector import ResetNeeded
 from tandem.errors import InvalidAction, InvalidArgument
-from tandem.vector import ResetNeeded
 
 # Options of `make_vec` that the caller cannot choose.
 _FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled", "max_episode_steps": 0, "copy": True}

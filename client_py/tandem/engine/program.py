@@ -9,7 +9,7 @@ from tandem.errors import EngineStartFailed
 from tandem.printable import printable
 
 VARIABLE = "TANDEM_ENGINE_SERVER"
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 
 def find(server: str | os.PathLike[str] | None = None) -> Path:

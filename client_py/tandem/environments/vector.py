@@ -10,16 +10,17 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem import _native, errors
+from tandem import errors
+from tandem._native import AUTORESET_MODES, VectorStep
 from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.description import describe
-from tandem.engine_process import EngineProcess
+from tandem.engine.process import EngineProcess
+from tandem.environments.description import describe
+from tandem.environments.pictures import separate
+from tandem.environments.registration import OTHER_TASK, TASKS
+from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError, Unsupported
-from tandem.pictures import separate
-from tandem.registration import OTHER_TASK, TASKS
 from tandem.services.contract import SimulationContract
-from tandem.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
@@ -120,12 +121,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "autoreset_mode": self.autoreset_mode,
         }
         single = self._task.action_space
-        self._stepper = _native.VectorStep(
+        self._stepper = VectorStep(
             client._native,
             self._task.infos,
             wide=self._dtype == np.float64,
             copy=self._copy,
-            autoreset=_native.AUTORESET_MODES[client.autoreset_mode.name],
+            autoreset=AUTORESET_MODES[client.autoreset_mode.name],
             choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
             convert=functools.partial(as_floats, single, self.action_space),
         )

@@ -8,7 +8,7 @@ import difflib
 import re
 from dataclasses import fields
 
-from tandem.options import EngineOptions, FrameOptions, ImageOptions
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
 
 EXIT_CODE = 2
 

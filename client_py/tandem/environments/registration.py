@@ -46,8 +46,8 @@ def register_tasks() -> None:
         if f"tandem/{task}" not in gymnasium.registry:
             gymnasium.register(
                 f"tandem/{task}",
-                entry_point="tandem.single:SharedMemoryEnv",
-                vector_entry_point="tandem.environments:make_vec",
+                entry_point="tandem.environments.single:SharedMemoryEnv",
+                vector_entry_point="tandem.environments.make_vec:make_vec",
                 max_episode_steps=facts.max_episode_steps,
                 kwargs={"task": task},
             )
