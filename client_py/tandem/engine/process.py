@@ -10,8 +10,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
 from tandem import errors
 from tandem._native import check_region_name, engine_pid, remove_if_dead
@@ -26,6 +25,7 @@ from tandem.errors import (
     NotReady,
     TandemError,
 )
+from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.printable import printable, printable_lines
 
 _LOG_TAIL_BYTES = 8192
@@ -159,7 +159,7 @@ def _word(given: str | os.PathLike[str]) -> str:
     return word
 
 
-class EngineProcess:
+class EngineProcess(ClosesOnExit, NotPicklable):
     """An engine that `launch_engine` started.
 
     >>> import tandem
@@ -169,6 +169,8 @@ class EngineProcess:
     >>> engine.poll()
     0
     """
+
+    _instead = "pass its name to the other process: {self.name!r}"
 
     def __init__(self, name: str, command: list[str]) -> None:
         """Starts the program; `launch_engine` is what to call.
@@ -302,24 +304,6 @@ class EngineProcess:
         error = EngineStartFailed(f"the engine {what}\n{said}\nIts command: {printable(' '.join(self._command))}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
-
-    def __enter__(self) -> Self:
-        """Returns the engine."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """Closes the engine."""
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuses to be pickled or copied.
-
-        Raises:
-          TypeError: Always.
-        """
-        raise TypeError(f"an EngineProcess can be neither pickled nor copied; pass its name on: {self._name!r}")
 
     def __repr__(self) -> str:
         """Names the region, the process and its state."""
