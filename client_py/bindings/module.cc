@@ -18,6 +18,7 @@
 #include "client_py/bindings/step_method.h"
 #include "client_py/bindings/vector_step.h"
 #include "schema/layout/lrbc.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
@@ -42,6 +43,20 @@ void CheckName(const std::string& name) {
 void RemoveDead(const std::string& name) {
   const absl::Status status = RemoveIfDead(name);
   if (!status.ok()) Raise(status, name);
+}
+
+// tandem.services.MethodId, from the one table of methods.
+py::object MethodIds() {
+  py::dict numbers;
+#define TANDEM_NUMBER(method, request, answer) \
+  numbers[#method] = static_cast<int>(rpc::MethodId::method);
+  TANDEM_RPC_METHODS(TANDEM_NUMBER)
+#undef TANDEM_NUMBER
+  py::object ids = py::module_::import("enum").attr("IntEnum")(
+      "MethodId", numbers, py::arg("module") = "tandem.services");
+  ids.attr("__doc__") =
+      "Methods of the services, numbered and named as in the message schema.";
+  return ids;
 }
 
 template <typename T>
@@ -141,6 +156,8 @@ PYBIND11_MODULE(_native, module) {
   modes["NEXT_STEP"] = static_cast<uint32_t>(AutoresetMode::kNextStep);
   modes["DISABLED"] = static_cast<uint32_t>(AutoresetMode::kDisabled);
   module.attr("AUTORESET_MODES") = modes;
+  module.attr("MethodId") = MethodIds();
+  module.attr("NEXT_OF_ENVIRONMENTS") = ClientSide::kNextOfEnvironments;
   module.def("default_region_name", &DefaultRegionName);
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));
@@ -175,6 +192,7 @@ PYBIND11_MODULE(_native, module) {
       .def("close", &NativeClient::Close)
       .def("stats", &NativeClient::Stats)
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
+      .def("serve_environments", &NativeClient::ServeEnvironments)
       .def_property_readonly("rpc", &NativeClient::rpc,
                              py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)

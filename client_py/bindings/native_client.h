@@ -66,6 +66,9 @@ class NativeClient {
   // Commands to the same engine: any threads, also while one is inside a call.
   NativeRpc& rpc() { return rpc_; }
 
+  // As ClientSide's.
+  void ServeEnvironments() { client_.ServeEnvironments(); }
+
   bool has_frames() const { return client_.has_frames(); }
   uint64_t ImageStep() const;
   bool pending() const { return client_.pending(); }

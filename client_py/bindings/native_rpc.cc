@@ -54,9 +54,9 @@ py::object NativeStream::Next(double timeout_secs) {
         MakeError(ErrorCode::kStepTimeout,
                   absl::StrCat("region '", region_,
                                "': ", rpc::EnumNameMethodId(method_),
-                               " brought nothing within ", timeout_secs,
-                               " s; a stream brings what is new: does anybody "
-                               "step? It goes on, and may be asked again")),
+                               " sent no item within ", timeout_secs,
+                               " s; a stream sends an item only after a step; "
+                               "the stream is still open: call next() again")),
         region_);
   }
   if (!item.ok()) Raise(item.status(), region_);

@@ -34,7 +34,7 @@ class VectorStep {
  public:
   struct Options {
     // Rows of (name, first column, length or None, dtype, whether a reset gives
-    // it), as tandem.description.InfoField has them.
+    // it), as tandem.environments.description.InfoField has them.
     pybind11::sequence infos;
     bool wide;  // observations are float64, otherwise float32
     bool copy;  // otherwise observations are the region's own array

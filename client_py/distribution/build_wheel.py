@@ -68,7 +68,7 @@ def entry_points(metadata: StandardMetadata) -> dict[str, dict[str, str]]:
       metadata: What describes the package.
 
     Returns:
-      Group -> name -> what it refers to, such as "tandem.engine_program:main".
+      Group -> name -> what it refers to, such as "tandem.engine.program:main".
     """
     return {"console_scripts": metadata.scripts, **metadata.entrypoints}
 

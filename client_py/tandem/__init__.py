@@ -21,8 +21,11 @@ from tandem._version import __version__
 # The doctor is there for what is broken in the rest: it imports none of it, and nor does this module for it.
 if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     from tandem.client import AutoresetMode, SharedMemoryClient
-    from tandem.engine_process import EngineProcess, launch_engine
-    from tandem.environments import make_vec
+    from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
+    from tandem.engine.process import EngineProcess, launch_engine
+    from tandem.environments.make_vec import make_vec
+    from tandem.environments.registration import register_tasks
+    from tandem.environments.vector import EnvironmentClosed, ResetNeeded, SharedMemoryVectorEnv
     from tandem.errors import (
         AccessDenied,
         AlreadyAttached,
@@ -59,9 +62,6 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         publish_frames,
         tile_frames,
     )
-    from tandem.options import EngineOptions, FrameOptions, ImageOptions
-    from tandem.registration import register_tasks
-    from tandem.vector import EnvironmentClosed, ResetNeeded, SharedMemoryVectorEnv
 
     register_tasks()
 

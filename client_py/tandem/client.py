@@ -1,19 +1,18 @@
-"""`SharedMemoryClient`: a trainer's end of a region that it shares with a simulation engine."""
+"""`SharedMemoryClient`: the trainer's side of a region."""
 
 import enum
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
 from tandem.arguments import contract_seed, env_indices, seconds, seeds_of, text
 from tandem.errors import ForkedChild, InvalidArgument
+from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_client import ClientServices
 
@@ -24,9 +23,9 @@ class AutoresetMode(enum.Enum):
     """When an ended episode is followed by the next; names and values are those of Gymnasium's enum.
 
     Attributes:
-      NEXT_STEP: The step after the one that ended it resets the environment, whatever its action; the reward is 0.
-      SAME_STEP: The step that ended it also resets it: `obs` shows the new episode, `final_obs` the last of the old.
-      DISABLED: Environments are reset by `reset` and by `resets` only; ended episodes go on until then.
+      NEXT_STEP: The step after the episode's last resets the environment and ignores its action; the reward is 0.
+      SAME_STEP: The episode's last step also resets: `obs` shows the new episode, `final_obs` the last of the old.
+      DISABLED: Only `reset` and `resets` reset environments; ended episodes continue until then.
     """
 
     NEXT_STEP = "NextStep"
@@ -36,17 +35,17 @@ class AutoresetMode(enum.Enum):
 
 @dataclass(frozen=True)
 class ClientStats:
-    """Where a client's time went since it attached.
+    """How a client's time was spent since it attached.
 
-    Times of single steps are counted in buckets: quantiles are exact to a quarter.
+    Step times are counted in buckets, so quantiles are exact to a quarter.
 
     Attributes:
       exchanges: Steps and resets received.
       steps_per_second: Environments times exchanges, per second of `policy_secs + transport_secs + physics_secs`.
-      step_p50_us: Microseconds from actions sent to results received that half of the exchanges did not exceed.
-      step_p99_us: The same for 99 of 100 exchanges.
+      step_p50_us: Median of the microseconds from actions sent to results received.
+      step_p99_us: 99th percentile of the same.
       policy_secs: Seconds in the trainer's own code, from one exchange's results to the next one's actions.
-      transport_secs: Seconds on the way to and from the engine: round trips less the engine's part.
+      transport_secs: Seconds between trainer and engine: round trips less the engine's part.
       physics_secs: Seconds that the engine took to reset and step.
     """
 
@@ -59,21 +58,25 @@ class ClientStats:
     physics_secs: float
 
 
-class SharedMemoryClient(ClientServices, _native.StepMethod):
-    """Steps the environments of an engine in another process, through memory that both have mapped.
+class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod):
+    """Steps the environments of an engine in another process, through shared memory.
 
-    The arrays (`obs`, `actions`, ...) are NumPy views of that memory: nothing is copied on the way. They belong to the
-    engine between `send` and `recv`, and otherwise to the caller; what `step` returned is overwritten by the next.
-    Copy what you keep. A view stays readable for as long as it is referenced, also after `close`.
+    The arrays (`obs`, `actions`, ...) are NumPy views of that memory; no step copies results. They belong to the engine
+    between `send` and `recv`, and otherwise to the caller. The next step overwrites what `step` returned: copy what
+    must
+    last. A view stays readable for as long as it is referenced, also after `close`.
 
-    An engine has one client at a time, and a client belongs to the process that made it: it can be neither pickled nor
-    used in a forked child. One thread at a time may step, reset, reconnect or close.
+    An engine has one client at a time. A client belongs to the process that made it; it cannot be pickled or used in a
+    forked child. One thread at a time may step, reset, reconnect or close.
 
-    Beside the steps any threads may command the engine: `get_schema`, `services`, and the methods of `agent`, `mujoco`,
+    Other threads may call the engine's services meanwhile: `get_schema`, `services`, and the methods of `agent`,
+    `mujoco`,
     `telemetry`, `scene`, `camera`, `viewport` and `debug`.
 
-    After `StepTimeout`, and nearly always after `KeyboardInterrupt`, the exchange is still pending, as `pending` tells:
-    `recv` waits on, `reconnect` starts anew, `close` leaves; `step`, `send` and `reset` raise `StepPending`.
+    After `StepTimeout`, and usually after `KeyboardInterrupt`, the step or reset is still pending; see `pending`. Then
+    `recv`
+    waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
+    `StepPending`.
 
     >>> import numpy as np
     >>> import tandem
@@ -86,6 +89,10 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
     (4, 17) (4,) uint8
     """
 
+    _instead = (
+        "its engine has one client, in this process; make one where it is used: SharedMemoryClient({self.name!r})"
+    )
+
     def __init__(
         self,
         name: str | None = None,
@@ -95,36 +102,38 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         wait: str = "adaptive",
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
     ) -> None:
-        """Attaches to the engine that serves the region; waits for one to come.
+        """Attaches to the engine that serves the region; waits for an engine to appear.
 
         Args:
           name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
-          timeout: Seconds to wait in every call that waits, unless told otherwise.
-          attach_timeout: Seconds to wait here; None: `timeout`.
-          wait: How to wait: "spin" spins without sleeping (lowest latency, needs a core of its own; under a real-time
-            policy it sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as
-            that has paid lately, then sleeps.
-          autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum does as well.
+          timeout: Seconds that every waiting call may take, unless the call has a timeout of its own.
+          attach_timeout: Seconds that this call may take; None: `timeout`.
+          wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
+            sleeps
+            after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning has
+            recently
+            been faster than sleeping, then sleeps.
+          autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum is accepted too.
 
         Raises:
-          NotReady: No engine serves the region, and none came in time.
+          NotReady: No engine serves the region, and none appeared in time.
           StepTimeout: An engine serves it, but did not answer in time.
           AlreadyAttached: The engine has a client already.
-          LayoutMismatch: The region is of another version, or damaged.
+          LayoutMismatch: The region has another version, or is damaged.
           AccessDenied: The region belongs to another user.
-          InvalidArgument: A name or option that cannot be.
+          InvalidArgument: An invalid name or option.
         """
-        mode = _native.AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
+        mode = AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
-        self._name = _native.default_region_name() if name is None else name
+        self._name = default_region_name() if name is None else name
         self._name, wait = text("name", self._name), text("wait", wait)
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
-        self._native = _native.NativeClient(self._name, attach_timeout, wait, mode)
+        self._native = NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
         ClientServices.__init__(self, self._native)
-        _native.StepMethod.__init__(self, self._native)
+        StepMethod.__init__(self, self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
         self._adopt_views()
@@ -138,13 +147,13 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         self._images = native.images
 
     def send(self, actions: NDArray[np.float32]) -> None:
-        """Starts a step and returns at once; `recv` brings its results.
+        """Starts a step and returns at once; `recv` returns its results.
 
         Args:
           actions: As for `step`.
 
         Raises:
-          TandemError: As `step`, but for what happens while waiting.
+          TandemError: As `step`, except errors of waiting.
         """
         self._native.send(actions)
 
@@ -152,7 +161,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         """Waits for the results of what was sent.
 
         Args:
-          timeout: Seconds; 0 looks once, `math.inf` waits without limit, None takes the client's own.
+          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
 
         Returns:
           As `step`.
@@ -170,24 +179,26 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         *,
         contract: SimulationContract | None = None,
     ) -> NDArray[np.float32]:
-        """Starts a new episode in some environments; all others keep their state.
+        """Starts a new episode in some environments; the others keep their state.
 
-        A contract is sent first, and the engine adopts it before it resets any environment. It holds for later resets
-        of the same environments, too, until another replaces it. `agent.set_contract` sends one without a reset.
+        A contract is sent first, and the engine adopts it before it resets any environment. It also holds for later
+        resets of
+        these environments, until another contract replaces it. `agent.set_contract` sends a contract without a reset.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
           seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
-            for one: the environment's own random stream goes on. What a contract draws goes by it as well.
-          contract: How these environments differ from the task's own from now on; `SimulationContract()`: not at all;
-            None: as before. Fields that the task has no use for are warned of (`UnusedContractFields`). Where that
-            warning is an error, the engine has adopted the contract, but no environment is reset.
+            for one: the environment's own random stream continues. A contract's draws use the same seed.
+          contract: How these environments differ from the task from now on; `SimulationContract()`: not at all; None:
+            unchanged. Fields without effect on the task are reported by the warning `UnusedContractFields`. If that
+            warning
+            is an error, the engine has adopted the contract, but no environment is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
 
         Raises:
-          InvalidArgument: An index, mask, seed or contract that cannot be; no environment was reset.
+          InvalidArgument: Invalid index, mask, seed or contract; no environment was reset.
           TandemError: As `step` and, with a contract, as `agent.set_contract`.
         """
         indices = env_indices(env_ids, self.num_envs)
@@ -207,33 +218,33 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
             warnings.warn(UnusedContractFields(unused), stacklevel=_callers_level())
 
     def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
-        """Has the engine draw its environments as they are now, and waits for the frame.
+        """Makes the engine draw its environments as they are now, and waits for the frame.
 
         Args:
           timeout: Seconds; None takes the client's own.
 
         Returns:
           uint8[height, width, 3], the caller's to keep, and the frame's metadata: JSON with "step", "envs", "rows",
-          "columns", "episodes" and, where drawing failed, "error" and "error_text".
+          "columns", "episodes" and, if drawing failed, "error" and "error_text".
 
         Raises:
           Unsupported: The engine was started without frames.
-          StepPending: An exchange was not received.
-          StepTimeout: No frame in time; the session goes on.
+          StepPending: The last step or reset was not received.
+          StepTimeout: No frame in time; the session continues.
           TandemError: As `step`.
         """
         return self._native.drawn_frame(None if timeout is None else seconds("timeout", timeout))
 
     def reconnect(self, timeout: float | None = None) -> None:
-        """Leaves the session and attaches to the engine that now has the name, such as one started again.
+        """Leaves the session and attaches to the engine that now serves the name, such as one that was started again.
 
-        All environments have been reset then, and all views are new ones: take them from the client again.
+        All environments are reset. All views are new ones: read them from the client again.
 
         Args:
           timeout: Seconds to wait for an engine; None takes the client's own.
 
         Raises:
-          LayoutMismatch: Its task, sizes or layout are not those of before.
+          LayoutMismatch: Its task, sizes or layout differ from before.
           TandemError: As the constructor, `ForkedChild` and `ClientClosed`.
         """
         wait = None if timeout is None else seconds("timeout", timeout)
@@ -243,13 +254,10 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
             self._adopt_views()
 
     def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
-        """Closes this client and attaches another like it. All environments are reset.
+        """Closes this client and returns another with the same arguments. All environments are reset.
 
         Args:
           autoreset_mode: The new client's.
-
-        Returns:
-          The new client.
 
         Raises:
           TandemError: As `close` and the constructor.
@@ -264,7 +272,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         )
 
     def close(self) -> None:
-        """Leaves the engine to the next client. Safe twice; views stay readable.
+        """Releases the engine for another client. A second call has no effect; views stay readable.
 
         Raises:
           ConcurrentUse: Another thread is inside a call.
@@ -273,11 +281,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
         self._native.close()
 
     def stats(self) -> ClientStats:
-        """Tells where the time went since the client attached. Any thread may ask, at any time.
-
-        Returns:
-          A copy of the counters.
-        """
+        """Returns how the time was spent since the client attached. Any thread may call this at any time."""
         stats = self._native.stats()
         policy_secs = stats.policy_ns / 1e9
         round_trip_secs = stats.round_trips.total_ns / 1e9
@@ -300,7 +304,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def actions(self) -> NDArray[np.float32]:
-        """Where actions go, float32[num_envs, act_size]: fill it in place and `step(client.actions)` copies nothing."""
+        """The array for actions, float32[num_envs, act_size]: fill it, and `step(client.actions)` copies nothing."""
         return self._actions
 
     @property
@@ -310,45 +314,45 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def dones(self) -> NDArray[np.uint8]:
-        """1 where the last step ended the episode, uint8[num_envs]; valid until the next send."""
+        """1 if the last step ended the episode, uint8[num_envs]; valid until the next send."""
         return self._dones
 
     @property
     def terminateds(self) -> NDArray[np.uint8]:
-        """1 where the episode ended in a terminal state, uint8[num_envs]; valid until the next send."""
+        """1 if the episode ended in a terminal state, uint8[num_envs]; valid until the next send."""
         return self._terminateds
 
     @property
     def truncateds(self) -> NDArray[np.uint8]:
-        """1 where the episode was cut short, as by a time limit, uint8[num_envs]; valid until the next send."""
+        """1 if the episode was cut short, as by a time limit, uint8[num_envs]; valid until the next send."""
         return self._truncateds
 
     @property
     def resets(self) -> NDArray[np.uint8]:
-        """Reset requests, uint8[num_envs]: set 1, and the next step resets that environment instead of stepping it."""
+        """Reset flags, uint8[num_envs]: set 1, and the next step resets that environment instead of stepping it."""
         return self._resets
 
     @property
     def final_obs(self) -> NDArray[np.float32]:
         """Last observations of ended episodes, float32[num_envs, obs_size].
 
-        With `AutoresetMode.SAME_STEP` a row holds what was observed last wherever `dones` is 1; other rows are stale.
+        With `AutoresetMode.SAME_STEP` a row is valid where `dones` is 1; other rows are old.
         """
         return self._final_obs
 
     @property
     def infos(self) -> NDArray[np.float64]:
-        """What the task tells beside observations, float64[num_envs, info_size]: `description` names the columns."""
+        """The task's infos, float64[num_envs, info_size]: `description` names the columns."""
         return self._infos
 
     @property
     def final_infos(self) -> NDArray[np.float64]:
-        """As `infos`, of the last step of ended episodes: where and when `final_obs` holds something."""
+        """The infos of the last step of ended episodes: valid where and when `final_obs` is."""
         return self._final_infos
 
     @property
     def images(self) -> NDArray[np.uint8] | None:
-        """Pictures of the states that `obs` describes, uint8[num_envs, height, width, 3], RGB, the top row first.
+        """Images of the states that `obs` describes, uint8[num_envs, height, width, 3], RGB, the top row first.
 
         None unless the engine was started with images. Valid until the next send.
         """
@@ -356,12 +360,12 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def image_step(self) -> int:
-        """Which exchange `images` belong to, as the engine counts them over all its clients; 0: its birth, or none."""
+        """Number of the exchange that `images` show, counted over all clients of the engine; 0: no exchange yet."""
         return self._native.image_step
 
     @property
     def has_frames(self) -> bool:
-        """Whether the engine was started to draw: `drawn_frame` works, and viewers see something."""
+        """Whether the engine was started with frames: `drawn_frame` works, and viewers show its environments."""
         return self._native.has_frames
 
     @property
@@ -381,12 +385,12 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def task(self) -> str:
-        """What the engine simulates, such as "HalfCheetah-v5"."""
+        """The simulated task, such as "HalfCheetah-v5"."""
         return self._native.task
 
     @property
     def description(self) -> bytes:
-        """What the engine says about its task, as JSON: spaces, infos, time limit (docs/protocol.md); b"": nothing."""
+        """The task's spaces, infos and time limit, as JSON (docs/protocol.md); b"": the engine describes none."""
         return self._native.description
 
     @property
@@ -401,7 +405,7 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def engine_pid(self) -> int:
-        """Process id that the engine gave itself: a label for people, wrong across containers."""
+        """The engine's process id as the engine wrote it: a label, wrong across containers."""
         return self._native.engine_pid
 
     @property
@@ -416,40 +420,23 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
     @property
     def region_address(self) -> int:
-        """Where the region lies in this process's memory."""
+        """The region's address in this process."""
         return self._native.region_address
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Where each array starts, in bytes from the start of the region, by the array's name."""
+        """Offset of each array in bytes from the start of the region, by name."""
         return dict(self._native.offsets)
 
-    def __enter__(self) -> Self:
-        """Returns the client."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """Closes the client, unless this is a forked child: the parent goes on with it."""
+    def __exit__(self, *error: object) -> None:
+        """Closes the client, except in a forked child, whose parent still uses it."""
         try:
             self.close()
         except ForkedChild:
             pass
 
-    def __reduce__(self) -> NoReturn:
-        """Refuses to be pickled or copied.
-
-        Raises:
-          TypeError: Always.
-        """
-        raise TypeError(
-            "a SharedMemoryClient can be neither pickled nor copied: its engine has one client, in this process; "
-            f"make one where it is used: SharedMemoryClient({self._name!r})"
-        )
-
     def __repr__(self) -> str:
-        """Names the region, what runs there, and the state."""
+        """Names the region, the task, the sizes and the state."""
         state = "closed" if self.closed else "pending" if self.pending else "open"
         return (
             f"<tandem.SharedMemoryClient {self._name!r}: {self.task!r}, num_envs={self.num_envs}, "
@@ -458,8 +445,8 @@ class SharedMemoryClient(ClientServices, _native.StepMethod):
 
 
 def _callers_level() -> int:
-    """Counts the frames up to the user's line, for a warning of the function that asks."""
-    between = ("tandem.client", "tandem.vector", "tandem.restart", "tandem.sb3", "gymnasium", "stable_baselines3")
+    """Counts the frames up to the user's line, for a warning."""
+    between = ("tandem.client", "tandem.environments", "tandem.sb3", "gymnasium", "stable_baselines3")
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
         tuple(f"{n}." for n in between)

@@ -168,16 +168,6 @@ class SystemCallFailed(TandemError, OSError):
     code = 23
 
 
-# Names of regions whose client belongs to environments: these have no reconnect().
-of_environments: set[str] = set()
-NEXT_OF_ENVIRONMENTS = "close() these environments and make new ones"
-_TEXTS_OF_ENVIRONMENTS = {
-    "start it again and call reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
-    "call recv() first, or reconnect()": "call recv() first",
-    "recv() waits on, reconnect() starts anew": "recv() waits on, reset() waits on and starts anew",
-    "reconnect(), or close()": NEXT_OF_ENVIRONMENTS,
-}
-
 # Region name -> a function that returns the last lines of the engine that this process launched.
 last_words: dict[str, Callable[[], str]] = {}
 
@@ -194,9 +184,6 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
       The exception, to be raised.
     """
     error_class = globals()[class_name]
-    if region in of_environments:
-        for of_client, instead in _TEXTS_OF_ENVIRONMENTS.items():
-            message = message.replace(of_client, instead)
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):
         message = f"{message}\nThe engine's last words:\n{words}"
     error: TandemError = error_class(message)

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 import tandem
-from tandem import errors, refusals, vector
+from tandem import errors
+from tandem.engine import refusals
+from tandem.environments import vector
 from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines

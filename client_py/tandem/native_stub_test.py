@@ -15,9 +15,9 @@ _STUB = ast.parse(Path(__file__).with_name("_native.pyi").read_text("utf-8"))
 
 def _declared(body: list[ast.stmt]) -> set[str]:
     names = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    return names | {
-        node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
+    assigned = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    annotated = [node.target for node in body if isinstance(node, ast.AnnAssign)]
+    return names | {target.id for target in (*assigned, *annotated) if isinstance(target, ast.Name)}
 
 
 def _present(owner: types.ModuleType | type) -> set[str]:
@@ -37,6 +37,8 @@ def test_class_is_as_declared(node: ast.ClassDef) -> None:
     native = getattr(_native, node.name)
     assert _declared(node.body) - {"__init__"} == _present(native)
     for method in node.body:
+        if isinstance(method, ast.Assign):
+            continue
         assert isinstance(method, ast.FunctionDef)
         is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
         assert isinstance(inspect.getattr_static(native, method.name), property) == is_property

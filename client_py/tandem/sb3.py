@@ -5,31 +5,31 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from tandem.errors import InvalidArgument, Unsupported
-from tandem.vector import SharedMemoryVectorEnv
 
 
 class SharedMemoryVecEnv(VecEnv):
     """A Stable-Baselines3 VecEnv; `SharedMemoryVectorEnv.as_sb3` makes one.
 
-    infos[i] has the task's own infos and, where an episode ended, "terminal_observation", "TimeLimit.truncated" and the
-    next episode's in `reset_infos`.
+    infos[i] has the task's own infos and, at an episode's end, "terminal_observation", "TimeLimit.truncated" and, in
+    `reset_infos`, the next episode's infos.
     """
 
-    def __init__(self, envs: SharedMemoryVectorEnv) -> None:
+    def __init__(self, envs: Any) -> None:
         """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` changes it.
 
         Args:
-          envs: `close` closes them.
+          envs: A `SharedMemoryVectorEnv`; `close` closes it.
 
         Raises:
           InvalidArgument: They are wrapped, or have another autoreset mode.
         """
-        if not isinstance(envs, SharedMemoryVectorEnv):
+        is_bare = isinstance(envs, VectorEnv) and not isinstance(envs, VectorWrapper)
+        if not is_bare or not hasattr(envs, "recv"):
             raise InvalidArgument(
                 f"envs: expected what make_vec returned, found a {type(envs).__name__}; call as_sb3() before any "
                 "wrapper, and use the wrappers of Stable-Baselines3 then, such as VecMonitor and VecNormalize"
@@ -53,26 +53,18 @@ class SharedMemoryVecEnv(VecEnv):
             raise Unsupported(
                 "set_options: expected none, as an engine's environments take none at a reset, found some"
             )
-        # None where `seed` set none: that environment's random numbers go on.
+        # None where `seed` set none: the random stream of that environment continues.
         obs, infos = self._envs.reset(seed=self._seeds)
         self.reset_infos = _by_environment(infos, self.num_envs)
         self._reset_seeds()
         return obs
 
     def step_async(self, actions: np.ndarray[Any, Any]) -> None:
-        """Starts a step.
-
-        Args:
-          actions: As for `SharedMemoryVectorEnv.step`.
-        """
+        """Starts a step; the actions are those of `SharedMemoryVectorEnv.step`."""
         self._envs.send(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Waits for its results.
-
-        Returns:
-          Observations [num_envs, obs_size], rewards float32[num_envs], dones bool[num_envs], infos of each environment.
-        """
+        """Returns obs [num_envs, obs_size], rewards float32[num_envs], dones bool[num_envs], and infos of each."""
         obs, rewards, terminations, truncations, infos = self._envs.recv()
         dones = terminations | truncations
         final_obs = infos.pop("final_obs", None)
@@ -98,27 +90,15 @@ class SharedMemoryVecEnv(VecEnv):
         return obs, rewards.astype(np.float32), dones, each
 
     def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
-        """Draws every environment.
-
-        Returns:
-          uint8[height, width, 3] for each; None for each without a render mode.
-        """
+        """Returns an image of every environment, uint8[height, width, 3]; None for each without a render mode."""
         return self._envs.render() or [None] * self.num_envs
 
     def close(self) -> None:
-        """Closes the environments, and their engine. Safe twice."""
+        """Closes the environments, and their engine. A second call has no effect."""
         self._envs.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Reads what `SharedMemoryVectorEnv.get_attr` has of each environment, or an attribute that all share.
-
-        Args:
-          attr_name: Such as "spec" or "render_mode".
-          indices: Of the environments; None: all.
-
-        Returns:
-          A value for each of them.
-        """
+        """Returns `SharedMemoryVectorEnv.get_attr` of the chosen environments, or an attribute that all share."""
         try:
             values = self._envs.get_attr(attr_name)
         except Unsupported:
@@ -126,32 +106,13 @@ class SharedMemoryVecEnv(VecEnv):
         return [values[index] for index in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Refuses: an engine's environments have no attributes to set.
-
-        Args:
-          attr_name: Ignored.
-          value: Ignored.
-          indices: Ignored.
-
-        Raises:
-          Unsupported: Always.
-        """
+        """Raises Unsupported: an engine's environments have no attributes to set."""
         self._envs.set_attr(attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Refuses: an engine's environments have no methods to call.
-
-        Args:
-          method_name: Ignored.
-          method_args: Ignored.
-          indices: Ignored.
-          method_kwargs: Ignored.
-
-        Raises:
-          Unsupported: Always.
-        """
+        """Raises Unsupported: an engine's environments have no methods to call."""
         raise Unsupported(
             f"env_method({method_name!r}): the environments are in the engine's process, not Python objects; "
             "make_vec takes the task's options"
@@ -160,15 +121,7 @@ class SharedMemoryVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> list[bool]:
-        """Returns that no environment is wrapped.
-
-        Args:
-          wrapper_class: Ignored.
-          indices: Of the environments; None: all.
-
-        Returns:
-          False for each of them.
-        """
+        """Returns False for each chosen environment: no environment is wrapped."""
         return [False] * len(list(self._get_indices(indices)))
 
 

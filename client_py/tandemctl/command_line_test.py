@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tandem.telemetry.connection import DEFAULT_TARGET
 from tandemctl.command_line import STATES, WrongUsage, parse
 from tools.testing import pytest_main
 
@@ -26,7 +27,7 @@ def _refusal(*words: str, variable: str = "") -> str:
 @pytest.mark.parametrize(
     ("line", "variable", "address", "source"),
     [
-        ("list", "", "127.0.0.1:50055", "the default"),
+        ("list", "", DEFAULT_TARGET, "the default"),
         ("list", "unix:/x", "unix:/x", "TANDEM_DAEMON"),
         ("list --daemon h:1", "unix:/x", "h:1", "--daemon"),
         ("--daemon=h:1 list", "", "h:1", "--daemon"),

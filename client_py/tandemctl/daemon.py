@@ -10,9 +10,6 @@ from typing import Any
 from tandem.errors import InvalidArgument, TandemError, Unsupported
 from tandem.printable import printable_lines
 from tandem.telemetry import DaemonTimeout, DaemonUnreachable, TrainerClient
-from tandem.telemetry.connection import Connection
-from tandem.telemetry.feeds import MessageBlock, block_feed
-from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.token_file import TOKEN_VARIABLE, read_token
 from tandemctl.command_line import WrongUsage
 from tandemctl.output import Failed
@@ -37,26 +34,20 @@ class Daemon:
         self.address: str = options.daemon
         self._where = f"{options.daemon} (by {options.daemon_source})"
         self._timeout = _LOOK_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
-        self._token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
+        token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
         patience = math.inf if getattr(options, "follow", False) else _PATIENCE_SECS
         try:
-            read_token(self._token_file)
+            read_token(token_file)
         except TandemError as error:
             name = "--token_file" if options.token_file else TOKEN_VARIABLE
             raise Failed(str(error).replace("token_file", name, 1)) from error
         try:
             self.client = TrainerClient(
-                options.daemon, timeout=self._timeout, reconnect_secs=patience, token_file=self._token_file
+                options.daemon, timeout=self._timeout, reconnect_secs=patience, token_file=token_file
             )
         except InvalidArgument as error:
             text = str(error).replace("target", options.daemon_source, 1)
             raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
-
-    def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
-        """Reads a run's durable "steps", "episodes" or "lifecycle", many at a time, across a broken connection."""
-        connection = Connection(self.address, self._token_file)
-        feeds = [block_feed(run_id, stream)]
-        return Subscription(connection, feeds, 0, timeout=self._timeout, reconnect_secs=_PATIENCE_SECS)
 
     def explain(self, error: TandemError) -> str:
         """Says what an error means: in the daemon's words if it answered, else what was expected and what to do."""

@@ -105,7 +105,7 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
     with output as write, _progress(getattr(run, stream)) as advance:
         write(f"{COLUMNS[stream]}\n".encode())
-        for block in daemon.blocks(run_id, stream):
+        for block in daemon.client.blocks(run_id, stream):
             write("".join(ROWS[stream](block.messages)).encode())
             advance(len(block.messages))
 

@@ -50,7 +50,7 @@ void LogLine(absl::string_view line);
 //   kExitFailed    any other error of engine or region
 // Errors go to stderr, one line each. After kExitBadUsage the last line has the
 // fixed form that tandem.launch_engine puts into its keywords' terms
-// (client_py/tandem/refusals.py):
+// (client_py/tandem/engine/refusals.py):
 //   tandem TIME error: InvalidArgument: --FLAG: expected ..., found ...; NEXT
 //   ... --FLAG: unknown KIND: expected one of NAME, NAME, found 'NAME'; NEXT
 // A task's option stands in place of --FLAG by its own name.

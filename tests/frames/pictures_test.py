@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import tandem
 from tools.testing import pytest_main
 
-_TASKS = sorted(task for task in tandem.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
+_TASKS = sorted(task for task in tandem.environments.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
 
 # Four balls of which each is elsewhere and of another colour, off all axes, on a slide whose place the action sets.
 _SCENE = """

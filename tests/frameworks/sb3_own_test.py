@@ -15,7 +15,7 @@ import pytest
 from stable_baselines3.common.vec_env import VecEnv
 
 import tandem
-from tandem.registration import TASKS
+from tandem.environments.registration import TASKS
 
 _THEIRS = "VEC_ENV_CLASSES = [DummyVecEnv, SubprocVecEnv]"
 

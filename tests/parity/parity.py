@@ -5,7 +5,7 @@ import sys
 
 from gymnasium.vector import AutoresetMode
 
-from tandem.registration import TASKS
+from tandem.environments.registration import TASKS
 from tests.parity.comparison import compare
 
 

@@ -3,7 +3,7 @@
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from tandem.registration import TASKS
+from tandem.environments.registration import TASKS
 from tests.parity.comparison import compare
 from tools.testing import pytest_main
 

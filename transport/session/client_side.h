@@ -157,6 +157,12 @@ class ClientSide {
 
   // The last failure in words: expected, found, where, what to do. Allocates.
   absl::Status Explain(ErrorCode code) const;
+  // From now on Explain advises users of environments, whose class has reset()
+  // and close() but no reconnect().
+  void ServeEnvironments() { serves_environments_ = true; }
+  // The advice when their session is over.
+  static constexpr char kNextOfEnvironments[] =
+      "close() these environments and make new ones";
 
   // These three may be asked by any thread, but not during a Reconnect.
   bool pending() const { return state() == State::kPending; }
@@ -229,6 +235,7 @@ class ClientSide {
   int64_t frame_asked_at_ns_ = 0;  // 0: never
   int64_t bad_action_ = -1;
   float bad_value_ = 0;
+  bool serves_environments_ = false;
 
   int64_t sent_at_ns_ = 0;
   int64_t received_at_ns_ = 0;

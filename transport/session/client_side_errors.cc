@@ -58,19 +58,21 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
       absl::StrCat("the engine of region '", name_, "' (pid ",
                    // relaxed: for people.
                    shared.server_pid.load(std::memory_order_relaxed), ")");
+  const absl::string_view next =
+      serves_environments_ ? kNextOfEnvironments : "reconnect(), or close()";
   switch (code) {
     case ErrorCode::kOk:
       return absl::OkStatus();
     case ErrorCode::kPeerGone:
       return MakeError(
-          code, phase.phase == Phase::kStopped
-                    ? absl::StrCat(engine,
-                                   " has stopped; start it again and call "
-                                   "reconnect(), or close()")
-                    : absl::StrCat(engine, " is gone: it died or was killed ",
-                                   "while ", Describe(phase, now),
-                                   "; start it again and call reconnect(), "
-                                   "or close()"));
+          code,
+          absl::StrCat(
+              engine,
+              phase.phase == Phase::kStopped
+                  ? " has stopped; "
+                  : absl::StrCat(" is gone: it died or was killed while ",
+                                 Describe(phase, now), "; "),
+              serves_environments_ ? "" : "start it again and call ", next));
     case ErrorCode::kStepTimeout:
       if (state() == State::kIdle && frame_asked_at_ns_ != 0) {
         return MakeError(
@@ -92,22 +94,26 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
       }
       return MakeError(
           code,
-          absl::StrFormat("%s did not answer for %.2f s; it has been %s; the "
-                          "exchange is still pending: recv() waits on, "
-                          "reconnect() starts anew, close() leaves",
-                          engine, static_cast<double>(now - sent_at_ns_) / 1e9,
-                          Describe(phase, now)));
+          absl::StrFormat(
+              "%s did not answer for %.2f s; it has been %s; the step or reset "
+              "is still pending: recv() waits again, %s, close() ends the "
+              "session",
+              engine, static_cast<double>(now - sent_at_ns_) / 1e9,
+              Describe(phase, now),
+              serves_environments_
+                  ? "reset() waits and then starts new episodes"
+                  : "reconnect() starts a new session"));
     case ErrorCode::kBrokenPeer:
       return MakeError(
           code,
           absl::StrFormat(
               "%s is in another session: expected frame_seq %d or %d and "
               "attach_ack %d, found %d and %d; does another program write to "
-              "the region? reconnect(), or close()",
+              "the region? %s",
               engine, seq_, seq_ + 1, hello_,
               // relaxed: for people.
               shared.frame_seq.load(std::memory_order_relaxed),
-              shared.attach_ack.load(std::memory_order_relaxed)));
+              shared.attach_ack.load(std::memory_order_relaxed), next));
     case ErrorCode::kInvalidAction:
       return MakeError(
           code,
@@ -126,10 +132,11 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                        "nothing was sent",
                                        arrays_.num_envs - 1));
     case ErrorCode::kStepPending:
-      return MakeError(code,
-                       absl::StrCat("region '", name_,
-                                    "': the last exchange was not received; "
-                                    "call recv() first, or reconnect()"));
+      return MakeError(
+          code, absl::StrCat("region '", name_,
+                             "': the last step or reset was not "
+                             "received; call recv() first",
+                             serves_environments_ ? "" : ", or reconnect()"));
     case ErrorCode::kNoStepPending:
       return MakeError(code, absl::StrCat("region '", name_,
                                           "': nothing was sent; call send() "
@@ -150,7 +157,7 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
     case ErrorCode::kInterrupted:
       return MakeError(code,
                        absl::StrCat("interrupted while waiting for ", engine,
-                                    "; the exchange is still pending"));
+                                    "; the step or reset is still pending"));
     case ErrorCode::kEngineFailed:
     case ErrorCode::kUnsupported:
       return MakeError(code, EngineWords(shared));

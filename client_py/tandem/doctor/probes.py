@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tandem import _native, client, engine_process, engine_program
+from tandem._native import __file__ as extension_file
+from tandem._native import engine_pid
+from tandem.client import SharedMemoryClient
+from tandem.engine import process, program
 from tandem.errors import NotReady, TandemError
 
 _TASK = "HalfCheetah-v5"
@@ -16,7 +19,7 @@ _STEPS = 1000
 
 def extension() -> str:
     """Tells where the extension was loaded from."""
-    return str(_native.__file__)
+    return str(extension_file)
 
 
 def regions(*names: str) -> dict[str, int | str | None]:
@@ -24,7 +27,7 @@ def regions(*names: str) -> dict[str, int | str | None]:
     found: dict[str, int | str | None] = {}
     for name in names:
         try:
-            found[name] = _native.engine_pid(name)
+            found[name] = engine_pid(name)
         except NotReady:
             found[name] = None
         except TandemError as error:
@@ -34,16 +37,16 @@ def regions(*names: str) -> dict[str, int | str | None]:
 
 def server() -> str:
     """Tells which program `launch_engine` starts."""
-    return str(engine_program.find())
+    return str(program.find())
 
 
 def engine(name: str) -> dict[str, Any]:
     """Launches a real engine under that name, and steps it."""
     started = time.monotonic()
-    with engine_process.launch_engine(_TASK, name=name) as served:
+    with process.launch_engine(_TASK, name=name) as served:
         start_secs = time.monotonic() - started
         maps = Path(f"/proc/{served.pid}/maps").read_text("utf-8")
-        with client.SharedMemoryClient(name) as trainer:
+        with SharedMemoryClient(name) as trainer:
             trainer.reset(seed=0)
             for _ in range(_STEPS):
                 trainer.step(trainer.actions)

@@ -1,7 +1,8 @@
-"""The Fast Lane: a run's newest frames in shared memory, for viewers.
+"""Frames: images of a run in shared memory, with metrics and metadata, for viewers.
 
-`FastLaneWriter` publishes and never waits, `FastLaneReader` takes the newest frame. `publish_frames` does the former
-for any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md, "Frames").
+`FastLaneWriter` publishes frames and never waits; `FastLaneReader` reads the newest frame. `publish_frames` publishes
+the
+images of any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md, "Frames").
 """
 
 from tandem.fastlane.frames import FastLaneConfig, FastLaneFrame, FastLaneMetrics

@@ -1,4 +1,4 @@
-"""`publish_frames`: any Gymnasium environment, seen live."""
+"""`publish_frames`: shows any Gymnasium environment to viewers while it runs."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from gymnasium import logger
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import EpisodeReturns
 from tandem.arguments import described, rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
@@ -29,45 +29,49 @@ else:
 _WINDOW = 100
 _CAPACITY = 8
 _METADATA_SIZE = 512
-# How soon a reader that comes is noticed, when nothing is published for want of one.
+# Seconds between two looks for a reader while nothing is published.
 _LOOK_S = 1.0
 
 
 def publish_frames(
     env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any], run_id: str, *, max_hz: float = 60, unseen_hz: float = 1.0
 ) -> Any:
-    """Wraps an environment so that its frames can be watched while it runs.
+    """Wraps an environment so that viewers show it while it runs.
 
-    Now and then, after a step or reset, `env.render()` is called and its frame published under `run_id`, with reward,
-    rolling return (the mean of the last 100 episodes) and step rate (of all environments together) beside it. A vector
-    environment's frames are tiled. Rate and viewers are checked before `render` is called: without a viewer and
-    with `unseen_hz=0` nothing is rendered, and a step takes under a microsecond more. (The segment
-    is made for a frame of one pixel, and empty, until the first is rendered.)
+    After some steps and resets the wrapper calls `env.render()` and publishes the image under `run_id`, with reward,
+    rolling
+    return (the mean of the last 100 episodes) and step rate (of all environments together). The images of a vector
+    environment are tiled. Rate and viewers are checked before `render` is called: without a viewer and with
+    `unseen_hz=0`
+    nothing is rendered, and a step takes under a microsecond more. (The segment begins empty, with frames of one pixel,
+    until the first image is rendered.)
 
-    No training ends for want of a segment. One that cannot be had on the way (/dev/shm is full, another run has taken
-    the run id) is a warning, once, and is tried for again each second; so is a wrapper that steps in a forked child,
-    which publishes nothing. What `render` itself raises, the step or reset raises at which a frame was due, and each
-    after it while one is.
+    A missing segment ends no training. If the segment cannot be made later (/dev/shm is full, another run has taken the
+    run
+    id), the wrapper warns once and tries again each second. A wrapper that steps in a forked child warns once and
+    publishes
+    nothing. An error of `render` is raised by the step or reset that needed the image.
 
-    The variables of `apply_fastlane_environment` are honoured: video mode "off" publishes nothing, "single" shows
+    The wrapper reads the variables of `apply_fastlane_environment`: video mode "off" publishes nothing, "single" shows
     environment SLOT of a vector, "grid" the first GRID_LIMIT.
 
     Args:
       env: Made with render_mode="rgb_array": `render` returns uint8[height, width, 3 or 4], or one for each
         environment.
       run_id: The run's name, for viewers.
-      max_hz: The most frames a second while a viewer is open; each costs the run a `render`.
-      unseen_hz: The same while no viewer is known: MOSAIC's readers leave no trace.
+      max_hz: The most frames a second while a viewer is open; each takes a `render`.
+      unseen_hz: The same while no viewer is known: MOSAIC's readers cannot be seen.
 
     Returns:
-      The wrapped environment, a `PublishFrames` or `PublishVectorFrames`; `close` ends the publishing as well.
+      The wrapped environment, a `PublishFrames` or `PublishVectorFrames`; its `close` also ends the publishing.
 
     Raises:
-      InvalidArgument: Another render mode, rates or variables that cannot be, or a run id that cannot (also a
-        ValueError). During a step or reset: frames that cannot be.
+      InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id (also a ValueError). During
+        a
+        step or reset: invalid images.
       AlreadyAttached: A live writer has that run id.
       OutOfSharedMemory: /dev/shm has no room even for a pixel.
-      AccessDenied: The name is another user's.
+      AccessDenied: The name belongs to another user.
     """
     if isinstance(env, VectorEnv):
         return PublishVectorFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
@@ -75,10 +79,10 @@ def publish_frames(
 
 
 class _Publisher:
-    """When to render, and where to.
+    """Decides when to render, and publishes.
 
     Attributes:
-      due: `time.monotonic()` from which on `tick` has something to do; infinity: publishing is off.
+      due: `time.monotonic()` from which on `tick` must be called; infinity: publishing is off.
     """
 
     def __init__(self, env: Any, run_id: str, max_hz: float, unseen_hz: float, num_envs: int | None) -> None:
@@ -101,7 +105,7 @@ class _Publisher:
                 f"env: expected render_mode 'rgb_array', found {env.render_mode!r}; "
                 "make it with gymnasium.make(..., render_mode='rgb_array')"
             )
-        # A frame's size is known once it was rendered, which may be never; readers need something to look for.
+        # The frame's size is known after the first render. Readers need a segment before.
         self._config = FastLaneConfig(1, 1, capacity=1)
         self._writer = FastLaneWriter.create(run_id, self._config)
         self._warned = False
@@ -111,14 +115,7 @@ class _Publisher:
         self._rate_steps = 0
 
     def tick(self, now: float, steps: int, last_reward: float, rolling_return: float) -> None:
-        """Publishes, if a viewer is open or it is time for the unseen case. To be called from `due` on.
-
-        Args:
-          now: `time.monotonic()`.
-          steps: Steps so far.
-          last_reward: For the metrics.
-          rolling_return: For the metrics.
-        """
+        """Publishes a frame if one is due. To be called from `due` on, with `now` of `time.monotonic()`."""
         writer = self._segment()
         if writer is None:
             self.due = now + _LOOK_S
@@ -149,11 +146,11 @@ class _Publisher:
         self.due = now + min(period, _LOOK_S)
 
     def _picture(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
-        """Makes one frame of what `render` returned, and says which environments are in its tiles."""
+        """Makes one frame of the result of `render`, and the metadata that names the environments of its tiles."""
         envs = {"envs": list(self._shown)}
         if not self._frames_of_many:
             return _checked(rendered), envs
-        # One for each environment; or one that the environment has tiled itself, as it likes.
+        # An image for each environment, or one that the environment has tiled itself.
         if isinstance(rendered, np.ndarray) and rendered.ndim == 3:
             return _checked(rendered), {}
         if not isinstance(rendered, Sequence | np.ndarray) or len(rendered) <= max(self._shown):
@@ -164,7 +161,7 @@ class _Publisher:
         return _checked(tile_frames([rendered[i] for i in self._shown])), envs
 
     def _fitting(self, frame: NDArray[np.uint8]) -> FastLaneWriter | None:
-        """As `_segment`, for frames of that shape: one for others is closed first, and its readers attach anew."""
+        """Returns the segment for frames of this shape; closes a segment of another shape first."""
         height, width, channels = frame.shape
         pixel_format = "RGB" if channels == 3 else "RGBA"
         config = FastLaneConfig(width, height, channels, pixel_format, _CAPACITY, _METADATA_SIZE)
@@ -174,7 +171,7 @@ class _Publisher:
         return self._segment()
 
     def _segment(self) -> FastLaneWriter | None:
-        """Makes the segment, if there is none; None: it cannot be had now, of which the user is told once."""
+        """Makes the segment, if there is none; None: it cannot be made now, and the user was warned once."""
         if self._writer is None:
             try:
                 self._writer = FastLaneWriter.create(self._run_id, self._config)
@@ -190,7 +187,7 @@ class _Publisher:
             logger.warn("publish_frames: the run goes on, but cannot be watched for now: %s", error)
 
     def close(self) -> None:
-        """Ends the publishing. Safe twice."""
+        """Ends the publishing. A second call has no effect."""
         self.due = np.inf
         if self._writer is not None:
             self._writer.close()
@@ -202,7 +199,7 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(
         self, env: gymnasium.Env[Any, Any], run_id: str, *, max_hz: float = 60, unseen_hz: float = 1.0
     ) -> None:
-        """Wraps it; the arguments are those of `publish_frames`."""
+        """Wraps an environment; the arguments are those of `publish_frames`."""
         super().__init__(env)
         self._step = env.step
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, None)
@@ -211,7 +208,7 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._ended: deque[float] = deque(maxlen=_WINDOW)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Steps the environment, then publishes a frame if it is time."""
+        """Steps the environment, then publishes a frame if one is due."""
         results = self._step(action)
         _, reward, terminated, truncated, _ = results
         self._steps += 1
@@ -225,7 +222,7 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         return results
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the environment, then publishes a frame if it is time."""
+        """Resets the environment, then publishes a frame if one is due."""
         results = self.env.reset(seed=seed, options=options)
         self._return = 0.0
         now = time.monotonic()
@@ -249,16 +246,16 @@ class PublishVectorFrames(_VectorWrapper):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], run_id: str, *, max_hz: float = 60, unseen_hz: float = 1.0
     ) -> None:
-        """Wraps it; the arguments are those of `publish_frames`."""
+        """Wraps environments; the arguments are those of `publish_frames`."""
         super().__init__(env)
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, env.num_envs)
         settings = self._publisher.settings
         only = settings.slot if settings.video_mode == "single" else -1
-        self._returns = _native.EpisodeReturns(env.num_envs, only, _WINDOW)
+        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW)
         self._steps = 0
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the environments, then publishes a frame if it is time."""
+        """Steps the environments, then publishes a frame if one is due."""
         results = self.env.step(actions)
         self._steps += 1
         self._returns.add(results[1], results[2], results[3])
@@ -268,8 +265,8 @@ class PublishVectorFrames(_VectorWrapper):
         return results
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the environments, then publishes a frame if it is time."""
-        mask = (options or {}).get("reset_mask")  # which some environments take out
+        """Resets the environments, then publishes a frame if one is due."""
+        mask = (options or {}).get("reset_mask")  # some environments remove it
         results = self.env.reset(seed=seed, options=options)
         self._returns.reset(mask)
         now = time.monotonic()
@@ -287,13 +284,13 @@ class PublishVectorFrames(_VectorWrapper):
 
 
 def _period(name: str, hz: float) -> float:
-    """Seconds between frames; infinity for a rate of 0."""
+    """Returns the seconds between frames; infinity for a rate of 0."""
     hz = rate(name, hz)
     return 1 / hz if hz > 0 else float(np.inf)
 
 
 def _shown(settings: WorkerSettings, num_envs: int | None) -> Sequence[int]:
-    """Which environments are shown."""
+    """Returns the indices of the environments that are shown."""
     if num_envs is None:
         return range(1)
     if settings.video_mode == "single":

@@ -1,27 +1,28 @@
-"""`FastLaneReader`: the looking end of a segment."""
+"""`FastLaneReader`: reads frames from a segment."""
 
-from types import TracebackType
 from typing import Self
 
-from tandem import _native
+from tandem._native import NativeFrameReader
 from tandem.arguments import text
 from tandem.errors import NotReady
 from tandem.fastlane.frames import FastLaneFrame, FastLaneMetrics
+from tandem.handles import ClosesOnExit
 
 
 class NoSuchRun(NotReady, FileNotFoundError):
-    """No run publishes under that id yet, or its segment is not written yet. Try again, or check the id."""
+    """No run publishes under that id, or its segment is not complete yet. Try again, or check the id."""
 
 
-class FastLaneReader:
-    """Takes the newest frame of a run; nothing it does slows the writer.
+class FastLaneReader(ClosesOnExit):
+    """Reads the newest frame of a run; never delays the writer.
 
-    Make one with `attach`. While it is open, Tandem's writers see a viewer. One thread, or several that
-    take turns. In a forked child it goes on, unknown to the writer.
+    Make one with `attach`. While it is open, Tandem's writers see a viewer. One thread at a time may use it. In a
+    forked
+    child it still works, but the writer does not see it.
     """
 
-    def __init__(self, native: _native.NativeFrameReader, run_id: str) -> None:
-        """Not to be called: `attach` does.
+    def __init__(self, native: NativeFrameReader, run_id: str) -> None:
+        """Do not call this; `attach` does.
 
         Args:
           native: The segment.
@@ -33,7 +34,7 @@ class FastLaneReader:
 
     @classmethod
     def attach(cls, run_id: str) -> Self:
-        """Opens the segment `mosaic.fastlane.{run_id}`, a Tandem's or a MOSAIC's.
+        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC.
 
         Args:
           run_id: The run's name.
@@ -42,37 +43,36 @@ class FastLaneReader:
           The reader.
 
         Raises:
-          NoSuchRun: There is none, or not yet (a NotReady, and also a FileNotFoundError).
-          InvalidArgument: A run id that cannot be.
-          LayoutMismatch: It is no frame ring, or of another version.
-          AccessDenied: It is another user's.
+          NoSuchRun: No complete segment has that name (a NotReady, and also a FileNotFoundError).
+          InvalidArgument: An invalid run id.
+          LayoutMismatch: The file is no frame ring, or has another version.
+          AccessDenied: The segment belongs to another user.
         """
         try:
-            return cls(_native.NativeFrameReader(text("run_id", run_id)), run_id)
+            return cls(NativeFrameReader(text("run_id", run_id)), run_id)
         except NotReady as error:
             raise NoSuchRun(str(error)) from None
 
     def latest_frame(self) -> FastLaneFrame | None:
-        """Takes the newest whole frame, again and again, also after the writer has left.
+        """Reads the newest complete frame; also after the writer has left, and the same frame again.
 
         Returns:
-          The frame; None: there is none yet, or it was overwritten while it was read, each time: try again.
+          The frame; None: there is none yet, or the writer overwrote it during each attempt to read it: try again.
 
         Raises:
-          BrokenPeer: What the segment says cannot be; attach again.
+          BrokenPeer: The segment's content is invalid; attach again.
           ClientClosed: The reader was closed.
         """
         return self._frame(self._native.newest())
 
     def next_frame(self) -> FastLaneFrame | None:
-        """Takes the newest whole frame, each once.
+        """Reads the newest complete frame, each frame once.
 
         Returns:
           The frame; None: no newer one, or as for `latest_frame`.
 
         Raises:
-          BrokenPeer: What the segment says cannot be; attach again.
-          ClientClosed: The reader was closed.
+          TandemError: As `latest_frame`.
         """
         return self._frame(self._native.next())
 
@@ -84,10 +84,7 @@ class FastLaneReader:
         return FastLaneFrame(data, self.width, self.height, self.channels, metrics, metadata, number)
 
     def metrics(self) -> FastLaneMetrics:
-        """Reads the newest metrics, frame or no frame.
-
-        Returns:
-          Three numbers, each whole; they may be of two frames.
+        """Returns the newest metrics; no frame is needed. The three numbers may belong to two frames.
 
         Raises:
           ClientClosed: The reader was closed.
@@ -95,12 +92,9 @@ class FastLaneReader:
         return FastLaneMetrics(*self._native.metrics())
 
     def is_invalidated(self) -> bool:
-        """Says whether the writer has left and said so; then `attach` again, for the run's next segment.
+        """Returns whether the writer has closed the segment; then `attach` opens the run's next segment.
 
-        A method; MOSAIC's own reader has a property of that name.
-
-        Returns:
-          Whether it has.
+        This is a method; MOSAIC's own reader has a property of that name.
 
         Raises:
           ClientClosed: The reader was closed.
@@ -108,11 +102,10 @@ class FastLaneReader:
         return self._native.invalidated()
 
     def writer_alive(self) -> bool | None:
-        """Asks the kernel whether the writer lives.
+        """Returns whether the writer's process lives, by the kernel.
 
-        Returns:
-          Whether it does; None: it cannot be known, of a program that keeps no lock, such as MOSAIC's, or by a forked
-          child of this process, whose lock is gone; attach there anew.
+        None: unknown. The writer keeps no lock, such as MOSAIC's; or this process is a forked child, which must
+        `attach` again.
 
         Raises:
           ClientClosed: The reader was closed.
@@ -120,10 +113,7 @@ class FastLaneReader:
         return self._native.writer_alive()
 
     def is_replaced(self) -> bool:
-        """Says whether the run has another segment by now; then `attach` again.
-
-        Returns:
-          Whether it has.
+        """Returns whether the run has a newer segment; then `attach` again.
 
         Raises:
           ClientClosed: The reader was closed.
@@ -132,7 +122,7 @@ class FastLaneReader:
 
     @property
     def dropped(self) -> int:
-        """Frames that passed between those that `next_frame` delivered."""
+        """Frames published between those that `next_frame` returned."""
         return self._native.dropped
 
     @property
@@ -141,15 +131,5 @@ class FastLaneReader:
         return self._native.closed
 
     def close(self) -> None:
-        """Lets the segment go; frames that were taken stay. Safe twice."""
+        """Closes the segment; frames that were read stay. A second call has no effect."""
         self._native.close()
-
-    def __enter__(self) -> Self:
-        """Returns the reader itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()

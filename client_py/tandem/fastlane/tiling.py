@@ -1,4 +1,4 @@
-"""`tile_frames`: one picture of many."""
+"""`tile_frames`: several images in one."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tandem.errors import InvalidArgument
 
 
 def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Lays N frames out in a grid that is nearly square, row by row, and fills what is left over with zeroes.
+    """Lays N images out in a grid that is nearly square, row by row, and fills the rest with zeros.
 
     Args:
       frames: At least one; all of one shape [height, width, ...] and one dtype.

@@ -1,4 +1,4 @@
-"""The environment variables by which a launcher tells a worker what to publish."""
+"""The environment variables by which a launcher tells a worker which environments to publish."""
 
 import os
 from collections.abc import Mapping
@@ -10,27 +10,27 @@ from tandem.errors import InvalidArgument
 
 _MODES = ("single", "grid", "off")
 _PREFIX = "MOSAIC_FASTLANE_"
-# What MOSAIC's own program writes and reads.
+# MOSAIC's own program uses this prefix.
 _OTHER_PREFIX = "GYM_GUI_FASTLANE_"
 
 
 def apply_fastlane_environment(
     env: dict[str, Any], *, fastlane_only: bool, fastlane_slot: int, video_mode: str = "SINGLE", grid_limit: int = 4
 ) -> dict[str, Any]:
-    """Puts the Fast Lane's variables into the environment of a worker that is about to be launched.
+    """Writes the variables into the environment of a worker that is about to be launched.
 
     Args:
       env: The environment, such as a copy of os.environ; changed.
-      fastlane_only: Skip the slow lane's telemetry.
-      fastlane_slot: Which environment of a vector is shown, from 0.
-      video_mode: "single", "grid" or "off", in whatever case.
+      fastlane_only: Whether the worker prints no telemetry events.
+      fastlane_slot: The environment of a vector that is shown, from 0.
+      video_mode: "single", "grid" or "off", in upper or lower case.
       grid_limit: The most environments that a grid shows.
 
     Returns:
       `env`.
 
     Raises:
-      InvalidArgument: A mode or number that cannot be (also a ValueError).
+      InvalidArgument: An invalid mode or number (also a ValueError).
 
     >>> apply_fastlane_environment({}, fastlane_only=True, fastlane_slot=2)["MOSAIC_FASTLANE_VIDEO_MODE"]
     'single'
@@ -50,11 +50,11 @@ def apply_fastlane_environment(
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker reads out of them.
+    """The settings that a worker reads from the variables.
 
     Attributes:
-      fastlane_only: Skip the slow lane's telemetry.
-      slot: Which environment of a vector is shown in mode "single".
+      fastlane_only: Whether the worker prints no telemetry events.
+      slot: The environment of a vector that is shown in mode "single".
       video_mode: "single", "grid" or "off"; None: not set.
       grid_limit: The most environments that a grid shows.
     """
@@ -66,16 +66,10 @@ class WorkerSettings:
 
     @staticmethod
     def read(env: Mapping[str, str] = os.environ) -> "WorkerSettings":
-        """Reads the variables, MOSAIC_FASTLANE_* before GYM_GUI_FASTLANE_*.
-
-        Args:
-          env: The environment.
-
-        Returns:
-          What they say, and the defaults where they say nothing.
+        """Reads the variables, MOSAIC_FASTLANE_* before GYM_GUI_FASTLANE_*; a variable that is not set has its default.
 
         Raises:
-          InvalidArgument: A value that cannot be (also a ValueError).
+          InvalidArgument: An invalid value (also a ValueError).
         """
 
         def value(name: str) -> str:

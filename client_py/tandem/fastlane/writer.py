@@ -1,21 +1,22 @@
-"""`FastLaneWriter`: the publishing end of a segment."""
+"""`FastLaneWriter`: publishes frames in a segment."""
 
-from types import TracebackType
 from typing import Self
 
-from tandem import _native
+from tandem._native import NativeFrameWriter
 from tandem.arguments import integer, text
 from tandem.errors import InvalidArgument
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics, Pixels
+from tandem.handles import ClosesOnExit
 
 _FORMATS = {"RGB": 3, "RGBA": 4}
 
 
-class FastLaneWriter:
-    """Publishes frames of one run; the newest replaces older ones, and no reader is waited for.
+class FastLaneWriter(ClosesOnExit):
+    """Publishes frames of one run; the newest replaces older ones, and the writer waits for no reader.
 
-    Make one with `create`. One thread, or several that take turns. It ends with `close` or as a context manager; a
-    process that dies leaves a segment that readers know to be dead and that the next `create` replaces.
+    Make one with `create`. One thread at a time may use it. It ends with `close` or as a context manager. If its
+    process
+    dies, readers see that, and the next `create` replaces the segment.
 
     >>> import tandem
     >>> config = tandem.FastLaneConfig(width=2, height=1, capacity=4)
@@ -30,8 +31,8 @@ class FastLaneWriter:
     >>> reader.close()
     """
 
-    def __init__(self, native: _native.NativeFrameWriter, run_id: str, config: FastLaneConfig) -> None:
-        """Not to be called: `create` does.
+    def __init__(self, native: NativeFrameWriter, run_id: str, config: FastLaneConfig) -> None:
+        """Do not call this; `create` does.
 
         Args:
           native: The segment.
@@ -46,10 +47,10 @@ class FastLaneWriter:
 
     @classmethod
     def create(cls, run_id: str, config: FastLaneConfig) -> Self:
-        """Makes the segment `mosaic.fastlane.{run_id}`, "/" becoming "_".
+        """Makes the segment `mosaic.fastlane.{run_id}`, with "/" replaced by "_".
 
-        One that a dead writer left, or one of a program that keeps no lock, is replaced; a process that has it
-        mapped keeps it.
+        A segment of a dead writer, or of a program that keeps no lock, is replaced; processes that have mapped it keep
+        it.
 
         Args:
           run_id: The run's name.
@@ -59,17 +60,17 @@ class FastLaneWriter:
           The writer, with nothing published.
 
         Raises:
-          InvalidArgument: A run id or a config that cannot be (also a ValueError).
+          InvalidArgument: An invalid run id or config (also a ValueError).
           AlreadyAttached: A live writer has that run id.
           OutOfSharedMemory: /dev/shm has no room.
-          AccessDenied: The name is another user's.
+          AccessDenied: The name belongs to another user.
         """
         if _FORMATS.get(config.pixel_format) != config.channels:
             raise InvalidArgument(
                 "config: expected pixel_format 'RGB' with 3 channels or 'RGBA' with 4, "
                 f"found {config.pixel_format!r} with {config.channels!r}"
             )
-        native = _native.NativeFrameWriter(
+        native = NativeFrameWriter(
             text("run_id", run_id),
             integer("width", config.width, 1),
             integer("height", config.height, 1),
@@ -85,18 +86,18 @@ class FastLaneWriter:
         """Copies a frame into the next slot and makes it the newest.
 
         Args:
-          frame: uint8[height, width, channels], or bytes or anything else of one dimension: rows from the top, R, G,
-            B (A). What has one dimension may be shorter than a frame, as MOSAIC allows.
-          metrics: What is shown beside it; None: what was last, and zeroes at first.
-          metadata: JSON by agreement; what exceeds `config.metadata_size` bytes is cut off.
+          frame: uint8[height, width, channels], or bytes or any other buffer of one dimension: rows from the top, R, G,
+            B (A). A buffer of one dimension may be shorter than a frame, as MOSAIC allows.
+          metrics: Numbers to show beside it; None: the last ones, zeros at first.
+          metadata: JSON by convention; bytes beyond `config.metadata_size` are cut off.
 
         Returns:
           The new head: frames published so far.
 
         Raises:
-          InvalidArgument: Too long a frame, another shape or dtype (also a ValueError).
+          InvalidArgument: A frame that is too long, or has another shape or dtype (also a ValueError).
           ClientClosed: The writer was closed.
-          ForkedChild: It belongs to the parent of this process.
+          ForkedChild: The writer belongs to the parent of this process.
         """
         if metrics is None:
             metrics = self._metrics
@@ -117,38 +118,25 @@ class FastLaneWriter:
         return self._native.closed
 
     def has_reader(self) -> bool:
-        """Says whether a reader of Tandem's is there; MOSAIC's leave no trace.
+        """Returns whether a reader of Tandem's has the segment open; MOSAIC's readers cannot be seen.
 
-        The answer is up to a second old: the kernel is asked no more often.
-
-        Returns:
-          Whether one was there.
+        The answer is up to a second old: the kernel is asked once a second at most.
 
         Raises:
           ClientClosed: The writer was closed.
-          ForkedChild: It belongs to the parent of this process.
+          ForkedChild: The writer belongs to the parent of this process.
         """
         return self._native.has_reader()
 
     def invalidate(self) -> None:
-        """Tells readers that no frame will follow. Safe twice.
+        """Marks the segment as ended for its readers. A second call has no effect.
 
         Raises:
           ClientClosed: The writer was closed.
-          ForkedChild: It belongs to the parent of this process.
+          ForkedChild: The writer belongs to the parent of this process.
         """
         self._native.invalidate()
 
     def close(self) -> None:
-        """Invalidates the segment and takes its name away. Safe twice, and in a forked child, where it does nothing."""
+        """Invalidates the segment and removes its name. No effect when called again, or in a forked child."""
         self._native.close()
-
-    def __enter__(self) -> Self:
-        """Returns the writer itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()

@@ -1,11 +1,11 @@
 """Commands to an engine beside its steps: one module for each service. `SharedMemoryClient` has one object of each."""
 
+from tandem._native import MethodId
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.camera import Camera, CameraInfo
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.debug import Debug, DebugArrow, DebugLine, DebugVelocityCommand
 from tandem.services.images import CameraKind, Image
-from tandem.services.methods import MethodId
 from tandem.services.mujoco import ControlsSent, JointState, Mujoco, MujocoInfo
 from tandem.services.scene import Entity, Scene, SceneInfo, SimulationMode, Transform
 from tandem.services.service_info import ServiceInfo

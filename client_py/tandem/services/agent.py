@@ -1,13 +1,13 @@
-"""`Agent`: what is observed and done, and the contract that environments run under."""
+"""`Agent`: what agents observe and do, and the contracts of environments."""
 
 from dataclasses import dataclass
 from typing import Any, overload
 
+from tandem._native import MethodId
 from tandem.arguments import integer, shown
 from tandem.errors import BrokenPeer, InvalidArgument
-from tandem.services.caller import Caller, EnvIds
+from tandem.services.caller import EnvIds, Service
 from tandem.services.contract import SimulationContract
-from tandem.services.methods import MethodId
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,9 @@ class AgentSchema:
 
     Attributes:
       agent_name: Such as "agent_3" of environment 3.
-      observation_names: One for each number of an observation, such as "qvel/rootx", all different; empty: the engine
-        does not say.
-      action_names: One for each number of an action, all different: a MuJoCo actuator's, or its joint's where it has
-        none; empty: the engine does not say.
+      observation_names: One for each number of an observation, such as "qvel/rootx", all different; empty: unknown.
+      action_names: One for each number of an action, all different: a MuJoCo actuator's name, or its joint's if it has
+        none; empty: unknown.
       observation_size: float32 numbers in an observation.
       action_size: float32 numbers in an action.
     """
@@ -31,12 +30,8 @@ class AgentSchema:
     action_size: int
 
 
-class Agent:
-    """Asks for agents' schemas and sets their contracts; `client.agent` is one."""
-
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
+class Agent(Service):
+    """Reads the schemas of agents and sets their contracts; `client.agent` is one."""
 
     @overload
     def schema(self, env_ids: None = None, *, timeout: float | None = None) -> AgentSchema: ...
@@ -45,11 +40,11 @@ class Agent:
     def schema(
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> AgentSchema | tuple[AgentSchema, ...]:
-        """Asks what agents observe and do.
+        """Returns what agents observe and do.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
-          timeout: Seconds; None: the client's.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           One schema, or with `env_ids` one for each, in their order.
@@ -57,7 +52,7 @@ class Agent:
         Raises:
           InvalidArgument: No such environment.
           Unsupported: The service is off.
-          TandemError: As every call: docs/commands.md.
+          TandemError: See docs/commands.md.
         """
         values = self._caller.call(MethodId.GetAgentSchema, timeout, env_ids=self._caller.env_ids(env_ids))
         if env_ids is not None:
@@ -74,20 +69,19 @@ class Agent:
         seed: int | None = None,
         timeout: float | None = None,
     ) -> tuple[str, ...]:
-        """Sets the contract under which environments run from their next reset on; none is reset now.
+        """Sets the contract of environments, from their next reset on; resets no environment now.
 
         Args:
-          contract: It takes the place of the one before.
+          contract: Replaces the contract before.
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Environment i draws from seed + i all that the contract asks for: equal seeds, equal draws; None: the
-            engine takes one of its own.
-          timeout: Seconds; None: the client's.
+          seed: Environment i draws what the contract randomises from seed + i; None: the engine chooses a seed.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
-          Names of the fields that this task has no use for: they change nothing.
+          Names of the contract's fields without effect on this task.
 
         Raises:
-          InvalidArgument: No such environment, or a contract that cannot be.
+          InvalidArgument: No such environment, or a value out of the task's range.
           Unsupported: The engine does not randomise, or the service is off.
           TandemError: As `schema`.
         """

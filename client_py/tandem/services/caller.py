@@ -1,4 +1,4 @@
-"""`Caller`: what a client's services call the engine through."""
+"""`Caller`: how a client's services call the engine; `Service`: what the services share."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem import _native
+from tandem._native import MethodId, NativeClient
 from tandem.arguments import env_indices, integer
 from tandem.arguments import seconds as seconds_of
 from tandem.errors import EngineFailed, InvalidArgument
-from tandem.services.methods import MethodId
 from tandem.services.streams import Stream
 
 EnvIds = Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
@@ -19,31 +18,27 @@ _Item = TypeVar("_Item")
 
 
 class Caller:
-    """Calls an engine's methods by the schema's names. Any number of threads may, also while another steps."""
+    """Calls an engine's methods by the schema's names. Any number of threads may call, also while another steps."""
 
-    def __init__(self, native: _native.NativeClient) -> None:
-        """Calls through a session.
-
-        Args:
-          native: The session's client; it outlives this.
-        """
+    def __init__(self, native: NativeClient) -> None:
+        """Calls through the session of `native`, which must outlive this object."""
         self._rpc = native.rpc
         self.num_envs = native.num_envs  # the same after a reconnect
 
     def call(self, method: MethodId, timeout: float | None, **fields: Any) -> dict[str, Any]:
-        """Calls, and waits for the answer.
+        """Calls a method and waits for the answer.
 
         Args:
-          method: Which.
+          method: The method.
           timeout: Seconds; None: the client's.
-          fields: Of the request; None is the same as left out.
+          fields: Fields of the request; None is the same as no field.
 
         Returns:
           The answer's fields.
 
         Raises:
-          EngineFailed: The engine answered that it could not.
-          TandemError: What the engine, or the way to it, has to say.
+          EngineFailed: The engine answered that the method failed.
+          TandemError: Any other engine or transport error.
         """
         wait = None if timeout is None else seconds_of("timeout", timeout)
         return checked(method, self._rpc.call(method, fields, wait))
@@ -51,48 +46,28 @@ class Caller:
     def stream(
         self, method: MethodId, timeout: float | None, convert: Callable[[dict[str, Any]], _Item], **fields: Any
     ) -> Stream[_Item]:
-        """Opens a stream; doesn't wait.
+        """Opens a stream; does not wait.
 
         Args:
-          method: Which.
+          method: The method.
           timeout: Seconds to wait for each item; None: the client's.
-          convert: Makes an item of its fields.
-          fields: Of the request; None is the same as left out.
+          convert: Makes an item from the fields of a message.
+          fields: Fields of the request; None is the same as no field.
 
         Returns:
-          The stream.
-
-        Raises:
-          TandemError: As `call`; what the engine says comes with the first item.
+          The stream. Errors of the engine come with its first item.
         """
         wait = self._rpc.timeout if timeout is None else seconds_of("timeout", timeout)
         return Stream(self._rpc.open(method, fields), lambda values: convert(checked(method, values)), wait)
 
     def env_id(self, env_id: int) -> int:
-        """Checks the number of an environment.
-
-        Args:
-          env_id: It.
-
-        Returns:
-          It, as a Python integer.
-
-        Raises:
-          InvalidArgument: There is no such environment.
-        """
+        """Returns env_id as int; refuses a number of no environment."""
         return integer("env_id", env_id, 0, self.num_envs - 1, "; nothing was sent")
 
     def env_ids(self, env_ids: EnvIds | None) -> list[int]:
-        """Checks which environments are meant.
+        """Returns the numbers of the environments that indices or a mask bool[num_envs] choose.
 
-        Args:
-          env_ids: Numbers, or a mask bool[num_envs]; None: environment 0 alone.
-
-        Returns:
-          Their numbers; [] for None, which is how the schema says it.
-
-        Raises:
-          InvalidArgument: There is no such environment, or none is meant.
+        None, for environment 0 alone, is [], as in the schema. No environment at all is refused.
         """
         if env_ids is None:
             return []
@@ -102,34 +77,21 @@ class Caller:
         return indices
 
 
+class Service:
+    """A group of methods of an engine; `SharedMemoryClient` has one object of each service."""
+
+    def __init__(self, caller: Caller) -> None:
+        """Calls through `caller`."""
+        self._caller = caller
+
+
 def checked(method: MethodId, values: dict[str, Any]) -> dict[str, Any]:
-    """Raises what an answer says went wrong.
-
-    Args:
-      method: What was called.
-      values: The answer's fields.
-
-    Returns:
-      They.
-
-    Raises:
-      EngineFailed: It has "success", and that is False.
-    """
+    """Returns the fields of an answer unchanged; raises EngineFailed if its field `success` is False."""
     if values.get("success", True):
         return values
-    raise EngineFailed(values.get("message") or f"{method.name}: the engine could not, and did not say why")
+    raise EngineFailed(values.get("message") or f"{method.name}: the engine failed and gave no reason")
 
 
 def fps_of(fps: int | None) -> int:
-    """Checks a rate.
-
-    Args:
-      fps: Items a second; None: as many as the engine allows.
-
-    Returns:
-      As the schema has it, where 0 is for None.
-
-    Raises:
-      InvalidArgument: No integer from 1.
-    """
+    """Returns a rate in items a second as the schema writes it, where 0 is for None: the engine's greatest rate."""
     return 0 if fps is None else integer("fps", fps, 1, 2**32 - 1, "; nothing was sent")

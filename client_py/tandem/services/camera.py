@@ -1,10 +1,10 @@
-"""`Camera`: pictures from an environment's cameras."""
+"""`Camera`: images from the cameras of an environment."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from tandem._native import MethodId
 from tandem.arguments import id_or_name
-from tandem.services.methods import MethodId
 from tandem.services.pictures import Pictures
 
 
@@ -13,7 +13,7 @@ class CameraInfo:
     """One camera.
 
     Attributes:
-      id: That of its entity.
+      id: The id of its entity.
       name: Its name.
     """
 
@@ -22,24 +22,24 @@ class CameraInfo:
 
 
 class Camera(Pictures):
-    """Takes pictures from the cameras of the environments; `client.camera` is one."""
+    """Draws images from the cameras of the environments; `client.camera` is one."""
 
     _FRAME = MethodId.GetCameraFrame
     _STREAM = MethodId.StreamCamera
 
     def list(self, *, env_id: int = 0, timeout: float | None = None) -> tuple[CameraInfo, ...]:
-        """Lists an environment's cameras.
+        """Lists the cameras of an environment.
 
         Args:
-          env_id: Which environment.
-          timeout: Seconds; None: the client's.
+          env_id: The environment.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
-          All of them.
+          All of its cameras.
 
         Raises:
-          Unsupported: The engine takes no pictures, or the service is off.
-          TandemError: As every call: docs/commands.md.
+          Unsupported: The engine draws no images, or the service is off.
+          TandemError: See docs/commands.md.
         """
         values = self._caller.call(MethodId.ListCameras, timeout, env_id=self._caller.env_id(env_id))
         return tuple(CameraInfo(**each) for each in values["cameras"])

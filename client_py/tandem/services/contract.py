@@ -1,4 +1,4 @@
-"""`SimulationContract`: domain randomisation, and the commands that an agent has to follow."""
+"""`SimulationContract`: domain randomisation, and the velocity commands of robots."""
 
 import dataclasses
 import math
@@ -12,28 +12,30 @@ Range = tuple[float, float]
 
 
 class UnusedContractFields(UserWarning):
-    """Fields of a contract that the engine's task has no use for: they change nothing.
+    """Fields of a contract without effect on the engine's task.
 
     Attributes:
       fields: Their names.
     """
 
     def __init__(self, fields: tuple[str, ...]) -> None:
-        """Names them."""
+        """Makes the warning."""
         super().__init__(
-            f"expected a contract of which this task uses everything, found {', '.join(fields)}, which it has no use "
-            "for and which changes nothing; leave it out"
+            f"expected only contract fields that affect this task, found {', '.join(fields)}, without effect on it; "
+            "omit them"
         )
         self.fields = fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulationContract:
-    """How environments differ from the task's own, from their next reset on.
+    """How environments differ from the task, from their next reset on.
 
-    A range is (min, max), from which each environment draws its own number, evenly, at each reset; None leaves what the
-    task has. A noise is the standard deviation of a normal distribution around what the task has; 0: none. A contract
-    takes the place of the one before: `SimulationContract()` is the task as it came, without randomisation.
+    A range is (min, max): each environment draws its own number from it, uniformly, at each reset; None leaves the
+    task's
+    value. A noise is the standard deviation of a normal distribution around the task's value; 0: none. A contract
+    replaces
+    the contract before: `SimulationContract()` is the task without randomisation.
 
     Attributes:
       pose_position_noise: Metres, (x, y, z): of the initial position.
@@ -44,17 +46,17 @@ class SimulationContract:
       restitution_range: Coefficient of restitution, 0 (no bounce) to 1.
       mass_scale_range: Factor on the bodies' masses.
       com_offset_range: Metres along each axis, added to the bodies' centres of mass.
-      motor_strength_range: Factor on what the motors do.
-      motor_offset_range: Added to the positions that motors are told: radians or metres, by the joint's kind.
+      motor_strength_range: Factor on the motors' forces and torques.
+      motor_offset_range: Added to the target positions of motors: radians or metres, by the joint's kind.
       push_interval_range: Seconds of simulated time from one push to the next.
       push_velocity_range: Metres a second: size of the velocity that a push adds.
-      terrain_type: The terrain's name, as the engine has it; "": the task's own.
+      terrain_type: The terrain's name in the engine; "": the task's own.
       terrain_difficulty: 0 (easiest) to 1.
-      vel_command_x_range: Metres a second: forward velocity to be commanded.
-      vel_command_y_range: Metres a second: velocity to the left to be commanded.
-      vel_command_yaw_range: Radians a second: turn to the left to be commanded.
+      vel_command_x_range: Metres a second: commanded forward velocity.
+      vel_command_y_range: Metres a second: commanded velocity to the left.
+      vel_command_yaw_range: Radians a second: commanded turn to the left.
       vel_command_resampling_time_range: Seconds of simulated time until another command is drawn.
-      vel_command_standing_probability: From 0 to 1: how probably a drawn command is to stand still.
+      vel_command_standing_probability: From 0 to 1: probability that a drawn command is to stand still.
 
     >>> SimulationContract(mass_scale_range=(0.8, 1.2)).given()
     {'mass_scale_range': (0.8, 1.2)}
@@ -81,20 +83,16 @@ class SimulationContract:
     vel_command_standing_probability: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks what was given; the engine checks what its task can do.
+        """Checks types and ranges; the engine checks what its task supports.
 
         Raises:
-          InvalidArgument: A range, noise, share or text that cannot be.
+          InvalidArgument: An invalid range, noise, probability or text.
         """
         for name, value in self.given().items():
             object.__setattr__(self, name, _checked(name, value))
 
     def given(self) -> dict[str, Any]:
-        """Lists what is other than the task's own.
-
-        Returns:
-          Field -> value, of the fields that were given.
-        """
+        """Returns the fields that differ from the default, with their values."""
         return {
             field.name: value
             for field in dataclasses.fields(self)

@@ -1,4 +1,4 @@
-"""`Debug`: lines and arrows in the pictures of an environment."""
+"""`Debug`: lines and arrows in the images of an environment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tandem._native import MethodId
 from tandem.arguments import finite, finite_number, shown
 from tandem.errors import InvalidArgument
-from tandem.services.caller import Caller
-from tandem.services.methods import MethodId
+from tandem.services.caller import Service
 
 _Mark = TypeVar("_Mark")
 
@@ -21,7 +21,7 @@ class DebugLine:
 
     Attributes:
       start: float[3], metres in world coordinates.
-      end: Likewise.
+      end: float[3], metres in world coordinates.
       color: Red, green, blue and, if four, alpha, from 0 to 1; None: the engine's choice.
     """
 
@@ -36,7 +36,7 @@ class DebugArrow:
 
     Attributes:
       origin: float[3], metres in world coordinates.
-      direction: float[3]: where to and, in metres, how far.
+      direction: float[3], metres: from the arrow's tail to its tip.
       color: As for `DebugLine`.
       scale: Factor on its length.
     """
@@ -49,7 +49,7 @@ class DebugArrow:
 
 @dataclass(frozen=True, eq=False)
 class DebugVelocityCommand:
-    """A velocity that a robot is told to have, drawn at the robot.
+    """The target velocity of a robot, drawn at the robot.
 
     Attributes:
       origin: The robot's position, float[3], metres in world coordinates.
@@ -66,12 +66,8 @@ class DebugVelocityCommand:
     scale: float = 1.0
 
 
-class Debug:
-    """Draws into the pictures of the environments, until cleared; `client.debug` is one."""
-
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
+class Debug(Service):
+    """Draws into the images of the environments, until `clear`; `client.debug` is one."""
 
     def draw(
         self,
@@ -89,15 +85,15 @@ class Debug:
           lines: Lines.
           arrows: Arrows.
           velocity_command: A velocity command.
-          clear_previous: Take away what was drawn before.
-          env_id: Into the pictures of which environment.
-          timeout: Seconds; None: the client's.
+          clear_previous: Whether to remove earlier marks.
+          env_id: The environment in whose images the marks appear.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Raises:
-          InvalidArgument: Marks of another type, numbers that cannot be, or no such environment; nothing was drawn.
-          EngineFailed: The engine could not.
-          Unsupported: The engine draws nothing, or the service is off.
-          TandemError: As every call: docs/commands.md.
+          InvalidArgument: Marks of another type, invalid numbers, or no such environment; nothing was drawn.
+          EngineFailed: The engine failed to draw.
+          Unsupported: The engine draws no images, or the service is off.
+          TandemError: See docs/commands.md.
         """
         self._caller.call(
             MethodId.Draw,
@@ -133,18 +129,7 @@ class Debug:
         env_id: int = 0,
         timeout: float | None = None,
     ) -> None:
-        """Draws one line more.
-
-        Args:
-          start: As `DebugLine.start`.
-          end: As `DebugLine.end`.
-          color: As `DebugLine.color`.
-          env_id: As for `draw`.
-          timeout: As for `draw`.
-
-        Raises:
-          TandemError: As `draw`.
-        """
+        """Draws one line, as `draw` does; the arguments are those of `DebugLine`."""
         self.draw(lines=[DebugLine(start, end, color)], env_id=env_id, timeout=timeout)
 
     def arrow(
@@ -157,19 +142,7 @@ class Debug:
         env_id: int = 0,
         timeout: float | None = None,
     ) -> None:
-        """Draws one arrow more.
-
-        Args:
-          origin: As `DebugArrow.origin`.
-          direction: As `DebugArrow.direction`.
-          color: As `DebugArrow.color`.
-          scale: As `DebugArrow.scale`.
-          env_id: As for `draw`.
-          timeout: As for `draw`.
-
-        Raises:
-          TandemError: As `draw`.
-        """
+        """Draws one arrow, as `draw` does; the arguments are those of `DebugArrow`."""
         self.draw(arrows=[DebugArrow(origin, direction, color, scale)], env_id=env_id, timeout=timeout)
 
     def velocity_command(
@@ -183,33 +156,12 @@ class Debug:
         env_id: int = 0,
         timeout: float | None = None,
     ) -> None:
-        """Draws the velocity that a robot is told to have.
-
-        Args:
-          origin: As `DebugVelocityCommand.origin`.
-          lin_vel_x: As `DebugVelocityCommand.lin_vel_x`.
-          lin_vel_y: As `DebugVelocityCommand.lin_vel_y`.
-          ang_vel_z: As `DebugVelocityCommand.ang_vel_z`.
-          scale: As `DebugVelocityCommand.scale`.
-          env_id: As for `draw`.
-          timeout: As for `draw`.
-
-        Raises:
-          TandemError: As `draw`.
-        """
+        """Draws one velocity command, as `draw` does; the arguments are those of `DebugVelocityCommand`."""
         command = DebugVelocityCommand(origin, lin_vel_x, lin_vel_y, ang_vel_z, scale)
         self.draw(velocity_command=command, env_id=env_id, timeout=timeout)
 
     def clear(self, *, env_id: int = 0, timeout: float | None = None) -> None:
-        """Takes away what was drawn.
-
-        Args:
-          env_id: From the pictures of which environment.
-          timeout: As for `draw`.
-
-        Raises:
-          TandemError: As `draw`.
-        """
+        """Removes all marks of an environment."""
         self.draw(clear_previous=True, env_id=env_id, timeout=timeout)
 
 

@@ -1,4 +1,4 @@
-"""`Image`: a picture that an engine drew."""
+"""`Image`: an image that an engine drew."""
 
 import enum
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from tandem.errors import BrokenPeer, InvalidArgument
 
 
 class CameraKind(enum.IntEnum):
-    """What a picture shows.
+    """What an image shows.
 
     Attributes:
-      COLOR: What a camera sees.
-      DEPTH: How far it is.
+      COLOR: Colours.
+      DEPTH: Distances.
     """
 
     COLOR = 0
@@ -24,20 +24,20 @@ class CameraKind(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """A picture, as the engine packed it; `pixels`, `depth` or `encoded` unpack it, whichever it is.
+    """An image, as the engine encoded it; `pixels`, `depth` or `encoded` decodes it, by its format.
 
     Attributes:
-      data: uint8[n], the bytes as they came; the caller's own.
+      data: uint8[n], the bytes as received; the caller's own.
       width: Pixels.
       height: Pixels.
       channels: 3: red, green, blue; 4: and alpha; 1: depth.
       format: "raw", "png" or "jpeg"; "gray16": depth.
       depth_scale: Metres for each step of `depth_codes`; 0: no depth.
-      name: The camera's or viewport's.
+      name: The camera's or viewport's name.
       env_id: The environment.
-      frame_seq: How many exchanges were answered when the environment was as shown.
+      frame_seq: Exchanges that the engine had answered when the environment was as shown.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.
-      frame_number: Which picture of its stream, from 1; 0: of no stream.
+      frame_number: The image's number in its stream, from 1; 0: no stream.
     """
 
     data: NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Image:
         """Colours, uint8[height, width, channels], top row first: a view of `data`.
 
         Raises:
-          InvalidArgument: It is depth, or a file; `depth` or `encoded` has it.
+          InvalidArgument: The format is not "raw"; use `depth` or `encoded`.
           BrokenPeer: The sizes do not fit the data.
         """
         self._expect("pixels", "raw")
@@ -68,30 +68,29 @@ class Image:
         """Depth, uint16[height, width], in steps of `depth_scale`: a view of `data`.
 
         Raises:
-          InvalidArgument: It is no depth.
+          InvalidArgument: The format is not "gray16".
           BrokenPeer: The sizes do not fit the data.
         """
         self._expect("depth", "gray16")
         if self.data.size % 2:
-            raise BrokenPeer(f"expected two bytes for each pixel, found {self.data.size} bytes; take another picture")
+            raise BrokenPeer(f"expected two bytes for each pixel, found {self.data.size} bytes; draw another image")
         return self._shaped(self.data.view("<u2"), (self.height, self.width))
 
     @property
     def depth(self) -> NDArray[np.float32]:
-        """Depth, float32[height, width], metres along the camera's axis: made anew by each call.
+        """Depth, float32[height, width], metres along the camera's axis: a new array at each call.
 
         Raises:
-          InvalidArgument: It is no depth.
-          BrokenPeer: The sizes do not fit the data.
+          TandemError: As `depth_codes`.
         """
         return self.depth_codes * np.float32(self.depth_scale)
 
     @property
     def encoded(self) -> bytes:
-        """The bytes of a PNG or JPEG file, to be written or decoded.
+        """The bytes of a PNG or JPEG file.
 
         Raises:
-          InvalidArgument: It is no such file; `pixels` or `depth` has it.
+          InvalidArgument: The format is neither; use `pixels` or `depth`.
         """
         self._expect("encoded", "png", "jpeg")
         return self.data.tobytes()
@@ -107,35 +106,16 @@ class Image:
         try:
             return array.reshape(shape)
         except ValueError as error:
-            raise BrokenPeer(
-                f"expected an image of {shape}, found {array.size} numbers; take another picture"
-            ) from error
+            raise BrokenPeer(f"expected an image of {shape}, found {array.size} numbers; draw another image") from error
 
 
 def image_of(values: dict[str, Any]) -> Image:
-    """Makes an image of a stream's item.
-
-    Args:
-      values: Fields of the schema's ImageFrame.
-
-    Returns:
-      The image.
-    """
+    """Makes an image from the schema's ImageFrame, an item of a stream."""
     return Image(**values)
 
 
 def named_image_of(values: dict[str, Any]) -> Image:
-    """Makes an image of an answer.
-
-    Args:
-      values: Fields of the schema's NamedImageFrame.
-
-    Returns:
-      The image.
-
-    Raises:
-      BrokenPeer: There is none.
-    """
+    """Makes an image from the schema's NamedImageFrame, an answer; raises BrokenPeer if it has none."""
     if values["frame"] is None:
-        raise BrokenPeer("expected a picture in the engine's answer, found none; reconnect(), or close()")
+        raise BrokenPeer("expected an image in the engine's answer, found none; reconnect(), or close()")
     return image_of({**values["frame"], "name": values["name"]})

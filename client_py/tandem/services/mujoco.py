@@ -7,10 +7,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tandem._native import MethodId
 from tandem.arguments import finite, finite_number, flag, integer, shown
 from tandem.errors import BrokenPeer
-from tandem.services.caller import Caller, EnvIds, fps_of
-from tandem.services.methods import MethodId
+from tandem.services.caller import EnvIds, Service, fps_of
 from tandem.services.streams import Stream
 
 
@@ -23,7 +23,7 @@ class MujocoInfo:
       nv: Numbers in `JointState.velocities`.
       nu: Actuators.
       joint_names: In MuJoCo's order; "" for a joint without a name.
-      actuator_names: Likewise, nu of them.
+      actuator_names: In MuJoCo's order, nu of them; "" for an actuator without a name.
     """
 
     nq: int
@@ -50,36 +50,29 @@ class JointState:
 
 @dataclass(frozen=True)
 class ControlsSent:
-    """What came of `send_control`.
+    """The result of `send_control`.
 
     Attributes:
-      actuators_written: In each environment.
-      rejected_actuators: Names of actuators under another control, left as they were.
+      actuators_written: Number of actuators set in each environment.
+      rejected_actuators: Names of actuators under another control; they were not set.
     """
 
     actuators_written: int
     rejected_actuators: tuple[str, ...]
 
 
-class Mujoco:
+class Mujoco(Service):
     """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one."""
 
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
-
     def info(self, *, timeout: float | None = None) -> MujocoInfo:
-        """Asks for the model's sizes and names.
+        """Returns the model's sizes and names, the same for all environments.
 
         Args:
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          They; the same for all environments.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Raises:
-          Unsupported: The engine is none of MuJoCo's, or the service is off.
-          TandemError: As every call: docs/commands.md.
+          Unsupported: The engine does not simulate with MuJoCo, or the service is off.
+          TandemError: See docs/commands.md.
         """
         values = self._caller.call(MethodId.GetMujocoInfo, timeout)
         return MujocoInfo(
@@ -93,11 +86,11 @@ class Mujoco:
     def joint_state(
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> JointState | tuple[JointState, ...]:
-        """Asks for joint positions and velocities.
+        """Returns joint positions and velocities.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
-          timeout: Seconds; None: the client's.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           One state, or with `env_ids` one for each, in their order, all of the same moment.
@@ -120,7 +113,7 @@ class Mujoco:
     def stream_joint_state(
         self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
     ) -> Stream[JointState] | Stream[tuple[JointState, ...]]:
-        """Has the engine send joint positions and velocities again and again.
+        """Opens a stream of joint positions and velocities.
 
         Args:
           env_ids: As for `joint_state`.
@@ -128,11 +121,11 @@ class Mujoco:
           timeout: Seconds to wait for each item; None: the client's.
 
         Returns:
-          A stream of what `joint_state` returns.
+          A stream of what `joint_state` returns. Errors of the engine come with its first item.
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `info`; the engine's own come with the first item.
+          TandemError: As `info`.
         """
         fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": fps_of(fps)}
         if env_ids is None:
@@ -148,16 +141,18 @@ class Mujoco:
         clamp: bool = True,
         timeout: float | None = None,
     ) -> ControlsSent:
-        """Sets actuators for the next step, in place of what its action says of them.
+        """Sets actuators for the next step; they replace the numbers of its action.
 
         Args:
-          controls: float[n] for the first n actuators, n from 1, or a number for each actuator that is named, or
-            numbered from 0; in the actuators' own units.
+          controls: float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
+            from 0,
+            to values; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
-          wait_for_next_step: The answer comes when a step has begun with them. Another thread has to step
-            meanwhile, or this ends with `StepTimeout`.
-          clamp: Move what is out of an actuator's range to its nearest end.
-          timeout: Seconds; None: the client's.
+          wait_for_next_step: Whether to wait until a step has begun with them. Another thread has to step meanwhile;
+            otherwise
+            this call raises `StepTimeout`.
+          clamp: Whether to clamp values to the actuators' ranges.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           How many were set, and which were not.

@@ -1,8 +1,8 @@
-"""`ClientServices`: the part of `SharedMemoryClient` that commands the engine."""
+"""`ClientServices`: the services of `SharedMemoryClient`."""
 
 from typing import overload
 
-from tandem import _native
+from tandem._native import NativeClient
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.caller import Caller, EnvIds
 from tandem.services.camera import Camera
@@ -15,17 +15,13 @@ from tandem.services.viewport import Viewport
 
 
 class ClientServices:
-    """Commands to the engine. Any number of threads may call them, also while another steps: docs/commands.md.
+    """The services of an engine. Any number of threads may call them, also while another steps: docs/commands.md.
 
-    They stay the same objects through `reconnect`, which ends calls that wait and streams that are open.
+    `reconnect` keeps these objects; it ends calls that wait and streams that are open.
     """
 
-    def __init__(self, native: _native.NativeClient) -> None:
-        """Calls through a session.
-
-        Args:
-          native: The session's client; it outlives this.
-        """
+    def __init__(self, native: NativeClient) -> None:
+        """Calls through the session of `native`, which must outlive this object."""
         self._caller = caller = Caller(native)
         self._agent, self._mujoco, self._telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
         self._scene, self._camera, self._viewport = Scene(caller), Camera(caller), Viewport(caller)
@@ -33,7 +29,7 @@ class ClientServices:
 
     @property
     def agent(self) -> Agent:
-        """What is observed and done, and the contract that environments run under."""
+        """What agents observe and do, and the contracts of environments."""
         return self._agent
 
     @property
@@ -43,40 +39,37 @@ class ClientServices:
 
     @property
     def telemetry(self) -> Telemetry:
-        """A record of the run, at a bounded rate."""
+        """Positions and controls, at a bounded rate."""
         return self._telemetry
 
     @property
     def scene(self) -> Scene:
-        """What is in the environments, and how simulated time runs."""
+        """The entities of the environments, and how simulated time runs."""
         return self._scene
 
     @property
     def camera(self) -> Camera:
-        """Pictures from the environments' cameras."""
+        """Images from the cameras of the environments."""
         return self._camera
 
     @property
     def viewport(self) -> Viewport:
-        """Pictures as a person at the engine would see them."""
+        """Images of whole environments."""
         return self._viewport
 
     @property
     def debug(self) -> Debug:
-        """Lines and arrows in the pictures."""
+        """Lines and arrows in images."""
         return self._debug
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
-        """Asks what the engine serves.
+        """Returns the engine's services by name, such as "camera".
 
         Args:
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          Name, such as "camera" -> service.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Raises:
-          TandemError: As every call: docs/commands.md.
+          TandemError: See docs/commands.md.
         """
         return ask_services(self._caller, timeout)
 
@@ -87,16 +80,5 @@ class ClientServices:
     def get_schema(
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> AgentSchema | tuple[AgentSchema, ...]:
-        """Asks what agents observe and do: `agent.schema`.
-
-        Args:
-          env_ids: As there.
-          timeout: As there.
-
-        Returns:
-          As there.
-
-        Raises:
-          TandemError: As there.
-        """
+        """Calls `agent.schema`."""
         return self._agent.schema(env_ids, timeout=timeout)

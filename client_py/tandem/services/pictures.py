@@ -1,23 +1,19 @@
-"""`Pictures`: what cameras and viewports have in common."""
+"""`Pictures`: what the services camera and viewport share."""
 
 from typing import Any, ClassVar
 
+from tandem._native import MethodId
 from tandem.arguments import integer, member
-from tandem.services.caller import Caller, fps_of
+from tandem.services.caller import Service, fps_of
 from tandem.services.images import CameraKind, Image, image_of, named_image_of
-from tandem.services.methods import MethodId
 from tandem.services.streams import Stream
 
 
-class Pictures:
-    """Takes pictures, singly or as a stream; `Camera` and `Viewport` say of what."""
+class Pictures(Service):
+    """Draws images, one at a time or as a stream; `Camera` and `Viewport` name their sources."""
 
     _FRAME: ClassVar[MethodId]
     _STREAM: ClassVar[MethodId]
-
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
 
     def frame(
         self,
@@ -30,24 +26,24 @@ class Pictures:
         env_id: int = 0,
         timeout: float | None = None,
     ) -> Image:
-        """Takes one picture of an environment as it is now.
+        """Draws one image of an environment as it is now.
 
         Args:
           which: A camera's id or name, which `camera` needs; or a viewport's name, "": the first.
           kind: Colour or depth.
           width: Pixels; None: the camera's or viewport's own.
-          height: Likewise.
+          height: Pixels; None: the camera's or viewport's own.
           format: "raw", "png" or "jpeg" for colour, "gray16" for depth; "": "raw" or "gray16".
-          env_id: Which environment.
-          timeout: Seconds; None: the client's.
+          env_id: The environment.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
-          The picture.
+          The image.
 
         Raises:
-          InvalidArgument: No such camera, viewport or environment, or a size or format that cannot be.
+          InvalidArgument: No such camera, viewport or environment, or an invalid size or format.
           Unsupported: The machine or the engine cannot draw, or the service is off.
-          TandemError: As every call: docs/commands.md.
+          TandemError: See docs/commands.md.
         """
         return named_image_of(
             self._caller.call(self._FRAME, timeout, **self._fields(which, kind, width, height, format, env_id))
@@ -65,7 +61,7 @@ class Pictures:
         fps: int | None = None,
         timeout: float | None = None,
     ) -> Stream[Image]:
-        """Has the engine take pictures again and again.
+        """Opens a stream of images.
 
         Args:
           which: As for `frame`.
@@ -74,14 +70,14 @@ class Pictures:
           height: As for `frame`.
           format: As for `frame`.
           env_id: As for `frame`.
-          fps: Pictures a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each picture; None: the client's.
+          fps: Images a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each image; None: the client's.
 
         Returns:
-          A stream of pictures.
+          The stream. Errors of the engine come with its first image.
 
         Raises:
-          TandemError: As `frame`; the engine's own come with the first picture.
+          TandemError: As `frame`.
         """
         fields = self._fields(which, kind, width, height, format, env_id)
         return self._caller.stream(self._STREAM, timeout, image_of, target_fps=fps_of(fps), **fields)

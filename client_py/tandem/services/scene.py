@@ -1,4 +1,4 @@
-"""`Scene`: what is in an environment, and how simulated time runs."""
+"""`Scene`: the entities of an environment, and how simulated time runs."""
 
 import enum
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tandem._native import MethodId
 from tandem.arguments import finite, id_or_name, integer, member, shown
 from tandem.errors import InvalidArgument
-from tandem.services.caller import Caller
-from tandem.services.methods import MethodId
+from tandem.services.caller import Service
 
 
 class SimulationMode(enum.IntEnum):
@@ -18,7 +18,7 @@ class SimulationMode(enum.IntEnum):
 
     Attributes:
       REALTIME: At the wall clock's pace, whether or not actions come.
-      DETERMINISTIC: A fixed time for each exchange, whatever the wall clock says.
+      DETERMINISTIC: A fixed time for each step, independent of the wall clock.
       FAST: As fast as the machine can.
     """
 
@@ -33,8 +33,8 @@ class SceneInfo:
 
     Attributes:
       scene_name: Its name.
-      scene_path: The model's file on the engine's machine; "": there is none.
-      entity_count: How many entities each environment has.
+      scene_path: The model's file on the engine's machine; "": no file.
+      entity_count: Entities in each environment.
     """
 
     scene_name: str
@@ -44,12 +44,12 @@ class SceneInfo:
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """Where something is, in world coordinates, z up.
+    """Where an entity is, in world coordinates, z up.
 
     Attributes:
-      position: float32[3], metres; None: not known.
-      rotation: A unit quaternion, float32[4]: x, y, z, and its real part w last (MuJoCo: first); None: not known.
-      scale: Factor along each of its own axes, float32[3], 1: as modelled; None: not known.
+      position: float32[3], metres; None: unknown.
+      rotation: A unit quaternion, float32[4]: x, y, z, and the real part w last (MuJoCo: first); None: unknown.
+      scale: Factor along each of its own axes, float32[3], 1: as modelled; None: unknown.
     """
 
     position: NDArray[np.float32] | None
@@ -64,8 +64,8 @@ class Entity:
     Attributes:
       id: Its number, from 1; the same in every environment, for as long as the engine runs.
       name: Its name.
-      transform: Where it is; None unless asked for.
-      components: What it is made of, such as "body" or "camera"; empty unless asked for.
+      transform: Where it is; None unless requested.
+      components: What it consists of, such as "body" or "camera"; empty unless requested.
     """
 
     id: int
@@ -74,26 +74,15 @@ class Entity:
     components: tuple[str, ...]
 
 
-class Scene:
-    """Looks at and moves what is in the environments, and stops or paces their time; `client.scene` is one."""
+class Scene(Service):
+    """Reads and moves the entities of the environments, and controls simulated time; `client.scene` is one.
 
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
+    In every method, `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises
+    Unsupported if the engine has no scene or the service is off, and the errors that docs/commands.md lists.
+    """
 
     def info(self, *, timeout: float | None = None) -> SceneInfo:
-        """Asks what is being simulated.
-
-        Args:
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          Names and how many entities there are.
-
-        Raises:
-          Unsupported: The engine has no scene, or the service is off.
-          TandemError: As every call: docs/commands.md.
-        """
+        """Returns what is being simulated."""
         return SceneInfo(**self._caller.call(MethodId.GetSceneInfo, timeout))
 
     def entities(
@@ -102,17 +91,16 @@ class Scene:
         """Lists the entities of an environment.
 
         Args:
-          env_id: Which environment.
-          transforms: Tell where each is.
-          components: Tell what each is made of.
-          timeout: Seconds; None: the client's.
+          env_id: The environment.
+          transforms: Whether to read where each entity is.
+          components: Whether to read what each entity consists of.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           All of them.
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `info`.
         """
         values = self._caller.call(
             MethodId.ListEntities,
@@ -124,19 +112,15 @@ class Scene:
         return tuple(_entity(each) for each in values["entities"])
 
     def entity(self, which: int | str, *, env_id: int = 0, timeout: float | None = None) -> Entity:
-        """Asks for one entity, with all there is.
+        """Returns one entity, with transform and components.
 
         Args:
           which: Its id or name.
-          env_id: In which environment.
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          The entity.
+          env_id: The environment.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Raises:
-          InvalidArgument: There is none.
-          TandemError: As `info`.
+          InvalidArgument: No such entity or environment.
         """
         values = self._caller.call(
             MethodId.GetEntity,
@@ -162,21 +146,21 @@ class Scene:
     ) -> None:
         """Moves an entity, at once.
 
-        Where its place is the environment's state, as of a body with a free joint, that is until the next reset; where
-        it is the model's, until it is moved again.
+        If its place is part of the environment's state, as with a free joint, the move lasts until the next reset; if
+        it is
+        part of the model, until the next move.
 
         Args:
-          which: It, its id or its name; a name costs another call.
-          position: float[3], metres in world coordinates; None: as it is.
-          rotation: A unit quaternion, float[4]: x, y, z, w (MuJoCo has w first); None: as it is.
-          scale: float[3], factor along each of its own axes; None: as it is.
-          env_id: In which environment.
+          which: The entity, its id or its name; a name costs a second call.
+          position: float[3], metres in world coordinates; None: unchanged.
+          rotation: A unit quaternion, float[4]: x, y, z, w (MuJoCo has w first); None: unchanged.
+          scale: float[3], factor along each of its own axes; None: unchanged.
+          env_id: The environment.
           timeout: Seconds for each call; None: the client's.
 
         Raises:
-          InvalidArgument: There is no such entity, or numbers that cannot be.
-          Unsupported: It cannot be moved so; the text says why.
-          TandemError: As `info`.
+          InvalidArgument: No such entity or environment, or numbers that are not finite.
+          Unsupported: This entity cannot be moved in this way; the text says why.
         """
         if isinstance(which, str):
             which = self.entity(which, env_id=env_id, timeout=timeout)
@@ -194,88 +178,53 @@ class Scene:
         )
 
     def simulation_mode(self, *, timeout: float | None = None) -> SimulationMode:
-        """Asks how simulated time runs, of the whole engine.
-
-        Args:
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          The mode.
-
-        Raises:
-          TandemError: As `info`.
-        """
+        """Returns how simulated time runs, in all environments of the engine."""
         return SimulationMode(self._caller.call(MethodId.GetSimulationMode, timeout)["mode"])
 
     def set_simulation_mode(self, mode: SimulationMode, *, timeout: float | None = None) -> SimulationMode:
-        """Sets how simulated time runs, of the whole engine.
+        """Sets how simulated time runs, in all environments of the engine.
 
         Args:
-          mode: How.
-          timeout: Seconds; None: the client's.
+          mode: The mode.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           The mode from now on.
 
         Raises:
           InvalidArgument: No such mode.
-          Unsupported: It cannot run so; the text says why.
-          TandemError: As `info`.
+          Unsupported: The engine cannot run in this mode; the text says why.
         """
         wanted = member("mode", mode, SimulationMode)
         return SimulationMode(self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted)["current_mode"])
 
     def paused(self, *, timeout: float | None = None) -> bool:
-        """Asks whether the engine's time is stopped.
-
-        Args:
-          timeout: Seconds; None: the client's.
-
-        Returns:
-          Whether it is.
-
-        Raises:
-          TandemError: As `info`.
-        """
+        """Returns whether the engine's time is stopped."""
         return bool(self._caller.call(MethodId.GetSimulationMode, timeout)["paused"])
 
     def pause(self, *, timeout: float | None = None) -> None:
-        """Stops the engine's time: a client's step waits until `resume`, or ends with `StepTimeout`.
+        """Stops the engine's time: a client's step waits until `resume`, or raises `StepTimeout`.
 
-        Ends what is left of a `single_step`, also of one that was given up.
-
-        Args:
-          timeout: Seconds; None: the client's.
-
-        Raises:
-          TandemError: As `info`.
+        Ends a `single_step` that has steps left, also one whose caller timed out.
         """
         self._caller.call(MethodId.SetPaused, timeout, paused=True)
 
     def resume(self, *, timeout: float | None = None) -> None:
-        """Lets the engine's time run again.
-
-        Args:
-          timeout: Seconds; None: the client's.
-
-        Raises:
-          TandemError: As `info`.
-        """
+        """Continues the engine's time."""
         self._caller.call(MethodId.SetPaused, timeout, paused=False)
 
     def single_step(self, steps: int = 1, *, timeout: float | None = None) -> int:
-        """Lets a paused engine do some steps, and waits for them. A step that was sent is the first of them.
+        """Lets a paused engine do some steps, and waits for them. A step that was already sent is the first of them.
 
         Args:
           steps: How many.
-          timeout: Seconds; None: the client's.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
-          How many were done: fewer if `pause` or `resume` was called meanwhile.
+          Steps done: fewer if `pause` or `resume` was called meanwhile.
 
         Raises:
-          InvalidArgument: The engine is not paused, or does other single steps: `pause` ends them.
-          TandemError: As `info`.
+          InvalidArgument: The engine is not paused, or does another single step, which `pause` ends.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
         return int(self._caller.call(MethodId.SingleStep, timeout, steps=count)["steps"])

@@ -1,9 +1,9 @@
-"""What an engine serves."""
+"""`ServiceInfo`: a service of an engine, and its methods."""
 
 from dataclasses import dataclass
 
+from tandem._native import MethodId
 from tandem.services.caller import Caller
-from tandem.services.methods import MethodId
 
 _METHODS = set(MethodId)
 
@@ -15,7 +15,7 @@ class ServiceInfo:
     Attributes:
       name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport" or "debug".
       enabled: False: switched off, or the engine does not have it.
-      methods: What may be called now.
+      methods: The methods that may be called now.
       max_fps: Most items a second of its streams, such as 0.5; 0: it has no streams.
     """
 
@@ -26,18 +26,7 @@ class ServiceInfo:
 
 
 def ask_services(caller: Caller, timeout: float | None) -> dict[str, ServiceInfo]:
-    """Asks what an engine serves.
-
-    Args:
-      caller: The way to it.
-      timeout: Seconds; None: the client's.
-
-    Returns:
-      Name -> service.
-
-    Raises:
-      TandemError: As every call.
-    """
+    """Returns the engine's services by name; waits `timeout` seconds, None: the client's."""
     return {
         each["name"]: ServiceInfo(
             each["name"],

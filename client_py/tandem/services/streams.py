@@ -1,35 +1,37 @@
-"""`Stream`: what an engine sends again and again."""
+"""`Stream`: items that an engine sends until the stream is closed."""
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from tandem import _native
+from tandem._native import NativeStream
 from tandem.arguments import seconds
 from tandem.errors import TandemError
+from tandem.handles import ClosesOnExit, NotPicklable
 
 _Item = TypeVar("_Item")
 
 
-class Stream(Generic[_Item]):
-    """An iterator over what an engine sends, until it ends the stream or `close` is called.
+class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
+    """An iterator over the items of an RPC stream, until the engine ends it or `close` is called.
 
-    Each item has a deadline of its own; after `StepTimeout` the stream goes on, and may be asked again. Items wait
-    until they are taken, some in the ring and 64, of up to 64 MiB, here; the oldest beyond that are lost and counted in
-    `dropped`, and the steps are never held up. Use it in a `with` block, or leave it to be collected: both end it at
-    the engine.
+    Each item has a deadline of its own. After `StepTimeout` the stream is still open; call `next` again. Items wait
+    here
+    until they are taken: some in the ring, and 64, of up to 64 MiB, in this process. Older items are dropped and
+    counted in
+    `dropped`; steps never wait for them. A `with` block ends the stream at the engine, and so does its collection.
 
-    After `reconnect` or `close` of the client what came before may still be taken, then it raises `ClientClosed`.
+    After `reconnect` or `close` of the client, items that had come can still be taken; then the stream raises
+    `ClientClosed`.
     """
 
-    def __init__(
-        self, native: _native.NativeStream, convert: Callable[[dict[str, Any]], _Item], timeout: float
-    ) -> None:
-        """Takes over an open stream; the services make them.
+    _instead = "it belongs to this process's client"
+
+    def __init__(self, native: NativeStream, convert: Callable[[dict[str, Any]], _Item], timeout: float) -> None:
+        """Takes over an open stream; the services make streams.
 
         Args:
           native: The stream.
-          convert: Makes an item of its fields.
+          convert: Makes an item from the fields of a message.
           timeout: Seconds to wait for each item.
         """
         self._native = native
@@ -40,17 +42,17 @@ class Stream(Generic[_Item]):
         """Waits for the next item.
 
         Args:
-          timeout: Seconds; 0 looks once; None: what the stream was opened with.
+          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
 
         Returns:
           The item.
 
         Raises:
           StopIteration: The engine ended the stream, or it was closed.
-          StepTimeout: No item in time; the stream goes on.
+          StepTimeout: No item in time; the stream is still open.
           PeerGone: The engine has stopped or died.
           ClientClosed: The session was closed or reconnected.
-          TandemError: What the engine ended the stream with.
+          TandemError: The error with which the engine ended the stream.
         """
         values = self._native.next(self._timeout if timeout is None else seconds("timeout", timeout))
         if values is None:
@@ -61,10 +63,10 @@ class Stream(Generic[_Item]):
         """Takes all items that have come, and waits for one if none has.
 
         Args:
-          timeout: Seconds; 0 looks once; None: what the stream was opened with.
+          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
 
         Returns:
-          The last of them; the others are gone, and not counted in `dropped`.
+          The last of them; the others are discarded, and not counted in `dropped`.
 
         Raises:
           StopIteration: As `next`.
@@ -74,21 +76,21 @@ class Stream(Generic[_Item]):
         try:
             while True:
                 item = self.next(0)
-        except (StopIteration, TandemError):  # what is not a time-out is there for the next call
+        except (StopIteration, TandemError):  # an error that is no time-out is raised by the next call
             return item
 
     @property
     def number(self) -> int:
-        """The last item's place in the stream, from 1 over all that were made, lost ones included; 0: none taken."""
+        """The last item's number among all items that the engine made, from 1, dropped ones included; 0: none taken."""
         return self._native.number
 
     @property
     def dropped(self) -> int:
-        """Items lost so far, since they were not taken in time."""
+        """Items dropped so far because they were not taken in time."""
         return self._native.dropped
 
     def close(self) -> None:
-        """Ends the stream, here and at the engine. Doesn't wait; safe twice."""
+        """Ends the stream, here and at the engine. Does not wait. A second call has no effect."""
         self._native.close()
 
     def __iter__(self) -> Self:
@@ -96,31 +98,5 @@ class Stream(Generic[_Item]):
         return self
 
     def __next__(self) -> _Item:
-        """Waits for the next item.
-
-        Returns:
-          As `next`.
-
-        Raises:
-          StopIteration: As `next`.
-          TandemError: As `next`.
-        """
+        """Waits for the next item, as `next()`."""
         return self.next()
-
-    def __enter__(self) -> Self:
-        """Returns the stream."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """Ends the stream."""
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuses to be pickled or copied.
-
-        Raises:
-          TypeError: Always.
-        """
-        raise TypeError("a Stream can be neither pickled nor copied: it belongs to this process's client")

@@ -1,4 +1,4 @@
-"""`Telemetry`: a record of a run, at a bounded rate."""
+"""`Telemetry`: positions and controls of environments, at a bounded rate."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem._native import MethodId
 from tandem.errors import BrokenPeer
-from tandem.services.caller import Caller, EnvIds, fps_of
-from tandem.services.methods import MethodId
+from tandem.services.caller import EnvIds, Service, fps_of
 from tandem.services.streams import Stream
 
 
@@ -17,8 +17,8 @@ class TelemetrySchema:
     """What a telemetry frame holds.
 
     Attributes:
-      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`; empty: the engine does not say.
-      action_names: Of the numbers in `TelemetryFrame.action_ctrl`; empty: the engine does not say.
+      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`; empty: unknown.
+      action_names: Of the numbers in `TelemetryFrame.action_ctrl`; empty: unknown.
       nq: Numbers in `TelemetryFrame.observation_qpos`.
       nu: Numbers in `TelemetryFrame.action_ctrl`.
     """
@@ -35,11 +35,12 @@ class TelemetryFrame:
 
     Attributes:
       env_id: The environment.
-      frame_number: Which moment of the stream, from 1. `Stream.number` also counts those lost before they were made.
-      frame_seq: How many exchanges were answered by then.
+      frame_number: The moment's number in the stream, from 1. `Stream.number` also counts moments that the engine
+        skipped.
+      frame_seq: Exchanges that the engine had answered by then.
       timestamp_ms: Wall clock: milliseconds since the Unix epoch.
       observation_qpos: MuJoCo's qpos, float32[nq]; the caller's own.
-      action_ctrl: MuJoCo's ctrl, float32[nu], of the last step; the caller's own.
+      action_ctrl: MuJoCo's ctrl of the last step, float32[nu]; the caller's own.
     """
 
     env_id: int
@@ -50,25 +51,21 @@ class TelemetryFrame:
     action_ctrl: NDArray[np.float32]
 
 
-class Telemetry:
-    """Watches a run in numbers; `client.telemetry` is one."""
-
-    def __init__(self, caller: Caller) -> None:
-        """Calls through `caller`."""
-        self._caller = caller
+class Telemetry(Service):
+    """Streams positions and controls; `client.telemetry` is one."""
 
     def schema(self, *, timeout: float | None = None) -> TelemetrySchema:
-        """Asks what telemetry frames hold.
+        """Returns what telemetry frames hold.
 
         Args:
-          timeout: Seconds; None: the client's.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           Sizes and names.
 
         Raises:
-          Unsupported: The engine has no telemetry, or it is off.
-          TandemError: As every call: docs/commands.md.
+          Unsupported: The engine has no telemetry, or the service is off.
+          TandemError: See docs/commands.md.
         """
         schema = self._caller.call(MethodId.GetTelemetrySchema, timeout)["schema"]
         if schema is None:
@@ -80,7 +77,7 @@ class Telemetry:
     def stream(
         self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
     ) -> Stream[TelemetryFrame]:
-        """Has the engine send telemetry frames.
+        """Opens a stream of telemetry frames.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]: each moment gives a frame for each; None: environment 0 alone.
@@ -88,11 +85,11 @@ class Telemetry:
           timeout: Seconds to wait for each frame; None: the client's.
 
         Returns:
-          A stream of frames.
+          The stream. Errors of the engine come with its first frame.
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `schema`; the engine's own come with the first frame.
+          TandemError: As `schema`.
         """
         return self._caller.stream(
             MethodId.StreamTelemetry,

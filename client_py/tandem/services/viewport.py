@@ -1,20 +1,20 @@
-"""`Viewport`: pictures as a person at the engine would see them."""
+"""`Viewport`: images of whole environments."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.services.methods import MethodId
+from tandem._native import MethodId
 from tandem.services.pictures import Pictures
 
 
 @dataclass(frozen=True)
 class ViewportStreamConfig:
-    """What a viewport's stream gives.
+    """A stream of a viewport.
 
     Attributes:
       streaming: Whether it runs.
-      viewport_name: Of which viewport.
-      fps: Pictures a second.
+      viewport_name: The viewport's name.
+      fps: Images a second.
       width: Pixels.
       height: Pixels.
     """
@@ -28,11 +28,11 @@ class ViewportStreamConfig:
 
 @dataclass(frozen=True)
 class ViewportInfo:
-    """Which viewports there are.
+    """The viewports of an environment.
 
     Attributes:
-      names: Of all of them.
-      current: Of this client's stream that was started last of those that run; None: none runs.
+      names: Their names.
+      current: Of this client's running streams, the one that was started last; None: no stream runs.
     """
 
     names: tuple[str, ...]
@@ -40,24 +40,24 @@ class ViewportInfo:
 
 
 class Viewport(Pictures):
-    """Takes pictures of the environments as a whole; `client.viewport` is one."""
+    """Draws images of whole environments; `client.viewport` is one."""
 
     _FRAME = MethodId.GetViewportFrame
     _STREAM = MethodId.StreamViewport
 
     def info(self, *, env_id: int = 0, timeout: float | None = None) -> ViewportInfo:
-        """Asks which viewports there are.
+        """Returns the viewports of an environment.
 
         Args:
-          env_id: Of which environment.
-          timeout: Seconds; None: the client's.
+          env_id: The environment.
+          timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           Their names, and what is streamed.
 
         Raises:
-          Unsupported: The engine has none, or the service is off.
-          TandemError: As every call: docs/commands.md.
+          Unsupported: The engine has no viewport, or the service is off.
+          TandemError: See docs/commands.md.
         """
         values = self._caller.call(MethodId.GetViewportInfo, timeout, env_id=self._caller.env_id(env_id))
         config = values["current_config"]

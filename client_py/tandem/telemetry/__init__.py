@@ -1,8 +1,8 @@
-"""Tandem's slow lane from Python: events printed from any training loop, and a client of the daemon that keeps them.
+"""Events of training runs, printed from any training loop, and a client of the daemon that stores them.
 
 `EventWriter` prints events, a line of JSON each; `RecordEpisodes` does so for any Gymnasium vector environment. A
-program that prints them runs by hand as well as under the daemon. `TrainerClient` submits runs to the daemon and
-watches them; it alone needs the packages grpcio and protobuf.
+program that prints events runs with or without the daemon. `TrainerClient` submits runs to the daemon and
+watches them; only this class needs the packages grpcio and protobuf.
 """
 
 from tandem.telemetry.control import Control, ControlEvent
@@ -18,6 +18,7 @@ from tandem.telemetry.daemon_errors import (
 )
 from tandem.telemetry.descriptions import DaemonDescription, RunDescription
 from tandem.telemetry.events import EventWriter
+from tandem.telemetry.feeds import MessageBlock
 from tandem.telemetry.record_episodes import RecordEpisodes
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
@@ -38,6 +39,7 @@ __all__ = [
     "Health",
     "LifecycleEvent",
     "MalformedLine",
+    "MessageBlock",
     "Published",
     "RecordEpisodes",
     "Run",

@@ -1,4 +1,4 @@
-"""A connection to the daemon: makes calls, and errors of what gRPC raises."""
+"""A connection to the daemon: its calls, and their errors."""
 
 import os
 import re
@@ -14,8 +14,7 @@ from tandem.telemetry.wire import Method, load
 TARGET_VARIABLE = "TANDEM_DAEMON"
 DEFAULT_TARGET = "127.0.0.1:50055"
 
-# What gRPC takes for HOST:PORT, or for several of them with commas between. (One with more colons is an IPv6 address
-# without a port.)
+# HOST:PORT for gRPC, or several with commas between. (One with more colons is an IPv6 address without a port.)
 _ADDRESSES = re.compile(r"(?!unix:|unix-abstract:|vsock:)(?:dns:(?://[^/]*/)?|ipv[46]:)?([^/]+)")
 _HOST_AND_PORT = re.compile(r"(?:\[.*\]|[^:]*):([^:]*)")
 _LAST_PORT = 65535
@@ -25,8 +24,7 @@ _LONGEST_SECS = 1e9
 _OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    # A machine that has died is noticed by a stream, too, on which nothing comes for long: without the second, an older
-    # gRPC stops to ask after two pings.
+    # Pings detect a dead machine on an idle stream. Without the second option, an older gRPC stops after two pings.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.http2.max_pings_without_data", 0),
     # A daemon that comes back is found at once.
@@ -34,8 +32,8 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # A connection of its own: the daemon counts credits by connection.
     ("grpc.use_local_subchannel_pool", 1),
-    # ChannelOptions.SingleThreadedUnaryStream, experimental in grpcio: who iterates over a stream receives it.
-    # Else a thread of grpcio hands over each message, and a step takes seven times as long.
+    # ChannelOptions.SingleThreadedUnaryStream, experimental in grpcio: the iterating thread receives the messages.
+    # Otherwise a thread of grpcio hands over each message, and a step takes seven times as long.
     ("SingleThreadedUnaryStream", 1),
 )
 
@@ -44,16 +42,16 @@ class Connection:
     """A channel to the daemon. Safe to use from any thread."""
 
     def __init__(self, target: str | None, token_file: str | os.PathLike[str] | None = None) -> None:
-        """Connects when something is called.
+        """Opens no connection yet; the first call does.
 
         Args:
-          target: As gRPC takes it; None: TANDEM_DAEMON's, or else 127.0.0.1:50055.
+          target: An address as gRPC takes it; None: TANDEM_DAEMON, or else 127.0.0.1:50055.
           token_file: As `read_token` takes it.
 
         Raises:
-          AccessDenied: The token's file is another user's, or open to other users.
-          InvalidArgument: No string, an empty one, or one whose port cannot be.
-          ModuleNotFoundError: There is no grpc or protobuf.
+          AccessDenied: The token's file belongs to another user, or other users may read it.
+          InvalidArgument: No string, an empty one, or one with an invalid port.
+          ModuleNotFoundError: grpc or protobuf is missing.
         """
         name = "target"
         if target is None:
@@ -72,32 +70,14 @@ class Connection:
         self.closed = False
 
     def method(self, name: str) -> Method:
-        """Looks up one of the service's methods.
-
-        Args:
-          name: Such as "SubmitRun".
-
-        Returns:
-          The method.
-        """
+        """Returns one of the service's methods by its name, such as "SubmitRun"."""
         return self._wire.methods[name]
 
     def request(self, name: str, **fields: Any) -> Any:
-        """Makes a request.
-
-        Args:
-          name: Of the method.
-          fields: Of the message.
-
-        Returns:
-          The message.
-
-        Raises:
-          InvalidArgument: A value that its field cannot have, or more of it than a message may hold.
-        """
+        """Makes the request of a method; InvalidArgument: an invalid value, or too large a message."""
         method = self.method(name)
         for field, value in fields.items():
-            # For protobuf bytes are text, and None is a field that was not given.
+            # Protobuf accepts bytes for a text, and None for no field.
             is_string = method.fields[field].type == method.fields[field].TYPE_STRING
             for each in value if isinstance(value, tuple) else (value,):  # a tuple: of a repeated field
                 if each is None or (is_string and not isinstance(each, str)):
@@ -115,18 +95,9 @@ class Connection:
         return message
 
     def start(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Starts a call that streams; what it raises later is for `error_of`.
+        """Starts a streaming call and returns grpc's call, whose errors `error_of` converts.
 
-        Args:
-          name: Of the method.
-          arguments: The request, or an iterator of requests.
-          options: Such as metadata.
-
-        Returns:
-          grpc's call.
-
-        Raises:
-          ClientClosed: The client was closed.
+        `arguments` is the request, or an iterator of requests. ClientClosed: the client was closed.
         """
         self._check_open()
         metadata = (*(options.pop("metadata", None) or ()), *self._metadata)
@@ -137,19 +108,9 @@ class Connection:
             raise
 
     def call(self, name: str, argument: Any, *, timeout: float | None, metadata: Any = None) -> Any:
-        """Makes a call with one response.
+        """Makes a call and returns its one response; `argument` is the request, or an iterator of requests.
 
-        Args:
-          name: Of the method.
-          argument: The request, or an iterator of requests.
-          timeout: Seconds; None: no limit.
-          metadata: Pairs of strings.
-
-        Returns:
-          The response.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
+        `timeout` is in seconds, None: no limit; `metadata` is pairs of strings. Errors are those of `ERROR_TABLE`.
         """
         try:
             return self.start(name, argument, timeout=_deadline(timeout), metadata=metadata)
@@ -157,34 +118,14 @@ class Connection:
             raise self.error_of(name, error) from error
 
     def drain(self, name: str, argument: Any, *, timeout: float | None) -> list[Any]:
-        """Makes a call with several responses, all of which come within the deadline.
-
-        Args:
-          name: Of the method.
-          argument: The request, or an iterator of requests.
-          timeout: Seconds; None: no limit.
-
-        Returns:
-          The responses.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
-        """
+        """Makes a call and returns its responses, all of which must come within `timeout` seconds (None: no limit)."""
         try:
             return list(self.start(name, argument, timeout=_deadline(timeout)))
         except self.grpc.RpcError as error:
             raise self.error_of(name, error) from error
 
     def error_of(self, name: str, error: Any) -> Exception:
-        """Says what a failed call means.
-
-        Args:
-          name: Of the method.
-          error: grpc's.
-
-        Returns:
-          The exception to raise.
-        """
+        """Returns the exception to raise for grpc's error of a method."""
         if self.closed:
             return ClientClosed(f"{name}: the client was closed during the call")
         code = error.code().name
@@ -195,17 +136,7 @@ class Connection:
         return kind(f"{name} at {self.target}: {printable_lines(error.details() or code)}{after}")
 
     def greet(self, timeout: float) -> Any:
-        """Asks for the daemon's health, as soon as there is a daemon.
-
-        Args:
-          timeout: Seconds that this may take.
-
-        Returns:
-          grpc's future of the answer; for `is_greeted`.
-
-        Raises:
-          ClientClosed: The client was closed.
-        """
+        """Asks for the daemon's health, within `timeout` seconds; returns grpc's future, for `is_greeted`."""
         self._check_open()
         try:
             return self._callable("GetHealth").future(
@@ -216,43 +147,30 @@ class Connection:
             raise
 
     def is_greeted(self, greeting: Any) -> bool:
-        """Waits for what `greet` asked.
+        """Waits for the future of `greet`; returns whether a daemon answered, or the future was cancelled.
 
-        Args:
-          greeting: What it returned.
-
-        Returns:
-          Whether a daemon answered, or somebody cancelled it. If not, the time may not be over: a connection that is
-          about to break says at once that nobody is there, and so may a daemon that is about to end.
-
-        Raises:
-          ClientClosed: The client was closed.
+        False does not mean that the time is over: a connection that is about to break fails at once, and so does a
+        daemon that
+        is about to end. ClientClosed: the client was closed.
         """
         try:
             error = greeting.exception()
         except self.grpc.FutureCancelledError:
-            return True  # whoever cancelled it knows
+            return True
         if error is None or error.code().name not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
             return True
         self._check_open()
         return False
 
-    def nobody(self, timeout: float) -> DaemonUnreachable:
-        """Says that no daemon answered.
-
-        Args:
-          timeout: Seconds for which it was asked for.
-
-        Returns:
-          The exception to raise.
-        """
+    def unanswered(self, timeout: float) -> DaemonUnreachable:
+        """Returns the exception for a daemon that did not answer within `timeout` seconds."""
         return DaemonUnreachable(
             f"expected a daemon at {self.target} within {timeout:g} s, found none. "
             f"Start one there, or set {TARGET_VARIABLE} to where one listens"
         )
 
     def close(self) -> None:
-        """Ends every call. Safe twice."""
+        """Ends every call. A second call has no effect."""
         self.closed = True
         self._channel.close()
 
@@ -268,16 +186,7 @@ class Connection:
 
 
 def check_size(name: str, message: Any, after: str) -> None:
-    """Refuses a message that gRPC would: by its status for that, a daemon says that its disk is full.
-
-    Args:
-      name: Of the method.
-      message: The request.
-      after: What follows in the error's text.
-
-    Raises:
-      InvalidArgument: It is too large.
-    """
+    """Raises InvalidArgument for a message too large for gRPC, whose own status would mean a full disk."""
     if (size := message.ByteSize()) > _MAX_MESSAGE_BYTES:
         raise InvalidArgument(
             f"{name}: expected a message of at most {_MAX_MESSAGE_BYTES} bytes, found {size}; make it smaller; {after}"
@@ -287,7 +196,8 @@ def check_size(name: str, message: Any, after: str) -> None:
 def _check_ports(name: str, target: str) -> None:
     """Refuses ports that do not exist.
 
-    gRPC takes a host's modulo 65536, and 5 for an address's 5x. What it refuses itself, each call tells, and not why.
+    gRPC takes a host's port modulo 65536, and 5 for an address's 5x. Its other refusals come with each call, without a
+    reason.
     """
     addresses = _ADDRESSES.fullmatch(target)
     if addresses is None:
@@ -301,5 +211,5 @@ def _check_ports(name: str, target: str) -> None:
 
 
 def _deadline(seconds: float | None) -> float | None:
-    """What gRPC takes for it: a time that is beyond its clock would have passed at once."""
+    """Returns a timeout for gRPC, for which a time beyond its clock has already passed."""
     return None if seconds is None or seconds > _LONGEST_SECS else seconds

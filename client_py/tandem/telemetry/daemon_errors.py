@@ -1,14 +1,14 @@
-"""What can go wrong between a `TrainerClient` and the daemon, one class for each situation of the user's.
+"""Errors between a `TrainerClient` and the daemon, one class for each situation of the user.
 
-The daemon answers with gRPC's status codes; `ERROR_TABLE` maps each to a class. These are not situations of the shared
-region, so they are no rows of `tandem.errors`; their base is the same, and three of its classes are among them.
+The daemon answers with gRPC's status codes; `ERROR_TABLE` maps each to a class. The situations are not those of the
+shared region, so the classes are no rows of `tandem.errors`; their base is the same, and three of its classes are used.
 """
 
 from tandem.errors import AccessDenied, InvalidArgument, TandemError, Unsupported
 
 
 class DaemonError(TandemError):
-    """The daemon failed at a call, or answered what it should not. Its own log says more."""
+    """The daemon failed at a call, or its answer was invalid. Its log says more."""
 
 
 class DaemonUnreachable(DaemonError, ConnectionError):
@@ -16,27 +16,27 @@ class DaemonUnreachable(DaemonError, ConnectionError):
 
 
 class DaemonTimeout(DaemonError, TimeoutError):
-    """The daemon did not answer in time. What was asked for may still be done."""
+    """The daemon did not answer in time. It may still do what was asked."""
 
 
 class UnknownRun(DaemonError, LookupError):
-    """The daemon has no run of that name. `runs()` lists those that it has."""
+    """The daemon has no run of that name. `runs()` lists its runs."""
 
 
 class RunExists(DaemonError):
-    """There is a run of that name with another configuration. Submit it under another, or under none."""
+    """A run of that name has another configuration. Submit the run under another name, or under none."""
 
 
 class WrongState(DaemonError):
-    """The run is not in a state for this, or the worker has not registered."""
+    """The run's state does not allow this, or the worker has not registered."""
 
 
 class BadSessionToken(DaemonError, PermissionError):
-    """The session token is not the one that the worker was given; `register` gives a new one."""
+    """The session token is not the one of the worker; `register` gives a new one."""
 
 
 class DaemonFull(DaemonError):
-    """The daemon has no room for more, as with a full disk. It goes on when there is; try again later."""
+    """The daemon has no room for more, as with a full disk. Try again when it has room."""
 
 
 # Name of a gRPC status code -> class.

@@ -1,4 +1,4 @@
-"""What Tandem's own daemon knows of itself and of its runs, beyond what `gymgui.trainer.TrainerService` tells."""
+"""The state of Tandem's own daemon and its runs, beyond gymgui.trainer.TrainerService."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -15,7 +15,7 @@ from tandem.errors import InvalidArgument
 from tandem.telemetry.json_lines import line_of
 from tandem.telemetry.line_output import LineOutput
 
-# By which the daemon tells a worker which run it is.
+# The daemon sets it to the worker's run.
 RUN_ID_VARIABLE = "TANDEM_RUN_ID"
 
 _LARGEST = 2**64 - 1
@@ -23,14 +23,16 @@ _LONGEST_ERROR = 4000  # characters of an exception in an event
 
 
 class EventWriter:
-    """Prints events, for Tandem's daemon or anyone who reads lines of JSON.
+    r"""Prints events as lines of JSON, for Tandem's daemon or any other reader.
 
-    Run by the daemon, a program's events are in its database when they are durable there, and reach whoever watches;
-    run by hand, they are lines on the terminal. Each is one line by one write, and stays a line of its own whatever
-    else the program prints. Safe to use from any thread.
+    Under the daemon, a program's events are durable in its database, and watchers receive them; without the daemon,
+    they are
+    lines on the terminal. Each event is one line, by one write, and stays separate from other output of the program.
+    Safe to
+    use from any thread.
 
-    Actions, observations and the like may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
-    NumPy makes an array of. Where they hold NaN or an infinity, which JSON has not, null is printed. Rewards must be
+    Actions, observations and payloads may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
+    NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards must be
     finite.
 
     >>> import io
@@ -38,11 +40,11 @@ class EventWriter:
     >>> events = EventWriter(out, run_id="try", timestamps=False)
     >>> events.step(episode=0, step_index=42, action=1, observation=np.float32([0.5, -1]), reward=1.0)
     >>> events.episode(episode=0, total_reward=195.0, steps=195, terminated=True)
-    >>> print(out.getvalue(), end="")
-    {"event_type":"step","run_id":"try","episode":0,"step_index":42,"action":1,"observation":[0.5,-1.0],"reward":1.0,\
-"terminated":false,"truncated":false}
-    {"event_type":"episode","run_id":"try","episode":0,"total_reward":195.0,"steps":195,"terminated":true,\
-"truncated":false}
+    >>> print(out.getvalue().replace(',"terminated', ',\n "terminated'), end="")
+    {"event_type":"step","run_id":"try","episode":0,"step_index":42,"action":1,"observation":[0.5,-1.0],"reward":1.0,
+     "terminated":false,"truncated":false}
+    {"event_type":"episode","run_id":"try","episode":0,"total_reward":195.0,"steps":195,
+     "terminated":true,"truncated":false}
     """
 
     def __init__(
@@ -56,12 +58,12 @@ class EventWriter:
         """Prints nothing yet.
 
         Args:
-          stream: Where to: an open file. None: standard output as it is now, which is also set to be written line by
-            line, so that what the program prints stays whole lines, too.
-          run_id: Which run it is. None: what the environment variable TANDEM_RUN_ID says; without one, events have no
-            run_id.
-          worker_id: Which of the run's workers this is; None: events have none, and the daemon names it.
-          timestamps: Whether events say when they were made (`ts_unix_ns`).
+          stream: An open file. None: the current standard output, which is also made line-buffered, so that other
+            prints of
+            the program stay whole lines.
+          run_id: The run; None: the environment variable TANDEM_RUN_ID, or else events have no run_id.
+          worker_id: The run's worker; None: events have none, and the daemon names it.
+          timestamps: Whether events have the time at which they were made (`ts_unix_ns`).
 
         Raises:
           InvalidArgument: A stream that cannot be written to, or a name that is not a string.
@@ -93,26 +95,26 @@ class EventWriter:
         frame_ref: str | None = None,
         render_payload: object = None,
     ) -> None:
-        """Prints that an environment was stepped. What is None is left out.
+        """Prints a step of an environment. Fields that are None are omitted.
 
         Args:
           episode: Number of the episode in this run, from 0.
           step_index: Number of the step in its episode, from 0.
           reward: Finite.
-          action: What was done.
-          observation: What was seen afterwards.
+          action: The action.
+          observation: The observation after it.
           terminated: Whether the episode ended with this step.
-          truncated: Whether it was cut off with this step.
-          agent_id: Whose step, among several agents.
-          episode_seed: What the episode was reset with.
-          policy_label: Which policy acted.
-          backend: What simulated.
-          frame_ref: Where a picture of it is.
-          render_payload: What a viewer draws it from.
+          truncated: Whether the episode was cut off with this step.
+          agent_id: The agent, among several.
+          episode_seed: The seed of the episode's reset.
+          policy_label: The policy that acted.
+          backend: The simulator.
+          frame_ref: Where an image of it is.
+          render_payload: What a viewer needs to draw it.
 
         Raises:
-          InvalidArgument: A value that cannot be; nothing was printed.
-          SystemCallFailed: It could not be written.
+          InvalidArgument: An invalid value; nothing was printed.
+          SystemCallFailed: The write failed.
         """
         fields = self._begin("event_type", "step")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
@@ -138,21 +140,22 @@ class EventWriter:
         agent_id: str | None = None,
         metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Prints that an episode has ended. What is None is left out.
+        """Prints the end of an episode. Fields that are None are omitted.
 
         Args:
           episode: Number of the episode in this run, from 0.
           total_reward: Sum of its rewards, finite.
-          steps: How many it had.
-          terminated: Whether it reached its end.
+          steps: Number of its steps.
+          terminated: Whether it reached a terminal state.
           truncated: Whether it was cut off.
-          agent_id: Whose, among several agents.
-          metadata: Whatever else is worth keeping with it. An "episode_index" in it is for the daemon the number of the
-            episode, before `episode`, as in MOSAIC's events.
+          agent_id: The agent, among several.
+          metadata: Further facts. As in MOSAIC's events, the daemon takes an "episode_index" in it for the number of
+            the
+            episode, in place of `episode`.
 
         Raises:
-          InvalidArgument: A value that cannot be; nothing was printed.
-          SystemCallFailed: It could not be written.
+          InvalidArgument: An invalid value; nothing was printed.
+          SystemCallFailed: The write failed.
         """
         fields = self._begin("event_type", "episode")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
@@ -167,15 +170,15 @@ class EventWriter:
         self._output.write(line_of(fields))
 
     def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
-        """Prints what happened to the run as a whole.
+        """Prints an event of the run as a whole.
 
         Args:
           event: Such as "run_started", "run_completed", "run_failed", or a name of your own, such as "checkpoint".
-          payload: What is worth knowing of it.
+          payload: Further facts.
 
         Raises:
-          InvalidArgument: A value that cannot be; nothing was printed.
-          SystemCallFailed: It could not be written.
+          InvalidArgument: An invalid value; nothing was printed.
+          SystemCallFailed: The write failed.
         """
         fields = self._begin("event", _text("event", event))
         _add(fields, payload=_mapping("payload", payload))
@@ -183,19 +186,19 @@ class EventWriter:
 
     @contextmanager
     def run(self, **payload: object) -> Iterator["EventWriter"]:
-        """Prints how what is inside begins and ends: run_started, then run_completed, or run_failed with the error.
+        """Prints run_started, and at the end of the block run_completed, or run_failed with the error.
 
-        `sys.exit()`, or with 0, is a good end. The exception goes on its way.
+        `sys.exit()`, or with 0, is no failure. The exception is raised again.
 
         Args:
-          payload: What is worth knowing of the run, printed with run_started.
+          payload: Facts about the run, printed with run_started.
 
         Yields:
           This writer.
 
         Raises:
-          InvalidArgument: A payload that cannot be; nothing was printed.
-          SystemCallFailed: An event could not be written.
+          InvalidArgument: An invalid payload; nothing was printed.
+          SystemCallFailed: The write of an event failed.
 
         >>> with EventWriter(run_id="try", timestamps=False).run(env_id="CartPole-v1", algo="ppo") as events:
         ...     events.lifecycle("checkpoint", {"path": "policy.npz"})

@@ -1,4 +1,4 @@
-"""`Feed`: a way in which the daemon streams records. What a `Subscription` asks for, and how it reads the answer."""
+"""`Feed`: a method by which the daemon streams records, for a `Subscription`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run
 Record = TypeVar("Record", covariant=True)
 Event = TypeVar("Event", Step, Episode, LifecycleEvent, MalformedLine)
 
-# Of StreamEvents: a stream that is asked for what comes behind this is left out.
+# In a request of StreamEvents: no events of this stream.
 _UNWANTED = 2**64 - 1
 # A stream of events, as a field of StreamEvents' batches -> the field of its request.
 _SINCE_FIELDS = {
@@ -33,8 +33,8 @@ class Feed(Generic[Record]):
 
     Attributes:
       method: Its name.
-      fields: Of its request for what comes after a number.
-      records: Those of one of its messages, in their order.
+      fields: Makes the fields of its request for the records after a number.
+      records: Reads the records of one of its messages, in their order.
     """
 
     method: str
@@ -43,27 +43,14 @@ class Feed(Generic[Record]):
 
 
 def run_feeds(statuses: tuple[RunStatus, ...]) -> list[Feed[Run]]:
-    """Says how the changes of runs' status are asked for.
-
-    Args:
-      statuses: Those that are wanted; none: all.
-
-    Returns:
-      The ways, best first.
-    """
+    """Returns the methods, best first, for changes of runs' status; `statuses`: the wanted ones, none: all."""
     return [_one_by_one("WatchRuns", Run.from_message, status_filter=statuses)]
 
 
 def event_feeds(kind: type[Event], run_id: str, *, follow: bool = True) -> list[Feed[Event]]:
-    """Says how a run's events of one kind are asked for.
+    """Returns the methods, best first, for a run's events of one class; `follow`: whether to wait for new events.
 
-    Args:
-      kind: The class of the records.
-      run_id: The run.
-      follow: Whether to wait for those to come.
-
-    Returns:
-      The ways, best first. The second is of any gymgui.trainer.TrainerService, which streams only what follows.
+    The second method is that of any gymgui.trainer.TrainerService, which always follows.
     """
     stream, method = _STREAMS[kind]
     feeds = [_in_blocks(stream, lambda batch: map(kind.from_message, getattr(batch, stream)), run_id, follow)]
@@ -78,7 +65,7 @@ class MessageBlock:
 
     Attributes:
       messages: In their order.
-      seq_id: Of the last of them.
+      seq_id: Number of the last of them.
     """
 
     messages: Sequence[Any]
@@ -86,15 +73,7 @@ class MessageBlock:
 
 
 def block_feed(run_id: str, stream: str) -> Feed[MessageBlock]:
-    """Says how a run's durable events are asked for, many at a time and as messages: for exports of all of them.
-
-    Args:
-      run_id: The run.
-      stream: "steps", "episodes" or "lifecycle".
-
-    Returns:
-      The one way.
-    """
+    """Returns the method for all durable events of a stream, such as "steps", in blocks of messages."""
 
     def blocks(batch: Any) -> list[MessageBlock]:
         messages = getattr(batch, stream)
@@ -104,11 +83,11 @@ def block_feed(run_id: str, stream: str) -> Feed[MessageBlock]:
 
 
 def _in_blocks(stream: str, records: Callable[[Any], Iterable[Record]], run_id: str, follow: bool) -> Feed[Record]:
-    """Of Tandem's own daemon: a message costs as much as several of its records."""
+    """Makes the feed of Tandem's own daemon, in blocks: a message costs as much as several records."""
     others = {"run_id": run_id, "follow": follow, **dict.fromkeys(_SINCE_FIELDS.values(), _UNWANTED)}
     return Feed("StreamEvents", lambda since_seq: others | {_SINCE_FIELDS[stream]: since_seq}, records)
 
 
 def _one_by_one(method: str, convert: Callable[[Any], Record], **fields: Any) -> Feed[Record]:
-    """Of any gymgui.trainer.TrainerService."""
+    """Makes the feed of any gymgui.trainer.TrainerService."""
     return Feed(method, lambda since_seq: {**fields, "since_seq": since_seq}, lambda message: (convert(message),))

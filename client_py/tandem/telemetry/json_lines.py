@@ -1,4 +1,4 @@
-"""One line of JSON for an event, whatever NumPy values are in it."""
+"""An event as one line of JSON, with NumPy values."""
 
 import json
 import math
@@ -11,14 +11,14 @@ import numpy as np
 from tandem.arguments import shown
 from tandem.errors import InvalidArgument
 
-# The daemon takes no longer line (docs/slow_lane.md).
+# The limits of the daemon (docs/slow_lane.md).
 MAX_LINE_BYTES = 16 << 20
 
-# As it says, too: of an event, which is one mapping itself. What is empty does not count.
+# Of an event, which is a mapping itself. Empty lists and mappings do not count.
 MAX_DEPTH = 64
 
-# As it says, too. Only as many digits as this may be more. (A pattern that begins with one character class is found in
-# a third of the time that another takes.)
+# A greater number has at least as many digits as this pattern. (A pattern that begins with one character class is found
+# three times as fast.)
 _LEAST_INTEGER, _LAST_INTEGER = -(2**63), 2**64 - 1
 _LONG_NUMBER = re.compile(r"[-0-9][0-9]{19}")
 
@@ -29,19 +29,13 @@ _Fields = Mapping[str, object]
 
 
 def line_of(fields: _Fields) -> bytes:
-    r"""Writes an event as a line.
+    r"""Returns an event as a JSON object with a newline at its end.
 
-    Arrays become nested lists, and anything that NumPy can make an array of likewise. JSON has neither NaN nor
-    infinities: in arrays, lists and mappings they become null. Half characters become question marks.
-
-    Args:
-      fields: Name -> value.
-
-    Returns:
-      A JSON object with a newline at its end.
-
-    Raises:
-      InvalidArgument: A value that JSON cannot hold, one that is nested too deep, or too many of them.
+    Arrays, and what NumPy converts to an array, become nested lists. NaN and infinities, which JSON does not have,
+    become
+    null in arrays, lists and mappings. Lone surrogates become question marks. InvalidArgument names a value that JSON
+    cannot
+    hold, that is nested too deep, or that makes the line too long.
 
     >>> line_of({"reward": np.float64(0.5), "observation": np.array([1.0, np.nan])})
     b'{"reward":0.5,"observation":[1.0,null]}\n'
@@ -58,13 +52,13 @@ def line_of(fields: _Fields) -> bytes:
         largest = max(sizes, key=lambda name: sizes[name])
         raise InvalidArgument(
             f"expected an event of at most {MAX_LINE_BYTES} bytes as JSON, found {len(line)}, {sizes[largest]} of them "
-            f"in {largest}; nothing was printed. Leave it out, or make it smaller"
+            f"in {largest}; nothing was printed. Omit it, or make it smaller"
         )
     return line
 
 
 def _encode_each(fields: _Fields) -> str:
-    """Encodes a field at a time, to replace what is not finite, or to name the field that cannot be."""
+    """Encodes one field at a time, to replace numbers that are not finite, or to name an invalid field."""
     finite = {}
     for name, value in fields.items():
         try:
@@ -74,7 +68,7 @@ def _encode_each(fields: _Fields) -> str:
             deep = True
         except (TypeError, ValueError) as error:
             raise InvalidArgument(
-                f"{name}: expected what JSON can hold, or NumPy values, found {shown(value)} ({error}); "
+                f"{name}: expected values that JSON can hold, or NumPy values, found {shown(value)} ({error}); "
                 "nothing was printed"
             ) from error
         if deep:
@@ -86,17 +80,16 @@ def _encode_each(fields: _Fields) -> str:
 
 
 def _is_deeper(text: str, depth: int) -> bool:
-    """Whether more objects and arrays than `depth` are in each other; two scans of the text tell that of most."""
+    """Whether more than `depth` objects and arrays are nested; for most texts two scans are enough."""
     return text.count("[") + text.count("{") > depth and (
         _may_be_deeper(text, depth) and _may_be_deeper(_without_strings_and_empty(text), depth)
     )
 
 
 def _may_be_deeper(text: str, depth: int) -> bool:
-    """Whether any is, empty ones, too; or any may be, since a string has a bracket or a backslash.
+    """Whether more than `depth` are or may be nested: empty ones and brackets in strings count.
 
-    Strings that have neither are two quotes next to each other. Before the first bracket in a string there is a quote
-    more: it stays.
+    A string with neither is two quotes next to each other. An odd quote before the first bracket in a string stays.
     """
     brackets = text.encode("utf-8", "replace").translate(_SQUARE, _ALL_BUT_BRACKETS_AND_QUOTES).replace(b'""', b"")
     for _ in range(depth):
@@ -113,7 +106,7 @@ def _without_strings_and_empty(text: str) -> str:
 
 
 def _has_keys(value: object) -> bool:
-    """Whether a mapping in it has keys that are no strings; they may become the same text."""
+    """Whether a mapping in the value has keys that are no strings; two such keys may become the same text."""
     if isinstance(value, str | int | float):
         return False
     if isinstance(value, Mapping):
@@ -124,7 +117,7 @@ def _has_keys(value: object) -> bool:
 
 
 def _check_keys(mapping: Mapping[Any, object]) -> None:
-    """Raises ValueError if two become the same text, TypeError if one cannot be any."""
+    """Raises ValueError if two keys become the same text, TypeError if a key cannot be a text."""
     keys: dict[str, object] = {}
     for key in mapping:
         text = _encode({_plain_key(key): 0})[1:-3]
@@ -138,19 +131,10 @@ def _plain_key(key: object) -> object:
 
 
 def _finite(value: object, around: tuple[int, ...] = ()) -> object:
-    """Copies a value, with None for what is not finite, and lists for tuples and arrays.
+    """Copies a value, with None for numbers that are not finite, and lists for tuples and arrays.
 
-    Args:
-      value: It.
-      around: The ids of what it is in.
-
-    Returns:
-      The copy.
-
-    Raises:
-      RecursionError: It is nested far too deep.
-      TypeError: JSON cannot hold it.
-      ValueError: Likewise, or it is in itself.
+    `around` has the ids of the values that contain it. RecursionError: nested far too deep. TypeError, ValueError: JSON
+    cannot hold it, or it contains itself.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -159,7 +143,7 @@ def _finite(value: object, around: tuple[int, ...] = ()) -> object:
     if value is None or isinstance(value, str | int):
         return value
     if id(value) in around:
-        raise ValueError("it is in itself: a circle")
+        raise ValueError("it contains itself")
     around = (*around, id(value))
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -171,11 +155,11 @@ def _finite(value: object, around: tuple[int, ...] = ()) -> object:
 
 
 def _plain(value: Any) -> object:
-    """Makes lists and numbers of what only NumPy knows; json calls this."""
+    """Converts NumPy's values to lists and numbers; json calls this."""
     if isinstance(value, Mapping):
         return dict(value)
     if not isinstance(value, np.ndarray | np.generic):
-        if not hasattr(value, "__array__"):  # which PyTorch's and JAX's have
+        if not hasattr(value, "__array__"):  # PyTorch's and JAX's arrays have it
             raise TypeError(f"no JSON for the type {type(value).__name__}")
         value = np.asarray(value)
     if value.dtype.kind == "f":

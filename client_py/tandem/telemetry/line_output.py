@@ -1,4 +1,4 @@
-"""Whole lines to a descriptor that others write to as well."""
+"""Whole lines to a descriptor that other threads and processes write to as well."""
 
 import fcntl
 import io
@@ -13,27 +13,28 @@ from tandem.errors import InvalidArgument, SystemCallFailed
 
 
 class LineOutput:
-    """Writes each line by one write, so that it begins and ends a line of the output.
+    """Writes each line by one write, at the begin of a line of the output. Safe to use from any thread.
 
-    Other threads, libraries and child processes may print to the same output, and leave half a line at its end;
-    Python's own print writes a text and its newline one after the other. So a newline goes before ours where anyone
-    else may have written since the last: the file has grown, it did so before, or this program has other threads. (What
-    is left is a child process's very first words, between our look at the size and our write.) Where the output is a
-    pipe or a terminal, which has no size, a newline goes before it when there are other threads.
+    Other threads, libraries and child processes may leave half a line at the end of the output; Python's own print
+    writes a
+    text and its newline one after the other. So a newline is written first if another writer may have written since the
+    last
+    line: the file has grown, now or earlier, or this program has other threads. (One case is left: a child process's
+    first
+    output between the look at the size and the write.) A pipe or a terminal has no size: there a newline is written
+    first if the program has other threads.
 
-    Standard output is set to be written line by line, which keeps what Python prints whole and in its place.
-
-    Safe to use from any thread.
+    Standard output is made line-buffered, which keeps what Python prints whole and in its place.
     """
 
     def __init__(self, stream: IO[Any] | None) -> None:
         """Takes a stream.
 
         Args:
-          stream: What to write to: the descriptor beneath it, or its `write` where there is none. None: sys.stdout.
+          stream: An open file; its descriptor is used, or its `write` if it has none. None: sys.stdout.
 
         Raises:
-          InvalidArgument: Nothing that can be written to.
+          InvalidArgument: A stream that cannot be written to.
         """
         self._name = "stream" if stream is not None else "stream, which is sys.stdout"
         self._stream: IO[Any] = sys.stdout if stream is None else stream
@@ -56,17 +57,14 @@ class LineOutput:
         self._shared = False  # whether others were seen writing to it
 
     def write(self, line: bytes) -> None:
-        """Writes a line, which is with the system when this returns.
-
-        Args:
-          line: With its newline.
+        """Writes a line, which ends with a newline; the system has it when this returns.
 
         Raises:
           InvalidArgument: The stream was closed.
-          SystemCallFailed: The system refused, as when a disk is full; a part of the line may be there.
+          SystemCallFailed: The system refused, as when a disk is full; a part of the line may be written.
         """
         with self._lock:
-            self._check_open()  # else the descriptor may be another file's by now
+            self._check_open()  # otherwise the descriptor may belong to another file by now
             if self._descriptor is None:
                 self._stream.write(line.decode())
                 self._stream.flush()
@@ -81,7 +79,7 @@ class LineOutput:
     def _check_open(self) -> None:
         try:
             closed = getattr(self._stream, "closed", False)
-        except ValueError:  # what was beneath it was detached
+        except ValueError:  # its buffer was detached
             closed = True
         if closed:
             raise self._wrong(", which is closed; nothing was printed")

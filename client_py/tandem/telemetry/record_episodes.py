@@ -14,16 +14,17 @@ from tandem.telemetry.events import EventWriter
 if TYPE_CHECKING:
     _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
 else:
-    _Wrapper = VectorWrapper  # which takes no parameters before Gymnasium 1.4
+    _Wrapper = VectorWrapper  # takes no parameters before Gymnasium 1.4
 
 
 class RecordEpisodes(_Wrapper):
-    """Counts the episodes of all environments, and prints an event when one has ended.
+    """Counts the episodes of all environments, and prints an event at the end of each.
 
-    Works with any `gymnasium.vector.VectorEnv`, whatever its autoreset mode, and changes nothing of what it gives.
-    Episodes are numbered from 0 in the order in which they begin; those that begin together, in the order of their
-    environments. One that a reset cuts short has no event. An episode event's metadata says which environment it was
-    in: {"env": 3}.
+    Works with any `gymnasium.vector.VectorEnv` in any autoreset mode, and changes none of its results. Episodes are
+    numbered
+    from 0 in the order in which they begin; those that begin together, in the order of their environments. An episode
+    that a
+    reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}.
 
     Attributes:
       episode_count: How many episodes have ended.
@@ -34,27 +35,27 @@ class RecordEpisodes(_Wrapper):
     >>> envs = RecordEpisodes(tandem.make_vec("CartPole-v1", num_envs=2), events)
     >>> obs, infos = envs.reset(seed=0)
     >>> for _ in range(10):
-    ...     _ = envs.step(np.zeros(2, np.int64))
-    {"event_type":"episode","episode":1,"total_reward":10.0,"steps":10,"terminated":true,"truncated":false,\
-"metadata":{"env":1}}
+    ...     _ = envs.step(np.zeros(2, np.int64))  # doctest: +ELLIPSIS
+    {"event_type":"episode","episode":1,"total_reward":10.0,"steps":10,"terminated":true,...,"metadata":{"env":1}}
     >>> envs.close()
     """
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], events: EventWriter | None = None, *, steps: bool = False
     ) -> None:
-        """Wraps environments; call `reset` before the first `step`, as ever.
+        """Wraps environments; call `reset` before the first `step`.
 
         Args:
           env: The environments.
-          events: What prints; None: a new `EventWriter()`.
-          steps: Whether each step is an event, too. An event's observation is what was seen after its action; that of
-            an episode's last step is the episode's own, in every mode.
+          events: The writer of the events; None: a new `EventWriter()`.
+          steps: Whether each step is an event, too. Its observation is the one after the action; that of an episode's
+            last
+            step belongs to the episode in every mode.
 
         Raises:
           TypeError: No `gymnasium.vector.VectorEnv`.
-          InvalidArgument: One whose metadata does not tell how it resets; another argument of another type; no `events`
-            where there is no standard output.
+          InvalidArgument: Environments without a known autoreset mode; another argument of another type; no `events`
+            and no standard output.
         """
         super().__init__(env)
         if events is not None and not isinstance(events, EventWriter):
@@ -70,7 +71,7 @@ class RecordEpisodes(_Wrapper):
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._episodes = np.arange(self.num_envs)  # number of each environment's
         self._begun = self.num_envs
-        self._over = np.zeros(self.num_envs, np.bool_)  # whose episode has ended and was not followed by another
+        self._over = np.zeros(self.num_envs, np.bool_)  # the episode has ended, and no other has begun
         self.episode_count = 0
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -78,35 +79,35 @@ class RecordEpisodes(_Wrapper):
 
         Args:
           seed: As the environments take it.
-          options: As the environments take them; "reset_mask", bool[num_envs], says who is reset.
+          options: As the environments take them; "reset_mask", bool[num_envs], names the environments to reset.
 
         Returns:
-          What the environments return.
+          The environments' results.
         """
-        mask = (options or {}).get("reset_mask")  # now: whoever uses it takes it out
+        mask = (options or {}).get("reset_mask")  # read now: some environments remove it
         chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask, np.bool_)
         result = super().reset(seed=seed, options=options)
         self._begin(chosen & (self._over | (self._lengths > 0)))
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the environments, and prints an event for each whose episode has ended.
+        """Steps the environments, and prints an event for each ended episode.
 
         Args:
           actions: As the environments take them.
 
         Returns:
-          What the environments return.
+          The environments' results.
 
         Raises:
           InvalidArgument: A reward that is not finite. The environments were stepped.
-          SystemCallFailed: An event could not be written. The environments were stepped.
+          SystemCallFailed: The write of an event failed. The environments were stepped.
         """
         result = super().step(actions)
         observations, rewards, terminations, truncations, infos = result
         stepped = ~self._over
         if self._resets_by_itself:
-            self._begin(self._over)  # in this step, which is not the next episode's
+            self._begin(self._over)  # this step is not the next episode's
         self._returns[stepped] += np.asarray(rewards)[stepped]
         self._lengths[stepped] += 1
         ended = stepped & (np.asarray(terminations) | np.asarray(truncations))

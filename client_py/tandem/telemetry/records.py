@@ -1,4 +1,4 @@
-"""What the daemon tells of runs, as plain values. Fields are named as in its messages (schema/protos/trainer.proto)."""
+"""Runs and their events, as plain values; fields are named as in schema/protos/trainer.proto."""
 
 import enum
 import json
@@ -15,16 +15,16 @@ _LAST_SECOND = 2**63 // 10**9 - 1  # the daemon keeps nanoseconds in 64 bits
 
 
 class RunStatus(enum.IntEnum):
-    """What a run is doing."""
+    """The state of a run."""
 
     UNSPECIFIED = 0
-    INIT = 1  # accepted, and nothing more
-    HSHK = 2  # its proxy is there
-    RDY = 3  # its worker is there
+    INIT = 1  # accepted
+    HSHK = 2  # its proxy has connected
+    RDY = 3  # its worker has started
     EXEC = 4  # its worker has printed an event
     PAUSE = 5
-    FAULT = 6  # has ended badly; `Run.failure_reason` says how
-    TERM = 7  # has ended well, or was cancelled
+    FAULT = 6  # failed; `Run.failure_reason` says why
+    TERM = 7  # succeeded, or was cancelled
 
     @property
     def final(self) -> bool:
@@ -38,13 +38,13 @@ class Run:
 
     Attributes:
       run_id: Its name.
-      status: Since `updated_at`.
+      status: Its status since `updated_at`.
       digest: SHA-256 of its configuration, in hexadecimal.
       created_at: When it was submitted.
       updated_at: When its status changed.
       last_heartbeat: When its worker was last known to live; None: not yet.
-      failure_reason: Why it has ended badly, or before its time; None: it has not.
-      gpu_slots: Which GPUs it has.
+      failure_reason: Why the run failed or was cancelled; None: neither.
+      gpu_slots: Its GPUs.
       seq_id: Number of this change, among those of all runs.
     """
 
@@ -76,28 +76,28 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a run. Only what its worker said is there; the rest is empty.
+    """A step of a run. Fields that the worker did not send are empty.
 
     Attributes:
-      run_id: Whose.
+      run_id: The run.
       episode_index: Number of the episode.
       step_index: Number of the step in its episode.
-      action_json: What was done, as JSON.
-      observation_json: What was seen afterwards, as JSON.
-      reward: For it.
+      action_json: The action, as JSON.
+      observation_json: The observation after it, as JSON.
+      reward: The reward.
       terminated: Whether the episode ended with this step.
-      truncated: Whether it was cut off with this step.
-      policy_label: Which policy acted.
-      backend: What simulated.
+      truncated: Whether the episode was cut off with this step.
+      policy_label: The policy that acted.
+      backend: The simulator.
       seq_id: From the daemon: its number among the run's steps in the table, from 1. To the daemon: the worker's own
-        number of it, by which it is kept once (see `WorkerSession`); 0: none.
-      agent_id: Whose step, among several agents.
+        number, by which the daemon stores it once (see `WorkerSession`); 0: none.
+      agent_id: The agent, among several.
       render_hint_json: How to draw it, as JSON.
-      frame_ref: Where a picture of it is.
-      payload_version: Of the worker's own making.
-      render_payload_json: What a viewer draws it from, as JSON.
-      episode_seed: What the episode was reset with.
-      worker_id: Which of the run's workers said it.
+      frame_ref: Where an image of it is.
+      payload_version: A number of the worker's own.
+      render_payload_json: What a viewer needs to draw it, as JSON.
+      episode_seed: The seed of the episode's reset.
+      worker_id: The worker that sent it.
       timestamp: When it was made, in UTC.
     """
 
@@ -123,12 +123,12 @@ class Step:
 
     @property
     def action(self) -> Any:
-        """What was done; None: the worker did not say."""
+        """The action, decoded; None: the worker sent none."""
         return json.loads(self.action_json) if self.action_json else None
 
     @property
     def observation(self) -> Any:
-        """What was seen afterwards; None: the worker did not say."""
+        """The observation after the action, decoded; None: the worker sent none."""
         return json.loads(self.observation_json) if self.observation_json else None
 
     @staticmethod
@@ -139,19 +139,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """An episode of a run that has ended. Only what its worker said is there; the rest is empty.
+    """An ended episode of a run. Fields that the worker did not send are empty.
 
     Attributes:
-      run_id: Whose.
+      run_id: The run.
       episode_index: Its number.
       total_reward: Sum of its rewards.
-      steps: How many it had.
-      terminated: Whether it reached its end.
+      steps: Number of its steps.
+      terminated: Whether it reached a terminal state.
       truncated: Whether it was cut off.
-      metadata_json: Whatever else the worker said of it, as JSON.
+      metadata_json: Further facts from the worker, as JSON.
       seq_id: As a step's.
-      agent_id: Whose, among several agents.
-      worker_id: Which of the run's workers said it.
+      agent_id: The agent, among several.
+      worker_id: The worker that sent it.
       timestamp: When it ended, in UTC.
     """
 
@@ -169,7 +169,7 @@ class Episode:
 
     @property
     def metadata(self) -> Any:
-        """Whatever else the worker said of it; None: nothing."""
+        """Further facts from the worker, decoded; None: it sent none."""
         return json.loads(self.metadata_json) if self.metadata_json else None
 
     @staticmethod
@@ -184,9 +184,9 @@ class LifecycleEvent:
 
     Attributes:
       event: Its name.
-      payload_json: What the worker said with it, as JSON; empty: nothing.
+      payload_json: Its payload, as JSON; empty: none.
       timestamp: When it was made, in UTC.
-      worker_id: Which of the run's workers said it.
+      worker_id: The worker that sent it.
       seq_id: Its number among the run's lifecycle events, from 1.
     """
 
@@ -198,7 +198,7 @@ class LifecycleEvent:
 
     @property
     def payload(self) -> Any:
-        """Returns `payload_json`, decoded; None: the worker sent no payload."""
+        """The payload, decoded; None: the worker sent none."""
         return json.loads(self.payload_json) if self.payload_json else None
 
     @staticmethod
@@ -234,19 +234,10 @@ class MalformedLine:
 
 
 def fill_message(message: Any, record: Step | Episode) -> None:
-    """Copies a record into the message of its kind.
-
-    Args:
-      message: An empty RunStep or RunEpisode.
-      record: A Step or an Episode.
-
-    Raises:
-      TypeError: Bytes, which protobuf takes for text.
-      ValueError: A value that its field cannot have.
-    """
+    """Copies a record into an empty RunStep or RunEpisode; TypeError or ValueError names an invalid field."""
     for name in _plain_fields(type(record)):
         value = getattr(record, name)
-        if isinstance(value, bytes):  # which protobuf takes for text
+        if isinstance(value, bytes):  # protobuf accepts them for a text
             raise TypeError(f"{name}: expected no bytes, found {shown(value)}")
         try:
             setattr(message, name, value)
@@ -266,31 +257,24 @@ def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
 
 
 def time_of(message: Any, name: str) -> datetime | None:
-    """Reads a time.
-
-    Args:
-      message: Any message.
-      name: Of its field, a Timestamp.
-
-    Returns:
-      The time in UTC, cut to microseconds; None: the field is not set.
-    """
+    """Returns a message's field `name`, a Timestamp, in UTC, cut to microseconds; None: it is not set."""
     if not message.HasField(name):
         return None
     time = getattr(message, name)
-    return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # as ToDatetime, in half of its time
+    return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # twice as fast as ToDatetime
 
 
 def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
-    """Makes the copier of messages of a kind.
+    """Makes the function that copies messages of a kind.
 
-    A frozen class sets each of its fields by a call: 0.8 us of the 2.3 that a step would take. So a twin of it is
-    filled that is not frozen, and then gets its class.
+    The constructor of a frozen class sets each field by a call: 0.8 us of the 2.3 us of a step. So this fills a twin
+    that is
+    not frozen, and then changes its class.
     """
     names = [field.name for field in fields(kind)]
     twin: Any = make_dataclass(f"_Thawed{kind.__name__}", names, slots=True)
     assert list(kind.__slots__) == list(twin.__slots__) == names
-    assert names[-1] == "timestamp"  # as `copied` has it
+    assert names[-1] == "timestamp"  # `copied` relies on it
     plain_values = attrgetter(*_plain_fields(kind))
 
     def copied(message: Any) -> _Timed:

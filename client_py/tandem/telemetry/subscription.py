@@ -1,23 +1,23 @@
-"""`Subscription`: what the daemon streams, across broken connections."""
+"""`Subscription`: records that the daemon streams, across broken connections."""
 
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tandem.arguments import integer
 from tandem.errors import BrokenPeer, ClientClosed, Unsupported
+from tandem.handles import ClosesOnExit
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.daemon_errors import DaemonUnreachable
 from tandem.telemetry.feeds import Feed
 
-# Between two times of asking whether a daemon is there.
+# Between two attempts to find a daemon.
 _PAUSE_SECS = 0.05
 
 
 class Numbered(Protocol):
-    """Has a number in its stream."""
+    """A record with a number in its stream."""
 
     @property
     def seq_id(self) -> int:
@@ -27,15 +27,16 @@ class Numbered(Protocol):
 Record = TypeVar("Record", bound=Numbered)
 
 
-class Subscription(Generic[Record]):
-    """Iterates over what the daemon has and will have, each once, in order.
+class Subscription(ClosesOnExit, Generic[Record]):
+    """Iterates over the records that the daemon has and will have, each once, in order.
 
-    When the connection breaks, or the daemon is started again, it asks for what comes after the last number that it
-    saw, so that nothing is missing and nothing comes twice. It ends by itself when the run has ended and all was sent.
-    One thread iterates; any may close it. Left unfinished, it is closed with its client.
+    If the connection breaks, or the daemon restarts, it asks for the records after the last number that it received:
+    none is
+    missing and none comes twice. It ends by itself when the run has ended and all records were sent. One thread
+    iterates; any thread may close it. The end of its client closes it too.
 
     Attributes:
-      last_seq: The last number seen; a later subscription can go on from there.
+      last_seq: The last number received; a later subscription can continue from there.
     """
 
     def __init__(
@@ -47,17 +48,17 @@ class Subscription(Generic[Record]):
         timeout: float,
         reconnect_secs: float,
     ) -> None:
-        """Asks nothing before the first `next`.
+        """Sends nothing before the first `next`.
 
         Args:
           connection: To the daemon.
-          feeds: Ways to get the records. The first that the daemon has is used; the last is what any daemon has.
-          since_seq: Records with greater numbers are wanted.
+          feeds: Methods for the records. The first that the daemon has is used; any daemon has the last.
+          since_seq: Records with greater numbers are requested.
           timeout: Seconds until the first connection.
-          reconnect_secs: How long to try when one broke, since then or since the last record.
+          reconnect_secs: Seconds to try after a connection broke, since then or since the last record.
 
         Raises:
-          InvalidArgument: Fields that cannot be.
+          InvalidArgument: Invalid fields.
         """
         since_seq = integer(f"{feeds[-1].method}: since_seq", since_seq, 0, 2**64 - 1, "; nothing was sent")
         connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))
@@ -75,21 +76,18 @@ class Subscription(Generic[Record]):
         self._pause = 0.0
 
     def __iter__(self) -> Iterator[Record]:
-        """Is its own iterator."""
+        """Returns the subscription itself."""
         return self
 
     def __next__(self) -> Record:
         """Waits for the next record.
 
-        Returns:
-          It.
-
         Raises:
-          StopIteration: There will be no more, or it was closed.
-          ClientClosed: The client was closed, whether or not more is here.
+          StopIteration: There will be no more, or the subscription was closed.
+          ClientClosed: The client was closed, whether or not more records have come.
           UnknownRun: The daemon has no such run.
-          DaemonUnreachable: No daemon for too long.
-          BrokenPeer: The daemon sent a number that was seen already.
+          DaemonUnreachable: No daemon answered for too long.
+          BrokenPeer: The daemon sent a number again.
           TandemError: As `ERROR_TABLE` says.
         """
         while not self._closing.is_set():
@@ -108,21 +106,11 @@ class Subscription(Generic[Record]):
         raise StopIteration
 
     def close(self) -> None:
-        """Ends it; a `next` in another thread ends, too. Safe twice."""
+        """Ends the subscription, and a `next` in another thread. A second call has no effect."""
         self._closing.set()
         call = self._call
         if call is not None:
             call.cancel()
-
-    def __enter__(self) -> Self:
-        """Is closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()
 
     def _receive(self) -> None:
         """Waits for the next message."""
@@ -148,13 +136,13 @@ class Subscription(Generic[Record]):
         return self._call
 
     def _find_daemon(self, timeout: float) -> None:
-        """Asks until a daemon answers, or the time is over, or this is closed."""
+        """Asks until a daemon answers, the time is over, or this is closed."""
         end = time.monotonic() + timeout
         self._begin(self._connection.greet(timeout))
         while not self._connection.is_greeted(self._call):
             left = end - time.monotonic()
             if left <= 0:
-                raise self._connection.nobody(timeout)
+                raise self._connection.unanswered(timeout)
             self._closing.wait(min(_PAUSE_SECS, left))
             self._begin(self._connection.greet(max(0.0, end - time.monotonic())))
 
@@ -164,7 +152,7 @@ class Subscription(Generic[Record]):
             call.cancel()
 
     def _broke(self, error: Any) -> None:
-        """Gets ready to ask again, or in the next way, or raises what cannot be mended so."""
+        """Prepares to ask again, or by the next method; raises an error that neither helps."""
         meant = self._connection.error_of(self._feeds[0].method, error)
         if isinstance(meant, Unsupported) and len(self._feeds) > 1:
             self._feeds.pop(0)

@@ -1,4 +1,4 @@
-"""Reads the token that a daemon asks for where the kernel does not name a client's user."""
+"""Reads the token for a daemon that cannot learn the client's user from the kernel."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tandem.errors import AccessDenied, InvalidArgument, TandemError
 
 TOKEN_VARIABLE = "TANDEM_TOKEN_FILE"
 
-# As slow_lane/wire/token_file.h has them.
+# The numbers of slow_lane/wire/token_file.h.
 _LEAST_BYTES = 16
 _MOST_BYTES = 512
 _MOST_FILE_BYTES = 4096
@@ -18,17 +18,14 @@ _TOKEN = re.compile(rb"[!-~]+")
 
 
 def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
-    """Reads a token.
+    """Returns a token file's content without the white space around it; None: no file is named.
 
     Args:
-      token_file: The file's path; None: what the environment variable TANDEM_TOKEN_FILE says, if it says anything.
-
-    Returns:
-      The file's content without the white space around it; None: no file is named.
+      token_file: The file's path; None: the environment variable TANDEM_TOKEN_FILE, if it is set.
 
     Raises:
-      AccessDenied: The file is another user's, or open to other users.
-      InvalidArgument: No file that can be read, or no token in it.
+      AccessDenied: The file belongs to another user, or other users may read it.
+      InvalidArgument: No readable file, or no token in it.
     """
     name = "token_file"
     if token_file is None:
@@ -49,7 +46,7 @@ def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
     if not _LEAST_BYTES <= len(token) <= _MOST_BYTES or not _TOKEN.fullmatch(token):
         raise InvalidArgument(
             f"{name}: expected a token of {_LEAST_BYTES} to {_MOST_BYTES} printable characters without a space, found "
-            f"{len(token)} bytes that are none; copy the daemon's --token_file: {path}"
+            f"{len(token)} bytes that are no such token; copy the daemon's --token_file: {path}"
         )
     return token.decode("ascii")
 

@@ -5,15 +5,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tandem.arguments import integer, seconds, shown
 from tandem.errors import InvalidArgument
+from tandem.handles import ClosesOnExit
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
 from tandem.telemetry.descriptions import DaemonDescription
-from tandem.telemetry.feeds import Feed, event_feeds, run_feeds
+from tandem.telemetry.feeds import Feed, MessageBlock, block_feed, event_feeds, run_feeds
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.worker_session import WorkerSession
@@ -38,13 +38,13 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Health:
-    """A daemon that answers.
+    """A daemon's answer to a health check.
 
     Attributes:
       pid: Its process.
       started_at: When it started.
-      listen_address: Where it listens.
-      healthy: Whether it keeps what it is sent; not so while its disk is full.
+      listen_address: Its address.
+      healthy: Whether it stores events; False while its disk is full.
     """
 
     pid: int
@@ -53,8 +53,8 @@ class Health:
     healthy: bool
 
 
-class TrainerClient:
-    """Speaks to Tandem's daemon, or to any server of gymgui.trainer.TrainerService. Safe to use from any thread.
+class TrainerClient(ClosesOnExit):
+    """A client of Tandem's daemon, or of any server of gymgui.trainer.TrainerService. Safe to use from any thread.
 
     Needs the packages grpcio and protobuf: `pip install 'tandem-shm[telemetry]'`.
 
@@ -74,19 +74,21 @@ class TrainerClient:
         reconnect_secs: float = 60.0,
         token_file: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Connects when it is first used.
+        """Opens no connection yet; the first call does.
 
         Args:
-          target: HOST:PORT or unix:PATH, or else as gRPC takes it; None: what the environment variable TANDEM_DAEMON
-            says, or else 127.0.0.1:50055.
-          timeout: Seconds that a call may take, unless it is told otherwise. Not for publishing (`WorkerSession`).
-          reconnect_secs: How long a `Subscription` tries to find a daemon again that was there.
-          token_file: A copy of the daemon's --token_file, where the daemon asks for a token; None: what the environment
-            variable TANDEM_TOKEN_FILE says, or else no token.
+          target: HOST:PORT or unix:PATH, or any other address that gRPC takes; None: the environment variable
+            TANDEM_DAEMON, or else 127.0.0.1:50055.
+          timeout: Seconds that a call may take, unless it has a timeout of its own. Not for publishing
+            (`WorkerSession`).
+          reconnect_secs: Seconds for which a `Subscription` tries to find a lost daemon again.
+          token_file: A copy of the daemon's --token_file, if the daemon asks for a token; None: the environment
+            variable
+            TANDEM_TOKEN_FILE, or else no token.
 
         Raises:
-          AccessDenied: The token's file is another user's, or open to other users.
-          InvalidArgument: A target or time that cannot be.
+          AccessDenied: The token's file belongs to another user, or other users may read it.
+          InvalidArgument: An invalid target or time.
           ModuleNotFoundError: grpcio or protobuf is missing.
         """
         self._timeout = seconds("timeout", timeout)
@@ -95,37 +97,37 @@ class TrainerClient:
 
     @property
     def target(self) -> str:
-        """Where the daemon is."""
+        """The daemon's address."""
         return self._connection.target
 
     def submit(self, config: Mapping[str, Any] | str, *, run_id: str = "") -> Submitted:
-        """Asks for a run.
+        """Submits a run.
 
         Args:
           config: MOSAIC's TrainRunConfig, as a mapping or as JSON (docs/slow_lane.md).
-          run_id: Its name; empty: the daemon makes one. The same name with the same configuration is the same run,
+          run_id: Its name; empty: the daemon chooses one. The same name with the same configuration is the same run,
             which is not started twice.
 
         Returns:
-          What the run is called.
+          The run's name and digest.
 
         Raises:
-          InvalidArgument: The configuration cannot be; the message names the place in it.
-          RunExists: There is a run of that name with another configuration.
+          InvalidArgument: An invalid configuration; the message names the place in it.
+          RunExists: A run of that name has another configuration.
           TandemError: As `ERROR_TABLE` says.
         """
         response = self._call("SubmitRun", run_id=run_id, config_json=_as_json(config))
         return Submitted(response.run_id, response.digest)
 
     def cancel(self, run_id: str, *, timeout: float = 60.0) -> None:
-        """Ends a run with all its processes; when this returns, none is left.
+        """Ends a run with all its processes; none is left when this returns.
 
         Args:
-          run_id: The run; nothing happens to one that has ended.
-          timeout: Seconds. Processes that do not leave when asked are killed after five.
+          run_id: The run; no effect on a run that has ended.
+          timeout: Seconds. Processes that do not end at SIGTERM are killed after five.
 
         Raises:
-          UnknownRun: There is none of that name.
+          UnknownRun: The daemon has no run of that name.
           TandemError: As `ERROR_TABLE` says.
         """
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
@@ -170,10 +172,10 @@ class TrainerClient:
         self._call("DeleteRun", run_id=run_id)
 
     def describe(self, *run_ids: str) -> DaemonDescription:
-        """Asks the daemon how it and its runs are. Only Tandem's own daemon answers this.
+        """Returns the state of the daemon and of its runs. Only Tandem's own daemon answers this.
 
         Args:
-          run_ids: The runs that are wanted; none: all.
+          run_ids: The wanted runs; none: all.
 
         Returns:
           The daemon's state, and its runs in the order of their submission.
@@ -185,13 +187,10 @@ class TrainerClient:
         return DaemonDescription.from_message(self._call("DescribeRuns", run_ids=run_ids))
 
     def runs(self, *statuses: RunStatus) -> list[Run]:
-        """Lists runs.
+        """Lists runs as they are now.
 
         Args:
-          statuses: Those that are wanted; none: all.
-
-        Returns:
-          Each as it is now.
+          statuses: The wanted statuses; none: all.
 
         Raises:
           TandemError: As `ERROR_TABLE` says.
@@ -200,10 +199,7 @@ class TrainerClient:
         return [Run.from_message(run) for run in response.runs]
 
     def health(self) -> Health:
-        """Asks the daemon how it is.
-
-        Returns:
-          What it says.
+        """Asks the daemon for its health.
 
         Raises:
           TandemError: As `ERROR_TABLE` says.
@@ -213,17 +209,14 @@ class TrainerClient:
         return Health(response.pid, started_at, response.listen_address, response.healthy)
 
     def watch(self, *statuses: RunStatus, since_seq: int = 0) -> Subscription[Run]:
-        """Follows the changes of all runs' status, without end.
+        """Streams the changes of all runs' status, without end.
 
         Args:
-          statuses: Those that are wanted; none: all.
-          since_seq: Changes with greater numbers are wanted; 0: all that the daemon has.
-
-        Returns:
-          What iterates over them.
+          statuses: The wanted statuses; none: all.
+          since_seq: Changes with greater numbers are sent; 0: all that the daemon has.
 
         Raises:
-          InvalidArgument: A number that cannot be.
+          InvalidArgument: since_seq is out of range.
         """
         return self._subscribe(run_feeds(statuses), since_seq)
 
@@ -232,11 +225,8 @@ class TrainerClient:
 
         Args:
           run_id: The run.
-          since_seq: Steps with greater numbers are wanted; 0: all.
+          since_seq: Steps with greater numbers are sent; 0: all.
           follow: False: ends at what is durable now, which only Tandem's own daemon can do.
-
-        Returns:
-          An iterator over them.
 
         Raises:
           InvalidArgument: since_seq is out of range.
@@ -248,11 +238,8 @@ class TrainerClient:
 
         Args:
           run_id: The run.
-          since_seq: Episodes with greater numbers are wanted; 0: all.
+          since_seq: Episodes with greater numbers are sent; 0: all.
           follow: False: ends at what is durable now, which only Tandem's own daemon can do.
-
-        Returns:
-          An iterator over them.
 
         Raises:
           InvalidArgument: since_seq is out of range.
@@ -260,36 +247,24 @@ class TrainerClient:
         return self._subscribe(event_feeds(Episode, run_id, follow=follow), since_seq)
 
     def lifecycle(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[LifecycleEvent]:
-        """Streams a run's lifecycle events: those in the table, then those to come, until the run ends.
-
-        Args:
-          run_id: The run.
-          since_seq: Lifecycle events with greater numbers are wanted; 0: all.
-          follow: False: ends at what is durable now.
-
-        Returns:
-          An iterator over them. Only Tandem's own daemon has them.
-
-        Raises:
-          InvalidArgument: since_seq is out of range.
-        """
+        """Streams a run's lifecycle events, as `episodes` does. Only Tandem's own daemon has them."""
         return self._subscribe(event_feeds(LifecycleEvent, run_id, follow=follow), since_seq)
 
     def malformed(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[MalformedLine]:
-        """Streams a run's malformed lines: those in the table, then those to come, until the run ends.
+        """Streams a run's malformed lines, as `episodes` does. Only Tandem's own daemon has them."""
+        return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
+
+    def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
+        """Reads a run's durable events of one stream, many at a time: for exports. Only Tandem's own daemon has them.
 
         Args:
           run_id: The run.
-          since_seq: Malformed lines with greater numbers are wanted; 0: all.
-          follow: False: ends at what is durable now.
+          stream: "steps", "episodes" or "lifecycle".
 
         Returns:
-          An iterator over them. Only Tandem's own daemon has them.
-
-        Raises:
-          InvalidArgument: since_seq is out of range.
+          An iterator over blocks of the daemon's own messages; it ends at what is durable now.
         """
-        return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
+        return self._subscribe([block_feed(run_id, stream)], 0)
 
     def last_episodes(self, run_id: str, count: int) -> list[Episode]:
         """Reads a run's newest episodes. Only Tandem's own daemon can do this.
@@ -314,10 +289,7 @@ class TrainerClient:
         return [episode for batch in batches for episode in feed.records(batch)][-count:]
 
     def control(self) -> Control:
-        """Opens a ControlStream: credits and rates for this client's subscriptions, pause and resume for runs.
-
-        Returns:
-          What speaks through it.
+        """Opens a ControlStream: flow control of this client's subscriptions, pause and resume of runs.
 
         Raises:
           ClientClosed: The client was closed.
@@ -333,23 +305,20 @@ class TrainerClient:
         supports_pause: bool = False,
         supports_checkpoint: bool = False,
     ) -> WorkerSession:
-        """Registers a worker that publishes its events itself. A program that prints them needs no such thing.
+        """Registers a worker that publishes its events by gRPC. A program that prints them needs no registration.
 
-        To be called again, with the same names, when the daemon was restarted.
+        After a restart of the daemon, call it again with the same names.
 
         Args:
-          run_id: The run that it works for.
-          worker_id: Its name, of its own in the run.
-          worker_kind: What it is.
+          run_id: The run of the worker.
+          worker_id: Its name, unique in the run.
+          worker_kind: A label of your own.
           supports_pause: Whether it can be paused.
           supports_checkpoint: Whether it can write checkpoints.
 
-        Returns:
-          What publishes.
-
         Raises:
-          UnknownRun: There is none of that name.
-          WrongState: It has ended, or has not started yet.
+          UnknownRun: The daemon has no run of that name.
+          WrongState: The run has ended, or has not started yet.
           TandemError: As `ERROR_TABLE` says.
         """
         response = self._call(
@@ -368,30 +337,20 @@ class TrainerClient:
         )
 
     def heartbeat(self, run_id: str) -> None:
-        """Says that a run's worker lives.
+        """Tells the daemon that a run's worker lives.
 
         Args:
           run_id: The run.
 
         Raises:
-          UnknownRun: There is none of that name.
+          UnknownRun: The daemon has no run of that name.
           TandemError: As `ERROR_TABLE` says.
         """
         self._call("Heartbeat", run_id=run_id)
 
     def close(self) -> None:
-        """Ends every call and subscription. Safe twice."""
+        """Ends every call and subscription. A second call has no effect."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        """Is closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()
 
     def _call(self, name: str, *, timeout: float | None = None, **fields: Any) -> Any:
         request = self._connection.request(name, **fields)
@@ -419,8 +378,8 @@ def _as_json(config: object) -> str:
         return json.dumps(dict(config), allow_nan=False)
     except RecursionError as error:
         raise InvalidArgument(
-            "config: expected what JSON can hold, found lists and mappings nested too deep; make it flat; "
+            "config: expected values that JSON can hold, found lists and mappings nested too deep; make it flat; "
             "nothing was sent"
         ) from error
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"config: expected what JSON can hold: {error}; nothing was sent") from error
+        raise InvalidArgument(f"config: expected values that JSON can hold: {error}; nothing was sent") from error

@@ -1,7 +1,7 @@
-"""The daemon's messages and methods, made from the compiled protos when they are first needed.
+"""The daemon's messages and methods, made from the compiled protos at their first use.
 
-The descriptors lie in a pool of their own, so that a program can have other code that was generated for the same
-service, such as MOSAIC's, in protobuf's common pool. Nothing here imports grpc or protobuf before `load` is called.
+The descriptors lie in a pool of their own: a program may have other code that was generated for the same service, such
+as MOSAIC's, in protobuf's common pool. Nothing here imports grpc or protobuf before `load` is called.
 """
 
 import functools
@@ -24,7 +24,7 @@ class Method:
       path: Its name in HTTP/2.
       request: Class of its requests.
       response: Class of its responses.
-      kind: Name of the function of a channel that makes a callable of it, such as "unary_stream".
+      kind: Name of the channel's function that makes a callable of it, such as "unary_stream".
     """
 
     path: str
@@ -38,14 +38,7 @@ class Method:
         return self.request.DESCRIPTOR.fields_by_name  # type: ignore[no-any-return]
 
     def on(self, channel: Any) -> Any:
-        """Makes it callable.
-
-        Args:
-          channel: A grpc.Channel.
-
-        Returns:
-          grpc's callable of its kind.
-        """
+        """Returns grpc's callable for the method on a grpc.Channel."""
         return getattr(channel, self.kind)(
             self.path, request_serializer=_serialize, response_deserializer=self.response.FromString
         )
@@ -53,7 +46,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Wire:
-    """What a client needs of the wire.
+    """What a client needs of grpc and protobuf.
 
     Attributes:
       grpc: The module.
@@ -66,14 +59,7 @@ class Wire:
 
 @functools.cache
 def load() -> Wire:
-    """Imports grpc and protobuf, and makes the messages.
-
-    Returns:
-      The wire.
-
-    Raises:
-      ModuleNotFoundError: One of them is not there.
-    """
+    """Imports grpc and protobuf, and makes the messages; ModuleNotFoundError if one is missing."""
     try:
         import grpc
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

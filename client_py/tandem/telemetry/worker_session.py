@@ -1,4 +1,4 @@
-"""`WorkerSession`: a worker that speaks to the daemon itself, rather than by printing."""
+"""`WorkerSession`: a worker that publishes its events by gRPC, not by printing."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from tandem.telemetry.records import Episode, Step, fill_message
 
 @dataclass(frozen=True)
 class Published:
-    """What the daemon did with what was published.
+    """The daemon's answer to published events.
 
     Attributes:
-      accepted: How many are durable now and were not before.
-      dropped: How many it did not keep: by their numbers it had them already.
+      accepted: Events that are durable now and were not before.
+      dropped: Events that the daemon had already, by their numbers.
     """
 
     accepted: int
@@ -27,23 +27,25 @@ class Published:
 class WorkerSession:
     """A registered worker; `TrainerClient.register` makes one. Safe to use from any thread.
 
-    When a call fails, nobody here knows how many of its events the daemon has kept. Whoever publishes them again gives
-    them numbers: their `seq_id`, from 1 upwards, for the worker's steps and for its episodes. The daemon keeps those
-    whose number is above all that it has of this `worker_id`, across its own restarts and the worker's. Hence numbers
-    ascend in the order of publishing, and what failed is published again before anything later. Events whose `seq_id`
-    is 0 have no number; each is kept as often as it is sent.
+    After a failed call the number of stored events is unknown. A worker that publishes events again must number them:
+    `seq_id` from 1 upwards, for its steps and for its episodes. The daemon stores the events whose number is above all
+    earlier numbers of this `worker_id`, across its own restarts and the worker's. So numbers must ascend in the order
+    of
+    publishing, and failed events are published again before later ones. Events with `seq_id` 0 have no number; the
+    daemon
+    stores each as often as it is sent.
 
     Attributes:
       run_id: The run.
-      worker_id: The worker, which is put into events that name none.
-      accepted_version: Of the protocol, as the daemon said.
-      token: What the daemon knows the worker by.
+      worker_id: The worker; written into events that name none.
+      accepted_version: Version of the protocol, from the daemon.
+      token: Identifies the worker for the daemon.
     """
 
     def __init__(
         self, connection: Connection, run_id: str, worker_id: str, accepted_version: str, token: str, timeout: float
     ) -> None:
-        """Wraps what RegisterWorker answered."""
+        """Takes the values of the answer to RegisterWorker."""
         self.run_id = run_id
         self.worker_id = worker_id
         self.accepted_version = accepted_version
@@ -52,7 +54,7 @@ class WorkerSession:
         self._timeout = timeout
 
     def heartbeat(self) -> None:
-        """Says that the worker lives; once a minute is enough.
+        """Tells the daemon that the worker lives; once a minute is enough.
 
         Raises:
           TandemError: As `ERROR_TABLE` says.
@@ -61,37 +63,25 @@ class WorkerSession:
         self._connection.call("Heartbeat", request, timeout=self._timeout, metadata=self._metadata)
 
     def publish_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> Published:
-        """Sends steps, and waits until the daemon has all of them.
+        """Sends steps, and waits until the daemon has stored all of them.
 
         Args:
-          steps: May be a generator that goes on for as long as the run does.
+          steps: May be a generator that lasts as long as the run.
           timeout: Seconds; None: no limit.
 
         Returns:
           How many were new.
 
         Raises:
-          InvalidArgument: One that cannot be. Those before it may have been kept.
-          TandemError: As `ERROR_TABLE` says; how many were kept is not known. `WrongState` or `BadSessionToken`: the
+          InvalidArgument: An invalid step. The daemon may have stored those before it.
+          TandemError: As `ERROR_TABLE` says; the number of stored steps is unknown. `WrongState` or `BadSessionToken`:
+            the
             daemon was restarted; `TrainerClient.register` again.
         """
         return self._publish("PublishRunSteps", Step, steps, timeout)
 
     def publish_episodes(self, episodes: Iterable[Episode], *, timeout: float | None = None) -> Published:
-        """Sends episodes, and waits until the daemon has all of them.
-
-        Args:
-          episodes: As for `publish_steps`.
-          timeout: Seconds; None: no limit.
-
-        Returns:
-          How many were new.
-
-        Raises:
-          InvalidArgument: One that cannot be. Those before it may have been kept.
-          TandemError: As `ERROR_TABLE` says; how many were kept is not known. `WrongState` or `BadSessionToken`: the
-            daemon was restarted; `TrainerClient.register` again.
-        """
+        """Sends episodes, and waits until the daemon has stored all of them; otherwise as `publish_steps`."""
         return self._publish("PublishRunEpisodes", Episode, episodes, timeout)
 
     @property
@@ -110,7 +100,7 @@ class WorkerSession:
                 f"{method}: expected an iterable of {kind.__name__}, such as a list, found {shown(records)}; "
                 "nothing was sent"
             ) from error
-        wrong: list[Exception] = []  # grpc tells nobody what its iterator raises
+        wrong: list[Exception] = []  # grpc drops the exception of its iterator
 
         def messages() -> Iterator[Any]:
             try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import tandem
+from tandem.engine.process import EngineProcess, launch_engine
 
 TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
 WATCHDOG_SECS = 200
@@ -46,7 +46,7 @@ def unique_name() -> str:
     return f"{_PREFIX}-{uuid.uuid4().hex[:12]}"
 
 
-def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -> tandem.EngineProcess:
+def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -> EngineProcess:
     """Starts the trivial engine.
 
     Args:
@@ -58,7 +58,7 @@ def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -
       The running engine.
     """
     flags = tuple(f"--{flag}={value}" for flag, value in options.items())
-    return tandem.launch_engine(
+    return launch_engine(
         "Trivial-v0", num_envs=num_envs, name=name or unique_name(), server=TRIVIAL_ENGINE, flags=flags
     )
 

@@ -10,16 +10,18 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem import _native, errors
+from tandem import errors
+from tandem._native import AUTORESET_MODES, NEXT_OF_ENVIRONMENTS, VectorStep
 from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.description import describe
-from tandem.engine_process import EngineProcess
+from tandem.engine.process import EngineProcess
+from tandem.environments.description import describe
+from tandem.environments.pictures import separate
+from tandem.environments.registration import OTHER_TASK, TASKS
+from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError, Unsupported
-from tandem.pictures import separate
-from tandem.registration import OTHER_TASK, TASKS
+from tandem.handles import NotPicklable
 from tandem.services.contract import SimulationContract
-from tandem.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Obs = NDArray[Any]
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
 
-_UNKNOWN_SEED = -1  # as Gymnasium says it
+_UNKNOWN_SEED = -1  # Gymnasium's number
 
 
 class EnvironmentClosed(ClientClosed, gymnasium.error.ClosedEnvironmentError):
@@ -39,14 +41,14 @@ class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
 
 
 class _Sb3Hint(type):
-    """Adds a hint to the class's text, which is all that Stable-Baselines3's error about a vector environment has."""
+    """Adds a hint to the text of the class, which Stable-Baselines3 prints when it refuses the class."""
 
     def __str__(cls) -> str:
         """Returns the class's repr and the hint."""
         return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
 
 
-class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_Sb3Hint):
+class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[Any]], metaclass=_Sb3Hint):
     """A `SharedMemoryClient`'s environments as a Gymnasium vector environment; `make_vec` makes one with its engine.
 
     Attributes:
@@ -56,7 +58,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
       single_action_space: Box[act_size] or Discrete of the task.
       action_space: The same for all environments: Box[num_envs, act_size] or MultiDiscrete[num_envs].
       autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
-      metadata: Has "autoreset_mode" as well.
+      metadata: Has "autoreset_mode", "render_modes" and "render_fps".
 
     >>> import tandem
     >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
@@ -65,6 +67,10 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
     ...     envs.close()
     ((2, 17), (2, 6))
     """
+
+    _instead = (
+        "its engine has one client, in this process; pass the arguments of make_vec and call it in the other process"
+    )
 
     def __init__(
         self,
@@ -75,18 +81,18 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         render_mode: str | None = None,
         engine: EngineProcess | None = None,
     ) -> None:
-        """Takes over a client, and with it an engine if one is given: `close` closes both.
+        """Takes over a client, and its engine if one is given: `close` closes both.
 
         Args:
           client: Idle; its `autoreset_mode` is the environments'.
           copy: As for `make_vec`.
           dtype: As for `make_vec`.
           render_mode: None, or "rgb_array" for an engine that draws all environments.
-          engine: The one that the client is attached to.
+          engine: The engine that the client is attached to.
 
         Raises:
-          InvalidArgument: No client, or a dtype that cannot be.
-          LayoutMismatch: The engine's description of its task makes no sense.
+          InvalidArgument: No client, or an invalid dtype.
+          LayoutMismatch: The engine's description of its task is invalid.
         """
         if not isinstance(client, SharedMemoryClient):
             raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
@@ -111,7 +117,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     def _attach(self, client: SharedMemoryClient) -> None:
         self._client = client
-        errors.of_environments.add(client.name)
+        client._native.serve_environments()
         self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
         render_modes = ["rgb_array"] if client.has_frames else []
         self.metadata = {
@@ -120,12 +126,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
             "autoreset_mode": self.autoreset_mode,
         }
         single = self._task.action_space
-        self._stepper = _native.VectorStep(
+        self._stepper = VectorStep(
             client._native,
             self._task.infos,
             wide=self._dtype == np.float64,
             copy=self._copy,
-            autoreset=_native.AUTORESET_MODES[client.autoreset_mode.name],
+            autoreset=AUTORESET_MODES[client.autoreset_mode.name],
             choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
             convert=functools.partial(as_floats, single, self.action_space),
         )
@@ -141,7 +147,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
 
     @property
     def client(self) -> SharedMemoryClient:
-        """The client of the engine: `stats()`, `name`, `images`, and the services beside the steps."""
+        """The client of the engine: `stats()`, `name`, `images`, and the services."""
         return self._client
 
     def reset(
@@ -150,20 +156,21 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
-        """Starts new episodes. What is pending after an interrupt or a time-out is received first, and dropped.
+        """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
 
         Args:
-          seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random numbers go on.
+          seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
           options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: the environments to reset;
-            the others keep their state. It is removed from a dict, as by Gymnasium's SyncVectorEnv. "contract", a
-            `SimulationContract`: how those that are reset differ from the task from now on; see
+            the others keep their state. The call removes it from a dict, as Gymnasium's SyncVectorEnv does. "contract",
+            a
+            `SimulationContract`: how the reset environments differ from the task from now on; see
             `SharedMemoryClient.reset`.
 
         Returns:
           Observations, as `step` returns them, and infos of the environments that were reset.
 
         Raises:
-          InvalidArgument: A seed, mask or option that cannot be.
+          InvalidArgument: An invalid seed, mask or option.
           TandemError: As `SharedMemoryClient.reset`.
         """
         if self.closed:
@@ -171,7 +178,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         mask = reset_mask(options, self.num_envs)
         seed = seed_of_chosen(seed, mask)
         if isinstance(options, dict):
-            # As Gymnasium's own vector environments do; wrappers that look for the mask afterwards are used to that.
+            # Gymnasium's own vector environments do this too; wrappers expect it.
             options.pop("reset_mask", None)
         if self._client.pending:
             try:
@@ -196,7 +203,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Returns:
           Observations float64 or float32[num_envs, obs_size], the caller's to keep (with copy=False: the region's own
           array, valid until the next step); rewards float64[num_envs]; terminations and truncations bool[num_envs];
-          infos. All but the last are in the task's units.
+          infos. Observations and rewards are in the task's units.
 
         Raises:
           InvalidAction: Actions of another shape or kind, or not finite; nothing was sent.
@@ -210,13 +217,13 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return self._stepper.step(actions)
 
     def send(self, actions: ArrayLike) -> None:
-        """Starts a step and returns at once; `recv` brings its results.
+        """Starts a step and returns at once; `recv` returns its results.
 
         Args:
           actions: As for `step`.
 
         Raises:
-          TandemError: As `step`, but for what happens while waiting.
+          TandemError: As `step`, except errors of waiting.
         """
         if not self._ready:
             raise self._not_ready_error("send")
@@ -226,7 +233,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """Waits for the results of what was sent.
 
         Returns:
-          As `step`; of a reset that was interrupted, with rewards 0 and no flags.
+          As `step`; of a reset that was interrupted: rewards 0 and no flags.
 
         Raises:
           NoStepPending: Nothing was sent.
@@ -239,16 +246,16 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return results
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """Draws every environment as it is after the last step or reset, which takes milliseconds each.
+        """Draws every environment as it is after the last step or reset; takes milliseconds for each.
 
         Returns:
           uint8[height, width, 3] for each environment, the caller's to keep: R, G, B, the top row first. Without a
-          render mode: None, with a warning, as by Gymnasium's own environments.
+          render mode: None, with a warning, as Gymnasium's own environments.
 
         Raises:
-          Unsupported: The machine lacks what draws; the message names the packages.
+          Unsupported: The machine cannot draw; the message names the missing packages.
           StepPending: The last step was not received.
-          StepTimeout: No picture in time; nothing was lost.
+          StepTimeout: No image in time; the session continues.
           TandemError: As `SharedMemoryClient.drawn_frame`.
         """
         if self.closed:
@@ -271,23 +278,11 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         self._client.close()
         self._ready = False
-        errors.of_environments.discard(self._client.name)
         if self._engine is not None:
             self._engine.close()
 
-    def __reduce__(self) -> NoReturn:
-        """Refuses.
-
-        Raises:
-          TypeError: Always.
-        """
-        raise TypeError(
-            "a SharedMemoryVectorEnv can be neither pickled nor copied: its engine has one client, in this process; "
-            "pass the arguments of make_vec and call it in the other process"
-        )
-
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every environment; the only one is "render".
+        """Calls a method of every environment; the only one is "render", without arguments.
 
         Args:
           name: "render".
@@ -298,12 +293,12 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
           As `render`; () without a render mode.
 
         Raises:
-          Unsupported: Another name, or arguments: the environments are the engine's, not Python objects.
+          Unsupported: Another name, or arguments: the environments are not Python objects.
           TandemError: As `render`.
         """
         if name == "render" and not args and not kwargs:
             return self.render() or ()
-        raise self._no_objects(f"call({name!r})", "`client` has services for commands to the engine")
+        raise self._no_objects(f"call({name!r})", "`client` has the services of the engine")
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Returns an attribute of every environment.
@@ -311,11 +306,8 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         Args:
           name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
 
-        Returns:
-          A value for each environment.
-
         Raises:
-          Unsupported: Another name: the environments are the engine's, not Python objects.
+          Unsupported: Another name: the environments are not Python objects.
         """
         if name == "np_random_seed":
             return self.np_random_seed
@@ -330,15 +322,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return (of_each[name],) * self.num_envs
 
     def set_attr(self, name: str, values: object) -> NoReturn:
-        """Refuses.
-
-        Args:
-          name: Ignored.
-          values: Ignored.
-
-        Raises:
-          Unsupported: Always: the environments are the engine's, not Python objects.
-        """
+        """Raises Unsupported: the environments are not Python objects."""
         raise self._no_objects(
             f"set_attr({name!r})",
             "set a task's options in make_vec, such as ctrl_cost_weight=0.1, and change episodes by "
@@ -359,7 +343,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
-        """Makes a Stable-Baselines3 VecEnv of the environments; needs that package, which imports torch.
+        """Makes a Stable-Baselines3 VecEnv of the environments; imports that package, and so torch.
 
         Their autoreset mode becomes SAME_STEP, which Stable-Baselines3 expects, and all are reset.
 
@@ -374,19 +358,20 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         """
         if self.closed:
             raise self._closed_error("as_sb3")
-        if self._engine is not None and self._engine.poll() is not None:  # which no new client is to wait for
-            text = f"as_sb3: expected a running engine, found that it has ended; {errors.NEXT_OF_ENVIRONMENTS}"
+        if self._engine is not None and self._engine.poll() is not None:  # a new client would wait for it
+            text = f"as_sb3: expected a running engine, found that it has ended; {NEXT_OF_ENVIRONMENTS}"
             raise errors.from_native("PeerGone", text, self._client.name)
         if not self._copy:
             raise InvalidArgument(
                 "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "
-                "keeps observations across steps. Leave copy=False out"
+                "keeps observations across steps. Omit copy=False"
             )
         try:
             from tandem.sb3 import SharedMemoryVecEnv
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3", name=error.name
+                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3",
+                name=error.name,
             ) from error
 
         if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:
@@ -394,7 +379,7 @@ class SharedMemoryVectorEnv(gymnasium.vector.VectorEnv[Obs, ArrayLike, NDArray[A
         return SharedMemoryVecEnv(self)
 
     def _note_reset(self, contract: SimulationContract | None, mask: Mask, seed: Seed) -> None:
-        """Notes the contract and the seeds of the environments that are reset, where a reset has some."""
+        """Records the contract and the seeds of the environments that are reset."""
         if contract is None and seed is None:
             return
         indices = env_indices(mask, self.num_envs)

@@ -8,7 +8,7 @@ import difflib
 import re
 from dataclasses import fields
 
-from tandem.options import EngineOptions, FrameOptions, ImageOptions
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
 
 EXIT_CODE = 2
 
@@ -33,7 +33,7 @@ KEYWORDS = (
 # Of a group of options: what its flags begin with (EngineOptions has none), the class, the keyword of `make_vec`.
 _GROUPS = (("frame_", FrameOptions, "frames"), ("image_", ImageOptions, "images"), ("", EngineOptions, "engine"))
 
-# Flag -> its name in Python. All others have none: they came with flags=(...).
+# Flag -> its name in Python. Other flags came with flags=(...).
 _FLAGS = {name: name for name in (*KEYWORDS, "name", "seed", "task_options")} | {
     f"{prefix}{field.name}": f"{group.__name__}.{field.name}"
     for prefix, group, _ in _GROUPS
@@ -62,20 +62,13 @@ _UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), f
 
 
 def last_error(log_tail: str) -> tuple[str, str] | None:
-    """Finds the error that an engine ended with.
-
-    Args:
-      log_tail: The last lines of its log.
-
-    Returns:
-      The name of the error's class, and its text; None: the last line is no error.
-    """
+    """Returns the class name and text of the error in the last line of a log; None if that line is no error."""
     error = _ERROR_LINE.search(log_tail.rsplit("\n", 1)[-1])
     return (error[1], error[2]) if error else None
 
 
 def in_keywords(refusal: str) -> str:
-    """Replaces flags by keywords, and adds the nearest name where a name is unknown.
+    """Replaces flags in an engine's text by keywords, and adds the nearest name where a name is unknown.
 
     >>> in_keywords("--frame_hz: expected 0 to 1000, found 2000")
     'FrameOptions.hz: expected 0 to 1000, found 2000'
@@ -83,12 +76,6 @@ def in_keywords(refusal: str) -> str:
     "task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'; did you mean 'Ant-v5'?"
     >>> in_keywords("--task_options: unknown option: expected one of g, found 'num_threads'")
     "num_threads: unknown option: expected one of g, found 'num_threads'; use threads"
-
-    Args:
-      refusal: The engine's text.
-
-    Returns:
-      The text for the caller of `make_vec` or `launch_engine`.
     """
     text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), refusal)
     unknown = _UNKNOWN.search(text)

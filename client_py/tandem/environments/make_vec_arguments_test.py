@@ -96,7 +96,7 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"images": (8, 9000)}, "images: expected sides of 1 to 8192, found 8x9000"),
     (
         {"render_mode": "rgb_array", "frames": (8, 8)},
-        "frames: expected None with a render mode, .* found .8, 8.; leave .*",
+        "frames: expected None with a render mode, .* found .8, 8.; omit .*",
     ),
     ({"render_mode": "rgb_array", "width": 0}, "width: expected an integer in 1 .. 2147483647, found 0"),
     ({"render_mode": "rgb_array", "height": 9000}, "render_mode: expected sides of 1 to 8192, found 480x9000"),
@@ -125,7 +125,7 @@ def test_an_unsupported_render_mode() -> None:
 @pytest.mark.parametrize("server", ["/no/such/server", "x" * 5000])
 def test_a_server_that_is_not_there(server: str) -> None:
     """Its path is named, and what to do."""
-    with pytest.raises(tandem.EngineStartFailed, match=f"program, found none at {server}; .* leave server out$"):
+    with pytest.raises(tandem.EngineStartFailed, match=f"program, found none at {server}; .* omit server$"):
         tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server=server))
 
 

@@ -13,8 +13,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import tandem
-from tandem.registration import TASKS
-from tandem.single import SharedMemoryEnv
+from tandem.environments.registration import TASKS
+from tandem.environments.single import SharedMemoryEnv
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 

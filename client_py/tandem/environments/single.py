@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
-from tandem.environments import make_vec
+from tandem.environments.make_vec import make_vec
+from tandem.environments.vector import ResetNeeded
 from tandem.errors import InvalidAction, InvalidArgument
-from tandem.vector import ResetNeeded
 
-# Options of `make_vec` that the caller cannot choose.
+# Options of `make_vec` that are fixed.
 _FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled", "max_episode_steps": 0, "copy": True}
 
 
@@ -54,10 +54,10 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         for fixed, value in _FIXED.items():
             if fixed in options:
                 raise InvalidArgument(
-                    f"{fixed}: expected none for a single environment, which has {value!r}, found "
+                    f"{fixed}: expected none for a single environment, where it is {value!r}, found "
                     f"{shown(options[fixed])}; gymnasium.make has max_episode_steps, and tandem.make_vec the others"
                 )
-        if "frameskip" in options:  # TorchRL's GymEnv offers it, and does without it after Python's own error
+        if "frameskip" in options:  # TorchRL's GymEnv passes it, and omits it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
         self._envs = make_vec(task, render_mode=render_mode, **_FIXED, **options)
         self.observation_space = self._envs.single_observation_space
@@ -69,7 +69,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
 
     @property
     def client(self) -> SharedMemoryClient:
-        """What speaks to the engine; see `SharedMemoryVectorEnv.client`."""
+        """The client of the engine; see `SharedMemoryVectorEnv.client`."""
         return self._envs.client
 
     def reset(
@@ -78,7 +78,8 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         """Starts an episode.
 
         Args:
-          seed: Of the environment's random numbers, which go on if this is None. The first reset without a seed draws
+          seed: Of the environment's random stream, which continues if this is None. The first reset without a seed
+            draws
             one; `np_random_seed` has it.
           options: None, or a mapping with "contract"; see `SharedMemoryVectorEnv.reset`.
 
@@ -86,7 +87,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
           The observation, the caller's to keep, and infos.
 
         Raises:
-          InvalidArgument: A seed or option that cannot be.
+          InvalidArgument: An invalid seed or option.
           TandemError: As `SharedMemoryVectorEnv.reset`.
         """
         if options and "reset_mask" in options:
@@ -136,10 +137,10 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         return None if pictures is None else pictures[0]
 
     def close(self) -> None:
-        """Ends the engine. Safe twice."""
+        """Ends the engine. A second call has no effect."""
         self._envs.close()
 
 
 def _of_one(infos: dict[str, Any]) -> dict[str, Any]:
-    """Takes the only environment's infos out of those of a vector."""
+    """Returns the infos of a vector of one environment as those of its environment."""
     return {name: values[0] for name, values in infos.items() if f"_{name}" in infos}

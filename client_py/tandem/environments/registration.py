@@ -6,12 +6,12 @@ import gymnasium
 
 
 class TaskFacts(NamedTuple):
-    """What Gymnasium's registry and its class of the task say, and the engine does not.
+    """Facts of a task that Gymnasium has and the engine does not.
 
     Attributes:
       max_episode_steps: Steps that truncate an episode.
       render_fps: Frames a second of a video at the speed of simulated time.
-      render_size: (width, height) in pixels of what `render` returns.
+      render_size: (width, height) in pixels of the images of `render`.
     """
 
     max_episode_steps: int
@@ -19,7 +19,7 @@ class TaskFacts(NamedTuple):
     render_size: tuple[int, int] = (480, 480)
 
 
-# What `tandem-engine --list_tasks` prints.
+# The names are those of `tandem-engine --list_tasks`.
 TASKS = {
     "Ant-v5": TaskFacts(1000, 20),
     "CartPole-v1": TaskFacts(500, 50, (600, 400)),
@@ -36,7 +36,7 @@ TASKS = {
     "Walker2d-v5": TaskFacts(1000, 125),
 }
 
-# Of a model or an engine of the user's own: episodes without a limit.
+# For a model or an engine of the user's own: episodes without a limit.
 OTHER_TASK = TaskFacts(0, 30)
 
 
@@ -46,8 +46,8 @@ def register_tasks() -> None:
         if f"tandem/{task}" not in gymnasium.registry:
             gymnasium.register(
                 f"tandem/{task}",
-                entry_point="tandem.single:SharedMemoryEnv",
-                vector_entry_point="tandem.environments:make_vec",
+                entry_point="tandem.environments.single:SharedMemoryEnv",
+                vector_entry_point="tandem.environments.make_vec:make_vec",
                 max_episode_steps=facts.max_episode_steps,
                 kwargs={"task": task},
             )

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from tandem._native import NEXT_OF_ENVIRONMENTS
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine_process import EngineProcess
-from tandem.errors import NEXT_OF_ENVIRONMENTS, AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.engine.process import EngineProcess
+from tandem.environments.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
+from tandem.errors import AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
-from tandem.vector import Obs, SharedMemoryVectorEnv, StepResults
-from tandem.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 
 _log = logging.getLogger("tandem")
 
-# An engine that dies this often without one answer in between has a fault that a restart does not remove.
+# A restart does not help an engine that dies this often without one answer in between.
 _MOST_DEATHS_IN_A_ROW = 3
 _POLL_SECS = 0.01
 
@@ -26,11 +27,12 @@ _POLL_SECS = 0.01
 class RestartingVectorEnv(SharedMemoryVectorEnv):
     """A `SharedMemoryVectorEnv` that starts a dead engine again; `make_vec` makes one by `EngineOptions(restart=True)`.
 
-    The step that finds the engine dead shows every environment truncated, with reward 0 and the observation that was
-    seen last, and has `infos["engine_restarted"]`. The next episodes begin as the autoreset mode says, from fresh
-    random numbers. A reset that finds it dead resets every environment, whatever its mask.
+    The step that finds the engine dead truncates every environment, with reward 0 and the last observation that was
+    returned, and sets `infos["engine_restarted"]`. The next episodes begin by the autoreset mode, from new random
+    streams. A
+    reset that finds the engine dead resets every environment, whatever its mask.
 
-    Until the results report a death, every call goes on where an interrupt or an error stopped the last one:
+    Until the results report a death, every call continues where an interrupt or an error stopped the last one:
 
     | `_death` | `_unreported` | means |
     |---|---|---|
@@ -54,7 +56,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
 
         Args:
           client: As for `SharedMemoryVectorEnv`.
-          engine: The one that the client is attached to.
+          engine: The engine that the client is attached to.
           relaunch: Starts an equal engine that serves the region of the given name.
           start_timeout: Seconds that a restarted engine may take to answer.
           copy: As for `make_vec`.
@@ -87,14 +89,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         seed: Seed = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Obs, dict[str, Any]]:
-        """As `SharedMemoryVectorEnv.reset`.
-
-        Args:
-          seed: As there.
-          options: As there.
-
-        Returns:
-          As there; infos have "engine_restarted" if the engine was.
+        """As `SharedMemoryVectorEnv.reset`; infos have "engine_restarted" if the engine was started again.
 
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
@@ -118,18 +113,11 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         return obs, infos
 
     def send(self, actions: ArrayLike) -> None:
-        """As `SharedMemoryVectorEnv.send`.
-
-        Args:
-          actions: As there.
-
-        Raises:
-          TandemError: As there.
-        """
+        """As `SharedMemoryVectorEnv.send`."""
         if not self._ready:
             raise self._not_ready_error("send")
         if self._unreported:
-            as_floats(self._task.action_space, self.action_space, actions)  # refuses what cannot be
+            as_floats(self._task.action_space, self.action_space, actions)  # refuses invalid actions
             return
         flags = self._flags()
         flags[self._cut_short[: len(flags)]] = 1
@@ -144,27 +132,14 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             raise
 
     def step(self, actions: ArrayLike) -> StepResults:
-        """As `SharedMemoryVectorEnv.step`.
-
-        Args:
-          actions: As there.
-
-        Returns:
-          As `recv`.
-
-        Raises:
-          TandemError: As there.
-        """
+        """As `SharedMemoryVectorEnv.step`, with the results of `recv`."""
         if not self._ready:
             raise self._not_ready_error("step")
         self.send(actions)
         return self.recv()
 
     def recv(self) -> StepResults:
-        """As `SharedMemoryVectorEnv.recv`.
-
-        Returns:
-          As there; if the engine was started again, every environment is truncated.
+        """As `SharedMemoryVectorEnv.recv`; after a restart of the engine every environment is truncated.
 
         Raises:
           TandemError: As there, or as `launch_engine` if the engine cannot be started again.
@@ -201,7 +176,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self._deaths_in_a_row += 1
 
     def _restart_engine(self) -> None:
-        """Starts the engine again if it was found dead. After an interrupt the next call begins again."""
+        """Starts the engine again if it was found dead. After an interrupt the next call starts it again."""
         assert self._engine is not None
         while self._death is not None:
             if self._deaths_in_a_row > _MOST_DEATHS_IN_A_ROW:
@@ -228,12 +203,12 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 self._engine.close()
                 raise LayoutMismatch(
                     f"region {self._client.name!r}: expected the restarted engine's task to be as before, found "
-                    "another description; was the program or a model file replaced? Make the environments anew"
+                    "another description; was the program or a model file replaced? Make new environments"
                 )
             self._death = None
 
     def _relaunched(self) -> EngineProcess:
-        """Starts an engine, once that of an interrupted launch, which leaves by itself, is gone."""
+        """Starts an engine; waits for the end of an engine whose launch was interrupted."""
         deadline = time.monotonic() + self._start_timeout
         while True:
             try:
@@ -244,7 +219,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 time.sleep(_POLL_SECS)
 
     def _renew_contracts(self) -> None:
-        """Tells a new engine the contracts of `reset`, with their seeds, and draws its first episodes from them."""
+        """Sends the contracts of `reset`, with their seeds, to a new engine, and resets their environments."""
         renewed: dict[tuple[SimulationContract, int | None], list[int]] = {}
         for env_id, its in enumerate(self._contracts):
             if its[0] != SimulationContract():
@@ -271,7 +246,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             }
         else:
             self._cut_short[:] = True
-        if mode is AutoresetMode.DISABLED:  # a step before their reset is refused by these
+        if mode is AutoresetMode.DISABLED:  # by these flags a step before their reset is refused
             client.truncateds[:] = client.dones[:] = 1
         _add_restarted(infos, self.num_envs)
         self._unreported = False

@@ -1,4 +1,4 @@
-"""Groups of options that `make_vec` and `launch_engine` take; a group's values are checked where it is made."""
+"""Groups of options that `make_vec` and `launch_engine` take. A group checks its values when it is made."""
 
 import os
 import re
@@ -18,19 +18,19 @@ _Group = TypeVar("_Group", "FrameOptions", "ImageOptions")
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """How an engine draws the frames that viewers see, and how often.
+    """How an engine draws the frames that viewers show, and how often.
 
     >>> import tandem
     >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
     FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, slots=8, effects=(), camera='follow')
 
     Attributes:
-      size: (width, height) of one environment's picture in pixels, or a text such as "320x240".
+      size: (width, height) of one environment's image in pixels, or a text such as "320x240".
       envs: Indices of the environments that are drawn, or "all"; None: the first four.
-      hz: Frames per second at most; 0: only those that a client asks for.
+      hz: Frames per second at most; 0: only the frames that a client requests.
       slots: Number of frames that the region holds.
-      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md has what they cost.
-      camera: "follow" follows what moves away; "gymnasium" stays where Gymnasium's `render` has it.
+      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
+      camera: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`.
     """
 
     size: Size
@@ -65,8 +65,8 @@ class ImageOptions:
 
     Attributes:
       size: (width, height) of one environment's image in pixels, or a text such as "64x64".
-      camera: Name of one of the model's cameras; None: where Gymnasium's `render` has it.
-      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md has what they cost.
+      camera: Name of one of the model's cameras; None: the camera of Gymnasium's `render`.
+      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
     """
 
     size: Size
@@ -95,10 +95,10 @@ class EngineOptions:
     30.0
 
     Attributes:
-      restart: Whether a dead engine is started again; if not, its death raises `PeerGone`.
+      restart: Whether a dead engine is started again; otherwise its death raises `PeerGone`.
       timeout: Seconds that a step or reset may take.
       start_timeout: Seconds that the engine may take to start.
-      wait: How to wait for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
+      wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
       server: Path of the engine's program; see `launch_engine`.
     """
 
@@ -122,19 +122,7 @@ class EngineOptions:
 
 
 def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
-    """Takes a group, or a size alone.
-
-    Args:
-      argument: Its name.
-      given: What was given.
-      kind: The group's class.
-
-    Returns:
-      The group.
-
-    Raises:
-      InvalidArgument: Neither of both.
-    """
+    """Returns the group that was given, or a group of the size that was given; refuses anything else."""
     if isinstance(given, kind):
         return given
     if isinstance(given, tuple | list | str):
@@ -146,14 +134,7 @@ def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
 
 
 def frame_flags(options: FrameOptions) -> list[str]:
-    """Writes a group as flags of the engine's program.
-
-    Args:
-      options: The group.
-
-    Returns:
-      The flags.
-    """
+    """Returns the group as flags of the engine's program."""
     envs = options.envs or ""
     return [
         f"--frames={_times(options.size)}",
@@ -166,14 +147,7 @@ def frame_flags(options: FrameOptions) -> list[str]:
 
 
 def image_flags(options: ImageOptions) -> list[str]:
-    """Writes a group as flags of the engine's program.
-
-    Args:
-      options: The group.
-
-    Returns:
-      The flags.
-    """
+    """Returns the group as flags of the engine's program."""
     return [
         f"--images={_times(options.size)}",
         f"--image_camera={options.camera or ''}",
@@ -182,18 +156,7 @@ def image_flags(options: ImageOptions) -> list[str]:
 
 
 def size_of(argument: str, size: object) -> tuple[int, int]:
-    """Takes a picture's size.
-
-    Args:
-      argument: Its name.
-      size: (width, height), or a text such as "320x240".
-
-    Returns:
-      Width and height in pixels.
-
-    Raises:
-      InvalidArgument: Another type or form, or no pixels.
-    """
+    """Returns (width, height) of a pair or of a text such as "320x240"; refuses anything else."""
     sides: object = size
     if isinstance(size, str) and (match := re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", size)):
         sides = (int(match[1]), int(match[2]))

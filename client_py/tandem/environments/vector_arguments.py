@@ -17,18 +17,11 @@ Seed = int | Sequence[int | None] | None
 def as_floats(
     single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
 ) -> NDArray[np.float32]:
-    """Converts the actions of a step.
+    """Converts the actions of a step to float32[num_envs, act_size].
 
-    Args:
-      single: The action space of one environment.
-      batched: That of all environments.
-      actions: As for `SharedMemoryVectorEnv.step`.
-
-    Returns:
-      float32[num_envs, act_size]; a number that float32 cannot hold is an infinity, which the client refuses.
-
-    Raises:
-      InvalidAction: Another shape or kind, or a discrete action out of its range.
+    `single` and `batched` are the action spaces of one and of all environments. A number out of float32's range becomes
+    an
+    infinity, which the client refuses. Another shape or kind, or a discrete action out of range, is InvalidAction.
     """
     try:
         given = np.asarray(actions)
@@ -57,17 +50,9 @@ def as_floats(
 
 
 def reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
-    """Takes the mask out of the options of a reset.
+    """Returns bool[num_envs], the caller's to keep: the environments to reset, by the options of a reset.
 
-    Args:
-      options: As for `SharedMemoryVectorEnv.reset`.
-      num_envs: Number of environments.
-
-    Returns:
-      bool[num_envs], the caller's to keep: the environments to reset.
-
-    Raises:
-      InvalidArgument: An unknown option, a mask of another type, dtype or shape, or one without a True.
+    An unknown option, another mask, or a mask without a True is InvalidArgument.
     """
     if not isinstance(options, Mapping | None):
         raise InvalidArgument(f"options: expected None or a dict, found {shown(options)}; nothing was sent")
@@ -84,24 +69,14 @@ def reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
             f"reset_mask: expected a NumPy array bool[{num_envs}], found {described(mask)}; nothing was sent"
         )
     if not mask.any():
-        raise InvalidArgument(
-            "reset_mask: expected at least one True, found none; nothing was sent; leave the call out"
-        )
+        raise InvalidArgument("reset_mask: expected at least one True, found none; nothing was sent; omit the call")
     return np.array(mask, dtype=np.bool_)
 
 
 def seed_of_chosen(seed: Seed, mask: Mask) -> Seed:
-    """Takes the seeds of the environments that a mask chooses.
+    """Returns the seeds of the environments that a mask bool[num_envs] chooses, for `SharedMemoryClient.reset`.
 
-    Args:
-      seed: As for `SharedMemoryVectorEnv.reset`.
-      mask: bool[num_envs].
-
-    Returns:
-      As for `SharedMemoryClient.reset`: a list has one entry for each chosen environment.
-
-    Raises:
-      InvalidArgument: Another number of seeds than environments.
+    Another number of seeds than environments is InvalidArgument.
     """
     if isinstance(seed, np.ndarray) and seed.ndim == 0:
         return seed.item()
@@ -110,24 +85,15 @@ def seed_of_chosen(seed: Seed, mask: Mask) -> Seed:
     if len(seed) != len(mask):
         raise InvalidArgument(
             f"seed: expected {len(mask)} seeds, one for each environment, found {len(seed)}; nothing was sent; "
-            "a single integer does for all"
+            "a single integer is enough"
         )
     return [each for each, chosen in zip(seed, mask, strict=True) if chosen]
 
 
 def obs_dtype(of_task: np.dtype[Any], asked: DTypeLike | None, copy: bool) -> np.dtype[Any]:
-    """Chooses the dtype of observations.
+    """Returns the dtype of observations, float32 or float64, by the arguments `dtype` and `copy` of `make_vec`.
 
-    Args:
-      of_task: The task's own.
-      asked: As for `make_vec`.
-      copy: As for `make_vec`.
-
-    Returns:
-      float32 or float64; `of_task` if nothing was asked and observations are copies.
-
-    Raises:
-      InvalidArgument: Another dtype, or float64 without copies.
+    `of_task` is the task's own. Another dtype, or float64 without copies, is InvalidArgument.
     """
     float32 = np.dtype(np.float32)
     if asked is None:

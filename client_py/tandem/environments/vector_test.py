@@ -18,7 +18,7 @@ from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 
 import tandem
-from tandem.registration import TASKS
+from tandem.environments.registration import TASKS
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     FAIL,
     HANG,
@@ -360,7 +360,7 @@ def test_after_an_interrupt_reset_begins_anew() -> None:
 def test_the_registry_has_what_the_engine_has() -> None:
     """The tasks, and Gymnasium's limits, which Gymnasium hands to the engine."""
     listed = subprocess.run(
-        [sys.executable, "-m", "tandem.engine_program", "--list_tasks"],
+        [sys.executable, "-m", "tandem.engine.program", "--list_tasks"],
         capture_output=True,
         text=True,
         check=True,

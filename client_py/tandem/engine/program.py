@@ -1,4 +1,4 @@
-"""The engine's program: where it lies, its environment variables, and the command `tandem-engine`, which runs it."""
+"""The engine's program: its path, its environment variables, and the command `tandem-engine`, which runs it."""
 
 import os
 import sys
@@ -9,27 +9,24 @@ from tandem.errors import EngineStartFailed
 from tandem.printable import printable
 
 VARIABLE = "TANDEM_ENGINE_SERVER"
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 
 def find(server: str | os.PathLike[str] | None = None) -> Path:
-    """Finds the program.
+    """Finds the program and returns its absolute path.
 
     Args:
-      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program that came with the
-        package, else the one that was built beside it.
-
-    Returns:
-      An absolute path.
+      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program in the package, else the
+        one that was built beside the package.
 
     Raises:
-      EngineStartFailed: There is no such file; the message lists the paths.
+      EngineStartFailed: No such file; the message lists the paths.
     """
     asked = server or os.environ.get(VARIABLE)
     after = f"set {VARIABLE} to its path"
     if asked:
         candidates = [Path(asked)]
-        after = "leave server out" if server else f"unset {VARIABLE}"
+        after = "omit server" if server else f"unset {VARIABLE}"
     else:
         root = _PACKAGE.parent.parent
         built = Path("engine_adapter", "server", "server")
@@ -44,11 +41,7 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
 
 
 def variables() -> dict[str, str]:
-    """Copies this process's variables, with the one by which a program of a build tree finds its data.
-
-    Returns:
-      The variables.
-    """
+    """Returns this process's variables, and RUNFILES_DIR, by which a program of a build tree finds its data."""
     runfiles = _PACKAGE.parent.parent.parent
     if runfiles.name.endswith(".runfiles"):
         return {**os.environ, "RUNFILES_DIR": str(runfiles)}
@@ -56,11 +49,7 @@ def variables() -> dict[str, str]:
 
 
 def main() -> NoReturn:
-    """Becomes the program, with the command line's arguments as they are.
-
-    Raises:
-      SystemExit: There is no such program, or it cannot be run.
-    """
+    """Replaces this process by the program, with the same arguments; SystemExit if there is none, or it cannot run."""
     try:
         server = find()
         os.execve(server, [str(server), *sys.argv[1:]], variables())

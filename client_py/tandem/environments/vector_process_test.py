@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.restart import RestartingVectorEnv
+from tandem.environments.restart import RestartingVectorEnv
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     EXIT,
     HANG,
@@ -107,7 +107,7 @@ def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> N
         os.kill(engine.pid, signal.SIGKILL)
         return engine
 
-    monkeypatch.setattr("tandem.environments.launch_engine", launch_and_kill)
+    monkeypatch.setattr("tandem.environments.make_vec.launch_engine", launch_and_kill)
     with pytest.raises((tandem.NotReady, tandem.PeerGone, tandem.StepTimeout)):
         tandem.make_vec("HalfCheetah-v5", engine=tandem.EngineOptions(timeout=1.0))
 

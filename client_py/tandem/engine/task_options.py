@@ -1,4 +1,4 @@
-"""The keyword options of a task, as the text that an engine takes."""
+"""The keyword options of a task, as the JSON that an engine takes."""
 
 import json
 import math
@@ -13,20 +13,14 @@ from tandem.errors import InvalidArgument
 
 
 def to_json(options: Mapping[str, object]) -> str:
-    """Writes options as JSON.
+    """Returns options as a JSON object.
+
+    A value is None, a bool, a number, a text, a path, a NumPy scalar or array, or a list, tuple or mapping of such.
+    NumPy's
+    values become plain, and infinities the texts "inf" and "-inf". InvalidArgument names the option that is refused.
 
     >>> to_json({"healthy_z_range": (0.2, float("inf"))})
     '{"healthy_z_range": [0.2, "inf"]}'
-
-    Args:
-      options: By name. A value is None, a bool, a number, a text, a path, a NumPy scalar or array, or a list, tuple or
-        mapping of such.
-
-    Returns:
-      A JSON object, in which NumPy's values are plain and infinities the texts "inf" and "-inf".
-
-    Raises:
-      InvalidArgument: A name is no text, or a value is NaN or of another kind; the message has its name.
     """
     if not isinstance(options, Mapping):
         _refuse("task_options", "a mapping from names to values", options)
@@ -35,7 +29,7 @@ def to_json(options: Mapping[str, object]) -> str:
 
 
 def _option(name: str, value: object) -> object:
-    """Makes an option plain, which a message names as an engine does."""
+    """Makes an option plain; messages name it as the engine does."""
     where = name if name.isidentifier() else f"task_options[{name!r}]"
     try:
         return _plain(value, where)
@@ -44,7 +38,7 @@ def _option(name: str, value: object) -> object:
 
 
 def _plain(value: object, where: str) -> object:
-    """Makes a value of the kinds that JSON has; `where` is what a message calls it."""
+    """Makes a value plain; messages call it `where`."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if value is None or isinstance(value, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""What an engine says about its task, as Gymnasium's spaces and infos."""
+"""An engine's description of its task, as Gymnasium's spaces and infos."""
 
 import json
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("float64"
 
 
 class InfoField(NamedTuple):
-    """One entry of infos, and where it lies in a row.
+    """One entry of infos, and its columns in a row of the region's array.
 
     Attributes:
       name: Its key.
-      first: The first column of the row that it has.
-      length: How many it has, of an array; None: a number has one.
+      first: Its first column.
+      length: Number of its columns, of an array; None: a number, in one column.
       dtype: Of Gymnasium's own value; the region holds float64.
       at_reset: Whether a reset gives it as well; steps always do.
     """
@@ -37,8 +37,8 @@ class TaskDescription:
     """The task of one environment.
 
     Attributes:
-      observation_space: Of the task itself; its dtype may be wider than the region's float32.
-      action_space: Likewise.
+      observation_space: The task's own; its dtype may be wider than the region's float32.
+      action_space: The task's own.
       infos: In the order of their columns.
       max_episode_steps: Steps that truncate an episode; None: no limit.
     """
@@ -50,16 +50,10 @@ class TaskDescription:
 
 
 def describe(client: SharedMemoryClient) -> TaskDescription:
-    """Reads what the engine of a client says.
-
-    Args:
-      client: Any state will do.
-
-    Returns:
-      The description; of an engine that says nothing, unbounded float32 boxes and no infos.
+    """Returns the description of a client's task; without one, unbounded float32 boxes and no infos.
 
     Raises:
-      LayoutMismatch: The engine's words make no sense, or do not fit its arrays.
+      LayoutMismatch: The description is invalid, or does not fit the region's arrays.
     """
     if not client.description:
         return TaskDescription(_unbounded(client.obs_size), _unbounded(client.act_size), (), None)

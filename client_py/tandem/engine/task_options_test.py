@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem.engine.task_options import to_json
 from tandem.errors import InvalidArgument
-from tandem.task_options import to_json
 from tools.testing import pytest_main
 
 _CYCLE: list[object] = []

@@ -105,8 +105,7 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
         ({"seed": 1.5}, f"{_SEED} 1.5; nothing was sent"),
         (
             {"seed": [1, 2, 3]},
-            "seed: expected 2 seeds, one for each environment, found 3; nothing was sent; a single integer does for "
-            "all",
+            "seed: expected 2 seeds, one for each environment, found 3; nothing was sent; a single integer is enough",
         ),
         ({"options": 3}, "options: expected None or a dict, found 3; nothing was sent"),
         (
@@ -119,7 +118,7 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
         ({"options": {"reset_mask": _MASK[:1]}}, f"{_A_MASK} bool[1]; nothing was sent"),
         (
             {"options": {"reset_mask": ~(_MASK | True)}},
-            "reset_mask: expected at least one True, found none; nothing was sent; leave the call out",
+            "reset_mask: expected at least one True, found none; nothing was sent; omit the call",
         ),
         ({"options": {"contract": {}}}, "contract: expected a tandem.services.SimulationContract, found {}"),
     ],
@@ -137,7 +136,7 @@ def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
     assert _said(hoppers.recv) == f"NoStepPending: {region}: nothing was sent; call send() before recv()"
     hoppers.send(_ZEROS)
     for call in (hoppers.step, hoppers.send):
-        pending = f"StepPending: {region}: the last exchange was not received; call recv() first"
+        pending = f"StepPending: {region}: the last step or reset was not received; call recv() first"
         assert _said(lambda call=call: call(_ZEROS)) == pending  # type: ignore[misc]
     assert hoppers.recv()[0].shape == (2, 11)
 
@@ -151,7 +150,8 @@ def test_a_step_that_takes_too_long() -> None:
     envs.client._native.set_timeout(0)
     text = _said(lambda: envs.step(_ZEROS))
     assert text.startswith("StepTimeout: the engine of region ") and text.endswith(
-        "the exchange is still pending: recv() waits on, reset() waits on and starts anew, close() leaves"
+        "the step or reset is still pending: recv() waits again, reset() waits and then starts new episodes, "
+        "close() ends the session"
     )
     envs.close()
 

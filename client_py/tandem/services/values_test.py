@@ -168,11 +168,11 @@ def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) 
         assert one.number == number + 1
 
 
-def test_stream_of_what_does_not_change_falls_silent(shared: tandem.SharedMemoryClient) -> None:
-    """Its deadline says so, and it goes on with the next step."""
+def test_stream_without_steps_sends_no_items(shared: tandem.SharedMemoryClient) -> None:
+    """`next` raises StepTimeout; the next step is sent."""
     with shared.mujoco.stream_joint_state(timeout=0.2) as stream:
         next(stream)  # as it is
-        with pytest.raises(tandem.StepTimeout, match=r"StreamJointState brought nothing within 0\.2 s"):
+        with pytest.raises(tandem.StepTimeout, match=r"StreamJointState sent no item within 0\.2 s"):
             next(stream)
         with pytest.raises(tandem.StepTimeout):
             stream.next(0)

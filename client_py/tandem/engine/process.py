@@ -10,11 +10,13 @@ import time
 import uuid
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
-from tandem import _native, engine_program, errors, options, refusals
+from tandem import errors
+from tandem._native import check_region_name, engine_pid, remove_if_dead
 from tandem.arguments import integer, path, seconds, shown, text
+from tandem.engine import options, program, refusals
+from tandem.engine.task_options import to_json
 from tandem.errors import (
     AlreadyAttached,
     EngineStartFailed,
@@ -23,8 +25,8 @@ from tandem.errors import (
     NotReady,
     TandemError,
 )
+from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.printable import printable, printable_lines
-from tandem.task_options import to_json
 
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
@@ -103,10 +105,10 @@ def launch_engine(
         seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    _native.check_region_name(text("name", name))
+    check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
-    command = [str(engine_program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    command = [str(program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:
@@ -157,7 +159,7 @@ def _word(given: str | os.PathLike[str]) -> str:
     return word
 
 
-class EngineProcess:
+class EngineProcess(ClosesOnExit, NotPicklable):
     """An engine that `launch_engine` started.
 
     >>> import tandem
@@ -167,6 +169,8 @@ class EngineProcess:
     >>> engine.poll()
     0
     """
+
+    _instead = "pass its name to the other process: {self.name!r}"
 
     def __init__(self, name: str, command: list[str]) -> None:
         """Starts the program; `launch_engine` is what to call.
@@ -198,7 +202,7 @@ class EngineProcess:
         try:
             self._process = subprocess.Popen(
                 [*command, f"--launcher_fd={engine_end}"],
-                env=engine_program.variables(),
+                env=program.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log.fileno(),
                 stderr=self._log.fileno(),
@@ -222,7 +226,7 @@ class EngineProcess:
             limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
-                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {engine_program.VARIABLE}")
+                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {program.VARIABLE}")
             ) from error
         finally:
             os.close(engine_end)
@@ -301,24 +305,6 @@ class EngineProcess:
         error.exit_code, error.log_tail = exit_code, words
         raise error
 
-    def __enter__(self) -> Self:
-        """Returns the engine."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """Closes the engine."""
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuses to be pickled or copied.
-
-        Raises:
-          TypeError: Always.
-        """
-        raise TypeError(f"an EngineProcess can be neither pickled nor copied; pass its name on: {self._name!r}")
-
     def __repr__(self) -> str:
         """Names the region, the process and its state."""
         if os.getpid() != self._launcher_pid:
@@ -387,7 +373,7 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
         _close_pipe(launcher_end)
         log.close()
         try:
-            _native.remove_if_dead(name)  # what a killed engine left
+            remove_if_dead(name)  # what a killed engine left
         except TandemError:
             pass  # it is another's by now
 
@@ -412,6 +398,6 @@ def _close_pipe(pipe: int) -> None:
 
 def _engine_pid(name: str) -> int | None:
     try:
-        return _native.engine_pid(name)
+        return engine_pid(name)
     except NotReady:
         return None

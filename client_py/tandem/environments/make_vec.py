@@ -1,4 +1,4 @@
-"""`make_vec`: Gymnasium's environments in an engine of their own."""
+"""`make_vec`: Gymnasium's environments in an engine process of their own."""
 
 import functools
 import inspect
@@ -13,12 +13,12 @@ from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine_process import EngineProcess, launch_engine
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
+from tandem.engine.process import EngineProcess, launch_engine
+from tandem.environments.registration import OTHER_TASK, TASKS
+from tandem.environments.restart import RestartingVectorEnv
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidArgument, Unsupported
-from tandem.options import EngineOptions, FrameOptions, ImageOptions, Size
-from tandem.registration import OTHER_TASK, TASKS
-from tandem.restart import RestartingVectorEnv
-from tandem.vector import SharedMemoryVectorEnv
 
 
 def make_vec(
@@ -37,10 +37,10 @@ def make_vec(
     engine: EngineOptions | None = None,
     **task_options: object,
 ) -> SharedMemoryVectorEnv:
-    """Starts an engine and returns its environments; `close`, or the end of this process, ends it.
+    """Starts an engine and returns its environments; `close`, or the end of this process, ends the engine.
 
-    Environment i of `reset(seed=s)` starts where Gymnasium's environment starts with seed s + i. docs/tasks.md lists
-    what differs from Gymnasium.
+    Environment i of `reset(seed=s)` starts as Gymnasium's environment starts with seed s + i. docs/tasks.md lists the
+    differences from Gymnasium.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
@@ -57,23 +57,23 @@ def make_vec(
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       copy: False: observations are the region's own float32 array, which the next step overwrites.
       dtype: Of observations; None: Gymnasium's (float64 for MuJoCo, from the region's float32), float32 if copy=False.
-      max_episode_steps: Steps that truncate an episode; 0 or -1: none; None: the task's own number.
+      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own number.
       model: An MJCF file to simulate in place of a task.
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it.
-      frames: A size such as (320, 240), or `FrameOptions`: viewers see the environments. Not with a render mode.
+      frames: A size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
       images: A size such as (64, 64), or `ImageOptions`: each step also draws each environment, into
         `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height of
-        what `render` returns, Gymnasium's by default.
+        the images of `render`, Gymnasium's by default.
 
     Returns:
       The environments.
 
     Raises:
-      InvalidArgument: An unknown task or option, or a value that cannot be; the message names the nearest.
+      InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
       Unsupported: An unsupported render mode.
-      EngineStartFailed: The engine did not start for another reason; the message has its last words.
+      EngineStartFailed: The engine did not start for another reason; the message has the end of its log.
     """
     given = dict(locals())
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
@@ -84,7 +84,7 @@ def make_vec(
             "pass a task such as 'Ant-v5', or model='robot.xml'"
         )
     if task is not None:
-        task = text("task", task).removeprefix("tandem/")  # as Gymnasium's registry has it
+        task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry
     flag("copy", copy, after="")
     engine_options = EngineOptions() if engine is None else engine
     if not isinstance(engine_options, EngineOptions):
@@ -99,9 +99,9 @@ def make_vec(
         if frames is not None:
             raise InvalidArgument(
                 f"frames: expected None with a render mode, which draws every environment, found {shown(frames)}; "
-                "leave one of them out"
+                "omit one of them"
             )
-        # As Gymnasium draws, to the pixel. `render` takes its frame at once, so two slots are enough.
+        # The same pixels as Gymnasium. `render` reads its frame at once, so two slots are enough.
         frames = FrameOptions((width, height), envs="all", slots=2, effects="all", camera="gymnasium")
     launch = functools.partial(
         launch_engine,
@@ -111,7 +111,7 @@ def make_vec(
         model=model,
         timeout=engine_options.start_timeout,
         server=engine_options.server,
-        max_episode_steps=0 if max_episode_steps == -1 else max_episode_steps,  # -1: as Gymnasium says it
+        max_episode_steps=0 if max_episode_steps == -1 else max_episode_steps,  # Gymnasium has -1 for no limit
         task_options=options,
         frames=frames,
         images=images,
@@ -128,7 +128,7 @@ def make_vec(
 
 
 def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:
-    """Makes the spec of the environments that `make_vec` made of what was given; None for a model."""
+    """Makes the spec of environments from the arguments of `make_vec`; None for a model."""
     if f"tandem/{task}" not in gymnasium.registry:
         return None
     spec = deepcopy(gymnasium.spec(f"tandem/{task}"))
@@ -151,7 +151,7 @@ def _attached(
     mode: AutoresetMode,
     **arguments: Any,
 ) -> SharedMemoryVectorEnv:
-    """Makes the environments of an engine, with the other arguments of their class; if that fails, ends the engine."""
+    """Makes the environments of an engine, with further arguments of their class; ends the engine if that fails."""
     client = None
     try:
         client = SharedMemoryClient(

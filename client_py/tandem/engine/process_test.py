@@ -93,7 +93,7 @@ def test_a_launch_without_room_for_a_pipe_leaves_no_descriptor(monkeypatch: pyte
         raise OSError(24, "Too many open files")
 
     before = _descriptors()
-    monkeypatch.setattr("tandem.engine_process._pipe", no_pipe)
+    monkeypatch.setattr("tandem.engine.process._pipe", no_pipe)
     with pytest.raises(tandem.EngineStartFailed, match="ulimit -n") as caught:
         launch_trivial()
     assert _descriptors() == before, caught.value
@@ -161,7 +161,7 @@ def test_engine_of_a_thread_that_blocks_signals_leaves_by_itself() -> None:
 
 def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a grace time."""
-    monkeypatch.setattr("tandem.engine_process._GRACE_SECS", 0.1)
+    monkeypatch.setattr("tandem.engine.process._GRACE_SECS", 0.1)
     server = tmp_path / "server"
     server.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
     server.chmod(0o755)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.restart import RestartingVectorEnv
+from tandem.environments.restart import RestartingVectorEnv
 from tandem.testing.engines import launch_trivial, nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 

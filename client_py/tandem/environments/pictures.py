@@ -1,4 +1,4 @@
-"""What an engine draws: one frame, and each environment's picture in it."""
+"""`separate`: the image of each environment in a frame that an engine drew."""
 
 import json
 
@@ -9,36 +9,33 @@ from tandem.errors import EngineFailed, LayoutMismatch, Unsupported
 
 
 def separate(frame: NDArray[np.uint8], metadata: bytes, num_envs: int) -> tuple[NDArray[np.uint8], ...]:
-    """Cuts a frame of all environments into one picture for each.
+    """Returns the image of each environment, uint8[height, width, 3], from a frame of all environments.
 
     Args:
       frame: uint8[rows * height, columns * width, 3].
-      metadata: JSON, of which "envs", "rows", "columns" and, where drawing failed, "error" are read.
+      metadata: JSON with "envs", "rows", "columns" and, if drawing failed, "error".
       num_envs: Number of environments.
 
-    Returns:
-      uint8[height, width, 3] for each environment.
-
     Raises:
-      Unsupported: The engine's machine lacks what draws.
+      Unsupported: The engine's machine cannot draw.
       EngineFailed: Drawing failed.
-      LayoutMismatch: The metadata makes no sense, or the frame does not show every environment.
+      LayoutMismatch: The metadata is invalid, or the frame does not show every environment.
     """
     try:
         told = json.loads(metadata)
         error, text = told.get("error"), str(told.get("error_text"))
         envs, rows, columns = told["envs"], int(told["rows"]), int(told["columns"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as wrong:
-        raise LayoutMismatch(f"frame: expected metadata of an engine's, found {metadata[:100]!r} ({wrong})") from wrong
+        raise LayoutMismatch(f"frame: expected an engine's metadata, found {metadata[:100]!r} ({wrong})") from wrong
     if error is not None:
         raise (Unsupported if error == Unsupported.__name__ else EngineFailed)(text)
     if envs != list(range(num_envs)) or rows < 1 or columns < 1 or rows * columns < num_envs:
         raise LayoutMismatch(
-            f"frame: expected pictures of environments 0 .. {num_envs - 1}, found {metadata[:100]!r}; start the engine "
+            f"frame: expected images of environments 0 .. {num_envs - 1}, found {metadata[:100]!r}; start the engine "
             "with frames=tandem.FrameOptions(size, envs='all')"
         )
     if frame.shape[0] % rows or frame.shape[1] % columns:
-        raise LayoutMismatch(f"frame: expected pictures of one size, found {metadata[:100]!r} of {list(frame.shape)}")
+        raise LayoutMismatch(f"frame: expected images of one size, found {metadata[:100]!r} of {list(frame.shape)}")
     height, width = frame.shape[0] // rows, frame.shape[1] // columns
     corners = (divmod(place, columns) for place in range(num_envs))
     return tuple(

@@ -1,5 +1,7 @@
 """Where `TrainerClient` looks for the daemon: what a target may be, and the error when no daemon is there."""
 
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import pytest
 
 import tandem
 from tandem.telemetry import DaemonUnreachable, TrainerClient
-from tandem.testing.daemons import Daemon, running_daemon
+from tandem.telemetry.connection import DEFAULT_TARGET
+from tandem.testing.daemons import DAEMON, Daemon, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
@@ -76,6 +79,12 @@ def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("TANDEM_DAEMON")
     with TrainerClient() as client:
         assert client.target == "127.0.0.1:50055"
+
+
+def test_default_target_is_where_the_daemon_listens_by_default() -> None:
+    """By the daemon's --help."""
+    text = subprocess.run([DAEMON, "--help"], capture_output=True, text=True, check=False).stdout
+    assert re.search(rf"--listen\n .*\n +default: {re.escape(DEFAULT_TARGET)}\n", text), text
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""An engine's environments for Gymnasium: `make_vec`, `SharedMemoryVectorEnv`, `SharedMemoryEnv`."""
