@@ -1,8 +1,4 @@
-"""Measures Tandem, what limits it and what it is compared with, side by side in one run.
-
-The rows of a suite take turns, for several rounds, so that whatever else the machine does hits all of them alike. See
-docs/benchmarks.md.
-"""
+"""Measures Tandem, its limits and other programs, in turn in one run; docs/benchmarks.md describes it."""
 
 import argparse
 import contextlib
@@ -14,6 +10,7 @@ import platform
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,54 +20,22 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import (
-    calls,
-    deaths,
-    frames,
-    make_vec_rates,
-    messages,
-    mujoco_rates,
-    scaling,
-    start,
-    steps,
-    together,
-    training,
-)
-from tests.benchmark import slow_lane_suite as slow_lane
-from tests.benchmark.interpreters import make_interpreter, python_of
-from tests.benchmark.measurement import RowUnavailable
-from tests.benchmark.suite import FAILURES, Plan, Suite, why
+from tests.benchmark import calls, environments, micro, pictures, slow_lane, steps, together, worker
+from tests.benchmark.harness import Measurement, Plan, figures_of
+from tests.benchmark.interpreters import make_interpreter
+from tests.benchmark.rows import Suite
 
-SUITES = {
-    suite.name: suite
-    for suite in (
-        steps.SUITE,
-        steps.BUSY,
-        make_vec_rates.SUITE,
-        mujoco_rates.SUITE,
-        scaling.SUITE,
-        start.SUITE,
-        training.SUITE,
-        deaths.SUITE,
-        frames.SUITE,
-        messages.SUITE,
-        calls.SUITE,
-        together.SUITE,
-        slow_lane.SUITE,
-        steps.PROFILE,
-    )
-}
-_ONLY_IF_NAMED = frozenset({steps.PROFILE.name})
+_NAMES = "steps busy make_vec mujoco scaling start training deaths frames messages calls together slow_lane"
+_ALL = [module.SUITES for module in (steps, environments, calls, micro, together, slow_lane)]
+SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
 
 
 def machine() -> dict[str, Any]:
-    """Says on what this runs."""
+    """Describes this machine."""
     cpu = platform.processor()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                cpu = line.split(":", 1)[1].strip()
-                break
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next(line for line in lines if line.startswith("model name")).split(":", 1)[1].strip()
     return {
         "cores": len(os.sched_getaffinity(0)),
         "cpu": cpu,
@@ -82,23 +47,18 @@ def machine() -> dict[str, Any]:
     }
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Makes the parser of the command line; what its parts mean, `tools/benchmark --help` says."""
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Reads the command line; `tools/benchmark --help` explains it."""
     parser = argparse.ArgumentParser(prog="tools/benchmark", add_help=False, allow_abbrev=False)
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     for flag in ("list", "no_peers", "quick"):
         parser.add_argument(f"--{flag}", action="store_true")
-    parser.add_argument("--rows", metavar="PATTERN,...")
+    parser.add_argument("--rows", metavar="PATTERN,...", default="*")
     parser.add_argument("--rounds", metavar="N", type=int)
     parser.add_argument("--seconds", metavar="S", type=float)
-    parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--out", metavar="FOLDER")
-    return parser
-
-
-def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Reads the command line."""
-    parser = make_parser()
+    parser.add_argument("--against", metavar="FOLDER", type=Path)
+    parser.add_argument("--json", metavar="FILE", type=Path)
+    parser.add_argument("--out", metavar="FOLDER", type=Path)
     parsed = parser.parse_args(arguments)
     for name in parsed.suites:
         if name not in SUITES:
@@ -107,148 +67,105 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         value = getattr(parsed, flag)
         if value is not None and not 0 < value < math.inf:
             parser.error(f"expected a finite --{flag} above 0, found {value}")
+    if parsed.against and not os.access(parsed.against / "bazel-bin/tests/benchmark/benchmark", os.X_OK):
+        parser.error(
+            f"--against: expected a checkout with a built benchmark, found none in {parsed.against}. Next: there, "
+            "tools/bazel build //tests/benchmark"
+        )
+    if parsed.against:
+        parsed.against = parsed.against.resolve()
+    if parsed.json and parsed.json.is_dir():
+        parser.error(f"--json: expected a file, found the folder {parsed.json}")
+    for flag, folder in (("json", parsed.json and parsed.json.absolute().parent), ("out", parsed.out)):
+        if folder and (reason := why_unwritable(folder)):
+            parser.error(f"--{flag}: expected a folder to write to, found {reason}")
     parsed.rounds = parsed.rounds or (3 if parsed.quick else 7)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
 
 
-def choose(
-    names: Sequence[str], patterns: str | None, without: frozenset[str] = frozenset()
-) -> list[tuple[Suite, frozenset[str]]]:
-    """Finds what a command line asks for.
+def why_unwritable(folder: Path) -> str | None:
+    """Returns why a folder, which is made if it is missing, cannot be written to; None: it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        return f"{error.strerror}: {folder}"
+    return None
+
+
+def choose(names: Sequence[str], patterns: str, without: str = "") -> list[tuple[Suite, frozenset[str]]]:
+    """Finds suites and rows.
 
     Args:
-      names: Of suites; empty: all that need not be named.
-      patterns: Of rows' keys, with commas between them; None: all rows.
-      without: Interpreters whose rows are left out.
+      names: Of suites; empty: all.
+      patterns: Of rows' keys, with commas between them.
+      without: An environment whose rows are left out.
 
     Returns:
-      Suites, each with keys of rows to measure.
+      Suites, each with the keys of its rows, and of the rows that they are compared with.
 
     Raises:
-      ValueError: No row of these suites fits a pattern.
+      ValueError: A pattern fits no row of these suites.
     """
-    suites = [SUITES[name] for name in names] or [one for one in SUITES.values() if one.name not in _ONLY_IF_NAMED]
-    wanted = ["*"] if patterns is None else patterns.split(",")
-    for pattern in wanted:
-        if not any(fnmatch(key, pattern) for suite in suites for key in suite.rows):
+    suites = [SUITES[name] for name in names or SUITES]
+    for pattern in patterns.split(","):
+        if not any(fnmatch(key, pattern) for suite in suites for key in suite.labels):
             raise ValueError(
                 f"expected patterns that fit rows of {', '.join(one.name for one in suites)}; found {pattern}"
             )
     chosen = []
     for suite in suites:
-        keys = frozenset(
-            key
-            for key in suite.rows
-            if any(fnmatch(key, pattern) for pattern in wanted) and suite.interpreters.get(key) not in without
-        )
+        rows = [row for case in suite.cases for row in case.rows if not without or row.python != without]
+        there = {row.key for row in rows}
+        wanted = [row for row in rows if any(fnmatch(row.key, pattern) for pattern in patterns.split(","))]
+        keys = {row.key for row in wanted}
         if keys:
-            chosen.append((suite, keys | suite.baseline))
+            chosen.append((suite, frozenset(keys.union(*(row.against for row in wanted)) & there)))
     return chosen
-
-
-def missing_interpreters(chosen: Sequence[tuple[Suite, frozenset[str]]], no_peers: bool) -> frozenset[str]:
-    """Makes the peers' interpreter if it is needed, and finds which others are not there.
-
-    Args:
-      chosen: What is to be measured.
-      no_peers: Nothing is made, and all count as missing.
-
-    Returns:
-      Their names.
-
-    Raises:
-      subprocess.SubprocessError: It could not be made; the tool's own message is on stderr.
-    """
-    needed = frozenset(suite.interpreters[key] for suite, keys in chosen for key in keys if key in suite.interpreters)
-    if no_peers:
-        return needed
-    missing = set()
-    for name in sorted(needed):
-        if name == "peers":
-            make_interpreter(name)
-        try:
-            python_of(name)
-        except RowUnavailable as error:
-            print(f"{error}\ntandem: going on without the rows that need it", file=sys.stderr)
-            missing.add(name)
-    return frozenset(missing)
 
 
 @contextlib.contextmanager
 def names_removed(prefix: str) -> Iterator[None]:
-    """Removes what killed or interrupted programs left of regions, queues and folders whose names begin so."""
+    """Removes regions, sockets and folders whose names contain the prefix, which killed programs have left."""
     try:
         yield
     finally:
-        for path in Path("/dev/shm").iterdir():
-            if prefix in path.name:
-                path.unlink(missing_ok=True)
+        for path in Path("/dev/shm").glob(f"*{prefix}*"):
+            path.unlink(missing_ok=True)
         for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def part_of(file: Path) -> Path:
-    """Returns what a file is called while it is written, so that under its own name it is never half there."""
-    return file.with_name(f"{file.name}.part")
-
-
-def why_unwritable(file: Path) -> str | None:
-    """Says what forbids to write a file; None: nothing."""
-    if file.exists() and not file.is_file():
-        return f"no plain file: {file}"
-    try:
-        part_of(file).touch()
-        part_of(file).unlink()
-    except OSError as error:
-        return f"{error.strerror}: {file}"
-    return None
-
-
-def why_no_folder(name: str) -> str | None:
-    """Says what forbids to write files into a folder, which is made if it is not there; None: nothing."""
-    if not name:
-        return "an empty name"
-    try:
-        Path(name).mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=name).close()
-    except OSError as error:
-        return f"{error.strerror}: {name}"
-    return None
-
-
 def write_json(file: Path, value: Any) -> None:
-    """Writes a file anew; what was there before stays until all of it is written."""
-    part = part_of(file)
-    try:
-        part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-        os.replace(part, file)
-    finally:
-        part.unlink(missing_ok=True)
+    """Replaces a file when the whole text is written."""
+    part = file.with_name(f"{file.name}.part")
+    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    os.replace(part, file)
 
 
 def list_of(suites: Sequence[Suite]) -> str:
-    """Says what there is to measure, for people."""
+    """Lists suites and their rows."""
     lines = []
     for suite in suites:
         lines.append(f"{suite.name}: {suite.about}")
-        lines += [f"  {key:20} {label}" for key, label in suite.rows.items()]
+        lines += [f"  {key:20} {label}" for key, label in suite.labels.items()]
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints tables, writes files.
 
     Args:
       arguments: The command line; None: the process's own.
-      prefix: What names of regions begin with; None: what no other run's do, though several process namespaces may
-        share /dev/shm.
 
     Returns:
       The exit code.
+
+    Raises:
+      subprocess.SubprocessError: The peers' environment could not be made.
     """
     parsed = parse_arguments(arguments)
-    prefix = prefix or f"tandem-benchmark-{uuid.uuid4().hex}"
     try:
         chosen = choose(parsed.suites, parsed.rows)
     except ValueError as error:
@@ -257,32 +174,21 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    json_file = None if parsed.json is None else Path(parsed.json).resolve()
-    if json_file and (reason := why_unwritable(json_file)):
-        text = f"--json: expected a file that can be written, found {reason}\nNext: another path"
-        print(f"tandem: {text}", file=sys.stderr)
-        return 2
-    if parsed.out is not None and (reason := why_no_folder(parsed.out)):
-        text = f"--out: expected a folder that can be written to, found {reason}\nNext: another path"
-        print(f"tandem: {text}", file=sys.stderr)
-        return 2
-    missing = missing_interpreters(chosen, parsed.no_peers)
-    chosen = choose(parsed.suites, parsed.rows, missing)
+    if parsed.no_peers or parsed.against:
+        chosen = choose(parsed.suites, parsed.rows, "peers")
+    elif any(row.python for suite, keys in chosen for case in suite.cases for row in case.rows if row.key in keys):
+        make_interpreter("peers")
     if not chosen:
-        print(
-            f"tandem: expected a row to measure, found only such as need {' and '.join(sorted(missing))}, which are "
-            f"left out\nNext: tools/benchmark --list; without --no_peers, or after tools/extra_env {min(missing)}",
-            file=sys.stderr,
-        )
+        print("tandem: expected a row to measure, found only rows that --no_peers leaves out", file=sys.stderr)
         return 1
+    on = machine()
     about = {
         "command": shlex.join(["tools/benchmark", *(sys.argv[1:] if arguments is None else arguments)]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        "machine": on,
         "rounds": parsed.rounds,
         "seconds": parsed.seconds,
     }
-    on = about["machine"]
     print(
         f"{about['command']}, {about['date']}: {on['cores']} cores of {on['cpu']}, {on['memory_gib']} GiB, "
         f"Linux {on['kernel']}, Python {on['python']}, load {on['load_average'][0]:.2f}",
@@ -290,54 +196,52 @@ def main(arguments: Sequence[str] | None = None, *, prefix: str | None = None) -
     )
     figures: dict[str, Any] = {}
     failed: list[str] = []
-    for suite, rows in chosen:
+    # Containers may share /dev/shm, so a process id is not unique.
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    for suite, keys in chosen:
         began = time.monotonic()
-        # Each suite's own: processes of the one before may still be ending, and removing what is theirs.
-        plan = Plan(rows, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}")
-        try:
-            with names_removed(plan.prefix):
-                found = suite.measure(plan)
-        except FAILURES as error:  # the suites after it are worth their time nevertheless
-            print(f"tandem: {suite.name} is left out: {why(error)}", file=sys.stderr, flush=True)
-            failed.append(suite.name)
-            continue
-        failed += [f"{suite.name} {key}" for key in sorted(found.failed)]
-        print("".join(f"\n{table}\n" for table in found.tables), end="", flush=True)
+        plan = Plan(keys, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}", parsed.against)
+        measurement = Measurement(suite, plan)
+        with names_removed(plan.prefix):
+            found = measurement.run()
+        failed += sorted(measurement.failed)
+        print("".join(f"\n{one.table()}\n" for one in found), end="", flush=True)
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        figures[suite.name] = found.figures
+        figures[suite.name] = figures_of(found)
         try:
-            if json_file:  # after each suite: an interrupt later loses nothing
-                write_json(json_file, {**about, "suites": figures})
-            if parsed.out and found.draw:
-                found.draw(str(Path(parsed.out) / f"{suite.name}.png"))
-        except OSError as error:  # what is printed is worth its time
-            print(f"tandem: expected files that can be written, found {error}; going on", file=sys.stderr, flush=True)
+            if parsed.json:  # after each suite: it is kept after an interrupt
+                write_json(parsed.json, {**about, "suites": figures})
+            if parsed.out and found:
+                pictures.draw(str(parsed.out / f"{suite.name}.png"), suite.about, found)
+        except OSError as error:
+            print(f"tandem: expected files that can be written, found {error}", file=sys.stderr, flush=True)
             failed.append(f"files of {suite.name}")
     if failed:
-        print(f"tandem: expected all to succeed, found that these failed: {', '.join(failed)}", file=sys.stderr)
-        return 1
-    return 0
+        print(
+            f"tandem: expected all rows to be measured, found that these failed: {', '.join(failed)}", file=sys.stderr
+        )
+    return 1 if failed else 0
 
 
-def run(prefix: str | None = None) -> int:
-    """Runs `main` as a program: a signal or a failed row ends it with one line.
-
-    Args:
-      prefix: As `main`'s.
+def run() -> int:
+    """Runs `main` as a program.
 
     Returns:
       The exit code.
     """
-    # Both may come ignored from a shell that put us into the background, and the engines would inherit that.
+    if sys.argv[1:2] == ["--worker"]:
+        worker.main(sys.argv[2:])
+        return 0
+    # A shell that starts a background process ignores them, and the engines would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        return main(prefix=prefix)
+        return main()
     except KeyboardInterrupt:
         print("tandem: interrupted", file=sys.stderr)
         return 130
-    except FAILURES as error:
-        print(f"tandem: {why(error)}", file=sys.stderr)
+    except subprocess.SubprocessError as error:
+        print(f"tandem: {error}", file=sys.stderr)
         return 1
 
 

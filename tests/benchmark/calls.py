@@ -1,83 +1,34 @@
-"""How long a call from Python to an engine and back takes, beside the steps: `client.get_schema()`."""
+"""Calls to an engine beside its steps, and the time to detect a killed engine."""
 
-import gc
-import sys
+import os
+import signal
+import threading
 import time
-from dataclasses import asdict, dataclass, field
+
+import numpy as np
 
 import tandem
-from tests.benchmark.engine_process import serving
-from tests.benchmark.measurement import SIZES, WAITS
-from tests.benchmark.quantile import quantile
-from tests.benchmark.suite import Found, Plan, Suite, in_turn
-from tests.benchmark.tables import Spread, markdown
+from tests.benchmark.engine_process import SMALL, WAITS, serving
+from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
 
-PACED_HZ = 1000
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Calls by one wait strategy, of both sides; a figure of each round.
-
-    Attributes:
-      rates: Calls a second, one after the other.
-      p50_ns: Of such calls: nanoseconds.
-      p99_ns: The same.
-      paced_p50_ns: Of calls at a fixed rate.
-      paced_p99_ns: The same.
-    """
-
-    rates: list[float] = field(default_factory=list)
-    p50_ns: list[int] = field(default_factory=list)
-    p99_ns: list[int] = field(default_factory=list)
-    paced_p50_ns: list[int] = field(default_factory=list)
-    paced_p99_ns: list[int] = field(default_factory=list)
+_PACED_HZ = 1000
+# Seconds that a client has waited when its engine is killed; longer than a slice of a sleep, for all parts of one.
+_EARLIEST, _LATEST = 0.005, 0.025
 
 
-def _measure_all(plan: Plan) -> Found:
-    """Measures calls by each wait strategy in every round, the strategies in turn."""
-    waits = [wait for wait in WAITS if wait in plan.rows]
-    found = {wait: Calls() for wait in waits}
-    for number in range(plan.rounds):
-        for wait in in_turn(waits, number):
-            _measure(found[wait], wait, plan.seconds, f"{plan.prefix}-calls-{wait}")
-        print(f"calls: round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
-    lines = []
-    for wait, one in found.items():
-        in_us = [
-            str(Spread.of([nanos / 1e3 for nanos in figures]))
-            for figures in (one.p50_ns, one.p99_ns, one.paced_p50_ns, one.paced_p99_ns)
-        ]
-        lines.append([wait, str(Spread.of([rate / 1e3 for rate in one.rates])), *in_us])
-    title = f"**A call from Python and back**, `get_schema()`: median (least .. greatest) of {plan.rounds} rounds"
-    paced = f"at {PACED_HZ:,} a second: p50 us"
-    head = ("wait", "one after the other: K calls/s", "p50 us", "p99 us", paced, "p99 us")
-    return Found([markdown(title, head, lines)], {wait: asdict(one) for wait, one in found.items()})
+def _calls(wait: str, name: str, seconds: float) -> Figures:
+    with serving(f"host_{wait}", SMALL, name):
+        with tandem.SharedMemoryClient(name, timeout=30, wait=wait) as client:
+            _times_of_calls(client, 0.05, 0)
+            began = time.perf_counter()
+            times = _times_of_calls(client, seconds, 0)
+            rate = len(times) / (time.perf_counter() - began)
+            paced = _times_of_calls(client, seconds, _PACED_HZ)
+    return us(times) | {"K calls/s": rate / 1e3} | us(paced, f"at {_PACED_HZ:,} a second: ")
 
 
-def _measure(calls: Calls, wait: str, seconds: float, region: str) -> None:
-    with serving(f"host_{wait}", SIZES[0], f"--region={region}"):
-        with tandem.SharedMemoryClient(region, timeout=30, wait=wait) as client:
-            _times(client, 0.05, 0)
-            gc.collect()
-            gc.disable()
-            try:
-                began = time.perf_counter()
-                times = _times(client, seconds, 0)
-                calls.rates.append(len(times) / (time.perf_counter() - began))
-                paced = _times(client, seconds, PACED_HZ)
-            finally:
-                gc.enable()
-    for nanos, p50, p99 in (
-        (times, calls.p50_ns, calls.p99_ns),
-        (paced, calls.paced_p50_ns, calls.paced_p99_ns),
-    ):
-        p50.append(quantile(nanos, 0.5))
-        p99.append(quantile(nanos, 0.99))
-
-
-def _times(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[int]:
-    """Calls for so long; between two paced calls the caller sleeps, as one that has other things to do."""
+def _times_of_calls(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[int]:
+    """Calls for some time, without a pause or with a sleep before each call."""
     nanos: list[int] = []
     now = time.perf_counter_ns
     due = now()
@@ -89,15 +40,80 @@ def _times(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[i
         asked = now()
         schema = client.get_schema()
         nanos.append(now() - asked)
-        if schema.observation_size != SIZES[0].obs:
-            raise RuntimeError(f"expected a schema of {SIZES[0].obs} observations, found {schema}")
+        if schema.observation_size != SMALL.obs:
+            raise RuntimeError(f"expected a schema of {SMALL.obs} observations, found {schema}")
     return nanos
 
 
-SUITE = Suite(
-    name="calls",
-    about="a call from Python to an engine and back, beside the steps",
-    rows={wait: f"waiting by {wait}" for wait in WAITS},
-    baseline=frozenset(),
-    measure=_measure_all,
-)
+def _deaths(wait: str, name: str, seconds: float) -> Figures:
+    """Kills engines that owe results, at most 15 in a turn."""
+    kills = max(2, round(30 * seconds))
+    delays = np.linspace(_EARLIEST, _LATEST, kills)
+    millis = [_notice_death(wait, float(delay), name) / 1e6 for delay in delays]
+    p50, p99 = np.percentile(millis, (50, 99))
+    return {"p50 ms": float(p50), "p99 ms": float(p99), "greatest ms": max(millis)}
+
+
+def _notice_death(wait: str, delay: float, name: str) -> int:
+    killed_at = 0
+    with serving(f"host_{wait}", SMALL, name) as engine:
+
+        def kill() -> None:
+            nonlocal killed_at
+            time.sleep(delay)
+            killed_at = time.perf_counter_ns()
+            os.kill(engine, signal.SIGKILL)
+
+        # This thread waits as a trainer's does; so another one kills.
+        killer = threading.Thread(target=kill)
+        try:
+            with tandem.SharedMemoryClient(name, timeout=30, wait=wait) as client:
+                actions = np.zeros((client.num_envs, client.act_size), dtype=np.float32)
+                for _ in range(10):
+                    client.step(actions)
+                os.kill(engine, signal.SIGSTOP)
+                os.waitid(os.P_PID, engine, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                client.send(actions)
+                killer.start()
+                try:
+                    client.recv()
+                except tandem.PeerGone:
+                    noticed_at = time.perf_counter_ns()
+                else:
+                    raise RuntimeError(f"expected PeerGone from a killed engine (pid {engine}), found results")
+        finally:
+            if killer.ident is not None:
+                killer.join()
+            os.kill(engine, signal.SIGKILL)  # a stopped process ignores SIGTERM
+    if killed_at == 0 or noticed_at < killed_at:
+        raise RuntimeError(f"expected the engine (pid {engine}) to live until it was killed, found that it had ended")
+    return noticed_at - killed_at
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "deaths",
+            "the time to detect a killed engine",
+            [
+                Case(
+                    "A dead engine: from SIGKILL to PeerGone in Python",
+                    [Row(wait, f"Tandem, {wait}", turns(_deaths, wait)) for wait in WAITS],
+                )
+            ],
+            __name__,
+        ),
+        Suite(
+            "calls",
+            "a call from Python to an engine",
+            [
+                Case(
+                    "A call from Python, get_schema()",
+                    [Row(wait, f"Tandem, {wait}", turns(_calls, wait)) for wait in WAITS],
+                )
+            ],
+            __name__,
+        ),
+    )
+}

@@ -1,27 +1,25 @@
-"""The measuring loop of every client in Python, Tandem's and the peers', and what their engines in Python share.
+"""The measuring loop of the clients in Python, Tandem's and the peers', and the work of engines in Python."""
 
-It imports neither tandem nor a peer: the peers' clients run by interpreters that have no tandem.
-"""
-
-import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.benchmark.measurement import Group, Size, warmup_of
-from tests.benchmark.quantile import quantile
+from tests.benchmark.engine_process import Size
+from tests.benchmark.rows import Figures, us
 
 Floats = NDArray[np.float32]
-# Observations float32[envs, obs], rewards (float32, or float64 where a peer makes them so) and dones, [envs] each.
+# Observations float32[envs, obs], rewards (float32, or a peer's float64) and dones, [envs] each.
 Results = tuple[Floats, NDArray[Any], NDArray[Any]]
 Step = Callable[[Floats], Results]
 
+_WARM_UP_NS = 30_000_000  # the scheduler takes that long to spread two processes over the cores
+
 
 class PackedResults:
-    """Results in one block of bytes without gaps, as they travel.
+    """Results in one block of bytes without gaps, as a peer carries them.
 
     Attributes:
       memory: The block.
@@ -46,55 +44,39 @@ class PackedResults:
 
 
 def nbytes_of(size: Size) -> int:
-    """How many bytes packed results take."""
+    """Returns the bytes of packed results."""
     return size.envs * (size.obs * 4 + 4 + 1)
 
 
-class TrivialWork:
-    """The engines' work, in Python."""
+def trivial_work(size: Size) -> Callable[[Floats, Results], None]:
+    """Returns the engines' work, in Python: writes the results of float32[envs, act]."""
+    ramp = np.arange(size.obs, dtype=np.float32)
 
-    def __init__(self, size: Size) -> None:
-        """Prepares it for a size."""
-        self._ramp = np.arange(size.obs, dtype=np.float32)
-
-    def __call__(self, actions: Floats, results: Results) -> None:
-        """Writes the results of actions.
-
-        Args:
-          actions: float32[envs, act].
-          results: Where to.
-        """
+    def work(actions: Floats, results: Results) -> None:
         obs, rewards, dones = results
         actions.sum(axis=1, dtype=np.float32, out=rewards)
-        np.add(rewards[:, None], self._ramp, out=obs)
+        np.add(rewards[:, None], ramp, out=obs)
         dones.fill(0)
 
+    return work
 
-def measure_steps(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, seconds: float) -> Group:
-    """Measures one group of exchanges, with Python's garbage collection off.
+
+def measure_steps(step: Step, size: Size, exchanges: int, seconds: float) -> Figures:
+    """Measures exchanges.
 
     Args:
-      step: Hands over float32[envs, act] and returns its results, valid until the next call.
-      engine_cpu_nanos: Tells the CPU time that the engine has used.
+      step: Sends float32[envs, act] and returns its results, valid until the next call.
       size: The payload.
-      seconds: End the group after that long; ten exchanges are measured at least.
+      exchanges: How many, at most.
+      seconds: How long, at most; ten exchanges are measured at least.
 
     Returns:
-      What it took.
+      Microseconds from the actions to the results, and until the results are read.
 
     Raises:
       RuntimeError: Results were not those of the actions.
     """
-    gc.collect()
-    gc.disable()
-    try:
-        return _measure(step, engine_cpu_nanos, size, seconds)
-    finally:
-        gc.enable()
-
-
-def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, seconds: float) -> Group:
-    # Two sets of actions take turns, so that results of the exchange before would be noticed.
+    # Two sets of actions take turns, so that results of the previous exchange would be detected.
     base = (np.arange(size.envs * size.act) % 5).astype(np.float32).reshape(size.envs, size.act)
     actions = (base, base + np.float32(1))
     rewards_wanted = tuple(float(a[-1].sum()) for a in actions)
@@ -102,13 +84,9 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
     steps: list[int] = []
     cycles: list[int] = []
     now = time.perf_counter_ns
-    # Longer than that, if need be: the scheduler spreads two processes over the cores in its own time.
-    warm = now() + 30_000_000
-    for i in _endless_until(lambda: now() >= warm, -warmup_of(size), size.exchanges):
-        if i == 0:
-            engine_cpu = engine_cpu_nanos()
-            client_cpu = time.process_time_ns()
-            end = now() + int(seconds * 1e9)
+    warm = now() + _WARM_UP_NS
+    end, i = None, 0
+    while len(steps) < exchanges:
         wanted = actions[i & 1]
         asked = now()
         results = step(wanted)
@@ -122,30 +100,18 @@ def _measure(step: Step, engine_cpu_nanos: Callable[[], int], size: Size, second
                 f"exchange {i}, last environment: expected reward {reward:g}, last value {reward + last_of_ramp:g} and "
                 f"done 0, found {rewards[-1]:g}, {obs[-1, -1]:g} and {dones[-1]}. Next: measure it alone, by --rows"
             )
-        if i < 0:
+        i += 1
+        if end is None:
+            if read >= warm:
+                end = read + int(seconds * 1e9)
             continue
         steps.append(answered - asked)
         cycles.append(read - asked)
-        if i >= 10 and read >= end:
+        if len(steps) >= 10 and read >= end:
             break
-    client_cpu = time.process_time_ns() - client_cpu
-    engine_cpu = engine_cpu_nanos() - engine_cpu
-    return Group(
-        exchanges=len(steps),
-        step_mean=sum(steps) / len(steps),
-        step_p50=quantile(steps, 0.5),
-        step_p99=quantile(steps, 0.99),
-        cycle_p50=quantile(cycles, 0.5),
-        client_cpu=client_cpu / len(steps),
-        engine_cpu=engine_cpu / len(steps),
-    )
+    return figures_of_steps(steps, cycles)
 
 
-def _endless_until(warm: Callable[[], bool], first: int, end: int) -> Iterator[int]:
-    """Counts from first (negative) to end - 1, but goes on from -2 instead of 0 until it is warm."""
-    i = first
-    while i < end:
-        if i == 0 and not warm():
-            i = -2
-        yield i
-        i += 1
+def figures_of_steps(steps: Any, cycles: Any) -> Figures:
+    """Summarises exchanges; `cycles` includes the reading of the results."""
+    return us(steps, mean=True) | {"with reading p50 us": us(cycles)["p50 us"]}

@@ -1,5 +1,6 @@
-#include "tests/benchmark/grpc_rows.h"
-
+// The row grpc, by the synchronous API on both sides, as used for a server that
+// has one client: one completion queue, one thread that polls it, no limit on
+// the size of messages, the arrays as bytes, messages that the client reuses.
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/round_trip.grpc.pb.h"
 #include "tests/benchmark/round_trip.pb.h"
+#include "tests/benchmark/row.h"
 
 namespace tandem {
 namespace {
@@ -72,7 +74,7 @@ class GrpcRow final : public Row {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
-    // The server's process may be younger than this call.
+    // The server's process may start after this call.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 5);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5);

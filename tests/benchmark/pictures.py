@@ -1,71 +1,52 @@
-"""What the benchmark's pictures have in common: their colours, bars with whiskers, frames, and how they are saved."""
+"""A picture of a suite: a panel for each case, a bar for each row's first figure."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from tests.benchmark.tables import Spread
+import matplotlib
+import numpy as np
 
-TANDEM, DARK_TANDEM, LIGHT_TANDEM, PALE_TANDEM = "#1b6ca8", "#0b3c5d", "#79b4dd", "#b7d5ec"
-PEER, INK = "#b9bec4", "#444444"
+from tests.benchmark.harness import THIS, Found
+from tests.benchmark.tables import figure
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402, after the choice of its output
+
+_TANDEM, _PEER, _INK = "#1b6ca8", "#b9bec4", "#444444"
 
 
-@contextlib.contextmanager
-def saved(path: str, title: str, rows: int, columns: int, width: float, height: float, **share: Any) -> Iterator[Any]:
-    """Opens a picture, which is written when the block has ended.
+def draw(path: str, about: str, found: Sequence[Found]) -> None:
+    """Draws medians as bars on a logarithmic scale; whiskers are from least to greatest. Tandem's are blue.
 
     Args:
       path: The PNG to write.
-      title: Its title.
-      rows: Of panels.
-      columns: Of panels.
-      width: Inches.
-      height: Inches.
-      **share: `sharex` and `sharey`, as Matplotlib's `subplots` takes them.
-
-    Yields:
-      Rows of panels.
+      about: The picture's title.
+      found: What was measured, one or more cases.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    canvas, panels = pyplot.subplots(rows, columns, figsize=(width, height), squeeze=False, **share)
+    heights = [0.34 * len(one.rows) + 0.9 for one in found]
+    canvas, panels = pyplot.subplots(
+        len(found), 1, figsize=(9.5, sum(heights) + 0.6), squeeze=False, height_ratios=heights
+    )
     try:
-        yield panels
-        for panel in panels.flat:
+        for one, panel in zip(found, panels[:, 0], strict=True):
+            column = one.case.ratios[0] if one.case.ratios else one.columns()[0]
+            rounds = [one.builds[THIS][row.key][column] for row in one.rows]
+            places = range(len(one.rows))
+            medians = [float(np.median(values)) for values in rounds]
+            whiskers = [[m - min(v) for m, v in zip(medians, rounds, strict=True)]]
+            whiskers.append([max(v) - m for m, v in zip(medians, rounds, strict=True)])
+            colours = [_TANDEM if row.is_tandem else _PEER for row in one.rows]
+            panel.barh(places, medians, xerr=whiskers, color=colours, ecolor=_INK, error_kw={"lw": 0.8})
+            panel.set_xscale("log")
+            panel.set_xlim(min(map(min, rounds)) / 2, max(map(max, rounds)) * 3)
+            for place, values, median in zip(places, rounds, medians, strict=True):
+                panel.text(max(values) * 1.1, place, figure(median), va="center", fontsize=8)
+            panel.set_yticks(places, [row.label for row in one.rows], fontsize=8)
+            panel.invert_yaxis()
+            panel.set_title(f"{one.case.title}: {column}", fontsize=9)
             panel.tick_params(labelsize=8)
             panel.spines[["top", "right"]].set_visible(False)
-        canvas.suptitle(title, fontsize=11)
+        canvas.suptitle(about, fontsize=10)
         canvas.tight_layout()
-        canvas.savefig(path, dpi=140)
+        canvas.savefig(path, dpi=120)
     finally:
         pyplot.close(canvas)
-
-
-def draw_bars(
-    panel: Any, places: Sequence[int], spreads: Sequence[Spread], ours: Sequence[bool], baseline: float
-) -> None:
-    """Draws medians as bars, downwards; whiskers reach from least to greatest.
-
-    Args:
-      panel: Where.
-      places: Of the bars.
-      spreads: What each shows.
-      ours: Which of them are Tandem's.
-      baseline: Where a dotted line goes.
-    """
-    medians = [one.median for one in spreads]
-    whiskers = [[one.median - one.min for one in spreads], [one.max - one.median for one in spreads]]
-    colours = [TANDEM if one else PEER for one in ours]
-    panel.barh(places, medians, xerr=whiskers, color=colours, height=0.72, ecolor=INK, error_kw={"lw": 0.8})
-    panel.axvline(baseline, color=INK, lw=0.8, ls=":")
-
-
-def explain_bars(panel: Any) -> None:
-    """Says beside the picture's title what the bars' colours mean."""
-    from matplotlib.patches import Patch
-
-    handles = [Patch(color=TANDEM, label="Tandem"), Patch(color=PEER, label="compared with")]
-    panel.figure.legend(handles=handles, loc="upper right", fontsize=9, frameon=False)

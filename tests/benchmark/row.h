@@ -1,11 +1,19 @@
 // Row: one way of stepping an engine in another process, as the benchmark
 // measures it.
 //
-// Data flow: the constructor makes what both processes inherit -> fork -> the
-// child calls Serve, the parent Connect, then Exchange over and over; SIGTERM
-// ends the child.
+//   spin         a bare spin on two words; the data in place in shared memory
+//   futex        the same; each side sleeps at once, and is woken
+//   socket       a Unix stream socket carries the data
+//   grpc         a unary call for each step, over a Unix socket
+//   host_<wait>  Tandem: ClientSide, and an Engine under an EngineHost; both
+//                wait by spin, adaptive or block
 //
-//   std::unique_ptr<Row> row = MakeRow("futex", options);
+// Data flow: Make...Row makes what both processes inherit -> fork -> the child
+// calls Serve, the parent Connect, then Exchange over and over; SIGTERM ends
+// the child.
+// Ownership: the caller owns the row.
+//
+//   std::unique_ptr<Row> row = MakePlainRow("futex", options);
 //   if (fork() == 0) { row->Serve(); _exit(0); }
 //   row->Connect();
 //   Results results = row->Exchange(actions);
@@ -13,22 +21,20 @@
 #ifndef TANDEM_TESTS_BENCHMARK_ROW_H_
 #define TANDEM_TESTS_BENCHMARK_ROW_H_
 
+#include <memory>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "tests/benchmark/payload.h"
 
 namespace tandem {
 
 struct RowOptions {
   Size size;
-  std::string region;  // name of the region, or of a socket
+  std::string region;  // name of the region, or of gRPC's socket
 };
 
-// Exit code of a row that this machine cannot or may not run.
-constexpr int kUnavailable = 69;
-
-// A failure ends the process with a line on stderr: there is nothing else that
-// a benchmark could do about it.
+// A failure ends the process with a line on stderr.
 class Row {
  public:
   Row() = default;
@@ -39,12 +45,26 @@ class Row {
   // Engine's process: serves until SIGTERM, which ends the process or makes
   // this return.
   virtual void Serve() = 0;
-  // Client's process: from here on Exchange works.
+  // Client's process: call before the first Exchange.
   virtual void Connect() {}
   // Client's process: hands over `actions`, private memory of the client, and
-  // waits for their results, which stay valid until the next call.
+  // waits for their results, which are valid until the next call.
   virtual Results Exchange(const float* actions) = 0;
 };
+
+// Each returns null for a name that is not one of its rows. Call before the
+// fork; nothing of gRPC runs before Serve or Connect, since it cannot be
+// forked.
+std::unique_ptr<Row> MakePlainRow(absl::string_view name, const Size& size);
+std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
+                                   const RowOptions& options);
+// Clients in other languages reach its engine at unix-abstract:<region>.
+std::unique_ptr<Row> MakeGrpcRow(absl::string_view name,
+                                 const RowOptions& options);
+
+// The engine of the row "socket": answers actions on `socket` until the other
+// end closes it. Clients in other languages use it too.
+void ServeSocket(int socket, const Size& size);
 
 }  // namespace tandem
 

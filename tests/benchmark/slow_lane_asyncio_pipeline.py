@@ -1,12 +1,11 @@
-"""What one would write from the document that the slow lane was built from: asyncio, gRPC and sqlite3.
+"""A direct implementation of the document that the slow lane was built from: asyncio, gRPC and sqlite3.
 
-    slow_lane_asyncio_pipeline.py serve TABLE batches|rows    # prints its port; the daemon
-    slow_lane_asyncio_pipeline.py proxy PORT WORKER ...       # waits for a line on stdin, then runs the worker
+    slow_lane_asyncio_pipeline.py serve TABLE             # the daemon; prints its port
+    slow_lane_asyncio_pipeline.py proxy PORT WORKER ...   # waits for a line on stdin, then runs the worker
 
 The proxy reads the worker's output through asyncio's pipe, makes a message of each line, and sends them in one client
-stream; the daemon puts them into a queue of 4096, as the document has it, from which they go into SQLite. `batches`
-commits what is queued, synchronous=FULL, in a thread, so that the next messages are received meanwhile; `rows` commits
-each row, synchronous=NORMAL, by which a power cut may take the last.
+stream. The daemon puts them into a queue of 4096, as the document has it. A thread commits all queued rows in one
+transaction, with synchronous=FULL, while the next messages are received.
 """
 
 import asyncio
@@ -37,26 +36,22 @@ _INSERT = f"INSERT INTO steps ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for
 
 
 class _Table:
-    """The daemon's end: one writer, who takes rows from a queue."""
+    """The daemon's table: one writer, which takes rows from a queue."""
 
-    def __init__(self, path: str, batches: bool) -> None:
+    def __init__(self, path: str) -> None:
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute(f"PRAGMA synchronous = {'FULL' if batches else 'NORMAL'}")
+        self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute(_TABLE)
-        self._batches = batches
         self.queue: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue(_QUEUED)
 
     async def write(self) -> None:
-        """Writes for as long as it is let."""
+        """Writes until it is cancelled."""
         while True:
             rows = [await self.queue.get()]
-            if self._batches:
-                while not self.queue.empty():
-                    rows.append(self.queue.get_nowait())
-                await asyncio.to_thread(self._commit, rows)
-            else:
-                self._database.execute(_INSERT, rows[0])  # a statement alone is a transaction
+            while not self.queue.empty():
+                rows.append(self.queue.get_nowait())
+            await asyncio.to_thread(self._commit, rows)
             for _ in rows:
                 self.queue.task_done()
 
@@ -73,24 +68,15 @@ class _Service(trainer_pb2_grpc.TrainerServiceServicer):
     async def PublishRunSteps(self, steps: Any, context: Any) -> Any:  # noqa: N802, the method's name on the wire
         accepted = 0
         async for step in steps:
-            row = (
-                step.run_id,
-                step.episode_index,
-                step.step_index,
-                step.action_json,
-                step.observation_json,
-                step.reward,
-                step.terminated,
-                step.truncated,
-            )
+            row = tuple(getattr(step, column) for column in _COLUMNS)
             await self._table.queue.put(row)
             accepted += 1
         await self._table.queue.join()
         return trainer_pb2.PublishTelemetryResponse(accepted=accepted)
 
 
-async def _serve(path: str, way: str) -> None:
-    table = _Table(path, way == "batches")
+async def _serve(path: str) -> None:
+    table = _Table(path)
     server = grpc.aio.server()
     trainer_pb2_grpc.add_TrainerServiceServicer_to_server(_Service(table), server)
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)

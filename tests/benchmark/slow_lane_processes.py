@@ -1,31 +1,39 @@
-"""Workers for a daemon that is measured, its table, and what it and its proxies take of the machine."""
+"""Workers for a daemon that is measured, its table, and the CPU time and memory of processes."""
 
 import contextlib
 import os
 import re
 import sqlite3
+import sys
 import time
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")  # what /proc counts CPU time in
+TICKS = os.sysconf("SC_CLK_TCK")  # a second, in /proc's CPU times
 STEP_PRINTER = Path(__file__).with_name("slow_lane_step_printer")
+EVENTS_OF_RUN = "SELECT max(seq_id) FROM lifecycle WHERE run_id = ?"
+ROWS_OF_RUN = "SELECT max(seq_id) FROM step_rows WHERE run = (SELECT run FROM runs WHERE run_id = ?)"
 
 _POLL_SECS = 0.005
 
 
 def printer_command(steps: int, *, hz: float = 0, block: int = 50, gate: Path | None = None) -> list[str]:
-    """A worker that takes next to nothing of the machine.
+    """Returns a worker that uses little CPU time.
 
     Args:
       steps: How many it prints.
-      hz: How many a second; 0: as fast as it can.
+      hz: How many a second; 0: as fast as possible.
       block: How many it writes at once.
-      gate: It begins once this file is there; None: at once.
+      gate: A file for whose creation it waits; None: it begins at once.
 
     Returns:
       Its program and its arguments.
     """
     return [str(STEP_PRINTER), f"--steps={steps}", f"--hz={hz}", f"--block={block}", f"--gate={gate or ''}"]
+
+
+def python_command(*arguments: str) -> list[str]:
+    """Returns a command that runs this Python; it needs this process's PYTHONPATH."""
+    return [sys.executable, "-P", *arguments]
 
 
 def open_table(path: Path) -> sqlite3.Connection:
@@ -34,17 +42,17 @@ def open_table(path: Path) -> sqlite3.Connection:
 
 
 def wait_for_rows(path: Path, select: str, argument: str, rows: int, timeout_secs: float = 300.0) -> None:
-    """Returns as soon as so many rows are in a table: what a reader sees there is durable.
+    """Waits until so many rows are in a table: rows that a reader sees are durable.
 
     Args:
       path: The database.
-      select: What finds how many there are, cheaply.
-      argument: Of the statement.
-      rows: How many are waited for.
+      select: A cheap query for their number.
+      argument: Of the query.
+      rows: How many.
       timeout_secs: How long to wait at most.
 
     Raises:
-      RuntimeError: They did not come in time.
+      RuntimeError: The time is over.
     """
     end = time.monotonic() + timeout_secs
     with contextlib.closing(open_table(path)) as table:
@@ -57,11 +65,8 @@ def wait_for_rows(path: Path, select: str, argument: str, rows: int, timeout_sec
             time.sleep(_POLL_SECS)
 
 
-ROWS_OF_RUN = "SELECT max(seq_id) FROM step_rows WHERE run = (SELECT run FROM runs WHERE run_id = ?)"
-
-
 def cpu_seconds(pid: int) -> float | None:
-    """CPU time of a process so far; None: it has ended."""
+    """Returns the CPU time of a process so far; None: it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except OSError:
@@ -70,7 +75,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def memory_bytes(pid: int) -> int | None:
-    """What a process has in memory that is its own alone and no file's; None: it has ended."""
+    """Returns a process's private memory without files' pages; None: it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("utf-8")
     except OSError:

@@ -1,11 +1,11 @@
-"""Workers in Python that print steps as fast as they can: `EVENTS` times, the way that `WAY` says."""
+"""Workers in Python that print steps as fast as possible: `slow_lane_worker WAY STEPS`."""
 
 import json
 import sys
 
 
 def print_json(events: int) -> None:
-    """Prints with what Python has."""
+    """Prints with Python's own functions."""
     for index in range(events):
         print(
             json.dumps(
@@ -25,7 +25,7 @@ def print_json(events: int) -> None:
 
 
 def event_writer(events: int) -> None:
-    """Prints with Tandem's writer: a write to the system for each step."""
+    """Prints with Tandem's writer: a system call for each step."""
     from tandem.telemetry import EventWriter
 
     writer = EventWriter()

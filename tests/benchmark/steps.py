@@ -1,240 +1,184 @@
-"""The step round trip: on an idle machine, beside busy processes, and what Tandem adds to bare spinning."""
+"""The step round trip: on an idle machine, beside busy processes, and by size. Also calls and the end of an engine."""
 
 import contextlib
-import dataclasses
-import statistics
+import os
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 
-from tests.benchmark import report
-from tests.benchmark.measurement import (
-    BASELINE,
-    LADDER,
-    ROWS,
-    SIZES,
-    WAITS,
-    Group,
-    Row,
-    RowUnavailable,
-    Size,
-)
-from tests.benchmark.python_rows import measure_row
-from tests.benchmark.suite import FAILURES, Found, Plan, Suite, in_turn, why
-from tests.benchmark.tables import figure, markdown
+import numpy as np
 
-BUSY_LOOP = Path(__file__).with_name("busy_loop")
-_BUSY = (0, 1, 2)  # processes beside
-_QUICK_EXCHANGES = 500
+import tandem
+from tests.benchmark import step_peers
+from tests.benchmark.client_loop import Floats, Results, Step, figures_of_steps, measure_steps
+from tests.benchmark.engine_process import LARGE, MEDIUM, ROUND_TRIP, SMALL, WAITS, Size, forked, serving
+from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
-_BASELINE = next(row for row in ROWS if row.key == BASELINE)
+_EXCHANGES = 20_000  # of a turn, at most
+# The scheduler migrates processes a few times a second: a shorter turn would show one of its states.
+_BUSY_EXCHANGES = 200_000
 
-Groups = dict[str, list[Group]]  # row key -> a group of each round
-Turns = dict[str, list[tuple[Group, Group]]]  # as report.Turns
+Connect = Callable[[Size, str], AbstractContextManager[Step]]
 
 
-def _sizes(plan: Plan, sizes: Sequence[Size]) -> list[Size]:
-    if not plan.quick:
-        return list(sizes)
-    return [dataclasses.replace(size, exchanges=min(_QUICK_EXCHANGES, size.exchanges)) for size in sizes]
+def _cpp(row: str, size: Size, exchanges: int, name: str, seconds: float) -> Figures:
+    """Measures a row of round_trip."""
+    options = [f"--row={row}", *size.flags(), f"--exchanges={exchanges}", f"--seconds={seconds}", f"--region={name}"]
+    printed = subprocess.run([str(ROUND_TRIP), *options], stdout=subprocess.PIPE, check=True).stdout
+    return figures_of_steps(*np.frombuffer(printed, np.int64).reshape(2, -1))
 
 
-def _measure(row: Row, size: Size, plan: Plan) -> Group:
-    return measure_row(row, size, plan.seconds, f"{plan.prefix}-{row.key}")
-
-
-def _measure_turns(rows: Sequence[Row], size: Size, plan: Plan, number: int, turns: Turns) -> set[str]:
-    """Measures the baseline before each row: which cores two processes get changes within seconds.
-
-    Returns:
-      Keys of rows that failed; they are left out from then on.
-    """
-    failed = set()
-    for row in in_turn(rows, number):
-        if row.key not in turns:
-            continue
-        try:
-            baseline = _measure(_BASELINE, size, plan)
-            turns[row.key].append((baseline if row.key == BASELINE else _measure(row, size, plan), baseline))
-        except RowUnavailable as error:
-            print(f"tandem: {error}", file=sys.stderr)
-            del turns[row.key]
-        except FAILURES as error:
-            if row.key == BASELINE:
-                raise
-            print(f"tandem: {row.key} is left out: {why(error)}", file=sys.stderr)
-            del turns[row.key]
-            failed.add(row.key)
-    return failed
-
-
-def _measure_rows(plan: Plan, rows: Sequence[Row], sizes: Sequence[Size]) -> Found:
-    chosen = [row for row in rows if row.key in plan.rows]
-    sizes = _sizes(plan, sizes)
-    found: list[Turns] = [{row.key: [] for row in chosen if row.exists_at(size)} for size in sizes]
-    failed: set[str] = set()
-    started = time.monotonic()
-    for number in range(plan.rounds):
-        for size, turns in zip(sizes, found, strict=True):
-            failed |= _measure_turns(chosen, size, plan, number, turns)
-            print(
-                f"round {number + 1} of {plan.rounds}, {size}: "
-                f"bare spin {turns[BASELINE][-1][0].step_p50 / 1e3:.2f} us; "
-                f"{time.monotonic() - started:.0f} s so far",
-                file=sys.stderr,
-                flush=True,
-            )
-    summaries = [report.summarise(turns) for turns in found]
-    figures = [
-        {
-            "size": dataclasses.asdict(size),
-            "rows": {
-                row.key: {
-                    "label": row.label,
-                    "summary": dataclasses.asdict(summary[row.key]),
-                    "groups_ns": [dataclasses.asdict(group) for group, _ in turns[row.key]],
-                    "baseline_before_ns": [dataclasses.asdict(baseline) for _, baseline in turns[row.key]],
-                }
-                for row in chosen
-                if row.key in turns
-            },
-        }
-        for size, turns, summary in zip(sizes, found, summaries, strict=True)
-    ]
-    return Found(
-        tables=[
-            report.table(size, chosen, summary, plan.rounds) for size, summary in zip(sizes, summaries, strict=True)
-        ],
-        figures={"sizes": figures},
-        draw=lambda path: report.draw(path, chosen, sizes, summaries),
-        failed=frozenset(failed),
-    )
+def _python(connect: Connect, size: Size, exchanges: int, name: str, seconds: float) -> Figures:
+    """Measures a client in Python."""
+    with connect(size, name) as step:
+        return measure_steps(step, size, exchanges, seconds)
 
 
 @contextlib.contextmanager
-def busy_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Keeps so many processes computing; they end with this one, however it ends."""
-    busy = [subprocess.Popen([str(BUSY_LOOP)]) for _ in range(count)]
-    try:
-        yield busy
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
+def _over_tandem(wait: str, size: Size, name: str) -> Iterator[Step]:
+    with serving(f"host_{wait}", size, name), tandem.SharedMemoryClient(name, timeout=30, wait=wait) as client:
+        yield client.step
 
 
-_BUSY_ROWS = [row for row in ROWS if row.tandem and row.key.startswith(("host_", "python_"))]
+@contextlib.contextmanager
+def _over_make_vec(size: Size, name: str) -> Iterator[Step]:
+    """The environments that make_vec returns, with the engine of the other rows."""
+    with serving("host_adaptive", size, name):
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(name, timeout=30))
+        envs.reset()
+
+        def step(actions: Floats) -> Results:
+            return envs.step(actions)[:3]
+
+        try:
+            yield step
+        finally:
+            envs.close()
 
 
-def _measure_busy(plan: Plan) -> Found:
-    rows = [row for row in _BUSY_ROWS if row.key in plan.rows]
-    sizes = _sizes(plan, SIZES[:2])
-    # The scheduler moves processes a few times a second: shorter groups would each show one of its states.
-    sizes = [dataclasses.replace(size, exchanges=size.exchanges * 10) for size in sizes]
-    cases = [(size, busy) for size in sizes for busy in _BUSY]
-    found: list[Groups] = [{row.key: [] for row in rows} for _ in cases]
-    started = time.monotonic()
-    for number in range(plan.rounds):
-        for (size, busy), groups in zip(cases, found, strict=True):
-            with busy_processes(busy):
-                for row in in_turn(rows, number):
-                    groups[row.key].append(_measure(row, size, plan))
-        print(f"busy: round {number + 1} of {plan.rounds}; {time.monotonic() - started:.0f} s so far", file=sys.stderr)
-    figures: list[dict[str, Any]] = []
-    tables = []
-    for (size, busy), groups in zip(cases, found, strict=True):
-        against = against_better(groups)
-        figures.append(
-            {
-                "size": dataclasses.asdict(size),
-                "busy": busy,
-                "groups_ns": {key: [dataclasses.asdict(group) for group in those] for key, those in groups.items()},
-                "adaptive_against_better": against,
-            }
-        )
-        tables.append(_busy_table(size, busy, rows, groups, against, plan.rounds))
-    return Found(tables, {"cases": figures})
+def _rows(size: Size, exchanges: int = _EXCHANGES, against: tuple[str, ...] = ("spin",)) -> list[Row]:
+    def cpp(key: str, label: str) -> Row:
+        return Row(key, label, turns(_cpp, key, size, exchanges), against)
 
+    def python(key: str, label: str, connect: Connect, environment: str = "") -> Row:
+        opened = turns(_python, connect, size, exchanges)
+        return Row(f"python_{key}", label, opened, against, environment)
 
-def _median(groups: Sequence[Group], name: str) -> float:
-    return float(statistics.median(getattr(group, name) for group in groups))
-
-
-def _mean(groups: Sequence[Group]) -> float:
-    return sum(group.step_mean * group.exchanges for group in groups) / sum(group.exchanges for group in groups)
-
-
-def against_better(groups: Mapping[str, Sequence[Group]]) -> dict[str, dict[str, Any]]:
-    """Holds `adaptive` against whichever of `spin` and `block` has the lower mean over all groups.
-
-    Args:
-      groups: Groups of rows whose keys end in a strategy, by round; families without all three are left out.
-
-    Returns:
-      Family, such as "host" -> the better strategy, and by how much p50 and p99 are its own in the same round, median.
-    """
-    found = {}
-    for family in dict.fromkeys(key.rsplit("_", 1)[0] for key in groups):
-        by_wait = {wait: groups.get(f"{family}_{wait}") for wait in WAITS}
-        if not all(by_wait.values()):
-            continue
-        spin, adaptive, block = (by_wait[wait] or () for wait in WAITS)
-        name, better = min((("spin", spin), ("block", block)), key=lambda one: _mean(one[1]))
-        found[family] = {
-            "better": name,
-            "p50": statistics.median(a.step_p50 / b.step_p50 for a, b in zip(adaptive, better, strict=True)),
-            "p99": statistics.median(a.step_p99 / b.step_p99 for a, b in zip(adaptive, better, strict=True)),
-        }
+    found = [
+        cpp("spin", "bare spin, C++"),
+        cpp("futex", "futex, C++"),
+        cpp("socket", "Unix socket, C++"),
+        cpp("grpc", "gRPC, C++"),
+        *(cpp(f"host_{wait}", f"Tandem, C++, {wait}") for wait in WAITS),
+        *(python(wait, f"Tandem, Python, {wait}", partial(_over_tandem, wait)) for wait in WAITS),
+        python("make_vec", "Tandem, make_vec", _over_make_vec),
+        python("socket", "Unix socket, Python to C++", step_peers.over_socket),
+        python("pipe", "multiprocessing.Pipe, Python", step_peers.over_pipe),
+        python("grpc", "gRPC, Python to C++", step_peers.over_grpc, "peers"),
+        python("iceoryx2", "iceoryx2, Python, polling", step_peers.over_iceoryx2, "peers"),
+    ]
+    if size.envs < LARGE.envs:  # a process for each environment: thousands would measure the scheduler
+        found.append(python("async", "Gymnasium AsyncVectorEnv", step_peers.over_async_vector_env, "peers"))
     return found
 
 
-def _busy_table(
-    size: Size,
-    busy: int,
-    rows: Sequence[Row],
-    groups: Mapping[str, Sequence[Group]],
-    against: Mapping[str, Mapping[str, Any]],
-    rounds: int,
-) -> str:
-    lines = []
-    for row in rows:
-        those = groups[row.key]
-        mean, p50, p99 = _mean(those), _median(those, "step_p50"), _median(those, "step_p99")
-        line = [row.label, *(figure(nanos / 1e3) for nanos in (mean, p50, p99))]
-        family, wait = row.key.rsplit("_", 1)
-        if wait == "adaptive" and family in against:
-            better = against[family]
-            line += [f"{better['better']}", f"{figure(better['p50'])}", f"{figure(better['p99'])}"]
-        lines.append(line)
-    title = (
-        f"**{size}**, {busy} busy processes beside: means of all exchanges, medians of {rounds} groups; adaptive over "
-        "whichever of spin and block has the lower mean, by round, median"
+@contextlib.contextmanager
+def _busy_processes(count: int) -> Iterator[None]:
+    """Runs processes that compute without a pause."""
+
+    def compute() -> None:
+        while True:
+            pass
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(forked(compute))
+        yield
+
+
+def _on_one_core(row: Row) -> Row:
+    """Pins both sides of a row to one core."""
+
+    @contextlib.contextmanager
+    def opened(name: str) -> Iterator[Turn]:
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(allowed)})
+        try:
+            with row.open(name) as turn:
+                yield turn
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+    return Row(row.key, row.label, opened, row.against)
+
+
+def _busy_rows(size: Size) -> Iterator[Row]:
+    """Rows of Tandem; `adaptive` is compared with the better of the two other strategies."""
+    for row in _rows(size, _BUSY_EXCHANGES):
+        kind, _, wait = row.key.partition("_")
+        if wait in WAITS:
+            others = (f"{kind}_spin", f"{kind}_block") if wait == "adaptive" else ()
+            yield Row(row.key, row.label, row.open, others)
+
+
+def _busy_cases() -> Iterator[Case]:
+    ratios = ("mean us", "p50 us", "p99 us")
+    for size in (SMALL, MEDIUM):
+        for busy in range(3):
+            title = f"{size}, {busy} busy processes; adaptive by the better of spin and block"
+            yield Case(title, list(_busy_rows(size)), ratios, around=partial(_busy_processes, busy))
+        yield Case(f"{size}, both sides on one core", [_on_one_core(row) for row in _busy_rows(size)], ratios)
+
+
+def _scaling_rows() -> Iterator[Row]:
+    sizes = [Size(envs, 32, 8) for envs in (1, 16, 256, 4096, 16384)] + [Size(64, obs, 8) for obs in (4, 1000)]
+    for size in sizes:
+        kinds: Sequence[Row] = _rows(size, min(_EXCHANGES, max(100, 40_000_000 // (size.envs * size.obs))))
+        for row in kinds:
+            if row.key in ("spin", "host_spin", "python_adaptive"):
+                opened = turns(_by_environment, row.open, size.envs)
+                yield Row(
+                    f"{row.key}_{size.envs}_{size.obs}",
+                    f"{size}, {row.label}",
+                    opened,
+                    (f"spin_{size.envs}_{size.obs}",),
+                )
+
+
+def _by_environment(
+    opened: Callable[[str], AbstractContextManager[Turn]], envs: int, name: str, seconds: float
+) -> Figures:
+    with opened(name) as turn:
+        return {"p50 ns of an environment's step": 1e3 * turn(seconds)["p50 us"] / envs}
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "steps",
+            "the step round trip on an idle machine, compared with a bare spin and with other programs",
+            [Case(f"{size}, the step round trip", _rows(size), ("p50 us",), "spin") for size in (SMALL, MEDIUM, LARGE)],
+            __name__,
+        ),
+        Suite(
+            "busy",
+            "the step round trip beside 0, 1 and 2 busy processes, and with both sides on one core",
+            list(_busy_cases()),
+            __name__,
+        ),
+        Suite(
+            "scaling",
+            "the time of an environment's step with 1 to 16,384 environments, and by the size of observations",
+            [
+                Case(
+                    "environments × obs × act, by the bare spin",
+                    list(_scaling_rows()),
+                    ("p50 ns of an environment's step",),
+                )
+            ],
+            __name__,
+        ),
     )
-    return markdown(title, ("row", "mean us", "p50", "p99", "better", "times its p50", "times its p99"), lines)
-
-
-SUITE = Suite(
-    name="steps",
-    about="the step round trip on an idle machine, against bare spinning and other ways between processes",
-    rows={row.key: row.label for row in ROWS},
-    baseline=frozenset({BASELINE}),
-    measure=lambda plan: _measure_rows(plan, ROWS, SIZES),
-    interpreters={row.key: row.interpreter for row in ROWS if row.interpreter},
-)
-BUSY = Suite(
-    name="busy",
-    about="the step round trip beside 0, 1 and 2 busy processes: does adaptive wait as the better of spin and block?",
-    rows={row.key: row.label for row in _BUSY_ROWS},
-    baseline=frozenset(),
-    measure=_measure_busy,
-)
-PROFILE = Suite(
-    name="profile",
-    about="what Tandem adds to bare spinning, one thing at a time",
-    rows={row.key: row.label for row in LADDER},
-    baseline=frozenset({BASELINE}),
-    measure=lambda plan: _measure_rows(plan, LADDER, SIZES[:1]),
-)
+}

@@ -1,31 +1,30 @@
 """Figures as the benchmark's tables show them."""
 
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Spread:
-    """Least, median and greatest of one figure over the rounds."""
-
-    min: float
-    median: float
-    max: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> "Spread":
-        """Takes it from a figure for each round."""
-        return Spread(min(values), statistics.median(values), max(values))
-
-    def __str__(self) -> str:
-        """Says it as the tables do: median (least .. greatest)."""
-        return f"{figure(self.median)} ({figure(self.min)} .. {figure(self.max)})"
+import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 
 def figure(value: float) -> str:
-    """Says a figure in three digits, where it has so many before the point in all of them."""
+    """Formats a figure with three digits, or with all digits before the point."""
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def spread(values: Sequence[float], middle: float | None = None) -> str:
+    """Formats figures of the rounds: median, or another middle, and the least and the greatest."""
+    middle = float(np.median(values)) if middle is None else middle
+    return figure(middle) if len(values) == 1 else f"{figure(middle)} ({figure(min(values))} .. {figure(max(values))})"
+
+
+def interval(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Computes the median and its 95 % interval, by bootstrap over the rounds."""
+    drawn = np.random.default_rng(0).choice(ratios, (10_000, ratios.size))
+    low, high = np.percentile(np.median(drawn, axis=1), (2.5, 97.5))
+    return float(np.median(ratios)), float(low), float(high)
 
 
 def markdown(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -33,17 +32,18 @@ def markdown(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) ->
 
     Args:
       title: A line above it, in Markdown.
-      head: The columns; the first names the row.
-      lines: A text for each column; those that are missing stay empty.
+      head: The columns; the first one names the row.
+      lines: A text for each column.
 
     Returns:
       Its lines.
     """
-    cells = [list(head), *([*line, *[""] * (len(head) - len(line))] for line in lines)]
-    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(head))]
-    rule = ["-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:])]
-    texts = []
-    for line in cells:
-        padded = [line[0].ljust(widths[0]), *(text.rjust(w) for text, w in zip(line[1:], widths[1:], strict=True))]
-        texts.append("| " + " | ".join(padded) + " |")
-    return "\n".join([title, "", texts[0], "|" + "|".join(rule) + "|", *texts[1:]])
+    table = Table(*head, box=box.MARKDOWN)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for line in lines:
+        table.add_row(*line)
+    console = Console(width=1000, markup=False, emoji=False, highlight=False, color_system=None)
+    with console.capture() as printed:
+        console.print(table)
+    return f"**{title}**\n\n{printed.get().strip()}"

@@ -1,7 +1,5 @@
-#include "tests/benchmark/tandem_rows.h"
-
+// The rows host_spin, host_adaptive and host_block.
 #include <signal.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -15,9 +13,8 @@
 #include "schema/layout/error_codes.h"
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
-#include "transport/base/clock.h"
+#include "tests/benchmark/row.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/wait/wait_strategy.h"
 
@@ -26,91 +23,16 @@ namespace {
 
 constexpr double kTimeoutSecs = 30;
 
-// What SIGTERM and SIGINT stop, in the engine's process. Writer: the thread
-// that serves; reader: its signal handler.
-std::atomic<EngineSide*> serving_side{nullptr};
+// The host that SIGTERM and SIGINT stop, in the engine's process. Writer: the
+// thread that serves; reader: its signal handler.
 std::atomic<EngineHost*> serving_host{nullptr};
-static_assert(std::atomic<EngineSide*>::is_always_lock_free);
 static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
 void StopServing(int) {
-  // relaxed: here and below, the very thread that this interrupts writes them.
-  EngineSide* const side = serving_side.load(std::memory_order_relaxed);
+  // relaxed: written by the thread that this handler interrupts.
   EngineHost* const host = serving_host.load(std::memory_order_relaxed);
-  if (side != nullptr) side->RequestStop();
   if (host != nullptr) host->RequestStop();
 }
-
-void StopOnSignals() {
-  struct sigaction action = {};
-  action.sa_handler = StopServing;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-}
-
-// The client's half of every row here.
-class TandemRow : public Row {
- public:
-  TandemRow(const RowOptions& options, WaitStrategy wait)
-      : options_(options), wait_(wait) {}
-
-  void Connect() override {
-    client_.emplace(Got(ClientSide::Attach(
-        options_.region, {.timeout_secs = kTimeoutSecs, .wait = wait_})));
-  }
-  Results Exchange(const float* actions) override {
-    const ErrorCode code = client_->Step(
-        std::span(actions, options_.size.action_floats()), kTimeoutSecs);
-    if (code != ErrorCode::kOk) Fail(client_->Explain(code).message());
-    const StepArrays& arrays = client_->arrays();
-    return {arrays.obs.data(), arrays.rewards.data(), arrays.dones.data()};
-  }
-
- protected:
-  RowOptions options_;
-  WaitStrategy wait_;
-
- private:
-  std::optional<ClientSide> client_;
-};
-
-class SidesRow final : public TandemRow {
- public:
-  using TandemRow::TandemRow;
-
-  void Serve() override {
-    const Size& size = options_.size;
-    EngineSide side = Got(EngineSide::Create(options_.region,
-                                             {.num_envs = size.envs,
-                                              .obs_size = size.obs,
-                                              .act_size = size.act,
-                                              .task = "benchmark"},
-                                             {.region = {}, .wait = wait_}));
-    // relaxed: for the handler in this thread.
-    serving_side.store(&side, std::memory_order_relaxed);
-    StopOnSignals();
-    if (absl::Status status = side.Open(); !status.ok()) Fail(status.message());
-    const StepArrays& arrays = side.arrays();
-    for (;;) {
-      switch (side.Next(Deadline::Infinite())) {
-        case EngineEvent::kExchange:
-          TrivialWork(size, arrays.actions.data(), arrays.obs.data(),
-                      arrays.rewards.data(), arrays.dones.data());
-          side.Publish();
-          break;
-        case EngineEvent::kClientArrived:
-          side.Welcome(absl::OkStatus());
-          break;
-        case EngineEvent::kStopRequested:
-          // relaxed: as above.
-          serving_side.store(nullptr, std::memory_order_relaxed);
-          return;
-        default:
-          break;
-      }
-    }
-  }
-};
 
 class TrivialEngine final : public Engine {
  public:
@@ -141,9 +63,10 @@ class TrivialEngine final : public Engine {
   EngineSchema schema_;
 };
 
-class HostRow final : public TandemRow {
+class HostRow final : public Row {
  public:
-  using TandemRow::TandemRow;
+  HostRow(const RowOptions& options, WaitStrategy wait)
+      : options_(options), wait_(wait) {}
 
   void Serve() override {
     TrivialEngine engine(options_.size);
@@ -152,27 +75,44 @@ class HostRow final : public TandemRow {
     options.side.wait = wait_;
     const std::unique_ptr<EngineHost> host =
         Got(EngineHost::Create(&engine, std::move(options)));
-    // relaxed: for the handler in this thread.
+    // relaxed: read by this thread's handler only.
     serving_host.store(host.get(), std::memory_order_relaxed);
-    StopOnSignals();
+    struct sigaction action = {};
+    action.sa_handler = StopServing;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
     host->Run();
     // relaxed: as above.
     serving_host.store(nullptr, std::memory_order_relaxed);
   }
+
+  void Connect() override {
+    client_.emplace(Got(ClientSide::Attach(
+        options_.region, {.timeout_secs = kTimeoutSecs, .wait = wait_})));
+  }
+
+  Results Exchange(const float* actions) override {
+    const ErrorCode code = client_->Step(
+        std::span(actions, options_.size.action_floats()), kTimeoutSecs);
+    if (code != ErrorCode::kOk) Fail(client_->Explain(code).message());
+    const StepArrays& arrays = client_->arrays();
+    return {arrays.obs.data(), arrays.rewards.data(), arrays.dones.data()};
+  }
+
+ private:
+  RowOptions options_;
+  WaitStrategy wait_;
+  std::optional<ClientSide> client_;
 };
 
 }  // namespace
 
 std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
                                    const RowOptions& options) {
-  if (absl::ConsumePrefix(&name, "sides_")) {
-    const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
-    if (wait) return std::make_unique<SidesRow>(options, *wait);
-  } else if (absl::ConsumePrefix(&name, "host_")) {
-    const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
-    if (wait) return std::make_unique<HostRow>(options, *wait);
-  }
-  return nullptr;
+  if (!absl::ConsumePrefix(&name, "host_")) return nullptr;
+  const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
+  if (!wait) return nullptr;
+  return std::make_unique<HostRow>(options, *wait);
 }
 
 }  // namespace tandem

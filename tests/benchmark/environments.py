@@ -1,0 +1,437 @@
+"""Tandem's environments compared with MuJoCo's own loop, EnvPool and Gymnasium's vectors: steps, start, training.
+
+All rows get the same random actions. The peers' rows run in the peers' environment of tools/extra_env.
+"""
+
+import contextlib
+import functools
+import importlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tandem
+from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
+
+_BATCHES = 64  # of actions, used in turn
+_WARM_UP_BATCHES = 40  # by then a Humanoid has fallen twice
+_ROLLOUT_STEPS = 20  # of environments from their start; a Humanoid falls within some 20 steps of random actions
+_TIMEOUT_SECS = 60.0
+_ATTACHES = 20
+_FULL_SECONDS = 0.5  # of a turn of training with all environments
+_TRAINING_ENVS, _QUICK_TRAINING_ENVS = 64, 4
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What all rows of a case step.
+
+    Attributes:
+      task: Gymnasium's name.
+      envs: Environments.
+      threads: Threads that step them.
+    """
+
+    task: str
+    envs: int
+    threads: int = 2
+
+    def __str__(self) -> str:
+        """Formats it for titles."""
+        return f"{self.envs} {self.task}, {self.threads} threads"
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether an action is a choice of two."""
+        return self.task == "CartPole-v1"
+
+    def actions(self, dtype: Any = np.float32) -> list[NDArray[Any]]:
+        """Draws batches of actions, uniform: dtype[envs, act_size], or int64[envs] if they are discrete."""
+        random = np.random.default_rng(0)
+        if self.is_discrete:
+            return list(random.integers(2, size=(_BATCHES, self.envs)))
+        size, bound = {"HalfCheetah-v5": (6, 1.0), "Ant-v5": (8, 1.0), "Humanoid-v5": (17, 0.4)}[self.task]
+        return list(random.uniform(-bound, bound, (_BATCHES, self.envs, size)).astype(np.float32).astype(dtype))
+
+
+def _stepping(
+    step: Callable[[Any], object], batches: Sequence[Any], envs: int, warm_up: int = _WARM_UP_BATCHES
+) -> Turn:
+    """Warms a row up, and returns its turns."""
+    actions = itertools.cycle(batches)
+    for _ in range(warm_up):
+        step(next(actions))
+
+    def turn(seconds: float) -> Figures:
+        now = time.perf_counter
+        batches, began = 0, now()
+        end = began + seconds
+        while True:
+            step(next(actions))
+            batches += 1
+            if (last := now()) >= end:
+                break
+        return _rate(batches, envs, last - began)
+
+    return turn
+
+
+def _rate(batches: int, envs: int, secs: float) -> Figures:
+    return {"us": 1e6 * secs / batches, "K steps/s": batches * envs / secs / 1e3}
+
+
+@contextlib.contextmanager
+def _client(cell: Cell, wait: str, name: str) -> Iterator[tandem.SharedMemoryClient]:
+    # The engine waits by its default: one that spins would compute during the other rows' turns.
+    launched = tandem.launch_engine(
+        cell.task, num_envs=cell.envs, threads=cell.threads, name=name, timeout=_TIMEOUT_SECS
+    )
+    # Gymnasium's and EnvPool's mode: the next step of an environment whose episode ended resets it.
+    mode = tandem.AutoresetMode.NEXT_STEP
+    with (
+        launched as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=_TIMEOUT_SECS, wait=wait, autoreset_mode=mode) as client,
+    ):
+        client.reset(seed=0)
+        yield client
+
+
+@contextlib.contextmanager
+def _tandem(cell: Cell, wait: str, name: str) -> Iterator[Turn]:
+    with _client(cell, wait, name) as client:
+        batches = cell.actions()
+        if cell.is_discrete:
+            batches = [batch.astype(np.float32)[:, None] for batch in batches]
+        step = _stepping(client.step, batches, cell.envs)
+
+        def turn(seconds: float) -> Figures:
+            before = client.stats()
+            found = step(seconds)
+            now = client.stats()
+            transport, physics = (getattr(now, n) - getattr(before, n) for n in ("transport_secs", "physics_secs"))
+            return found | {"transport, %": 100 * max(0.0, transport / (transport + physics))}
+
+        yield turn
+
+
+@contextlib.contextmanager
+def _make_vec(cell: Cell, name: str) -> Iterator[Turn]:
+    """The environments that make_vec returns; the region's name is the harness's."""
+    with _client(cell, "adaptive", name) as client:
+        envs = tandem.SharedMemoryVectorEnv(client)
+        envs.reset(seed=0)
+        yield _stepping(envs.step, cell.actions(), cell.envs)
+
+
+@contextlib.contextmanager
+def _halves(cell: Cell, name: str) -> Iterator[Turn]:
+    """Two engines with half of the environments and threads each: one steps while the other's results are read."""
+    half = Cell(cell.task, cell.envs // 2, cell.threads // 2)
+    with _client(half, "adaptive", f"{name}-a") as first, _client(half, "adaptive", f"{name}-b") as second:
+
+        def step(actions: Floats) -> None:
+            for part, client in enumerate((first, second)):
+                if sent:
+                    client.recv()
+                client.send(np.ascontiguousarray(actions[part * half.envs : (part + 1) * half.envs]))
+            sent.append(True)
+
+        sent: list[bool] = []
+        yield _stepping(step, cell.actions(), cell.envs)
+        first.recv()
+        second.recv()
+
+
+@contextlib.contextmanager
+def _rollout(cell: Cell, name: str) -> Iterator[Turn]:
+    """MuJoCo's own threads step in C++, without a barrier after each step, observations, episodes and transport."""
+    mujoco, rollout = importlib.import_module("mujoco"), importlib.import_module("mujoco.rollout")
+    gymnasium = importlib.import_module("gymnasium")
+    file = cell.task.removesuffix("-v5").replace("HalfCheetah", "Half_Cheetah").lower() + ".xml"
+    with _silence():  # of deprecated attributes
+        model = mujoco.MjModel.from_xml_path(str(Path(str(gymnasium.__file__)).parent / "envs/mujoco/assets" / file))
+    datas = [mujoco.MjData(model) for _ in range(cell.threads)]
+    start = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    mujoco.mj_resetData(model, datas[0])
+    mujoco.mj_getState(model, datas[0], start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    starts = np.tile(start, (cell.envs, 1))
+    starts[:, 1:] += np.random.default_rng(0).uniform(-0.01, 0.01, starts[:, 1:].shape)
+    frame_skip = 5
+    batches = np.stack(cell.actions(np.float64), 1)  # [envs, batches, act_size]
+    controls = [
+        np.repeat(batches[:, at : at + _ROLLOUT_STEPS], frame_skip, axis=1)
+        for at in range(0, _BATCHES - _ROLLOUT_STEPS, _ROLLOUT_STEPS)
+    ]
+    with rollout.Rollout(nthread=cell.threads) as pool:
+        envs = cell.envs * _ROLLOUT_STEPS
+        step = _stepping(lambda one: pool.rollout(model, datas, starts, one), controls, envs, warm_up=2)
+
+        def turn(seconds: float) -> Figures:
+            found = step(seconds)
+            return found | {"us": found["us"] / _ROLLOUT_STEPS}
+
+        yield turn
+
+
+def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
+    """Imports a peer, and returns what makes its environments."""
+    if kind.startswith("envpool"):
+        make = importlib.import_module("envpool").make
+        batch_size = cell.envs // 2 if kind == "envpool_async" else cell.envs
+        sizes = {"num_envs": cell.envs, "num_threads": cell.threads, "batch_size": batch_size}
+        return functools.partial(make, cell.task, env_type="gymnasium", **sizes)
+    gymnasium = importlib.import_module("gymnasium")
+    importlib.import_module("gymnasium.envs.mujoco")
+    vector = importlib.import_module("gymnasium.vector")
+    kinds = {"gymnasium_sync": vector.SyncVectorEnv, "gymnasium_async": vector.AsyncVectorEnv}
+    return functools.partial(kinds[kind], [functools.partial(gymnasium.make, cell.task)] * cell.envs)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Drops standard error, also of processes started meanwhile: each environment warns about its model."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextlib.contextmanager
+def _peer(kind: str, cell: Cell, name: str) -> Iterator[Turn]:
+    make = _maker(kind, cell)
+    with _silence():
+        envs = make()
+    actions = cell.actions(np.float64 if kind.startswith("envpool") else np.float32)
+    try:
+        if kind == "envpool_async":
+            yield _envpool_async(envs, actions, cell)
+        else:
+            envs.reset()
+            yield _stepping(envs.step, actions, cell.envs)
+    finally:
+        envs.close()
+
+
+def _envpool_async(envs: Any, actions: Sequence[Any], cell: Cell) -> Turn:
+    """EnvPool's asynchronous way: the half of the environments that is ready first is stepped again at once."""
+    half = cell.envs // 2
+    envs.async_reset()
+
+    def step(batch: Any) -> None:
+        for _ in range(2):
+            envs.send(batch, envs.recv()[4]["env_id"])
+
+    return _stepping(step, [np.ascontiguousarray(batch[:half]) for batch in actions], cell.envs)
+
+
+def _rows(cell: Cell, against: str) -> dict[str, Row]:
+    def row(key: str, label: str, opened: Callable[[str], AbstractContextManager[Turn]], python: str = "") -> Row:
+        return Row(key, label, opened, (against,), python)
+
+    kinds = {
+        "envpool": "EnvPool",
+        "envpool_async": "EnvPool, async",
+        "gymnasium_sync": "Gymnasium SyncVectorEnv",
+        "gymnasium_async": "Gymnasium AsyncVectorEnv",
+    }
+    found = [
+        row("loop", "MuJoCo's own rollout, C++", functools.partial(_rollout, cell)),
+        row("make_vec", "Tandem, make_vec", functools.partial(_make_vec, cell)),
+        row("tandem", "Tandem, SharedMemoryClient", functools.partial(_tandem, cell, "adaptive")),
+        row("tandem_spin", "Tandem, its client spins", functools.partial(_tandem, cell, "spin")),
+        row("tandem_halves", "Tandem, two halves in turn", functools.partial(_halves, cell)),
+        *(row(kind, label, functools.partial(_peer, kind, cell), "peers") for kind, label in kinds.items()),
+    ]
+    return {one.key: one for one in found}
+
+
+def _case(cell: Cell, keys: str, against: str, ratio: str, quick: bool = True) -> Case:
+    rows = _rows(cell, against)
+    return Case(str(cell), [rows[key] for key in keys.split()], (ratio,), quick=quick)
+
+
+def _mujoco_cases() -> Iterator[Case]:
+    some = "loop tandem tandem_spin envpool"
+    for task in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5"):
+        yield _case(Cell(task, 64), f"{some} tandem_halves envpool_async", "loop", "K steps/s")
+    for envs in (1, 8, 512):
+        yield _case(Cell("HalfCheetah-v5", envs), some, "loop", "K steps/s", quick=False)
+
+
+def _make_vec_cases() -> Iterator[Case]:
+    for cell in (Cell("CartPole-v1", 1), Cell("CartPole-v1", 64), Cell("HalfCheetah-v5", 64), Cell("Ant-v5", 64)):
+        yield _case(cell, "make_vec tandem envpool gymnasium_sync gymnasium_async", "make_vec", "us")
+
+
+_START = Cell("HalfCheetah-v5", 64)
+
+
+def _start_of_client(name: str, seconds: float) -> Figures:
+    began = time.perf_counter()
+    with tandem.launch_engine(_START.task, num_envs=_START.envs, name=name) as engine:
+        with tandem.SharedMemoryClient(engine.name) as client:
+            made = time.perf_counter()
+            client.reset(seed=0)
+            found = {"made ms": 1e3 * (made - began), "first observations ms": 1e3 * (time.perf_counter() - began)}
+        attaches = []
+        for _ in range(_ATTACHES):
+            began = time.perf_counter()
+            client = tandem.SharedMemoryClient(engine.name)
+            attaches.append(time.perf_counter() - began)
+            client.close()
+    return found | {"attach ms": 1e3 * float(np.median(attaches))}
+
+
+def _start(make: Callable[[], Any], seeds: dict[str, int]) -> Figures:
+    began = time.perf_counter()
+    envs = make()
+    try:
+        made = time.perf_counter()
+        envs.reset(**seeds)
+        return {"made ms": 1e3 * (made - began), "first observations ms": 1e3 * (time.perf_counter() - began)}
+    finally:
+        envs.close()
+
+
+def _start_of_make_vec(name: str, seconds: float) -> Figures:
+    return _start(functools.partial(tandem.make_vec, _START.task, _START.envs, threads=_START.threads), {"seed": 0})
+
+
+def _start_of_peer(kind: str, name: str, seconds: float) -> Figures:
+    make = _maker(kind, _START)
+    with _silence():
+        return _start(make, {})
+
+
+class Timed:
+    """Environments as the quickstart's training uses them, with a clock around each call.
+
+    Attributes:
+      secs: Seconds in calls so far.
+    """
+
+    def __init__(self, envs: Any, num_envs: int, reset: Callable[[int], Any], step: Callable[[Floats], Any]) -> None:
+        """Takes environments with one observation and one action space, both boxes."""
+        obs_space, act_space = (
+            getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
+            for kind in ("observation", "action")
+        )
+        self.num_envs, self.act_size, self.obs_size = num_envs, act_space.shape[-1], obs_space.shape[-1]
+        self.actions = np.zeros((num_envs, self.act_size), np.float32)
+        self._dtype, self._reset, self._step = act_space.dtype, reset, step
+        self.secs = 0.0
+
+    def reset(self, *, seed: int) -> Floats:
+        """Starts an episode in every environment."""
+        began = time.perf_counter()
+        obs = np.asarray(self._reset(seed), np.float32)
+        self.secs += time.perf_counter() - began
+        return obs
+
+    def step(self, actions: Floats) -> tuple[Floats, Any, Any]:
+        """Steps every environment."""
+        began = time.perf_counter()
+        obs, rewards, terminated, truncated, _ = self._step(np.asarray(actions, self._dtype))
+        found = np.asarray(obs, np.float32), rewards, terminated | truncated
+        self.secs += time.perf_counter() - began
+        return found
+
+
+def _training(kind: str, name: str, seconds: float) -> Figures:
+    """Trains for an iteration that is not measured, and one that is."""
+    from examples import train_ars
+
+    num_envs = _TRAINING_ENVS if seconds >= _FULL_SECONDS else _QUICK_TRAINING_ENVS
+    cell = Cell(train_ars.TASK, num_envs, len(os.sched_getaffinity(0)))
+    make = functools.partial(tandem.make_vec, cell.task, num_envs) if kind == "make_vec" else _maker(kind, cell)
+    with _silence():
+        envs = make()
+    try:
+        # EnvPool's environments got their seeds when they were made.
+        reset = (lambda seed: envs.reset()[0]) if kind == "envpool" else (lambda seed: envs.reset(seed=seed)[0])
+        timed = Timed(envs, num_envs, reset, envs.step)
+        iterate: Callable[[], float] = train_ars.Search(timed, seed=0).iterate  # type: ignore[arg-type]
+        iterate()
+        client = envs.client if kind == "make_vec" else None
+        env_secs, physics = timed.secs, client.stats().physics_secs if client else 0.0
+        began = time.perf_counter()
+        iterate()
+        wall = time.perf_counter() - began
+        env_secs = timed.secs - env_secs
+        found = {"seconds": wall, "policy": wall - env_secs, "environments": env_secs}
+        return found | {"of that physics": client.stats().physics_secs - physics} if client else found
+    finally:
+        envs.close()
+
+
+def _peer_rows(function: Callable[..., Figures], label: str, against: tuple[str, ...]) -> list[Row]:
+    kinds = ("envpool", "EnvPool"), ("gymnasium_sync", "SyncVectorEnv"), ("gymnasium_async", "AsyncVectorEnv")
+    return [Row(kind, f"{name}{label}", turns(function, kind), against, "peers") for kind, name in kinds]
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "make_vec",
+            "the step of make_vec, compared with the client's, EnvPool's and Gymnasium's vector environments",
+            list(_make_vec_cases()),
+            __name__,
+            stays_open=True,
+        ),
+        Suite(
+            "mujoco",
+            "MuJoCo environment steps a second, compared with MuJoCo's own rollout and EnvPool",
+            list(_mujoco_cases()),
+            __name__,
+            stays_open=True,
+        ),
+        Suite(
+            "start",
+            "the time to attach, to launch an engine, and to construct environments",
+            [
+                Case(
+                    f"{_START}, from the call to environments",
+                    [
+                        Row("launch", "Tandem, engine launched and attached to", turns(_start_of_client)),
+                        Row("make_vec", "Tandem, make_vec", turns(_start_of_make_vec)),
+                        *_peer_rows(_start_of_peer, "", ()),
+                    ],
+                )
+            ],
+            __name__,
+            most_rounds=3,
+        ),
+        Suite(
+            "training",
+            "an iteration of the quickstart's training, compared with the same on EnvPool and Gymnasium's vectors",
+            [
+                Case(
+                    f"An iteration of the quickstart's training, {_TRAINING_ENVS} environments (--quick: "
+                    f"{_QUICK_TRAINING_ENVS})",
+                    [
+                        Row("make_vec", "Tandem, make_vec", turns(_training, "make_vec")),
+                        *_peer_rows(_training, "", ("make_vec",)),
+                    ],
+                    ("seconds",),
+                )
+            ],
+            __name__,
+            most_rounds=3,
+        ),
+    )
+}
