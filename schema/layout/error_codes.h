@@ -38,7 +38,7 @@
   ROW(11, kInvalidAction, kInvalidArgument, InvalidAction,                 \
       "actions of a wrong shape or dtype, not contiguous or not finite")   \
   ROW(12, kInvalidArgument, kInvalidArgument, InvalidArgument,             \
-      "a name, size, option or index that cannot be")                      \
+      "invalid name, size, option or index")                               \
   ROW(13, kBrokenPeer, kDataLoss, BrokenPeer,                              \
       "the other side broke the protocol")                                 \
   ROW(14, kEngineFailed, kInternal, EngineFailed,                          \

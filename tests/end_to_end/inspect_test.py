@@ -1,4 +1,4 @@
-"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; and that nobody can tell that it looked."""
+"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; no side notices it."""
 
 import contextlib
 import json
@@ -86,7 +86,7 @@ def mapped(name: str) -> Iterator[mmap.mmap]:
 
 
 def test_a_region_without_a_client(engine: tandem.EngineProcess) -> None:
-    """Its engine is alive and idle, nobody has come, and no time has been measured."""
+    """Its engine is alive and idle, no client has attached, and no time has been measured."""
     seen = look(engine.name, FINE)
     assert (seen["kind"], seen["state"], seen["problems"], seen["remarks"]) == ("region", "ok", [], [])
     assert (seen["num_envs"], seen["obs_size"], seen["act_size"]) == (3, 8, 2)
@@ -227,7 +227,7 @@ def test_messages_that_wait_in_both_rings(engine: tandem.EngineProcess, client: 
 
 
 def test_a_corrupt_header(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
-    """What is wrong is named; who lives is told all the same; the engine goes on."""
+    """The faults are named, live sides are reported, and the engine goes on."""
     with mapped(engine.name) as region:
         region[NUM_ENVS + 3] ^= 0xFF
         seen = look(engine.name, BROKEN)
@@ -310,7 +310,7 @@ def test_exit_codes_and_errors() -> None:
 
 
 def test_an_output_that_cannot_be_written_is_said(engine: tandem.EngineProcess) -> None:
-    """However it was asked; but a pipe that nobody reads any more is a quiet end."""
+    """A write error is reported for each kind of output, except for a pipe without a reader."""
     asked = (
         [engine.name],
         [engine.name, "--json"],

@@ -5,7 +5,7 @@
 //
 //   class LockStepFaults : public FaultTest {};
 //   const std::unique_ptr<Victim> engine = StartEngine();
-//   ... kill somebody ...
+//   ... kill a side ...
 //   ExpectANewClientIsServed();
 
 #ifndef TANDEM_TESTS_FAULTS_FAULT_TEST_H_

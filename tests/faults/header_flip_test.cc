@@ -103,7 +103,7 @@ TEST_P(HeaderFlip, UnderAnAttachedClientIsATypedErrorOrNoEffect) {
         // of the last.
         Count(StepUnchecked(*client));
       } else if (IsIn(offset, offsetof(LrbcHeader, attach_request), 4)) {
-        // Somebody else's hello: the engine resets before this exchange or
+        // Another client's hello: the engine resets before this exchange or
         // after it, and the client is told in this one or the next.
         const ErrorCode code = StepUnchecked(*client);
         if (code == ErrorCode::kOk) {

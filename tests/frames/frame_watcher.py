@@ -1,4 +1,4 @@
-"""A viewer in plain Python: who looks at a region's frames, knowing no more than the documents say."""
+"""A viewer in plain Python, which reads a region's frames by the documents alone."""
 
 import fcntl
 import json

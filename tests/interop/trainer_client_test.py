@@ -113,7 +113,7 @@ def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> Non
 
 
 def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
-    """Whoever is cut off among them can go on from the last: one that began earlier may have changed later."""
+    """A client that is cut off can resume after the last one: an earlier row may have changed later."""
     early = _waiting(trainer, gate)
     late = _submit(trainer, run_config("true"))
     until(trainer, late, table.RUN_STATUS_TERM)
@@ -177,16 +177,16 @@ def test_configuration_that_is_no_json_is_refused(trainer: Any) -> None:
 def test_unknown_run_is_not_found(trainer: Any) -> None:
     """By every call that names one."""
     calls = [
-        lambda: trainer.CancelRun(table.OfRun(run_id="nobody")),
-        lambda: trainer.Heartbeat(table.OfRun(run_id="nobody")),
-        lambda: trainer.RegisterWorker(table.Register(run_id="nobody", worker_id="w")),
-        lambda: list(trainer.StreamRunSteps(table.Since(run_id="nobody"))),
-        lambda: list(trainer.StreamRunEpisodes(table.Since(run_id="nobody"))),
-        lambda: trainer.PublishRunSteps(iter([table.RunStep(run_id="nobody")])),
-        lambda: list(trainer.ControlStream(iter([table.ControlEvent(run_id="nobody", grant_steps=1)]))),
+        lambda: trainer.CancelRun(table.OfRun(run_id="absent")),
+        lambda: trainer.Heartbeat(table.OfRun(run_id="absent")),
+        lambda: trainer.RegisterWorker(table.Register(run_id="absent", worker_id="w")),
+        lambda: list(trainer.StreamRunSteps(table.Since(run_id="absent"))),
+        lambda: list(trainer.StreamRunEpisodes(table.Since(run_id="absent"))),
+        lambda: trainer.PublishRunSteps(iter([table.RunStep(run_id="absent")])),
+        lambda: list(trainer.ControlStream(iter([table.ControlEvent(run_id="absent", grant_steps=1)]))),
     ]
     for call in calls:
-        with Refused(grpc.StatusCode.NOT_FOUND, "nobody"):
+        with Refused(grpc.StatusCode.NOT_FOUND, "absent"):
             call()  # type: ignore[no-untyped-call]  # of generated code
 
 
@@ -273,7 +273,7 @@ for index in range(1, 1000):
 
 @pytest.mark.parametrize("shared", ["connection", "watcher-id"])
 def test_credits_hold_a_watcher_back_and_lose_nothing(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
-    """200 at first and those granted; STARVED at 10 left, RESUMED with more. Who has none to count is not held back."""
+    """200 at first and those granted; STARVED at 10 left, RESUMED with more. Clients without credit are not held back."""
     run_id = _submit(trainer, gate.program(_GATED))
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     metadata = [("watcher-id", "gui-1")] if shared == "watcher-id" else None
@@ -401,7 +401,7 @@ def test_health_says_who_serves(trainer: Any, channel: Any, daemon: Daemon) -> N
     for service in ("", "gymgui.trainer.TrainerService"):
         assert standard.Check(health.Asked(service=service)).status == 1
     with Refused(grpc.StatusCode.NOT_FOUND):
-        standard.Check(health.Asked(service="nobody.Service"))
+        standard.Check(health.Asked(service="absent.Service"))
 
 
 def test_reflection_describes_what_the_table_says(channel: Any) -> None:

@@ -125,7 +125,7 @@ def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture(name="others_daemon")
 def others_daemon_fixture(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """What starts a daemon of a user who is not root."""
+    """Returns the command that starts a daemon as a user other than root."""
     for parent in (tmp_path, *tmp_path.parents):
         if parent.stat().st_uid == os.geteuid() and len(parent.parts) > 2:
             parent.chmod(0o755)

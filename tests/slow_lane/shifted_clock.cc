@@ -22,7 +22,7 @@
 namespace {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
-// How soon a change is noticed by who waits.
+// How soon a waiting thread notices a change.
 constexpr int64_t kSliceNs = 50'000'000;
 
 template <typename Function>
@@ -59,7 +59,7 @@ timespec ToTimespec(int64_t ns) {
   return {.tv_sec = ns / kNsPerSecond, .tv_nsec = ns % kNsPerSecond};
 }
 
-// The real time until which to wait next, for who waits until `shifted`; false:
+// The real time until which a wait until `shifted` waits next; false:
 // it has come.
 bool NextSlice(const timespec& shifted, timespec* until) {
   const int64_t target = shifted.tv_sec * kNsPerSecond + shifted.tv_nsec;

@@ -30,14 +30,14 @@ from tools.testing import pytest_main
 
 
 def test_a_run_that_is_not_kept_is_seen_to_its_end(tmp_path: Path) -> None:
-    """Long enough for who looks each second."""
+    """Waits long enough for a client that polls each second."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); sys.exit(3)")
         assert "exited with code 3" in daemon.ctl("submit", "--watch", *program, code=NOT_WELL)
 
 
 def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
-    """Nobody knows how it ended: that is said, and the exit code is not a failed run's."""
+    """An unknown exit status is reported as such, and the exit code is not that of a failed run."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
         words = [*CTL, "submit", "--watch", *program]
@@ -135,7 +135,7 @@ def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
 
 
 def exit_code(pid: int) -> int:
-    """Of a child, once it has ended; it stays a zombie, so that its pid is nobody else's."""
+    """Waits for the end of a child, which stays a zombie, so that its pid is not reused."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status

@@ -69,7 +69,7 @@ def as_other(*command: str | Path, uid: int = OTHER) -> list[str]:
 
 
 def ctl_as_other(*words: str | Path) -> list[str]:
-    """Returns the command that runs tandemctl as another user, who cannot read its files: they are imported before."""
+    """Returns the command that runs tandemctl as another user, with its modules already imported."""
     program = f"""
 import os, tandem.telemetry, tandemctl.commands, tandemctl.run_config
 from tandemctl.main import main

@@ -79,7 +79,7 @@ def test_accepts_a_second_name_for_the_binary_of_another_component() -> None:
 
 
 def test_visibility_is_no_dependency() -> None:
-    """Who may see a rule is named by label as well."""
+    """Visibility lists name labels, too."""
     label, seen_by = "//schema/layout:a", "//client_py:__subpackages__"
     graph = _graph(label, "//schema/layout:b").replace(
         "<rule-input", f'<list name="visibility"><label value="{seen_by}"/></list><rule-input'

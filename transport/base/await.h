@@ -1,6 +1,6 @@
 // Await: waits on a condition variable until something holds.
 //
-// Data flow: a change under the lock and a notify -> whoever awaits it.
+// Data flow: a change under the lock and a notify -> the thread in Await.
 // Ownership: the caller's mutex and condition variable.
 //
 //   std::unique_lock<std::mutex> lock(mutex);

@@ -86,8 +86,8 @@ class BasicTickClock {
     const bool measures =
         passed < kLongestMeasured && passed_ns < passed * kLongestTickNs;
     const uint64_t rate = measures ? (passed_ns << kFractionBits) / passed : 0;
-    // Two measurements that agree: who was suspended in one of them, or moved
-    // to another machine, has ticks that the kernel's clock does not count.
+    // Two measurements that agree: a machine that was suspended in one of
+    // them, or migrated, has ticks that the kernel's clock does not count.
     const uint64_t change = rate > rate_ ? rate - rate_ : rate_ - rate;
     good_for_ = measures && change <= rate_ / 8 ? kGoodFor : 0;
     if (measures) rate_ = rate;

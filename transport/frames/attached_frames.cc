@@ -33,7 +33,7 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
   if (!segment.ok()) return segment.status();
   const std::string& name = *segment;
   const std::string path = RegionPath(name);
-  // O_NONBLOCK: somebody may have put a FIFO there.
+  // O_NONBLOCK: the file may be a FIFO.
   const UniqueFd fd(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat file;
@@ -58,9 +58,10 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
   if (!MayTrust(file)) {
     return MakeError(
         ErrorCode::kAccessDenied,
-        absl::StrCat("'", Printable(name), "' belongs to ", OwnerOf(path),
-                     ", who could truncate it under us; run as "
-                     "that user"));
+        absl::StrCat(
+            "'", Printable(name), "' belongs to ", OwnerOf(path),
+            ", and that user could truncate it while it is read; run as "
+            "that user"));
   }
   if (file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
     return MakeError(
@@ -100,8 +101,8 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   if (!reader.ok()) return Said(name, reader.status());
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
-  // Fails only if somebody has it for himself, which the protocol has no use
-  // for: then we are not seen, and see all the same.
+  // Fails only if a process holds it exclusively, which the protocol never
+  // does: then the writer does not see this reader, which reads all the same.
   (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
   AttachedFrames frames(std::string(name), std::move(lock), *std::move(mapping),
                         *std::move(reader));

@@ -3,7 +3,7 @@
 //
 // Data flow: run_id or region -> mapped for reading alone -> FrameReader.
 // Ownership: any number of readers; each shares a lock that tells the writer
-// that somebody looks.
+// that it is watched.
 //
 //   absl::StatusOr<AttachedFrames> frames =
 //       AttachedFrames::OpenSegment("run-7");
@@ -34,7 +34,7 @@ class AttachedFrames {
   // calls; does not wait. Errors:
   //   kNotReady        no such segment, or its header is not written yet
   //   kLayoutMismatch  it is no ring that this version can read
-  //   kAccessDenied    it belongs to another user, who is named
+  //   kAccessDenied    it belongs to another user; the text has the name
   static absl::StatusOr<AttachedFrames> OpenSegment(absl::string_view run_id);
 
   // Maps a live engine's region for reading. Errors: FindRegion's, and

@@ -141,10 +141,10 @@ void Run(Script script) {
         break;
       }
       default: {
-        absl::StatusOr<FrameReader> anew =
+        absl::StatusOr<FrameReader> again =
             FrameReader::Attach(ring.bytes(), /*patience_ns=*/0);
         reader.reset();
-        if (anew.ok()) reader = *std::move(anew);
+        if (again.ok()) reader = *std::move(again);
         break;
       }
     }

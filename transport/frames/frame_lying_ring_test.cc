@@ -1,5 +1,5 @@
-// Readers of rings that say what cannot be: each byte, wherever it is, made to
-// be anything. The ring lies between two pages that nobody may touch.
+// Readers of corrupt rings: each byte of a ring takes other values. The ring
+// lies between two pages without access.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

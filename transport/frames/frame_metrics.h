@@ -1,6 +1,6 @@
 // FrameMetrics: what a head-up display shows beside a frame.
 //
-// Data flow: who publishes -> FrameWriter -> the ring's header -> FrameReader.
+// Data flow: the publisher -> FrameWriter -> the ring's header -> FrameReader.
 //
 //   writer.Publish(pixels, {.last_reward = 0.5}, "");
 

@@ -76,10 +76,10 @@ FrameMetrics FrameReader::Metrics() const {
   FrameMetrics metrics;
   // relaxed: numbers to look at; each is whole, and that is all they promise.
   metrics.last_reward = header()->last_reward.load(std::memory_order_relaxed);
-  // relaxed: likewise.
+  // relaxed: as above.
   metrics.rolling_return =
       header()->rolling_return.load(std::memory_order_relaxed);
-  // relaxed: likewise.
+  // relaxed: as above.
   metrics.step_rate_hz = header()->step_rate_hz.load(std::memory_order_relaxed);
   return metrics;
 }
@@ -172,7 +172,7 @@ FrameReader::Found FrameReader::Read(uint64_t beyond,
   }
   if (found == kOtherHeader && header_doubt_.Persists()) return Found::kBroken;
   if (found == kEarlierHead && head_doubt_.Persists()) {
-    // Its writer has begun anew.
+    // Its writer has restarted.
     head_doubt_.Clear();
     seen_ = delivered_ = 0;
     return Read(/*beyond=*/0, pixels, into);

@@ -1,7 +1,7 @@
 // FrameReader: takes the newest whole frame out of a FLAN ring.
 //
-// Data flow: head -> its slot -> copied out -> looked at again: whole, or
-// overwritten meanwhile and tried anew.
+// Data flow: head -> its slot -> copied out -> checked: complete, or
+// overwritten meanwhile and read again.
 // Ownership: the ring's memory is the caller's, may be mapped read-only, and
 // outlives the reader. Any number of readers look at one ring; none of them
 // leaves a trace in it.
@@ -71,7 +71,7 @@ class FrameReader {
       kNothing,      // no frame (for Next: no newer one), or it was overwritten
                      // while it was read, each time; try again later
       kInvalidated,  // the writer has left; no frame will follow
-      kBroken,       // what the ring says cannot be; attach anew
+      kBroken,       // the ring is corrupt; attach again
   };
 
   // The newest whole frame, each once; kInvalidated once the writer's last was
@@ -112,7 +112,7 @@ class FrameReader {
   FrameGeometry geometry_;
   FlanHeader kept_;         // what the header's constant part has to be
   Doubt header_doubt_;      // whether it still is that
-  Doubt head_doubt_;        // whether its writer has begun anew
+  Doubt head_doubt_;        // whether its writer has restarted
   uint64_t seen_ = 0;       // newest frame that any read delivered
   uint64_t delivered_ = 0;  // newest that Next delivered
   uint64_t dropped_ = 0;

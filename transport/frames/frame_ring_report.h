@@ -1,5 +1,4 @@
-// FrameRingReport: what a frame ring says of itself, for somebody who only
-// looks.
+// FrameRingReport: read-only snapshot of a frame ring, for monitoring.
 //
 // Data flow: the ring's header, copied and checked -> geometry and counts. No
 // frame is read, and no readers' lock taken: the engine does not start to

@@ -104,7 +104,7 @@ TEST(FrameRing, CountsWhatPassedBetweenDeliveries) {
   Frame frame;
   for (int i = 0; i < 5; ++i) PublishNext(writer);
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  EXPECT_EQ(reader.dropped(), 0u);  // nobody was there to miss them
+  EXPECT_EQ(reader.dropped(), 0u);  // no reader was attached
   for (int i = 0; i < 7; ++i) PublishNext(writer);
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
   ExpectFrame(frame, 12);
@@ -318,9 +318,9 @@ TEST(FrameRing, CreateRefusesWhatCannotBe) {
   }
 }
 
-// The argument is docs/protocol.md's, "Frames": frame 10's slot is begun anew,
+// The argument is docs/protocol.md's, "Frames": frame 10's slot is reused,
 // for frame 10 + capacity, as soon as the head before that one is out.
-TEST(FrameRing, TheHeadProvesACopyUntilItsSlotMayBeBegunAnew) {
+TEST(FrameRing, TheHeadProvesACopyUntilItsSlotMayBeReused) {
   EXPECT_FALSE(HeadProves(10, 10, 1));
   EXPECT_TRUE(HeadProves(10, 10, 2));
   EXPECT_FALSE(HeadProves(10, 11, 2));

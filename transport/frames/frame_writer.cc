@@ -46,7 +46,7 @@ FrameWriter::FrameWriter(std::span<std::byte> ring,
 void FrameWriter::Begin(FrameSlot<std::byte> slot) {
   slot.StoreSeq(FlanSeqWriting(head_ + 1));
   // SYNC(flan.overwrite): fence; the head and the odd seq before the payload:
-  // who copies a byte of it and then looks again sees that it is being written.
+  // a reader that copies a byte of it and then reads seq again sees the write.
   std::atomic_thread_fence(std::memory_order_release);
   StoresBefore();  // the payload may be stored past the cache, here or by a
                    // renderer
@@ -65,12 +65,12 @@ uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
   // SYNC(flan.seq): fence; the payload before the number that calls it whole.
   std::atomic_thread_fence(std::memory_order_release);
   slot.StoreSeq(FlanSeqWhole(++head_));
-  // relaxed: flan.commit publishes them, and nobody needs all three at once.
+  // relaxed: flan.commit publishes them, and no reader needs all three at once.
   header()->last_reward.store(metrics.last_reward, std::memory_order_relaxed);
-  // relaxed: likewise.
+  // relaxed: as above.
   header()->rolling_return.store(metrics.rolling_return,
                                  std::memory_order_relaxed);
-  // relaxed: likewise.
+  // relaxed: as above.
   header()->step_rate_hz.store(metrics.step_rate_hz, std::memory_order_relaxed);
   // SYNC(flan.commit): release; the whole slot before the head.
   header()->head.store(head_, std::memory_order_release);

@@ -1,4 +1,4 @@
-// FrameWriter: publishes frames into a FLAN ring, and waits for nobody.
+// FrameWriter: publishes frames into a FLAN ring. Never waits.
 //
 // Data flow: pixels -> the next slot, whose seq is odd meanwhile -> even seq ->
 // head; readers take the newest.

@@ -25,18 +25,18 @@
 
 namespace tandem {
 
-// Move-only. In a forked child it writes nothing, but it is the caller who may
-// not use writer() there: ask IsOurs.
+// Move-only. In a forked child it writes nothing. The caller must not use
+// writer() there: ask IsOurs.
 class OwnedFrameSegment {
  public:
   // Removes a dead segment of that name (a foreign one, which keeps no lock,
-  // counts as dead), then makes a new one: nobody who still has the old one
-  // mapped sees a change but that its name leads elsewhere. Makes system calls.
-  // Errors, each leaving nothing behind:
+  // counts as dead), then makes a new one. Processes that still map the old
+  // one see no change, except that its name leads elsewhere. Makes system
+  // calls. Errors, each leaving nothing behind:
   //   kInvalidArgument    run id or geometry
   //   kAlreadyAttached    a live writer has it, or something that is no file
   //   kOutOfSharedMemory  /dev/shm or memory has no room: needed, available
-  //   kAccessDenied       the name is another user's (who is named)
+  //   kAccessDenied       the name is another user's; the text has it
   static absl::StatusOr<OwnedFrameSegment> Create(
       absl::string_view run_id, const FrameGeometry& geometry);
 

@@ -29,7 +29,7 @@ void CopyWord(std::byte* to, const std::byte* from) {
   const Word word = std::atomic_ref<Word>(
                         *reinterpret_cast<Word*>(const_cast<std::byte*>(from)))
                         .load(std::memory_order_relaxed);
-  // relaxed: likewise.
+  // relaxed: as above.
   std::atomic_ref<Word>(*reinterpret_cast<Word*>(to))
       .store(word, std::memory_order_relaxed);
 }

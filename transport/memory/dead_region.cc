@@ -54,7 +54,7 @@ enum class Judge { kLockedRegions, kAnyFileOfOurs };
 // region, and the other link with it.
 absl::Status RemoveAt(const std::string& path, absl::string_view name,
                       Judge judge) {
-  // O_NONBLOCK: somebody may have put a FIFO there.
+  // O_NONBLOCK: the file may be a FIFO.
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
     if (errno == ENOENT) return absl::OkStatus();
@@ -72,8 +72,8 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
   struct stat file;
   LrbcHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
-  // What a spare link of ours leads to was a region, even if somebody has
-  // truncated it since.
+  // What a spare link of ours leads to was a region, even if it has
+  // been truncated since.
   const auto is_ours_by_name = [&] {
     return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
            S_ISREG(file.st_mode) && file.st_uid == geteuid();

@@ -44,7 +44,7 @@ bool MayTrust(const struct stat& file) {
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
   const std::string path = RegionPath(name);
-  // O_NONBLOCK: somebody may have put a FIFO there.
+  // O_NONBLOCK: the file may be a FIFO.
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
     if (errno == ENOENT) {
@@ -69,7 +69,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
     return MakeError(
         ErrorCode::kAccessDenied,
         absl::StrCat("region '", name, "' belongs to ", OwnerOf(path),
-                     ", who could change or truncate it under us; run as that "
+                     ", and that user could change or truncate it; run as that "
                      "user, or share it by a common group (--group_access)"));
   }
   LrbcHeader plan;

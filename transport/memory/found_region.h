@@ -1,7 +1,7 @@
 // FoundRegion: a live engine's region by its name, checked, not yet mapped.
 //
-// Data flow: a name -> a file of somebody trusted -> a header that makes sense
-// -> an engine that holds its lock.
+// Data flow: a name -> a file of a trusted user -> a valid header -> an engine
+// that holds its lock.
 // Ownership: the finder's; nothing is left behind in the region.
 //
 //   absl::StatusOr<FoundRegion> found = FindRegion("demo");
@@ -30,7 +30,7 @@ struct FoundRegion {
 //   kNotReady        no such region, none with a live engine, or too short to
 //                    be one yet
 //   kLayoutMismatch  it is not a region that this version understands
-//   kAccessDenied    it belongs to another user, who is named
+//   kAccessDenied    it belongs to another user; the text has the name
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
 
 // Whose file this user may depend on: its own, root's, or one that is shared by

@@ -142,7 +142,7 @@ bool NamedFile::IsOurs() const {
 void NamedFile::RestoreName() const {
   if (!linked_ || !IsOurs()) return;
   if (access(path_.c_str(), F_OK) == 0) return;
-  // EEXIST: somebody else was faster, and has it now.
+  // EEXIST: another process was faster, and has the name now.
   (void)!link(spare_path_.c_str(), path_.c_str());
 }
 

@@ -3,7 +3,7 @@
 // Data flow: Reserve -> an unnamed file -> filled by its owner -> LinkOver
 // gives it its name -> destruction takes the name away again. Ownership: one
 // process. The file has a second hard link (SpareLinkPath), by which
-// RestoreName brings back a name that somebody unlinked, and by which the dead
+// RestoreName restores a name that was unlinked, and by which the dead
 // are found (dead_region.h).
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});
@@ -49,7 +49,7 @@ class NamedFile {
   absl::StatusOr<bool> LinkOver(
       const std::function<absl::Status()>& remove_dead);
 
-  // Puts the name back if somebody unlinked it (Python's resource tracker does,
+  // Restores the name if it was unlinked (Python's resource tracker does,
   // at the exit of a process that attached without track=False). Leaves a name
   // alone that leads elsewhere by now. One system call when all is well;
   // allocates nothing.

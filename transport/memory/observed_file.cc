@@ -32,7 +32,7 @@ absl::Status CheckName(absl::string_view name) {
 }
 
 int OpenForReading(const std::string& path) {
-  // O_NONBLOCK: somebody may have put a FIFO there.
+  // O_NONBLOCK: the file may be a FIFO.
   return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 

@@ -1,11 +1,12 @@
-// ObservedFile: a region, or a segment of frames, for somebody who only looks.
+// ObservedFile: read-only access to a region or a segment of frames, for
+// monitoring.
 //
 // Data flow: a name in /dev/shm -> a descriptor for reading -> bytes, copied,
 // and the kernel's word on locks.
 // Ownership: the observer's. It maps nothing, so that a file that is truncated
 // meanwhile is a short read and no SIGBUS; it locks nothing and writes nothing,
-// so that no side can tell that it was there. Whoever owns the file, alive or
-// dead, and whatever is in it: reading it is safe.
+// so that no side notices it. Reading is safe whatever the file contains, and
+// whether its owner lives or not.
 //
 //   absl::StatusOr<ObservedFile> file = ObservedFile::Open("demo");
 //   LrbcHeader header;
@@ -50,7 +51,7 @@ class ObservedFile {
   uint64_t inode() const { return inode_; }
   // A program of ours made it: its spare link leads to it.
   bool has_spare_link() const { return has_spare_link_; }
-  // It was found by its spare link only: somebody removed the name.
+  // It was found by its spare link only: its name was removed.
   bool name_gone() const { return name_gone_; }
 
  private:

@@ -46,7 +46,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
   if (!lock->TryAcquire(kEngineLockByte)) {
     return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
   }
-  // relaxed: nobody else has the region yet; linking it publishes it.
+  // relaxed: no other process has the region yet; linking it publishes it.
   header->server_pid.store(static_cast<uint32_t>(getpid()),
                            std::memory_order_relaxed);
   std::memcpy(static_cast<void*>((*mapping)->header()), &*header,

@@ -2,9 +2,9 @@
 //
 // Data flow: RegionSpec -> unnamed file, reserved, mapped, locked, filled ->
 // Link -> clients find it -> destruction unlinks it.
-// Ownership: one engine process. Nobody ever sees half a region, since it gets
-// its name last; nobody takes a living one, since its lock is held from before
-// it has a name until the process is gone.
+// Ownership: one engine process. No process sees an incomplete region, since
+// it gets its name last. No process takes a live one, since its lock is held
+// from before it has a name until the process is gone.
 //
 //   absl::StatusOr<OwnedRegion> region = OwnedRegion::Create("demo", spec, {});
 //   ... fill region->mapping() ...
@@ -44,7 +44,7 @@ class OwnedRegion {
   //   kInvalidArgument     name or sizes
   //   kAlreadyAttached     a live engine has the name (its label pid is named)
   //   kOutOfSharedMemory   /dev/shm or memory has no room: needed, available
-  //   kAccessDenied        the name is another user's (who is named)
+  //   kAccessDenied        the name is another user's; the text has it
   static absl::StatusOr<OwnedRegion> Create(absl::string_view name,
                                             const RegionSpec& spec,
                                             const RegionOptions& options);

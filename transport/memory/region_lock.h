@@ -40,7 +40,7 @@ class RegionLock {
   // One system call; does not block.
   bool TryAcquire(int64_t byte);
 
-  // Shares the byte with whoever else shares it; false if another description
+  // Shares the byte with others that share it; false if another description
   // has it for itself. One system call; does not block.
   bool TryShare(int64_t byte);
 

@@ -1,9 +1,9 @@
 // RegionMapping: a region in this process's address space.
 //
 // Data flow: descriptor -> mmap -> typed addresses.
-// Ownership: shared; whoever hands out a view keeps a reference, so that the
-// memory outlives `close`. One process maps a region once, however many of its
-// objects use it (unless two threads map at the same instant): views stay
+// Ownership: shared; an object that hands out a view keeps a reference, so that
+// the memory outlives `close`. One process maps a region once, however many of
+// its objects use it (unless two threads map at the same instant): views stay
 // current across a reconnect to the same engine, and ThreadSanitizer sees both
 // sides of a test at the same addresses. The pages are shared with the peer:
 // what is read from them may change at any time and is never trusted.
@@ -32,8 +32,8 @@ class RegionMapping {
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> Map(
       int fd, uint64_t bytes);
 
-  // Maps it for reading alone, anew, and touches nothing: an observer's, whose
-  // first look at a page may wait for it.
+  // A new read-only mapping for an observer. Reads no page: its first read of a
+  // page may block.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapReadOnly(
       int fd, uint64_t bytes);
 

@@ -28,7 +28,7 @@ absl::Status CheckRegionName(absl::string_view name);
 // What shm_open("/" + name) opens.
 std::string RegionPath(absl::string_view name);
 
-// The second hard link, by which an engine restores a name that somebody
+// The second hard link, by which an engine restores a name that was
 // unlinked, and by which dead regions are found. No legal name leads to it.
 std::string SpareLinkPath(absl::string_view name);
 

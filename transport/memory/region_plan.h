@@ -53,7 +53,7 @@ struct RegionSpec {
 // The constant part of the header of such a region, born at `generation`
 // (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
 // size of zero or beyond the limits, a ring that is no power of two, a task or
-// description that does not fit, or frames or images that cannot be.
+// description that does not fit, or invalid frames or images.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
@@ -71,7 +71,7 @@ struct RegionSection {
   std::string problem = {};  // as in HeaderFindings; "": none
 };
 
-// All that is wrong with a header, for those who look into a region.
+// All faults of a header, for monitoring.
 struct HeaderFindings {
   // "expected version 1, found 2"; those of the sections among them. The first
   // is the one that CheckHeader tells. Empty: a client may use the region.
@@ -92,7 +92,7 @@ std::string TaskOf(const LrbcHeader& header);
 // it. Of a header that PlanRegion made or CheckHeader passed.
 struct InfosPlan {
   uint64_t infos = 0;        // float64[num_envs, info_size]
-  uint64_t final_infos = 0;  // likewise
+  uint64_t final_infos = 0;  // float64[num_envs, info_size]
   uint64_t description = 0;
   uint64_t description_bytes = 0;
 };

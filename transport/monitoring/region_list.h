@@ -1,7 +1,7 @@
 // What lies in shared memory: regions and segments of frames, by name.
 //
 // Data flow: the files of /dev/shm -> names for ReadRegionReport and
-// ReadSegmentReport. Nothing is changed, and nobody can tell.
+// ReadSegmentReport. Nothing is changed, and no side notices.
 //
 //   for (const SharedName& found : ListShared())
 //     if (!found.is_segment) Show(ReadRegionReport(found.name));

@@ -84,7 +84,7 @@ std::string TextOf(const char* text, size_t room) {
 
 void FillCounts(const LrbcHeader& header, RegionReport* report) {
   report->version = header.version;
-  // relaxed: a copy that nobody else has.
+  // relaxed: a private copy.
   report->mode =
       static_cast<RegionMode>(header.mode.load(std::memory_order_relaxed));
   report->num_envs = header.num_envs;

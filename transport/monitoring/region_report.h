@@ -1,4 +1,4 @@
-// RegionReport: all that a region says of itself, for somebody who only looks.
+// RegionReport: read-only snapshot of a region, for monitoring.
 //
 // Data flow: a name -> the region's header and the heads of its rings, copied,
 // never trusted -> a plain struct; two of them -> rates.
@@ -34,8 +34,8 @@ namespace tandem {
 // Whether a side is there. The lock is the truth.
 enum class Life : uint8_t {
   kAlive,    // its lock is held
-  kDead,     // it went without a word: no lock, but traces
-  kAbsent,   // nobody: never came, or left cleanly
+  kDead,     // no lock, but traces of a side that did not leave cleanly
+  kAbsent,   // never attached, or left cleanly
   kUnknown,  // a foreign side, which holds no lock; or the kernel does not say
 };
 const char* NameOf(Life life);  // "alive"
@@ -141,7 +141,7 @@ struct RegionRates {
 };
 
 // Nothing if they are not of one region, or not in this order, or if a counter
-// went back: a restarted engine, or somebody who scribbles.
+// went back: a restarted engine, or a corrupt region.
 std::optional<RegionRates> RatesBetween(const RegionReport& earlier,
                                         const RegionReport& later);
 

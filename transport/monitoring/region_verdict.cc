@@ -93,7 +93,7 @@ RegionVerdict JudgeRegion(const RegionReport& report) {
     verdict.problems.push_back(
         absl::StrCat("expected action_seq to be frame_seq or one more, found ",
                      report.action_seq, " and ", report.frame_seq,
-                     ": somebody else writes them"));
+                     ": another process writes them"));
   }
   JudgeRing(report.to_client, "the client", &verdict);
   JudgeRing(report.to_engine, "the engine", &verdict);
@@ -107,8 +107,7 @@ RegionVerdict JudgeRegion(const RegionReport& report) {
                                                : report.error_text));
   }
   if (report.name_gone && report.engine.life == Life::kAlive) {
-    verdict.remarks.push_back(
-        "somebody removed its name; the engine puts it back");
+    verdict.remarks.push_back("its name was removed; the engine restores it");
   }
   return verdict;
 }

@@ -16,9 +16,9 @@
 namespace tandem {
 
 struct RegionVerdict {
-  // The region is corrupt, or a side died: nobody can step there as it is.
+  // The region is corrupt, or a side died: no step is possible.
   std::vector<std::string> problems;
-  // Somebody should look: something stands still, fills up, or failed.
+  // Worth a look: something stands still, fills up, or failed.
   std::vector<std::string> remarks;
 };
 

@@ -24,8 +24,8 @@
 // outside the data is touched. What a peer cannot have meant counts as nothing
 // new (full, empty) at first, since a foreign writer may store a word byte by
 // byte (Python's struct.pack_into clears it first). If it is still there after
-// `patience_ns`, the answer is kBrokenPeer, and remains so until the ring is
-// attached anew.
+// `patience_ns`, the answer is kBrokenPeer, and remains so until the side
+// attaches again.
 //
 //  word       writer      reader      publishes          initially
 //  write_pos  RingWriter  RingReader  entries            0
@@ -63,7 +63,7 @@ constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
 inline constexpr int64_t kRingPatienceNs = 20'000'000;
 
 // Empties the ring: both positions 0. Only while neither side, or only the
-// caller, is attached; what is attached must attach anew.
+// caller, is attached; that side must attach again.
 void ResetRing(RingHeader* header);
 
 // The sending side. Not thread-safe. Writes allocate nothing.
@@ -73,9 +73,9 @@ class RingWriter {
   // Takes up the ring where it stands. `data` lies 8-byte aligned behind the
   // header and is as long as the ring's capacity, a power of two from
   // kMinRingBytes to kMaxRingBytes. `reader_bell` is what the reader sleeps on.
-  // kInvalidArgument: no such data can be. kBrokenPeer: the positions cannot
-  // be, for `patience_ns` now; ResetRing mends that, when nobody else is
-  // attached.
+  // kInvalidArgument: invalid size or alignment. kBrokenPeer: the positions
+  // have been invalid for `patience_ns`; ResetRing repairs that while no other
+  // side is attached.
   static absl::StatusOr<RingWriter> Attach(
       RingHeader* header, std::span<std::byte> data, Doorbell reader_bell,
       int64_t patience_ns = kRingPatienceNs);

@@ -81,7 +81,7 @@ void CountMessages(Lengths lengths, const Positions& at, RingFill* fill) {
     uint32_t bytes = to_end;
     if (length == kRingSkip) {
       if (to_end >= fill->capacity / 2 || to_end > left) {
-        fill->problem = absl::StrCat("a skip at ", offset, " that cannot be");
+        fill->problem = absl::StrCat("an invalid skip at ", offset);
         return;
       }
     } else {

@@ -1,4 +1,4 @@
-// RingFill: what waits in a command ring, for somebody who only looks.
+// RingFill: read-only count of the messages in a command ring, for monitoring.
 //
 // Data flow: a region's file -> copies of positions and lengths, checked ->
 // counts. No message is read.

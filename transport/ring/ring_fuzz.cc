@@ -139,7 +139,7 @@ void Run(Script script) {
                   code == ErrorCode::kBrokenPeer,
               "an outcome that TryWrite does not have");
       Require(!writer_broken || code == ErrorCode::kBrokenPeer,
-              "a broken writer mended itself");
+              "a broken writer recovered");
       writer_broken = code == ErrorCode::kBrokenPeer;
     } else if (choice <= 4) {
       const size_t room =
@@ -160,7 +160,7 @@ void Run(Script script) {
               "an outcome that TryRead does not have");
       Require(code != ErrorCode::kOk || bytes <= room, "too long a message");
       Require(!reader_broken || code == ErrorCode::kBrokenPeer,
-              "a broken reader mended itself");
+              "a broken reader recovered");
       reader_broken = code == ErrorCode::kBrokenPeer;
     } else {
       SharedWord<uint32_t>& index =

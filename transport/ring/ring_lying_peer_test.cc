@@ -44,7 +44,7 @@ TEST(RingWithALyingReader, BreaksForGoodOnAnyReadPosThatCannotBe) {
     // Sticky, though the index is good again.
     region.header().read_pos.store(56, std::memory_order_release);
     EXPECT_EQ(writer.TryWrite({}), ErrorCode::kBrokenPeer);
-    // A new start mends it.
+    // A reset repairs it.
     RingWriter again = region.Writer();
     EXPECT_EQ(again.TryWrite({}), ErrorCode::kOk);
   }

@@ -67,8 +67,8 @@ TEST(RingAttach, RefusesPositionsThatCannotBeAndResetMendsThem) {
     EXPECT_EQ(CodeOf(reader.status()), ErrorCode::kBrokenPeer);
     EXPECT_EQ(CodeOf(writer.status()), ErrorCode::kBrokenPeer);
     ResetRing(&region.header());
-    RingReader mended = region.Reader();
-    EXPECT_EQ(TryReadOne(mended).code, ErrorCode::kRingEmpty);
+    RingReader reset = region.Reader();
+    EXPECT_EQ(TryReadOne(reset).code, ErrorCode::kRingEmpty);
   }
 }
 

@@ -62,7 +62,7 @@ class EnvelopeReader {
   // field may be read, and all unpacked; what it says may still be nonsense.
   const rpc::Envelope& envelope() const { return *envelope_; }
 
-  // Its bytes, for who keeps them.
+  // Its bytes, to be copied.
   std::span<const uint64_t> envelope_words() const { return envelope_words_; }
 
   // After kDropped: what was expected and found, and which call it was of, if

@@ -12,9 +12,9 @@
 //   writer.Post(call);
 //   while (writer.Pump() == ErrorCode::kRingFull) ...  // the peer reads on
 //
-// Nothing is lost and nothing waits here: who posts more than the peer reads
-// looks at queued_bytes first. Envelopes leave in the order of their posting;
-// the pieces of one have no other envelope between them.
+// Nothing is lost and nothing waits here: a caller that posts more than the
+// peer reads checks queued_bytes first. Envelopes leave in the order of their
+// posting; the pieces of one have no other envelope between them.
 
 #ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
 #define TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_

@@ -14,8 +14,8 @@
 namespace tandem {
 namespace {
 
-// A waiting thread looks up as often: others may have come whose deadline is
-// nearer, or who have more to write; a signal may have.
+// How often a waiting thread stops reading: another caller may have a nearer
+// deadline or more to write, and a signal may have come.
 constexpr int64_t kReadNs = 20'000'000;
 // And takes what stands behind the first for so long: an engine may send
 // without end.
@@ -185,7 +185,7 @@ void RpcClient::WriteOn() {
     cancelled_.pop_front();
     rpc::EnvelopeT cancel;
     cancel.method = rpc::MethodId::CancelStream;
-    cancel.correlation_id = ++last_id_;  // its answer is nobody's
+    cancel.correlation_id = ++last_id_;  // no caller waits for its answer
     cancel.payload.Set(std::move(request));
     code = writer_.Post(cancel);
   }

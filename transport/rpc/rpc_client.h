@@ -1,7 +1,7 @@
 // RpcClient: a client's calls to its engine, and the streams that it opens.
 //
 // Data flow: a request -> Envelope -> ring -> the engine's handler -> ring ->
-// whoever waits for that correlation id.
+// the thread that waits for that correlation id.
 // Ownership: one for a session; its threads share it, also while one of them
 // steps. The ClientSide that it was made of outlives it.
 //
@@ -62,7 +62,7 @@ class RpcMessage {
 class RpcClient {
  public:
   struct Options {
-    // Items of a stream that wait for who takes them; then the oldest are lost.
+    // Items of a stream that wait to be taken; beyond it the oldest are lost.
     // The newest is kept, however large.
     size_t stream_items = 64;
     size_t stream_bytes = size_t{64} << 20;
@@ -91,17 +91,17 @@ class RpcClient {
   // is the stream's last word. Deadline::Now() looks once.
   absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
                                                  Deadline deadline);
-  // Items lost so far, by the engine or here, since nobody took them.
+  // Items lost so far, by the engine or here, as they were not taken in time.
   uint64_t Dropped(uint64_t stream) const;
-  // Answers and items that nobody waited for: come after their deadline, after
-  // their stream's Close, or twice.
+  // Answers and items without a waiting caller: they came after their deadline,
+  // after their stream's Close, or twice.
   uint64_t Unclaimed() const;
   // Ends the stream and forgets it. Doesn't wait: an engine that leaves much
   // unread hears of it later, by what is called then. Safe twice.
   void Close(uint64_t stream);
 
-  // For good, before the session is: whoever waits gets kClosed, and so does
-  // every later call. Returns when no thread waits any more, which takes up to
+  // Ends the client before its session: calls that wait and all later ones
+  // return kClosed. Returns when no thread waits any more, which takes up to
   // 20 ms. Safe twice.
   void End();
 

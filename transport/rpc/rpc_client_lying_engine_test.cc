@@ -65,7 +65,7 @@ Bytes Piece(uint64_t id, uint32_t index, uint32_t count, const Bytes& whole,
   return Pack(envelope);
 }
 
-// Nobody's, quickly written and slow to verify: one table, named many times.
+// Without a call. Quickly written and slow to verify: one table, named often.
 Bytes SlowToRead() {
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<flatbuffers::Offset<rpc::EntityInfo>> entities(
@@ -212,7 +212,7 @@ TEST_F(RpcClientLyingEngineTest, WhatIsNoEnvelopeIsPassedOver) {
 }
 
 TEST_F(RpcClientLyingEngineTest, WhatIsUnknownReachesTheCaller) {
-  // Of a later version, perhaps: it's the caller who knows what it asked.
+  // Of a later version, perhaps: the caller knows what it asked.
   Start([](uint64_t id, RingWriter& ring) {
     rpc::EnvelopeT answer;
     answer.method = static_cast<rpc::MethodId>(65'000);
@@ -233,7 +233,7 @@ TEST_F(RpcClientLyingEngineTest, TheFirstOfTwoAnswersCounts) {
     ++calls;
     Write(ring, Answer(id, calls));
     Write(ring, Answer(id, 1000 + calls));
-    Write(ring, Answer(id + 1, 2000));  // nobody's yet
+    Write(ring, Answer(id + 1, 2000));  // no call has this id yet
     Write(ring, Answer(0, 3000));
   });
   for (uint32_t i = 1; i <= 20; ++i) {

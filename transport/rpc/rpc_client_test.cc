@@ -499,7 +499,7 @@ TEST_F(RpcClientTest, ADeadlineThatHasPassedLooksOnce) {
             ErrorCode::kStepTimeout);
   const uint64_t other = client_->Open(Stream()).value();
   absl::StatusOr<std::optional<RpcMessage>> item(std::nullopt);
-  do {  // until the engine has sent it: nobody else reads the ring
+  do {  // until the engine has sent it: no other thread reads the ring
     item = client_->Next(other, Deadline::Now());
   } while (CodeOf(item.status()) == ErrorCode::kStepTimeout);
   EXPECT_TRUE(item.ok() && item->has_value());

@@ -222,7 +222,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
   }
   // relaxed: attach_ack published it.
   seq_ = shared->frame_seq.load(std::memory_order_relaxed);
-  // relaxed: our own word, equal to that unless somebody scribbled over it.
+  // relaxed: our own word, equal to that unless the peer overwrote it.
   shared->action_seq.store(seq_, std::memory_order_relaxed);
   engine_steps_at_attach_ = SnapshotOf(shared->engine_step_times);
   received_at_ns_ = waiter_.NowNs();
@@ -342,7 +342,7 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
     return Lost(code);
   }
   if (code != ErrorCode::kOk) return code;
-  // The engine welcomed somebody else, and so reset the environments under us.
+  // The engine welcomed another client, and so reset the environments.
   // relaxed: frame_seq published it.
   if (shared->attach_ack.load(std::memory_order_relaxed) != hello_) {
     return Lost(ErrorCode::kBrokenPeer);

@@ -94,8 +94,8 @@ class ClientSide {
 
   // Flags these environments for a reset, each with its seed if it has one
   // (`seeds` is as long as `env_ids`, or empty for none), and asks for an
-  // exchange that steps nobody. Errors as Send; kInvalidArgument for an index
-  // out of range or another number of seeds.
+  // exchange that steps no environment. Errors as Send; kInvalidArgument for an
+  // index out of range or another number of seeds.
   ErrorCode SendReset(std::span<const int64_t> env_ids,
                       std::span<const std::optional<uint64_t>> seeds);
 
@@ -142,12 +142,12 @@ class ClientSide {
   bool EngineAlive() const { return region_.EngineAlive(); }
 
   // Leaves the session, if there is one, and attaches to the engine that now
-  // has the name. On success the arrays are others (the old mapping lives on
-  // with whoever shares it). Errors: as Attach; kLayoutMismatch also if task,
+  // has the name. On success the arrays are others (the old mapping stays
+  // as long as it is shared). Errors: as Attach; kLayoutMismatch also if task,
   // sizes or layout differ from before. After an error the state is lost.
   absl::Status Reconnect(double timeout_secs);
 
-  // Gives the place free. Safe twice. kConcurrentUse if another thread is
+  // Releases the client slot. Safe twice. kConcurrentUse if another thread is
   // inside a call.
   ErrorCode Close();
 

@@ -167,8 +167,8 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   }
   // An exchange comes before a new client: it is the old one's last. The hello
   // is read first, so that no exchange is overlooked that was sent before it.
-  // One exchange: a client that goes on beside somebody else's hello would put
-  // it off for ever.
+  // One exchange: a client that keeps stepping would otherwise
+  // delay another client's hello for ever.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
   const bool put_off = arriving_ != welcomed_ && arriving_ == put_off_;
@@ -302,7 +302,7 @@ void EngineSide::ForgetClient() {
   if (header_->action_seq.load(std::memory_order_relaxed) == frame_seq_) {
     ClearRequests();
   }
-  // relaxed: labels; nobody is there to act on them.
+  // relaxed: labels; no client is attached that could act on them.
   header_->client_pid.store(0, std::memory_order_relaxed);
   header_->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),
                               std::memory_order_relaxed);
@@ -422,7 +422,7 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
     std::memset(header_->error_text, 0, sizeof(header_->error_text));
     text.copy(header_->error_text, sizeof(header_->error_text) - 1);
   }
-  // Compared with the word itself: somebody may have scribbled over it.
+  // Compared with the word itself: the peer may have overwritten it.
   // relaxed: frame_seq or attach_ack publishes it.
   StoreIfOther(&header_->exchange_status, static_cast<uint32_t>(code));
 }

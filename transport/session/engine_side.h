@@ -148,9 +148,9 @@ class EngineSide {
   void AnswerFrame(uint32_t request);
 
   // The command rings of the client that was welcomed last; it writes into one
-  // and reads the other. To be taken anew after each Welcome, each once: from
-  // CommandReader on, kCommands tells of what the client writes, until it
-  // leaves. kBrokenPeer: it has scribbled over them already.
+  // and reads the other. Call each once after each Welcome: from CommandReader
+  // on, kCommands reports what the client writes, until it leaves. kBrokenPeer:
+  // the client has corrupted the ring already.
   absl::StatusOr<RingReader> CommandReader();
   absl::StatusOr<RingWriter> CommandWriter();
   // Whether kCommands is due, which is then not said: for between an exchange
@@ -173,7 +173,7 @@ class EngineSide {
   const FrameGeometry& frame_geometry() const {
     return region_.frame_geometry();
   }
-  // Whether somebody has the frames open. Thread-safe; a system call of 1 to
+  // Whether a reader has the frames open. Thread-safe; a system call of 1 to
   // 2 us.
   bool FramesWatched() const { return region_.FramesWatched(); }
   // Exchanges completed since birth.

@@ -207,7 +207,7 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
   ASSERT_TRUE(side.ok() && side->Open().ok());
   EXPECT_EQ(CodeOf(ClientSide::Attach(name, {.timeout_secs = 0.05}).status()),
             ErrorCode::kStepTimeout);
-  // The one that gave up is welcomed first, and nobody comes.
+  // The client that gave up is welcomed first, and does not answer.
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
   side->Welcome(absl::OkStatus());
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientLeft);

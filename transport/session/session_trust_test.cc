@@ -50,7 +50,7 @@ TEST(SessionTrust, CommandsThatAClientLeftBehindDoNotReachTheNext) {
   };
   {
     ClientSide client = AttachOrFail(name);
-    // relaxed: nobody else looks.
+    // relaxed: no other thread reads them.
     for (SharedWord<uint32_t>* word : positions(client)) {
       word->store(24, std::memory_order_relaxed);
     }

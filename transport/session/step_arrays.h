@@ -34,7 +34,7 @@ struct StepArrays {
   std::span<float> final_obs;       // [num_envs, obs_size]
   std::span<uint64_t> reset_seeds;  // where resets has kResetSeeded
   std::span<double> infos;          // [num_envs, info_size]
-  std::span<double> final_infos;    // likewise
+  std::span<double> final_infos;    // [num_envs, info_size]
   // [num_envs, height, width, 3], the top row first; empty without images.
   std::span<uint8_t> images;
 

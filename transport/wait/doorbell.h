@@ -45,8 +45,8 @@ class Doorbell {
 
   // Ringer: wakes every sleeper. One system call.
   void Ring() {
-    // SYNC(doorbell.dekker): fence; the caller's store, then the bell: who sees
-    // the bell changed sees the store.
+    // SYNC(doorbell.dekker): fence; the caller's store, then the bell: a
+    // sleeper that sees the bell changed sees the store.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     // relaxed: the words that matter were published by their own releases; the
     // bell only has to differ, and futex(2) orders its compare with the wake.

@@ -27,7 +27,7 @@ inline bool FutexWait(uint32_t* word, uint32_t seen, int64_t timeout_ns) {
          errno == EINTR;
 }
 
-// Wakes all who sleep on `word`.
+// Wakes all threads that sleep on `word`.
 inline void FutexWakeAll(uint32_t* word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

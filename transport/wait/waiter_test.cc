@@ -159,7 +159,7 @@ TEST_P(WaiterTest, DoesNotSayThatItLastsIfItsDeadlineIsNear) {
   }
 }
 
-// To say so takes long, for who gives Python's GIL away.
+// Lasts takes long where it releases Python's GIL.
 TEST_P(WaiterTest, DoesNotSayThatItLastsIfTheAnswerCameWhileItWasAway) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -185,7 +185,7 @@ TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {
   EXPECT_EQ(watch_.lasted, 1);
 }
 
-// Who loses its core at its first look of all finds that it is time to check.
+// A side that loses its core in its first poll finds that a check is due.
 TEST_P(WaiterTest, SaysThatItLastsBeforeItChecks) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Adaptive, AdaptiveWaiterTest,
 
 TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
   for (int i = 0; i < 20; ++i) {
-    // The condition comes true only for one who sleeps.
+    // The condition comes true only for a sleeper.
     int looks = 0;
     EXPECT_EQ(waiter_.Until(
                   [&] {

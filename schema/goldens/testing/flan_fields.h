@@ -1,5 +1,5 @@
-// Every field of a FLAN ring's header and of a slot, in order: who writes it
-// and what it means. As lrbc_fields.h, whose form it has.
+// Every field of a FLAN ring's header and of a slot, in order: its writer
+// and its meaning. As lrbc_fields.h, whose form it has.
 //
 //   #define FIELD(name, writer, meaning) ...
 //   TANDEM_FLAN_FIELDS(FIELD)

@@ -1,5 +1,5 @@
-// Every field of the LRBC header and of a ring's header, in order: who writes
-// it and what it means. The one place of these texts.
+// Every field of the LRBC header and of a ring's header, in order: its
+// writer and its meaning. The one place of these texts.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
