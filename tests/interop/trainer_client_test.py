@@ -273,7 +273,7 @@ for index in range(1, 1000):
 
 @pytest.mark.parametrize("shared", ["connection", "watcher-id"])
 def test_credits_hold_a_watcher_back_and_lose_nothing(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
-    """200 at first and those granted; STARVED at 10 left, RESUMED with more. Clients without credit are not held back."""
+    """200 at first and those granted; STARVED at 10 left, RESUMED with more. Without credit none is held back."""
     run_id = _submit(trainer, gate.program(_GATED))
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     metadata = [("watcher-id", "gui-1")] if shared == "watcher-id" else None
