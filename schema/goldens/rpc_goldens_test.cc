@@ -169,7 +169,7 @@ class FieldsSeen {
       if (const std::string number = Number(*field, table); !number.empty()) {
         const auto [other, is_new] = numbers.emplace(number, name);
         EXPECT_TRUE(is_new) << name << " and " << other->second << " are both "
-                            << number << ": were they swapped, who would see?";
+                            << number << ": a test would not see them swapped";
       }
       WalkBelow(*field, table);
     }

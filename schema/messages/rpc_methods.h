@@ -1,7 +1,7 @@
 // The methods of the services, each with the payloads that go with it.
 //
-// Data flow: TANDEM_RPC_METHODS -> PayloadsOf -> who packs calls and checks
-// answers. Numbers are hazel_rpc.fbs's.
+// Data flow: TANDEM_RPC_METHODS -> PayloadsOf -> code that packs calls and
+// checks answers. Numbers are hazel_rpc.fbs's.
 //
 //   PayloadsOf(rpc::MethodId::GetEntity).answer;  // Payload::GetEntityResponse
 
