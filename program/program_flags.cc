@@ -23,6 +23,20 @@ absl::Status Refused(const absl::CommandLineFlag& flag,
                                 "; found ", found));
 }
 
+// In lines of at most 80 columns, below the name of a flag.
+std::string Indented(absl::string_view text) {
+  constexpr size_t kColumns = 80;
+  constexpr absl::string_view kIndent = "\n      ";
+  std::string lines;
+  size_t column = kColumns;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    const bool fits = column + 1 + word.size() <= kColumns;
+    column = (fits ? column + 1 : kIndent.size() - 1) + word.size();
+    absl::StrAppend(&lines, fits ? " " : kIndent, word);
+  }
+  return lines;
+}
+
 }  // namespace
 
 bool AbslParseFlag(absl::string_view text, RepeatedFlag* flag, std::string*) {
@@ -130,7 +144,7 @@ std::string ProgramFlags::Help(absl::string_view usage) const {
   std::string text = absl::StrCat(usage, "\n\nFlags:\n");
   for (const auto& [name, flag] : flags_) {
     const std::string initially = flag->DefaultValue();
-    absl::StrAppend(&text, "  --", name, "\n      ", flag->Help(), "\n");
+    absl::StrAppend(&text, "  --", name, Indented(flag->Help()), "\n");
     if (!initially.empty()) {
       absl::StrAppend(&text, "      default: ", initially, "\n");
     }

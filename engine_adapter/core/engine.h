@@ -1,8 +1,8 @@
 // Engine: what an engine implements to be driven by a Tandem client.
 //
-// Data flow: the host picks who is reset and who is stepped; the engine writes
-// straight into the region's arrays.
-// Ownership: the engine's author; the host calls, from one thread at a time.
+// Data flow: the host picks what is reset and what is stepped; the engine
+// writes straight into the region's arrays. Ownership: the engine's author; the
+// host calls, from one thread at a time.
 //
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }
@@ -91,7 +91,7 @@ class Engine {
   // environments.
   virtual void Forget() {}
 
-  // What draws the environments for who looks on, or nullptr: this engine draws
+  // What draws the environments for viewers, or nullptr: this engine draws
   // none. The engine's own, and the same each time.
   virtual FrameSource* frames() { return nullptr; }
   // The same for the observations' images.

@@ -1,4 +1,4 @@
-// Environment: one environment of a task, for who would rather write one than
+// Environment: a single environment of a task, for engines that write one, not
 // many: EnvironmentEngine makes an Engine of any number of them.
 //
 // Data flow: actions -> Step -> obs, infos, reward, end.
@@ -20,7 +20,7 @@
 
 namespace tandem {
 
-// One environment's rows of the region's arrays: shared with the client, who
+// One environment's rows of the region's arrays: shared with the client, which
 // may scribble over them, so keep your own copy of what you depend on.
 struct EnvironmentRow {
   std::span<float> obs;     // [obs_size]

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kContendedPart = 8;
 // Of a contended core's time, one part is a frame's and the others are not.
 constexpr int64_t kRestParts = 15;
-// The longest rest: who looks sees that the engine lives.
+// The longest rest: viewers see that the engine lives.
 constexpr int64_t kMaxRestNs = 1'000'000'000;
 
 }  // namespace

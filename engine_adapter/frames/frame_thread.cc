@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kProbeNs = 200'000'000;
 // A picture that shows nothing new is drawn now and then all the same, so that
-// who looks sees that the engine lives, and at what rate it steps: 0.
+// viewers see that the engine lives, and at what rate it steps: 0.
 constexpr int64_t kRefreshNs = kSecondNs;
 // Over which the step rate is measured.
 constexpr int64_t kRateNs = kSecondNs / 2;

@@ -1,4 +1,4 @@
-// Picture: one picture for who asked for it, in a format of its choice.
+// Picture: one image for its caller, in a format of the caller's choice.
 //
 // Data flow: rendered rows -> EncodePicture (picture_encoder.h) -> Picture ->
 // rpc::ImageFrameT.
@@ -28,7 +28,7 @@ struct Picture {
   uint32_t channels = 3;
   PictureFormat format = PictureFormat::kRaw;
   float depth_scale = 0;  // metres for each step of a kGray16; else 0
-  // Counts as under way, for who drew it, as long as this lives.
+  // Counts as under way, for the engine, as long as this lives.
   std::shared_ptr<const void> held = {};
 };
 

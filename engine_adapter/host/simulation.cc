@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// A step that is later than this makes no others up for it: who was stopped
+// A step that is later than this makes no others up for it: an engine stopped
 // for an hour does not step for an hour.
 constexpr int64_t kMaxDebtNs = 100'000'000;
 

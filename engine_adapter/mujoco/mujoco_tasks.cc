@@ -132,8 +132,8 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
-// What the services stand on, and what draws the environments: for who looks
-// on, for observations, and when asked to.
+// What the services use, and what draws the environments: for viewers, for
+// observations, and on request.
 absl::StatusOr<EnvironmentFittings> Fittings(
     const std::shared_ptr<const Task>& task,
     const std::vector<MujocoEnvironment*>& served, const std::string& path,

@@ -1,9 +1,10 @@
-// RpcStream and RpcAnswer: what a service gives, besides plain structs, to
-// whichever door it is called through.
+// RpcStream and RpcAnswer: what a service gives to its caller, besides plain
+// structs.
 //
 // Data flow: a service's method -> RpcStream, or RpcAnswer now or later -> the
-// door -> the caller.
-// Ownership: the door's, once given; the thread that steps calls all of them.
+// dispatcher -> the caller.
+// Ownership: the dispatcher's, once given; the thread that steps calls all of
+// them.
 //
 //   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
 //   return RpcStream{.hz = fps, .next = [this] { return Items(); }};

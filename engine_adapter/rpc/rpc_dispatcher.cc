@@ -165,7 +165,7 @@ bool RpcDispatcher::TakeLate(const std::weak_ptr<const void>& wanted,
 bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
   if (late_.size() < limits_.late_calls) return true;
   SendError(call.method(), call.correlation_id(),
-            // For who asks again later, as a full ring is.
+            // The caller may ask again later, as with a full ring.
             MakeError(ErrorCode::kRingFull,
                       absl::StrCat(NameOf(call.method()), ": expected at most ",
                                    limits_.late_calls,

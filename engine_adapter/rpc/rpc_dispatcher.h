@@ -14,8 +14,8 @@
 //   if (dispatcher.Poll(MonotonicNanos())) side.HearAgain();
 //   dispatcher.End();                                        // it has left
 //
-// Handlers take and give the plain structs of the schema, and know nothing of
-// rings: another door can call the same functions.
+// Handlers take and return the plain structs of the schema. They do not depend
+// on the RPC rings.
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_

@@ -1,8 +1,8 @@
 // AgentService: what agents observe and do, and resets with a contract.
 //
 // Data flow: request -> RandomizationPort, SimulationPort -> response.
-// Ownership: the host's; the thread that steps calls, between exchanges. Knows
-// nothing of rings: another door can call the same functions.
+// Ownership: the host's; the stepping thread calls, between exchanges. It does
+// not depend on the RPC rings.
 //
 //   AgentService agent(engine->schema(), engine->ports().randomization,
 //                      simulation);

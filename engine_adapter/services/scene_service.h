@@ -1,9 +1,9 @@
 // SceneService: an engine's entities, and the pace of its simulated time.
 //
-// Data flow: a door's request -> SceneService -> ScenePort, SimulationPort ->
+// Data flow: a request -> SceneService -> ScenePort, SimulationPort ->
 // the answer.
-// Ownership: the host's; the thread that steps calls, between exchanges. It
-// knows nothing of the door.
+// Ownership: the host's; the stepping thread calls, between exchanges. It does
+// not depend on the RPC rings.
 //
 //   SceneService service(engine->ports().scene, &simulation, num_envs);
 //   auto response = service.GetSceneInfo(request);

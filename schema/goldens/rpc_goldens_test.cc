@@ -168,9 +168,8 @@ class FieldsSeen {
       set_.insert(name);
       if (const std::string number = Number(*field, table); !number.empty()) {
         const auto [other, is_new] = numbers.emplace(number, name);
-        EXPECT_TRUE(is_new)
-            << name << " and " << other->second << " are both " << number
-            << ": the golden would not show that they were swapped";
+        EXPECT_TRUE(is_new) << name << " and " << other->second << " are both "
+                            << number << ": a test would not see them swapped";
       }
       WalkBelow(*field, table);
     }

@@ -15,9 +15,10 @@
 namespace tandem::slow_lane {
 namespace {
 
+using gymgui::trainer::ListRunsResponse;
 using gymgui::trainer::RegisterWorkerRequest;
 using gymgui::trainer::RegisterWorkerResponse;
-using gymgui::trainer::RunRecord;
+using gymgui::trainer::SubmitRunResponse;
 
 constexpr absl::Duration kTick = absl::Seconds(1);
 // A run that has ended is kept so long at least: a watcher that polls each
@@ -134,7 +135,7 @@ size_t RunSupervisor::Stop() {
 // Calls of clients.
 
 void RunSupervisor::Submit(std::string run_id, RunConfig config,
-                           Answer<Submitted> answer) {
+                           Answer<SubmitRunResponse> answer) {
   if (run_id.empty()) {
     run_id = MakeRunId();
   } else if (const absl::Status valid = CheckRunId(run_id); !valid.ok()) {
@@ -167,12 +168,15 @@ void RunSupervisor::Submit(std::string run_id, RunConfig config,
 
 void RunSupervisor::Inserted(const RunRow& row, RunConfig config,
                              const absl::Status& status,
-                             Answer<Submitted> answer) {
+                             Answer<SubmitRunResponse> answer) {
+  SubmitRunResponse response;
+  response.set_run_id(row.run_id);
+  response.set_digest(row.digest);
   if (absl::IsAlreadyExists(status)) {
     // Submitted before, maybe by a client that did not get the answer.
     const LiveRun* const known = runs_.Find(row.run_id);
     if (known != nullptr && known->row.digest == row.digest) {
-      return answer(Submitted{row.run_id, row.digest});
+      return answer(response);
     }
     return answer(absl::AlreadyExistsError(absl::StrCat(
         "expected a run_id that is free, found a run '", row.run_id,
@@ -182,7 +186,7 @@ void RunSupervisor::Inserted(const RunRow& row, RunConfig config,
   if (!status.ok()) return answer(status);
   runs_.Add(row)->config = std::move(config);
   hub_->Updated(row.update_seq);
-  answer(Submitted{row.run_id, row.digest});
+  answer(response);
   starter_.Dispatch();
 }
 
@@ -268,17 +272,17 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
 }
 
 void RunSupervisor::List(std::vector<RunState> states,
-                         Answer<std::vector<RunRecord>> answer) {
+                         Answer<ListRunsResponse> answer) {
   loop_.Post([this, states = std::move(states),
               answer = std::move(answer)]() mutable {
-    std::vector<RunRecord> records;
+    ListRunsResponse response;
     for (const LiveRun* const run : runs_.InOrder()) {
       if (states.empty() || std::find(states.begin(), states.end(),
                                       run->record.status()) != states.end()) {
-        records.push_back(ToRecord(*run));
+        *response.add_runs() = ToRecord(*run);
       }
     }
-    answer(std::move(records));
+    answer(std::move(response));
   });
 }
 

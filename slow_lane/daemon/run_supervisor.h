@@ -8,7 +8,10 @@
 //
 //   auto supervisor = RunSupervisor::Start(options, store, hub);
 //   (*supervisor)->Begin("127.0.0.1:50055");
-//   (*supervisor)->Submit("", *config, [](absl::StatusOr<Submitted> s) {...});
+//   (*supervisor)->Submit("", *config, [](absl::StatusOr<SubmitRunResponse> s)
+//   {
+//     ...
+//   });
 //
 // What happens                        state            done about it
 // submitted, durable                  INIT             proxy started, once its
@@ -59,11 +62,6 @@ class RunSupervisor {
   using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
-  struct Submitted {
-    std::string run_id;
-    std::string digest;
-  };
-
   // Reads the runs that an earlier daemon left, and does nothing about them
   // before Begin; calls may come. `store` and `hub` outlive it.
   static absl::StatusOr<std::unique_ptr<RunSupervisor>> Start(
@@ -79,7 +77,8 @@ class RunSupervisor {
   // Empty `run_id`: a new one. The same run_id with the same configuration is
   // the same run; with another one kAlreadyExists. kInvalidArgument: a run_id
   // that names no folder, or more GPUs than there are.
-  void Submit(std::string run_id, RunConfig config, Answer<Submitted> answer);
+  void Submit(std::string run_id, RunConfig config,
+              Answer<gymgui::trainer::SubmitRunResponse> answer);
   // Answered when nothing of the run is alive. OK for one that has ended.
   // kAborted: the daemon is stopping, or cannot store the cancellation; the
   // message says whether the next daemon knows of it.
@@ -93,7 +92,7 @@ class RunSupervisor {
   void Delete(const std::string& run_id, Done done);
   // No states: all. In the order of their submission.
   void List(std::vector<RunState> states,
-            Answer<std::vector<gymgui::trainer::RunRecord>> answer);
+            Answer<gymgui::trainer::ListRunsResponse> answer);
   // All except rows and positions, which the table has.
   void Describe(std::vector<std::string> run_ids,
                 Answer<std::vector<v1::RunDescription>> answer);
@@ -147,7 +146,7 @@ class RunSupervisor {
   // All of these run on the loop's thread.
   void TakeUp(std::vector<RunRow> rows);
   void Inserted(const RunRow& row, RunConfig config, const absl::Status& status,
-                Answer<Submitted> answer);
+                Answer<gymgui::trainer::SubmitRunResponse> answer);
   // The run has rows up to `last`, or more, of as many printed steps, or more.
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
   void Tick();

@@ -176,7 +176,7 @@ absl::Status Entrance::Listen() {
     if (!socket.ok()) return socket.status();
     sockets_.push_back(*std::move(socket));
   }
-  // The kernel tells who connects: the mode need not keep the users out whom
+  // The kernel names each client's user: the mode need not keep out users whom
   // the daemon allows.
   if (users_.HasOthers() && !options_.socket.empty() &&
       chmod(options_.socket.c_str(), 0666) != 0) {

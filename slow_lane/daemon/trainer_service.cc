@@ -33,9 +33,17 @@ std::string SessionToken(const CallbackServerContext& context) {
              : std::string(found->second.data(), found->second.size());
 }
 
-// Answers a call that has nothing to say but how it went.
+// Ends a call without a response.
 auto FinishCall(ServerUnaryReactor* call) {
   return [call](const absl::Status& status) { call->Finish(ToGrpc(status)); };
+}
+// Ends a call with a response.
+template <typename Response>
+auto FinishCall(ServerUnaryReactor* call, Response* response) {
+  return [call, response](absl::StatusOr<Response> answer) {
+    if (answer.ok()) *response = *std::move(answer);
+    call->Finish(ToGrpc(answer.status()));
+  };
 }
 
 // OK, or what keeps the daemon from its work, for people.
@@ -72,15 +80,8 @@ ServerUnaryReactor* TrainerService::SubmitRun(
     call->Finish(ToGrpc(config.status()));
     return call;
   }
-  runs_->Submit(
-      request->run_id(), *std::move(config),
-      [call, response](const absl::StatusOr<RunSupervisor::Submitted>& run) {
-        if (run.ok()) {
-          response->set_run_id(run->run_id);
-          response->set_digest(run->digest);
-        }
-        call->Finish(ToGrpc(run.status()));
-      });
+  runs_->Submit(request->run_id(), *std::move(config),
+                FinishCall(call, response));
   return call;
 }
 
@@ -102,15 +103,7 @@ ServerUnaryReactor* TrainerService::ListRuns(
   for (const int state : request->status_filter()) {
     states.push_back(static_cast<RunState>(state));
   }
-  runs_->List(std::move(states),
-              [call, response](absl::StatusOr<std::vector<RunRecord>> records) {
-                if (records.ok()) {
-                  for (RunRecord& record : *records) {
-                    *response->add_runs() = std::move(record);
-                  }
-                }
-                call->Finish(ToGrpc(records.status()));
-              });
+  runs_->List(std::move(states), FinishCall(call, response));
   return call;
 }
 
@@ -125,11 +118,7 @@ ServerUnaryReactor* TrainerService::RegisterWorker(
     const gymgui::trainer::RegisterWorkerRequest* request,
     RegisterWorkerResponse* response) {
   ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Register(*request, [call, response](
-                                absl::StatusOr<RegisterWorkerResponse> answer) {
-    if (answer.ok()) *response = *std::move(answer);
-    call->Finish(ToGrpc(answer.status()));
-  });
+  runs_->Register(*request, FinishCall(call, response));
   return call;
 }
 

@@ -221,8 +221,8 @@ void WatchHub::Advance(Id id) {
 }
 
 void WatchHub::SendRuns(Id id) {
-  // As the table has them, not the supervisor, who is ahead of it: a state and
-  // its number belong together.
+  // As the table has them, not the supervisor, which is ahead of it: a state
+  // and its number belong together.
   absl::StatusOr<std::vector<RunRow>> runs = LoadRuns(reader_->database());
   if (!runs.ok()) return End(id, runs.status());
   if (runs->empty()) return;

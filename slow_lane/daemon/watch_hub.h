@@ -1,4 +1,4 @@
-// WatchHub: who watches which run, how far each is, and what it gets next.
+// WatchHub: the watchers of runs, their positions, and what each gets next.
 //
 // Data flow: the store's commits say how many rows a run has -> the hub reads
 // what each watcher lacks from the table -> blocks -> the watcher's call.

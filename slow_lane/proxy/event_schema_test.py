@@ -111,7 +111,7 @@ def _parse(text: str) -> Any:
 def _content_schema(
     validator: Any, schema: Any, instance: Any, _parent: Any
 ) -> Iterator[jsonschema.exceptions.ValidationError]:
-    """What a string holds, which the standard leaves to who uses the schema."""
+    """What a string holds, which the standard leaves to the schema's user."""
     if not validator.is_type(instance, "string"):
         return
     try:

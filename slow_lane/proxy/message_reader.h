@@ -20,7 +20,7 @@
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/proxy/event_fields.h"
-#include "slow_lane/proxy/line_kind.h"
+#include "slow_lane/proxy/event_line.h"
 
 namespace tandem::slow_lane {
 

@@ -1,7 +1,7 @@
-// TreeScanner: who belongs to a run, found again and again.
+// TreeScanner: the processes of a run, found again and again.
 //
-// Data flow: TreeQuery -> Scan -> one pass over /proc -> who belongs by token
-// or root -> who belongs by those -> TreeMembers, and leaders of groups.
+// Data flow: TreeQuery -> Scan -> one pass over /proc -> processes by token
+// or root -> processes by those -> TreeMembers, and leaders of groups.
 // Ownership: private to process_tree; not thread-safe.
 //
 //   TreeScanner scanner(query);

@@ -155,8 +155,8 @@ void SetRunLimit(rlim_t run_limit) {
   setrlimit(RLIMIT_LOCKS, &limit);
 }
 
-// The one place that decides who is the worker: link(2) makes the record or
-// finds one.
+// The one place that decides which child is the worker: link(2) makes the
+// record or finds one.
 void MakeRecord(const WorkerChild& child) {
   const std::optional<uint64_t> start_time = OwnStartTime();
   if (!start_time.has_value()) NotDispatched("/proc/self/stat");

@@ -121,7 +121,7 @@ class EventStore {
   // must not consume what it captured. Thread-safe; doesn't wait.
   void Post(Change change, Done done);
 
-  // Removes a run and its events: at once for everybody who asks, the rows
+  // Removes a run and its events: at once for all readers, the rows
   // little by little when there is nothing else to do, also across restarts.
   // `done`: kNotFound, or OK once no reader can find it any more. Thread-safe;
   // doesn't wait.

@@ -23,7 +23,7 @@ import tandem
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, run_config, running_daemon, wait_until
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, process_state, run_config, running_daemon, wait_until
 from tests.slow_lane.daemon_fixture import (
     OTHER,
     Lane,
@@ -384,9 +384,10 @@ def test_bad_token_files_are_refused_at_the_start(tmp_path: Path, content: str |
     assert str(token_file) in str(caught.value)
 
 
-def test_client_that_has_closed_is_nobodys(lane: Lane) -> None:
+def test_client_that_has_closed_has_no_user(lane: Lane) -> None:
     """What it sent before is not done: its ports may be another user's by now."""
     os.kill(lane.pid, signal.SIGSTOP)
+    wait_until(lambda: process_state(lane.pid) == "T", "the daemon to stop")
     host, port = lane.address.split(":")
     with socket.create_connection((host, int(port))) as client:
         client.sendall(_PREFACE)

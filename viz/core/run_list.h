@@ -31,7 +31,7 @@ struct RunEntry {
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
-  // Another user's, who is named in `problem`: nothing of it was read, and
+  // Another user's, named in `problem`: nothing of it was read, and
   // FrameWatch would not attach.
   bool is_anothers = false;
   uint64_t frames = 0;  // published so far

@@ -18,7 +18,7 @@ ABSL_FLAG(std::string, run_mode, "train",
           "train, or policy_eval: shows eval_summary.json as well");
 ABSL_FLAG(std::string, eval_summary, "",
           "FILE: the summary, read again every second; empty: "
-          "var/trainer/runs/\n      RUN/eval_summary.json");
+          "var/trainer/runs/RUN/eval_summary.json");
 ABSL_FLAG(std::string, agent_id, "", "ID: shown beside the run's name");
 ABSL_FLAG(std::string, mode_label, tandem::ViewerOptions().mode_label,
           "TEXT: shown beside the state");
@@ -65,8 +65,7 @@ Examples:
   viewer --run=tandem --offscreen --snapshot=out.png --after=10    (no display)
 
 Over SSH, where no window opens, --offscreen --snapshot works.
-Exit codes: 0 success, 1 no snapshot could be made, 2 wrong command line.
-)";
+Exit codes: 0 success, 1 no snapshot could be made, 2 wrong command line.)";
 
 const ProgramFlags& Flags() {
   static const ProgramFlags flags("viz/core/");

@@ -15,8 +15,7 @@
 #include "transport/base/error.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/look.h"
-#include "viz/inspect/look_json.h"
-#include "viz/inspect/look_text.h"
+#include "viz/inspect/look_output.h"
 
 namespace tandem {
 namespace {

@@ -13,7 +13,7 @@ ABSL_FLAG(bool, watch, false,
           "true: again each second, until Ctrl-C; waits for a missing NAME");
 ABSL_FLAG(bool, json, false,
           "true: one JSON object, with --watch one in each line; viz/README.md "
-          "has\n      the keys");
+          "has the keys");
 
 namespace tandem {
 namespace {
@@ -41,8 +41,7 @@ died, 4 the output could not be written, such as on a full disk.
 Examples:
   tools/inspect list
   tools/inspect tandem --watch
-  tools/inspect tandem --json | jq .rates.exchanges_per_second
-)";
+  tools/inspect tandem --json | jq .rates.exchanges_per_second)";
 
 const ProgramFlags& Flags() {
   static const ProgramFlags flags("viz/inspect/");

@@ -1,5 +1,3 @@
-#include "viz/inspect/look_json.h"
-
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -8,6 +6,7 @@
 #include "absl/time/time.h"
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
+#include "viz/inspect/look_output.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,3 @@
-#include "viz/inspect/look_json.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
+#include "viz/inspect/look_output.h"
 #include "viz/inspect/testing/sample_look.h"
 
 namespace tandem {
@@ -68,8 +67,8 @@ TEST(LookJson, HasTheKeysThatTheReadmeLists) {
   std::set<std::string> keys;
   CollectKeys(Parse(SampleLook()), "", &keys);
   CollectKeys(Parse(SampleSegment()), "", &keys);
-  // Both histograms, and those of the rates, have the same keys; likewise the
-  // peers and the rings.
+  // Both histograms, and those of the rates, have the same keys; and so have
+  // the peers and the rings.
   std::set<std::string> folded;
   for (std::string key : keys) {
     for (const auto& [part, as] :

@@ -1,5 +1,3 @@
-#include "viz/inspect/look_text.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,7 @@
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
 #include "viz/core/quantities.h"
+#include "viz/inspect/look_output.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,3 @@
-#include "viz/inspect/look_text.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
+#include "viz/inspect/look_output.h"
 #include "viz/inspect/testing/sample_look.h"
 
 namespace tandem {

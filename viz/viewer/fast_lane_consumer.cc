@@ -14,7 +14,7 @@ QString Text(absl::string_view text) {
 }
 
 // A copy: the frame's own buffer is used again by the next one. Alpha is kept
-// for who saves the picture; the view draws it opaque, as it was rendered.
+// for saving the image; the view draws it opaque, as it was rendered.
 QImage ImageOf(const Frame& frame) {
   const QImage::Format format =
       frame.channels == 4 ? QImage::Format_RGBA8888 : QImage::Format_RGB888;
@@ -52,7 +52,7 @@ QString FastLaneConsumer::status() const {
 void FastLaneConsumer::Look() {
   const int64_t now_ns = MonotonicNanos();
   const bool is_new = watch_.Look(now_ns);
-  // The state first: who shows the frame knows then what it is.
+  // The state first: the view that shows the frame needs it.
   if (const FreshnessState state = watch_.StateAt(now_ns); state_ != state) {
     state_ = state;
     Q_EMIT status_changed(Text(FreshnessName(state)));

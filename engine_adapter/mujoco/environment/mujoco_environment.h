@@ -54,7 +54,7 @@ class MujocoEnvironment final : public Environment {
   void Forget() override;
 
   const mjModel& model() const { return task_->model(); }
-  // Between two steps, for who moves things; mj_forward is theirs to call.
+  // Between two steps, for code that moves things; it calls mj_forward itself.
   mjData* data() { return data_.get(); }
   const mjData* data() const { return data_.get(); }
 
@@ -62,8 +62,8 @@ class MujocoEnvironment final : public Environment {
   // changed between two steps: all sizes have to stay. Kept until Forget.
   // kEngineFailed with MuJoCo's words, and kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
-  // Makes it likewise for a contract alone: the reset that gives the contract
-  // up frees it, unless OwnModel has been called.
+  // Makes it in the same way for a contract alone: the reset that gives the
+  // contract up frees it, unless OwnModel has been called.
   absl::Status MakeOwnModel();
 
   // This actuator's control in the next step, in place of its action's; resets

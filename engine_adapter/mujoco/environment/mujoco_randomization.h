@@ -38,7 +38,7 @@ class MujocoRandomization final : public RandomizationPort {
       std::optional<uint64_t> seed) override;
 
  private:
-  // Of their own, for who has none.
+  // Of their own, for environments that have none.
   absl::Status MakeModels(std::span<const uint32_t> envs);
 
   std::shared_ptr<const Task> task_;

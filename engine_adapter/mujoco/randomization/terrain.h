@@ -19,8 +19,8 @@
 
 namespace tandem {
 
-// All are at their lowest, the field's own zero, around the middle, so that who
-// starts there stands on it. Towards the edges:
+// All are at their lowest, the field's own zero, around the middle: a robot
+// that starts there stands on it. Towards the edges:
 enum class Terrain : uint8_t {
   kFlat,    // stays there
   kRough,   // each point at a height of its own, drawn evenly

@@ -1,4 +1,4 @@
-// MujocoCameras: pictures of MuJoCo environments, one at a time, for who asks.
+// MujocoCameras: single images of MuJoCo environments, on request.
 //
 // Data flow: Draw (the thread that steps) -> a snapshot in the queue -> the
 // render thread -> SceneRenderer -> a Picture -> done.

@@ -1,4 +1,4 @@
-// Services camera, viewport and debug on a MuJoCo engine, called as a door
+// Services camera, viewport and debug on a MuJoCo engine, called as the RPC
 // calls them.
 
 #include "engine_adapter/services/picture_services.h"

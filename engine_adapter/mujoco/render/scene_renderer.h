@@ -52,7 +52,7 @@ class SceneRenderer {
     uint32_t height = 0;
     FrameEffects effects = {};
     // Planes of the world reach to the horizon, as they do for collisions: else
-    // who runs far stands in the void.
+    // a robot that runs far stands in the void.
     bool endless_planes = false;
     size_t most_marks = 0;  // more are not drawn
   };

@@ -1,11 +1,14 @@
-// A look as a table that a person reads in ten seconds.
+// A look as a table for people, and as one JSON object. viz/README.md lists the
+// keys.
 //
-// Data flow: Look -> lines of printable ASCII, each ended by a newline.
+// Data flow: Look -> lines of printable ASCII, each ended by a newline; or
+// JSON.
 //
 //   std::cout << TextOf(look, absl::Now(), absl::LocalTimeZone());
+//   std::cout << JsonOf(look) << "\n";
 
-#ifndef TANDEM_VIZ_INSPECT_LOOK_TEXT_H_
-#define TANDEM_VIZ_INSPECT_LOOK_TEXT_H_
+#ifndef TANDEM_VIZ_INSPECT_LOOK_OUTPUT_H_
+#define TANDEM_VIZ_INSPECT_LOOK_OUTPUT_H_
 
 #include <string>
 #include <vector>
@@ -16,7 +19,7 @@
 
 namespace tandem {
 
-// What is wrong first, then who is there, how fast, and what each part holds.
+// What is wrong first, then both sides, the speed, and what each part holds.
 // At most some 60 lines. Of a look that has a status only the sentence.
 std::string TextOf(const Look& look, absl::Time now, absl::TimeZone zone);
 
@@ -26,6 +29,12 @@ std::string ListTextOf(const std::vector<Look>& looks);
 // Bars, one for each bucket or, where there are many, each few; "" for none.
 std::string BarsOf(const StepTimesSnapshot& times);
 
+// One line, without a newline. Unknown values are null.
+std::string JsonOf(const Look& look);
+
+// {"entries": [...]}: each as JsonOf has it.
+std::string ListJsonOf(const std::vector<Look>& looks);
+
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_INSPECT_LOOK_TEXT_H_
+#endif  // TANDEM_VIZ_INSPECT_LOOK_OUTPUT_H_
