@@ -175,7 +175,7 @@ def test_models_come_from_the_assets_folder_and_nowhere_else(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("frames", [(), ("--frames=320x240",)])
 def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
-    """Nobody has asked for frames, or nobody looks at them; a machine without a display must do."""
+    """No frames were requested, or there is no viewer: the engine needs no display."""
     with _serving(*_CHEETAH, *frames) as server:
         mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
     assert "libmujoco" in mapped
@@ -239,7 +239,7 @@ def test_leaves_with_its_launcher_in_the_middle_of_a_step() -> None:
 
 
 def test_process_1_leaves_on_sigterm() -> None:
-    """As in a container, where a signal that nobody handles is not delivered."""
+    """As in a container, where a signal without a handler is not delivered."""
     launcher = ("unshare", "--user", "--map-root-user", "--pid", "--fork")
     if subprocess.run([*launcher, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine forbids user namespaces")

@@ -1,7 +1,7 @@
 """A Fast Lane writer and reader in pure Python, made from the table in the design alone.
 
 They use the standard library and nothing of Tandem's, and do things as MOSAIC's programs do: the whole header is packed
-anew with each frame, and a reader goes by the sequence numbers alone.
+again with each frame, and a reader goes by the sequence numbers alone.
 """
 
 import struct

@@ -16,7 +16,7 @@ import gymnasium
 import tandem
 from tests.interop.foreign_fast_lane import HEADER, segment_name
 
-# Nothing published; published, with nobody who looks; published, with a viewer that does.
+# Nothing published; published, without a viewer; published, with a viewer.
 CONDITIONS = ("plain", "published", "watched")
 
 _HEAD = 10  # of the header's fields
@@ -71,7 +71,7 @@ def frames_published(run: str) -> int:
 
 
 def is_watched(run: str) -> bool:
-    """Asks the kernel whether somebody holds the readers' lock of a run's segment; takes none."""
+    """Asks the kernel whether a process holds the readers' lock of a run's segment; takes none."""
     with _segment(run).open("rb") as file:
         wanted = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _READERS_LOCK_BYTE, 1, 0)
         return bool(_LOCK.unpack(fcntl.fcntl(file, _F_OFD_GETLK, wanted))[0] != fcntl.F_UNLCK)

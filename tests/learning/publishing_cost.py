@@ -1,7 +1,7 @@
 """Trains CartPole-v1 by Stable-Baselines3's PPO with and without publishing its frames, and says what that costs.
 
 Each seed is trained three times, each time by a process of its own, one after the other, in an order that rotates:
-plain; wrapped by tandem.publish_frames with its defaults, and nobody looks; and the same, watched by the viewer. Only
+plain; wrapped by tandem.publish_frames with its defaults, without a viewer; and the same, watched by the viewer. Only
 `learn` is measured. See docs/examples.md.
 """
 
@@ -26,7 +26,7 @@ from viz.testing.virtual_display import virtual_display
 
 SCRIPT = Path(__file__).with_name("train_published.py")
 VIEWER = Path(__file__).parents[2] / "bazel-bin" / "viz" / "viewer" / "viewer"
-_LABELS = {"plain": "plain", "published": "published, nobody looks", "watched": "published, and watched"}
+_LABELS = {"plain": "plain", "published": "published, no viewer", "watched": "published, and watched"}
 
 
 @dataclass(frozen=True)

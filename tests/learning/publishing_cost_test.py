@@ -106,7 +106,7 @@ def test_another_curve_is_refused(trainer: Path, capsys: pytest.CaptureFixture[s
     trainer.with_name("other").write_text(condition, encoding="utf-8")
     assert _run(trainer) == 1
     said = capsys.readouterr().out.splitlines()[-1]
-    label = {"published": "nobody looks", "watched": "and watched"}[condition]
+    label = {"published": "no viewer", "watched": "and watched"}[condition]
     assert said.endswith(f"NO: published, {label}, seed 0")
 
 
