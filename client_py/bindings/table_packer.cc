@@ -237,32 +237,15 @@ uint32_t Packer::PackText(py::handle value, const Place& place) {
 
 uint32_t Packer::PackVector(py::handle value, ElementaryType type,
                             const TypeTable* ref, const Place& place) {
-  switch (type) {
-    case flatbuffers::ET_BOOL:
-    case flatbuffers::ET_UTYPE:
-    case flatbuffers::ET_UCHAR:
-      return IntegerVector<uint8_t>(value, ref, place);
-    case flatbuffers::ET_CHAR:
-      return IntegerVector<int8_t>(value, ref, place);
-    case flatbuffers::ET_SHORT:
-      return IntegerVector<int16_t>(value, ref, place);
-    case flatbuffers::ET_USHORT:
-      return IntegerVector<uint16_t>(value, ref, place);
-    case flatbuffers::ET_INT:
-      return IntegerVector<int32_t>(value, ref, place);
-    case flatbuffers::ET_UINT:
-      return IntegerVector<uint32_t>(value, ref, place);
-    case flatbuffers::ET_LONG:
-      return IntegerVector<int64_t>(value, ref, place);
-    case flatbuffers::ET_ULONG:
-      return IntegerVector<uint64_t>(value, ref, place);
-    case flatbuffers::ET_FLOAT:
-      return RealVector<float>(value, place);
-    case flatbuffers::ET_DOUBLE:
-      return RealVector<double>(value, place);
-    case flatbuffers::ET_STRING:
-    case flatbuffers::ET_SEQUENCE:
-      break;
+  uint32_t numbers = 0;
+  if (WithNumberType(type, [&]<typename T>(T) {
+        if constexpr (std::is_floating_point_v<T>) {
+          numbers = RealVector<T>(value, place);
+        } else {
+          numbers = IntegerVector<T>(value, ref, place);
+        }
+      })) {
+    return numbers;
   }
   if (!PySequence_Check(value.ptr()) || PyUnicode_Check(value.ptr()) ||
       PyBytes_Check(value.ptr())) {
@@ -282,50 +265,29 @@ uint32_t Packer::PackVector(py::handle value, ElementaryType type,
 
 void Packer::PackValue(py::handle value, const TypeTable* ref,
                        const Place& place, Packed* packed) {
-  const auto integer = [&]<typename T>(T) {
-    packed->bits = static_cast<uint64_t>(Integer<T>(value, ref, place));
-  };
-  const auto real = [&]<typename T>(T) {
-    const T number = Real<T>(value, place);
-    std::memcpy(&packed->bits, &number, sizeof(number));
-  };
-  switch (packed->type) {
-    case flatbuffers::ET_BOOL: {
-      // numpy.bool_ is no bool, and calls itself bool_ or bool.
-      const std::string kind =
-          py::str(py::type::handle_of(value).attr("__name__"));
-      if (!PyBool_Check(value.ptr()) && kind != "bool_" && kind != "bool") {
-        Refuse(place, "a bool", value);
-      }
-      packed->bits = PyObject_IsTrue(value.ptr()) == 1 ? 1 : 0;
-      return;
+  if (packed->type == flatbuffers::ET_BOOL) {
+    // numpy.bool_ is no bool; its type is named bool_ or bool.
+    const std::string kind =
+        py::str(py::type::handle_of(value).attr("__name__"));
+    if (!PyBool_Check(value.ptr()) && kind != "bool_" && kind != "bool") {
+      Refuse(place, "a bool", value);
     }
-    case flatbuffers::ET_UTYPE:
-    case flatbuffers::ET_UCHAR:
-      return integer(uint8_t{});
-    case flatbuffers::ET_CHAR:
-      return integer(int8_t{});
-    case flatbuffers::ET_SHORT:
-      return integer(int16_t{});
-    case flatbuffers::ET_USHORT:
-      return integer(uint16_t{});
-    case flatbuffers::ET_INT:
-      return integer(int32_t{});
-    case flatbuffers::ET_UINT:
-      return integer(uint32_t{});
-    case flatbuffers::ET_LONG:
-      return integer(int64_t{});
-    case flatbuffers::ET_ULONG:
-      return integer(uint64_t{});
-    case flatbuffers::ET_FLOAT:
-      return real(float{});
-    case flatbuffers::ET_DOUBLE:
-      return real(double{});
-    case flatbuffers::ET_STRING:
-      packed->offset = PackText(value, place);
-      return;
-    case flatbuffers::ET_SEQUENCE:
-      break;
+    packed->bits = PyObject_IsTrue(value.ptr()) == 1 ? 1 : 0;
+    return;
+  }
+  if (WithNumberType(packed->type, [&]<typename T>(T) {
+        if constexpr (std::is_floating_point_v<T>) {
+          const T number = Real<T>(value, place);
+          std::memcpy(&packed->bits, &number, sizeof(number));
+        } else {
+          packed->bits = static_cast<uint64_t>(Integer<T>(value, ref, place));
+        }
+      })) {
+    return;
+  }
+  if (packed->type == flatbuffers::ET_STRING) {
+    packed->offset = PackText(value, place);
+    return;
   }
   if (ref->st != flatbuffers::ST_STRUCT) {
     packed->offset = PackTable(value, ref, place).o;

@@ -62,41 +62,20 @@ py::object Floats(const uint8_t* at, size_t count) {
 }
 
 py::object Value(const uint8_t* at, ElementaryType type, const TypeTable* ref) {
-  switch (type) {
-    case flatbuffers::ET_BOOL:
-      return py::bool_(at != nullptr && *at != 0);
-    case flatbuffers::ET_UTYPE:
-    case flatbuffers::ET_UCHAR:
-      return Number<uint8_t>(at);
-    case flatbuffers::ET_CHAR:
-      return Number<int8_t>(at);
-    case flatbuffers::ET_SHORT:
-      return Number<int16_t>(at);
-    case flatbuffers::ET_USHORT:
-      return Number<uint16_t>(at);
-    case flatbuffers::ET_INT:
-      return Number<int32_t>(at);
-    case flatbuffers::ET_UINT:
-      return Number<uint32_t>(at);
-    case flatbuffers::ET_LONG:
-      return Number<int64_t>(at);
-    case flatbuffers::ET_ULONG:
-      return Number<uint64_t>(at);
-    case flatbuffers::ET_FLOAT:
-      return Number<float>(at);
-    case flatbuffers::ET_DOUBLE:
-      return Number<double>(at);
-    case flatbuffers::ET_STRING:
-      return Text(at);
-    case flatbuffers::ET_SEQUENCE:
-      if (at == nullptr) return py::none();
-      if (ref->st == flatbuffers::ST_STRUCT) return Floats(at, ref->num_elems);
-      return TableValues(
-          reinterpret_cast<const Table*>(
-              at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at)),
-          ref);
+  if (type == flatbuffers::ET_BOOL) {
+    return py::bool_(at != nullptr && *at != 0);
   }
-  return py::none();
+  py::object number;
+  if (WithNumberType(type, [&]<typename T>(T) { number = Number<T>(at); })) {
+    return number;
+  }
+  if (type == flatbuffers::ET_STRING) return Text(at);
+  if (at == nullptr) return py::none();
+  if (ref->st == flatbuffers::ST_STRUCT) return Floats(at, ref->num_elems);
+  return TableValues(
+      reinterpret_cast<const Table*>(
+          at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at)),
+      ref);
 }
 
 py::object VectorValue(const uint8_t* at, ElementaryType type,
@@ -104,35 +83,11 @@ py::object VectorValue(const uint8_t* at, ElementaryType type,
   const uint8_t* const start =
       at == nullptr ? nullptr
                     : at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
-  const auto numbers = [start]<typename T>(T) {
-    return Array(reinterpret_cast<const flatbuffers::Vector<T>*>(start));
-  };
-  switch (type) {
-    case flatbuffers::ET_BOOL:
-    case flatbuffers::ET_UTYPE:
-    case flatbuffers::ET_UCHAR:
-      return numbers(uint8_t{});
-    case flatbuffers::ET_CHAR:
-      return numbers(int8_t{});
-    case flatbuffers::ET_SHORT:
-      return numbers(int16_t{});
-    case flatbuffers::ET_USHORT:
-      return numbers(uint16_t{});
-    case flatbuffers::ET_INT:
-      return numbers(int32_t{});
-    case flatbuffers::ET_UINT:
-      return numbers(uint32_t{});
-    case flatbuffers::ET_LONG:
-      return numbers(int64_t{});
-    case flatbuffers::ET_ULONG:
-      return numbers(uint64_t{});
-    case flatbuffers::ET_FLOAT:
-      return numbers(float{});
-    case flatbuffers::ET_DOUBLE:
-      return numbers(double{});
-    case flatbuffers::ET_STRING:
-    case flatbuffers::ET_SEQUENCE:
-      break;
+  py::object numbers;
+  if (WithNumberType(type, [&]<typename T>(T) {
+        numbers = Array(reinterpret_cast<const flatbuffers::Vector<T>*>(start));
+      })) {
+    return numbers;
   }
   py::list list;
   if (start == nullptr) return list;

@@ -20,6 +20,40 @@ namespace tandem {
 pybind11::dict TableValues(const flatbuffers::Table* table,
                            const flatbuffers::TypeTable* type);
 
+// Calls `use` with a value of the C++ type of numbers of an elementary type.
+// False, without a call: texts, tables and structs.
+template <typename Use>
+bool WithNumberType(flatbuffers::ElementaryType type, Use use) {
+  switch (type) {
+    case flatbuffers::ET_BOOL:
+    case flatbuffers::ET_UTYPE:
+    case flatbuffers::ET_UCHAR:
+      return use(uint8_t{}), true;
+    case flatbuffers::ET_CHAR:
+      return use(int8_t{}), true;
+    case flatbuffers::ET_SHORT:
+      return use(int16_t{}), true;
+    case flatbuffers::ET_USHORT:
+      return use(uint16_t{}), true;
+    case flatbuffers::ET_INT:
+      return use(int32_t{}), true;
+    case flatbuffers::ET_UINT:
+      return use(uint32_t{}), true;
+    case flatbuffers::ET_LONG:
+      return use(int64_t{}), true;
+    case flatbuffers::ET_ULONG:
+      return use(uint64_t{}), true;
+    case flatbuffers::ET_FLOAT:
+      return use(float{}), true;
+    case flatbuffers::ET_DOUBLE:
+      return use(double{}), true;
+    case flatbuffers::ET_STRING:
+    case flatbuffers::ET_SEQUENCE:
+      break;
+  }
+  return false;
+}
+
 // The type of a field's table, struct or enum; nullptr: it is none of these.
 inline const flatbuffers::TypeTable* RefOf(const flatbuffers::TypeTable* type,
                                            flatbuffers::TypeCode code) {

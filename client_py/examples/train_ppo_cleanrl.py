@@ -3,8 +3,8 @@
 Proximal policy optimisation (Schulman and others, 2017) for continuous actions, over Gymnasium's vector environments
 and wrappers as they are: `make_envs` has the only line that names Tandem. Run it by tools/torch_python.
 
-Tandem carries observations and rewards as float32. SyncVectorEnv's are rounded likewise here, so that with one seed
-both learn from the same numbers and draw the same curve, bit for bit; --float64 leaves them as they are.
+Tandem carries observations and rewards as float32. SyncVectorEnv's are rounded in the same way here, so that with one
+seed both learn from the same numbers and draw the same curve, bit for bit; --float64 leaves them as they are.
 
 Ctrl-C ends the training early; what was found until then is shown and written.
 """

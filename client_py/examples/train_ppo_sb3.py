@@ -3,7 +3,7 @@
 `make_envs` has the only line that names Tandem; the rest is what any program for Stable-Baselines3 has. Run it by
 tools/torch_python.
 
-Tandem carries observations and rewards as float32. DummyVecEnv's are rounded likewise here (rewards it rounds by
+Tandem carries observations and rewards as float32. DummyVecEnv's are rounded in the same way here (rewards it rounds by
 itself), so that with one seed both learn from the same numbers and draw the same curve, bit for bit; --float64 leaves
 the observations as they are.
 

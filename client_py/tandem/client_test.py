@@ -208,7 +208,7 @@ def test_actions_that_are_not_finite_are_refused(
     np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [1, 1])
 
 
-def test_reset_starts_chosen_environments_and_steps_nobody(client: tandem.SharedMemoryClient) -> None:
+def test_reset_starts_chosen_environments_and_steps_none(client: tandem.SharedMemoryClient) -> None:
     """Indices and masks; the seed of environment i is seed + i; the others keep their state."""
     client.step(_zeros(client))
     obs = client.reset([1], seed=40)

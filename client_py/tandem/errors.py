@@ -1,8 +1,8 @@
-"""The package's errors, one class for each situation of the user's.
+"""The package's errors, one class for each situation of the user.
 
-The classes are the rows of the one table that C++ and Python share (schema/layout/error_codes.h). Each derives from
-`TandemError` and, where the standard library has a class that people already catch for this, from that as well. A
-message says what was expected, what was found, where, and what to do next.
+The classes are the rows of the table that C++ and Python share (schema/layout/error_codes.h). Each derives from
+`TandemError` and from the standard library's class for the situation, if it has one. A message says what was expected,
+what was found, where, and what to do next.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class TandemError(Exception):
-    """Any error of Tandem's.
+    """Base of all errors of Tandem.
 
     Attributes:
       code: The situation's number in the table, for logs and comparisons; numbers never change their meaning.
@@ -20,7 +20,7 @@ class TandemError(Exception):
 
 
 class NotReady(TandemError, ConnectionError):
-    """No engine serves a region of that name, and none came before the time-out. Start one, or check the name."""
+    """No engine serves a region of that name, and none appeared before the time-out. Start one, or check the name."""
 
     code = 1
 
@@ -34,20 +34,20 @@ class PeerGone(TandemError, ConnectionError):
 class StepTimeout(TandemError, TimeoutError):
     """The engine did not answer in time. A step is still pending: `recv`, `reconnect` and `close` are legal.
 
-    A command's answer that comes later is dropped; what it asked for may still be done. A stream goes on.
+    A late answer of an RPC is dropped; the engine may still have done what was asked. A stream is still open.
     """
 
     code = 3
 
 
 class LayoutMismatch(TandemError):
-    """The region is not one that this version understands, or, after a restart, not of the task and sizes of before."""
+    """The region has another version or is damaged; or, after a restart, its task or sizes differ from before."""
 
     code = 4
 
 
 class AlreadyAttached(TandemError):
-    """Another client has this engine, or another engine has this name. The message names the process."""
+    """Another client uses this engine, or another engine serves this name. The message names the process."""
 
     code = 5
 
@@ -89,19 +89,19 @@ class InvalidAction(TandemError, ValueError):
 
 
 class InvalidArgument(TandemError, ValueError):
-    """A name, size, option or index that cannot be."""
+    """An invalid name, size, option or index."""
 
     code = 12
 
 
 class BrokenPeer(TandemError, ConnectionError):
-    """The other side broke the protocol. Perhaps another program writes to the region."""
+    """The other side broke the protocol. Another program may write to the region."""
 
     code = 13
 
 
 class EngineFailed(TandemError, RuntimeError):
-    """The engine reported a failure of its own in a step, reset or command. It goes on serving; this one is over."""
+    """The engine reported a failure of its own in a step, reset or RPC. It still serves; only this call failed."""
 
     code = 14
 
@@ -111,7 +111,7 @@ class EngineStartFailed(TandemError, RuntimeError):
 
     Attributes:
       exit_code: The process's exit code, negative for a signal's number; None if it never ran or had to be stopped.
-      log_tail: The last lines that it wrote to its standard error.
+      log_tail: The last lines of its standard error.
     """
 
     code = 15
@@ -139,31 +139,31 @@ class Interrupted(TandemError):
 
 
 class RingFull(TandemError):
-    """The command ring has no room for the message now."""
+    """The RPC ring has no room for the message now."""
 
     code = 19
 
 
 class RingEmpty(TandemError):
-    """The command ring holds no message now."""
+    """The RPC ring holds no message now."""
 
     code = 20
 
 
 class MessageTooLarge(TandemError, ValueError):
-    """The message is larger than half the command ring, the most that one entry may take."""
+    """The message is larger than half the RPC ring, the limit of one entry."""
 
     code = 21
 
 
 class Unsupported(TandemError, NotImplementedError):
-    """This version cannot do that."""
+    """This version, engine or machine does not support the call."""
 
     code = 22
 
 
 class SystemCallFailed(TandemError, OSError):
-    """A system call failed; the message says which, on what, and why."""
+    """A system call failed; the message names the call, the object and the reason."""
 
     code = 23
 
@@ -173,7 +173,7 @@ last_words: dict[str, Callable[[], str]] = {}
 
 
 def from_native(class_name: str, message: str, region: str) -> TandemError:
-    """Makes the exception for a row of the table; the binding calls it, and nothing else does.
+    """Makes the exception for a row of the table; only the binding calls it.
 
     Args:
       class_name: The row's Python class.
@@ -185,6 +185,6 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
     """
     error_class = globals()[class_name]
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):
-        message = f"{message}\nThe engine's last words:\n{words}"
+        message = f"{message}\nThe end of the engine's log:\n{words}"
     error: TandemError = error_class(message)
     return error

@@ -6,21 +6,17 @@ imports nothing of the package: the doctor uses it.
 
 import re
 
-# Control characters, line and paragraph separators, marks that change the direction of text, and surrogates, as which
+# Control characters, line and paragraph separators, marks that change the direction of text, and surrogates, to which
 # Python decodes bytes that are no UTF-8.
-_STEERING = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_ALL = re.compile(f"[{_STEERING}]")
-_ALL_BUT_LINES = re.compile(rf"(?![\n\t])[{_STEERING}]")
+_CONTROL = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_ALL = re.compile(f"[{_CONTROL}]")
+_ALL_BUT_LINES = re.compile(rf"(?![\n\t])[{_CONTROL}]")
 
 
 def printable(text: str | bytes) -> str:
-    r"""Spells what would steer a terminal, and what is no UTF-8, as \\xNN, byte by byte.
+    r"""Returns text with \\xNN for each byte of a character that would control a terminal, or that is no UTF-8.
 
-    Args:
-      text: It; a str may have surrogates, such as a file's name.
-
-    Returns:
-      The text, of which every other character stays.
+    A str may have surrogates, such as a file's name.
 
     >>> printable("\x1b[31mred, \u202e"), printable(b"caf\xc3\xa9 \xff")
     ('\\x1b[31mred, \\xe2\\x80\\xae', 'café \\xff')
@@ -29,14 +25,7 @@ def printable(text: str | bytes) -> str:
 
 
 def printable_lines(text: str | bytes) -> str:
-    """Does the same, except that line feeds and tabs stay.
-
-    Args:
-      text: It, of several lines.
-
-    Returns:
-      The text.
-    """
+    """Does the same for text of several lines: line feeds and tabs stay."""
     return _ALL_BUT_LINES.sub(_spelled, _decoded(text))
 
 

@@ -175,7 +175,7 @@ def test_models_come_from_the_assets_folder_and_nowhere_else(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("frames", [(), ("--frames=320x240",)])
 def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
-    """No frames are requested, or no viewer looks at them; a machine without a display is enough."""
+    """No frames were requested, or there is no viewer: the engine needs no display."""
     with _serving(*_CHEETAH, *frames) as server:
         mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
     assert "libmujoco" in mapped

@@ -1,4 +1,4 @@
-"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; no side notices it."""
+"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; none of them notices it."""
 
 import contextlib
 import json
@@ -86,7 +86,7 @@ def mapped(name: str) -> Iterator[mmap.mmap]:
 
 
 def test_a_region_without_a_client(engine: tandem.EngineProcess) -> None:
-    """Its engine is alive and idle, no client has attached, and no time has been measured."""
+    """Its engine is alive and idle, no client has come, and no time has been measured."""
     seen = look(engine.name, FINE)
     assert (seen["kind"], seen["state"], seen["problems"], seen["remarks"]) == ("region", "ok", [], [])
     assert (seen["num_envs"], seen["obs_size"], seen["act_size"]) == (3, 8, 2)
@@ -310,7 +310,7 @@ def test_exit_codes_and_errors() -> None:
 
 
 def test_an_output_that_cannot_be_written_is_said(engine: tandem.EngineProcess) -> None:
-    """A write error is reported for each kind of output, except for a pipe without a reader."""
+    """For each way to ask; a pipe whose reader has closed it ends it without an error."""
     asked = (
         [engine.name],
         [engine.name, "--json"],

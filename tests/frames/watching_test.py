@@ -71,7 +71,7 @@ def test_frames_are_drawn_only_while_somebody_looks() -> None:
         head, since = witness.head, time.monotonic()
 
         def has_ended() -> bool:
-            """Whether no frame has come for longer than the longest time between two while a viewer reads."""
+            """Whether no frame has come for longer than the longest time between two with a viewer."""
             nonlocal head, since
             if witness.head != head:
                 head, since = witness.head, time.monotonic()
@@ -123,7 +123,7 @@ def test_a_frame_says_what_it_shows() -> None:
 
 @pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5"])
 def test_looking_changes_nothing(task: str) -> None:
-    """The run is the same, bit by bit, with and without frames and a viewer."""
+    """The same run, bit by bit, with and without frames and a viewer."""
 
     def run(watched: bool) -> tuple[bytes, int]:
         rng = np.random.default_rng(1)

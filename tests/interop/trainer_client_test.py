@@ -113,7 +113,7 @@ def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> Non
 
 
 def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
-    """A client that is cut off can resume after the last one: an earlier row may have changed later."""
+    """A client that is cut off among them can continue from the last: one that began earlier may have changed later."""
     early = _waiting(trainer, gate)
     late = _submit(trainer, run_config("true"))
     until(trainer, late, table.RUN_STATUS_TERM)
@@ -177,16 +177,16 @@ def test_configuration_that_is_no_json_is_refused(trainer: Any) -> None:
 def test_unknown_run_is_not_found(trainer: Any) -> None:
     """By every call that names one."""
     calls = [
-        lambda: trainer.CancelRun(table.OfRun(run_id="absent")),
-        lambda: trainer.Heartbeat(table.OfRun(run_id="absent")),
-        lambda: trainer.RegisterWorker(table.Register(run_id="absent", worker_id="w")),
-        lambda: list(trainer.StreamRunSteps(table.Since(run_id="absent"))),
-        lambda: list(trainer.StreamRunEpisodes(table.Since(run_id="absent"))),
-        lambda: trainer.PublishRunSteps(iter([table.RunStep(run_id="absent")])),
-        lambda: list(trainer.ControlStream(iter([table.ControlEvent(run_id="absent", grant_steps=1)]))),
+        lambda: trainer.CancelRun(table.OfRun(run_id="missing")),
+        lambda: trainer.Heartbeat(table.OfRun(run_id="missing")),
+        lambda: trainer.RegisterWorker(table.Register(run_id="missing", worker_id="w")),
+        lambda: list(trainer.StreamRunSteps(table.Since(run_id="missing"))),
+        lambda: list(trainer.StreamRunEpisodes(table.Since(run_id="missing"))),
+        lambda: trainer.PublishRunSteps(iter([table.RunStep(run_id="missing")])),
+        lambda: list(trainer.ControlStream(iter([table.ControlEvent(run_id="missing", grant_steps=1)]))),
     ]
     for call in calls:
-        with Refused(grpc.StatusCode.NOT_FOUND, "absent"):
+        with Refused(grpc.StatusCode.NOT_FOUND, "missing"):
             call()  # type: ignore[no-untyped-call]  # of generated code
 
 
@@ -401,7 +401,7 @@ def test_health_says_who_serves(trainer: Any, channel: Any, daemon: Daemon) -> N
     for service in ("", "gymgui.trainer.TrainerService"):
         assert standard.Check(health.Asked(service=service)).status == 1
     with Refused(grpc.StatusCode.NOT_FOUND):
-        standard.Check(health.Asked(service="absent.Service"))
+        standard.Check(health.Asked(service="missing.Service"))
 
 
 def test_reflection_describes_what_the_table_says(channel: Any) -> None:

@@ -71,7 +71,7 @@ def frames_published(run: str) -> int:
 
 
 def is_watched(run: str) -> bool:
-    """Asks the kernel whether a reader holds the readers' lock of a run's segment; takes no lock."""
+    """Asks the kernel whether a process holds the readers' lock of a run's segment; takes none."""
     with _segment(run).open("rb") as file:
         wanted = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _READERS_LOCK_BYTE, 1, 0)
         return bool(_LOCK.unpack(fcntl.fcntl(file, _F_OFD_GETLK, wanted))[0] != fcntl.F_UNLCK)

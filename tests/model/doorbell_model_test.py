@@ -57,7 +57,7 @@ class Thread(NamedTuple):
     at: int = 0  # index of its next step
     round: int = 1  # what a sleeper waits for; what the ringer stores
     seen: int = 0  # the bell's value
-    ready: bool = False  # what the look said: the sleeper's turn has come, or a thread sleeps
+    ready: bool = False  # what the look said: the sleeper's turn has come, or a side sleeps
     asleep: bool = False
     buffer: tuple[tuple[str, int], ...] = ()  # word, what is added to it
 
@@ -139,7 +139,7 @@ def run(sleeper: tuple[str, ...], ringer: tuple[str, ...], *, sleepers: int, rou
 
 @pytest.mark.parametrize(("sleepers", "rounds"), [(1, 5), (2, 2)])
 def test_no_wake_is_lost(sleepers: int, rounds: int) -> None:
-    """In every order of steps, each thread sees every round, and no sleeper stays counted."""
+    """Whatever the order of steps, every side sees every round, and none stays counted."""
     result = run(SLEEPER, RINGER, sleepers=sleepers, rounds=rounds)
     print(f"{sleepers} sleepers, {rounds} rounds: {result}")
     assert not result.problem, str(result)

@@ -57,8 +57,8 @@ def explore(
       initial: Where the model starts.
       steps: The steps that are possible in a state.
       problem_in: Says what is wrong in a state; empty: nothing.
-      at_rest: Whether no process waits in a state. From every state one such must be reachable without a failure.
-      is_failure: Whether a step, by its label, may or may not happen, such as a crash.
+      at_rest: Whether a state leaves no side waiting. From every state one such must be reachable without a failure.
+      is_failure: Whether a step, by its label, is one that no side may rely on, such as a crash.
       limit: The most states to visit.
 
     Returns:
@@ -102,5 +102,5 @@ def explore(
                 can_rest.append(before)
     for state in queue:
         if state not in met:
-            return way_to(state, "a process waits for ever")
+            return way_to(state, "a side waits for ever")
     return Result(len(came_from))

@@ -123,7 +123,7 @@ def _judge(s: State, setting: Setting, foreign: bool) -> State:
         wrong = "" if s.meddled else "another client was welcome"
         return s._replace(client="lost", wrong=s.wrong or wrong)
     if not foreign and s.broken:
-        wrong = "" if s.meddled else "BrokenPeer although no process wrote out of turn"
+        wrong = "" if s.meddled else "BrokenPeer without a fault"
         return s._replace(client="lost", wrong=s.wrong or wrong)
     times = s.applied.count((s.who, s.done + 1))
     if times != 1:

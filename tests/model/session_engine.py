@@ -2,7 +2,7 @@
 
 step here                                code
 looks for an action, looks for a hello   EngineSide::Ready, each load a step
-reads the hello, takes an action         Take as well; the hello that it then acts on is the one it read
+reads the hello, takes an action         Take, too; the hello that it then acts on is the one it read
 reads the kind, applies, ends,           Take; ExchangeRunner::Run; Complete up to the store of frame_seq;
   publishes                                that store
 resets for the hello, welcomes,          EngineHost::Serve(kClientArrived); Welcome up to the store of attach_ack;
@@ -30,7 +30,7 @@ MUTATIONS = (
     "discards what a dead client posted",
 )
 
-# Shows only when another process writes to the region: Take would load action_seq before attach_request.
+# Shows only when another program writes to the region: Take would load action_seq before attach_request.
 ACTION_FIRST = "looks for an action before it reads the hello"
 
 # What follows on a step, where it does not depend.

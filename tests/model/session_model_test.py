@@ -5,8 +5,8 @@ die anywhere. To the region, leaving and reconnecting are deaths. What must hold
 
 - What recv acknowledges with Ok was applied exactly once, in its session, after a reset at the session's start.
 - Nothing of a client is applied after the next one's welcome; nothing it left changes the next one's exchanges.
-- The environment is reset between sessions only; no side gets BrokenPeer unless a third process wrote to the region.
-- From every state, without further deaths, everybody's wait comes to an end, be it by learning that the engine is gone,
+- The environment is reset between sessions only, and no side gets BrokenPeer unless another program writes to it.
+- From every state, without further deaths, the wait of each side ends, be it by learning that the engine is gone,
   which is never said of an exchange whose results are there.
 
 Not modelled: other environments; rings and autoreset modes, which are handled beside the flags; waiting, see

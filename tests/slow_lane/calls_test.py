@@ -180,7 +180,7 @@ def test_whatever_was_accepted_can_be_read(lane: Lane) -> None:
 
 
 def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
-    """Only a socket without a listener is replaced."""
+    """Only a socket without a listener."""
     with running_lane(f"--socket={lane.scratch}/more.sock") as other:
         code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/third", *other.flags, "--listen=none")
         assert code == 1
@@ -204,7 +204,7 @@ def test_daemon_refuses_an_address_that_is_none(lane: Lane, address: str) -> Non
 
 
 def test_daemon_says_that_a_sockets_folder_is_not_there(lane: Lane) -> None:
-    """Not that another process has that address."""
+    """The error does not say that another process has that address."""
     code, complaint = lane.start_in_vain(
         f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock"
     )

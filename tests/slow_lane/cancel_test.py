@@ -201,7 +201,7 @@ def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
 
 @pytest.mark.parametrize("with_proxy", [False, True])
 def test_cancel_goes_on_after_a_restart(with_proxy: bool) -> None:
-    """The daemon is killed while it ends the tree; the next daemon does it without a request."""
+    """The daemon is killed while it ends the tree; the next one does it, without a request."""
     with running_lane("--kill_grace=2s") as lane:
         run_id = lane.run(_DEAF)
         lane.wait_for(run_id, EXEC)

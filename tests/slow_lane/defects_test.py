@@ -62,7 +62,7 @@ def test_02_worker_without_heartbeats_goes_on(lane: Lane) -> None:
 
 
 def test_03_numbers_are_the_same_live_replayed_and_after_a_restart(lane: Lane) -> None:
-    """Theirs: since_seq is ignored, table and stream number differently, and each daemon starts again at 1."""
+    """Theirs: since_seq is ignored, table and stream number differently, and again from 1 with each daemon."""
     run_id = lane.run("steps(1, 1000); wait_for('more'); steps(1001, 1500); wait_for('end')")
     live = [(step.seq_id, step.step_index) for step in lane.first_steps(run_id, 1000)]
     assert live == [(number, number) for number in range(1, 1001)]

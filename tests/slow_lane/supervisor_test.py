@@ -103,7 +103,7 @@ def test_a_deleted_run_does_not_come_back_by_its_folder(lane: Lane) -> None:
 
 
 def test_a_folder_of_another_run_is_not_taken(lane: Lane) -> None:
-    """The run waits for it to go, reports that, and starts then, whichever process left it there."""
+    """Whichever process left it there, the run waits, says for what, and starts once it is gone."""
     folder = lane.data_dir / "runs" / "mine"
     folder.mkdir(parents=True)
     (folder / "worker").write_text("1 1 boot\n", "utf-8")
@@ -179,7 +179,7 @@ def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> No
 
 
 def test_cancel_that_a_stopping_daemon_cannot_write_down_says_so(lane: Lane) -> None:
-    """Otherwise clients would believe the next daemon, which reports that the run has failed."""
+    """Otherwise the client would take the next daemon's word that the run has failed for the truth."""
     run_id = lane.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); steps(1, 1); wait_for('never')")
     lane.wait_for(run_id, EXEC)
     with concurrent.futures.ThreadPoolExecutor(1) as pool, lane.no_commits():
@@ -399,7 +399,7 @@ def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
 
 
 def test_a_socket_that_is_gone_is_told(lane: Lane) -> None:
-    """No proxy reaches the daemon; the next daemon creates it again, and nothing is lost."""
+    """No proxy reaches the daemon; the next one makes it again, and nothing is lost."""
     (lane.data_dir / "daemon.sock").unlink()
     assert not lane.healthy() and "socket" in lane.daemon_state().daemon_state
     run_id = lane.run("steps(1, 3)")

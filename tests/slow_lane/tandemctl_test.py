@@ -284,7 +284,7 @@ def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_under_bazel_run_paths_are_the_callers(daemon: CtlDaemon) -> None:
-    """`bazel run` starts it among its own files; a process that inherits the variable elsewhere stays where it is."""
+    """`bazel run` starts it among its own files; a process that inherits its variable elsewhere stays where it is."""
     inside = daemon.folder / "tandemctl.runfiles" / "tandem"
     inside.mkdir(parents=True)
     for folder, expected in ((inside, daemon.folder), (daemon.folder, daemon.folder), (Path("/"), Path("/"))):

@@ -37,7 +37,7 @@ def test_a_run_that_is_not_kept_is_seen_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
-    """An unknown exit status is reported as such, and the exit code is not that of a failed run."""
+    """The exit status is unknown: the text says so, and the exit code is not a failed run's."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
         words = [*CTL, "submit", "--watch", *program]
@@ -135,7 +135,7 @@ def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
 
 
 def exit_code(pid: int) -> int:
-    """Waits for the end of a child, which stays a zombie, so that its pid is not reused."""
+    """Of a child, once it has ended; it stays a zombie, so that no other process gets its pid."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status

@@ -10,10 +10,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-SUFFIXES = (".md",)
+SUFFIXES = (".md", ".py")
 
 # Not searched. A program prints the first. A decision record keeps its text: a later record supersedes it as a whole.
-EXEMPT = ("docs/benchmark_run.md", "docs/decisions")
+# tests/benchmark is rewritten as a whole. The last two have the words as data.
+EXEMPT = (
+    "docs/benchmark_run.md",
+    "docs/decisions",
+    "tests/benchmark",
+    "tools/checks/words.py",
+    "tools/checks/words_test.py",
+)
 
 _ACTOR = "the actor: the caller, the client, the engine, the process, the thread, the user"
 _REPLACEMENTS = {
@@ -41,7 +48,7 @@ def word_problems(path: PurePath, text: str) -> Iterator[str]:
 
     Args:
       path: The file's name, for the messages.
-      text: The file's content, in Markdown.
+      text: The file's content, in Markdown or Python.
 
     Yields:
       A sentence for each word found: place, word, replacement.

@@ -55,8 +55,8 @@ def test_a_target_that_does_not_build_is_one_failure() -> None:
 def test_counts_the_lines_of_checks() -> None:
     """What a check prints besides is not counted."""
     count = Count()
-    count_check_lines(["ok formatting\n", "  detail\n", "FAILED lint. Next: fix\n"], count)
-    assert (count.passed, count.failures) == (1, ["FAILED lint. Next: fix"])
+    count_check_lines(["ok formatting\n", "  detail\n", "FAILED lint. Next: fix it\n"], count)
+    assert (count.passed, count.failures) == (1, ["FAILED lint. Next: fix it"])
 
 
 if __name__ == "__main__":

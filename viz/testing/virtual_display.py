@@ -1,4 +1,4 @@
-"""A display for windows of tests; the twin of virtual_display.h."""
+"""A display of one's own, for windows that must not appear on the screen; the twin of virtual_display.h."""
 
 import os
 import subprocess

@@ -27,11 +27,9 @@ def _findings() -> Iterator[Finding]:
     for check in _CHECKS:
         try:
             yield from check()
-        except Exception as error:  # a check that cannot be made is a finding, too; the others go on
+        except Exception as error:  # a failed check is a finding, too; the others follow
             question = (check.__doc__ or "").strip()
-            yield fail(
-                question, f"cannot be told: {type(error).__name__}: {error}", "put that right, and run this again"
-            )
+            yield fail(question, f"check failed: {type(error).__name__}: {error}", "fix that, and run this again")
 
 
 def _print(finding: Finding) -> None:
@@ -43,14 +41,10 @@ def _print(finding: Finding) -> None:
 
 
 def main() -> int:
-    """Makes all checks and prints what they find.
-
-    Returns:
-      The exit code: 0 if nothing failed.
-    """
+    """Makes all checks, prints the findings and returns the exit code: 0 if nothing failed."""
     parser = argparse.ArgumentParser(
         prog="python -m tandem.doctor",
-        description="Checks whether Tandem can run here and says what to do if not: /dev/shm, limits, memory, cores, "
+        description="Checks whether Tandem can run here and prints what to do if not: /dev/shm, limits, memory, cores, "
         "versions, and a real engine, started, stepped and stopped. Takes seconds, and changes nothing.",
         epilog="Exit code 0: nothing failed; warnings are no failures. 1: something failed.",
     )

@@ -1,4 +1,4 @@
-"""Python in a child process: what may fail, crash or hang does so there."""
+"""Python in a child process, for code that may fail, crash or hang."""
 
 import signal
 import subprocess
@@ -10,10 +10,10 @@ _SECS = 60.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended.
+    """A child's end.
 
     Attributes:
-      output: What it printed, stripped.
+      output: Its standard output, stripped.
       trouble: Why it failed; empty if it did not.
     """
 
@@ -22,14 +22,7 @@ class Outcome:
 
 
 def run_python(*arguments: str) -> Outcome:
-    """Runs this Python with the arguments; never raises, and waits a minute at most.
-
-    Args:
-      *arguments: Such as "-c", "import numpy".
-
-    Returns:
-      How it ended.
-    """
+    """Runs this Python with arguments such as "-c", "import numpy"; never raises, and waits a minute at most."""
     try:
         child = subprocess.run(
             [sys.executable, *arguments],
@@ -55,7 +48,7 @@ def run_python(*arguments: str) -> Outcome:
 
 
 def _exception(stderr: str) -> str:
-    """Takes the exception's text, which may have several lines, from what follows a traceback."""
+    """Returns the exception's text, of one or more lines, from the end of a traceback."""
     lines = stderr.rstrip().splitlines()
     frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
     text = lines[frames[-1] + 1 :] if frames else lines[-1:]

@@ -122,7 +122,7 @@ def test_a_small_shared_memory_is_told_with_the_flag_that_mends_it(
     assert ("engine" in _levels(report, "FAIL")) == (code == 1)
 
 
-def test_a_shared_memory_that_nobody_may_write_fails() -> None:
+def test_a_shared_memory_that_no_user_may_write_fails() -> None:
     """It is mounted read-only."""
     report = _report(*with_shared_memory("-o ro"), sys.executable, code=1)
     assert "O_TMPFILE" in report["files in /dev/shm"]["found"]

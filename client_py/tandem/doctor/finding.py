@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""`Finding`: the result of a check."""
 
 import enum
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class Level(enum.Enum):
-    """How bad it is.
+    """How serious a finding is.
 
     Attributes:
-      OK: Nothing is to be done.
-      WARN: Tandem runs, but something may go wrong or slowly.
-      FAIL: Tandem does not run until this is put right.
+      OK: Nothing to do.
+      WARN: Tandem runs, but may fail or be slow.
+      FAIL: Tandem does not run until this is fixed.
     """
 
     OK = "OK"
@@ -24,9 +24,9 @@ class Finding:
     """One line of the report.
 
     Attributes:
-      level: How bad it is.
-      about: What was looked at.
-      found: What was found there.
+      level: How serious it is.
+      about: The thing that was checked.
+      found: What was found.
       next_step: What to do; empty if nothing.
     """
 
@@ -40,7 +40,7 @@ Findings = Iterator[Finding]
 
 
 def ok(about: str, found: str) -> Finding:
-    """Makes a finding that is fine."""
+    """Makes a finding without a problem."""
     return Finding(Level.OK, about, found)
 
 
@@ -50,12 +50,12 @@ def warn(about: str, found: str, next_step: str) -> Finding:
 
 
 def fail(about: str, found: str, next_step: str) -> Finding:
-    """Makes a finding that has to be put right."""
+    """Makes a finding that has to be fixed."""
     return Finding(Level.FAIL, about, found, next_step)
 
 
 def size(count: int) -> str:
-    """Writes a number of bytes for people, such as "64.0 MiB"."""
+    """Returns a number of bytes as text, such as "64.0 MiB"."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >> power:
             return f"{count / (1 << power):.1f} {unit}"

@@ -23,7 +23,7 @@ def check_system() -> Findings:
     """Is this a system that Tandem runs on?"""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if platform.system() != "Linux":
-        yield fail("system", system, "use Linux; other systems are to come (docs/install.md)")
+        yield fail("system", system, "use Linux; other systems are not supported yet (docs/install.md)")
         return
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -36,7 +36,7 @@ def check_system() -> Findings:
 
 
 def check_versions() -> Findings:
-    """Which versions are here?"""
+    """Which versions are installed?"""
     yield ok("tandem", f"{__version__}, at {_PACKAGE}")
     yield ok("Python", f"{platform.python_version()} ({platform.python_implementation()})")
     for name, package in (("NumPy", "numpy"), ("Gymnasium", "gymnasium")):
@@ -46,7 +46,7 @@ def check_versions() -> Findings:
         else:
             yield ok(name, outcome.output)
     try:
-        found = f"{importlib.metadata.version('mujoco')}; the engine needs none: the library that it has is named below"
+        found = f"{importlib.metadata.version('mujoco')}; the engine has a MuJoCo library of its own, named below"
     except importlib.metadata.PackageNotFoundError:
         found = "not installed, and not needed"
     yield ok("mujoco package", found)
@@ -67,9 +67,9 @@ def check_engine() -> Findings:
 
     outcome = run_python("-m", "tandem.doctor.probes", "server")
     asked = os.environ.get(_SERVER_VARIABLE)
-    mend = f"unset {_SERVER_VARIABLE}, or set it to an engine's program" if asked else _REINSTALL
+    fix = f"unset {_SERVER_VARIABLE}, or set it to an engine's program" if asked else _REINSTALL
     if outcome.trouble:
-        yield fail("engine's program", outcome.trouble, mend)
+        yield fail("engine's program", outcome.trouble, fix)
         return
     by = f", by {_SERVER_VARIABLE}" if asked else ""
     yield ok("engine's program", f"{json.loads(outcome.output)}{by}")
@@ -77,26 +77,27 @@ def check_engine() -> Findings:
     name = f"tandem-doctor-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     outcome = run_python("-m", "tandem.doctor.probes", "engine", name)
     if outcome.trouble:
-        yield fail("engine", outcome.trouble, f"mend what failed above; if nothing did: {mend}")
+        yield fail("engine", outcome.trouble, f"fix the failures above; if there are none: {fix}")
     else:
-        told = json.loads(outcome.output)
-        found = (
-            f"{told['task']} started in {told['start_secs']:.2f} s and made {told['steps']} steps of one environment: "
-            f"p50 {told['step_p50_us']:.1f} us, p99 {told['step_p99_us']:.1f} us; {', '.join(told['libraries'])}"
+        found = json.loads(outcome.output)
+        text = (
+            f"{found['task']} started in {found['start_secs']:.2f} s and made {found['steps']} steps of one "
+            f"environment: p50 {found['step_p50_us']:.1f} us, p99 {found['step_p99_us']:.1f} us; "
+            + ", ".join(found["libraries"])
         )
-        if told["step_p50_us"] > _SLOW_US:
-            yield warn("engine", found, "that is slow: free a core, and see the warnings above")
+        if found["step_p50_us"] > _SLOW_US:
+            yield warn("engine", text, "steps are slow: free a core, and see the warnings above")
         else:
-            yield ok("engine", found)
+            yield ok("engine", text)
     left = _left_behind(name)
     if left:
         yield fail("engine's end", f"it left {', '.join(left)}", f"rm {' '.join(left)}")
     else:
-        yield ok("engine's end", "it is gone, and left nothing in /dev/shm")
+        yield ok("engine's end", "it ended, and left nothing in /dev/shm")
 
 
 def _left_behind(name: str) -> list[str]:
-    """Lists a region's files, once they are gone or should be: an engine whose launcher died goes by itself."""
+    """Returns a region's files once they are gone or should be: an engine whose launcher died ends by itself."""
     deadline = time.monotonic() + _GONE_SECS
     while True:
         left = [path for path in (f"/dev/shm/{name}", f"/dev/shm/.{name}.tandem") if os.path.lexists(path)]

@@ -21,10 +21,10 @@ class MemoryLimit:
     """The memory limit of a control group.
 
     Attributes:
-      limit: In bytes.
-      used: By the group and those below it, in bytes.
-      reclaimable: The part of it that the kernel frees before it kills a process.
-      file: Where the limit stands.
+      limit: Bytes.
+      used: By the group and those below it, bytes.
+      reclaimable: The part of `used` that the kernel frees before it kills a process, bytes.
+      file: The file with the limit.
     """
 
     limit: int
@@ -34,12 +34,12 @@ class MemoryLimit:
 
     @property
     def available(self) -> int:
-        """What the group's processes may still take, in bytes."""
+        """Bytes that the group's processes may still allocate."""
         return max(0, self.limit - (self.used - self.reclaimable))
 
 
 def check_limits() -> Findings:
-    """Do the process's own limits leave room?"""
+    """Do the process's own limits leave enough room?"""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
         yield warn("open files", f"a limit of {files}", "ulimit -n 1024; in Docker: --ulimit nofile=1024")
@@ -54,7 +54,7 @@ def check_limits() -> Findings:
 
 
 def check_memory() -> Findings:
-    """Is there memory, also under the control group's limit, against which /dev/shm counts?"""
+    """Is there enough memory, also under the control group's limit, which includes /dev/shm?"""
     available = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
     free = int(available[1]) * 1024 if available else 0
     found = memory_limit()
@@ -73,7 +73,7 @@ def check_memory() -> Findings:
 
 
 def check_cores() -> Findings:
-    """May engine and trainer run at the same time?"""
+    """Can engine and trainer run at the same time?"""
     cores = len(os.sched_getaffinity(0))
     quota = cpu_quota()
     text = f"{cores} of {os.cpu_count()} usable"
@@ -82,16 +82,16 @@ def check_cores() -> Findings:
     if min(cores, quota or cores) < 2:
         yield warn(
             "cores",
-            f"{text}: engine and trainer take turns",
-            'give it two or more (taskset, docker --cpus, --cpuset-cpus); until then never wait="spin", which would '
-            'take the core from the very engine that it waits for: "adaptive", the default, and "block" do not',
+            f"{text}: engine and trainer share one core",
+            'allow two or more (taskset, docker --cpus, --cpuset-cpus); with one core never use wait="spin", which '
+            'keeps the engine off that core: use "adaptive", the default, or "block"',
         )
     else:
         yield ok("cores", text)
 
 
 def check_huge_pages() -> Findings:
-    """Can regions lie in huge pages?"""
+    """Can regions use huge pages?"""
     try:
         setting = re.search(r"\[(\w+)\]", _HUGE_PAGES.read_text("ascii"))
     except OSError:
@@ -104,17 +104,11 @@ def check_huge_pages() -> Findings:
 
 
 def memory_limit(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> MemoryLimit | None:
-    """Finds the memory limit of this process's control groups with the fewest available bytes.
+    """Returns the limit of this process's control groups with the fewest available bytes; None: no limit.
 
-    The engine has the same rule in C++, transport/base/memory_limit.h; transport/base/testdata/memory_limits.json tests
-    both.
-
-    Args:
-      proc: What lists them.
-      root: Where they are mounted, version 1 or 2.
-
-    Returns:
-      The limit, or None if there is none.
+    `proc` is the file that lists the groups, `root` the folder where they are mounted, version 1 or 2. The engine has
+    the
+    same rule in C++, transport/base/memory_limit.h; transport/base/testdata/memory_limits.json tests both.
     """
     tightest: MemoryLimit | None = None
     for group in _groups("memory", proc, root):
@@ -140,15 +134,7 @@ def _memory_limit_of(group: Path) -> MemoryLimit | None:
 
 
 def cpu_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Finds how many cores' worth of time the control groups of this process allow.
-
-    Args:
-      proc: What lists them.
-      root: Where they are mounted, version 1 or 2.
-
-    Returns:
-      Cores, or None if there is no quota.
-    """
+    """Returns the cores' worth of time that this process's control groups allow; None: no quota. As `memory_limit`."""
     quotas = []
     for group in _groups("cpu", proc, root):
         words = _words(group / "cpu.max") or [
@@ -161,7 +147,7 @@ def cpu_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs
 
 
 def _groups(controller: str, proc: Path, root: Path) -> list[Path]:
-    """Lists the folders of the control groups of this process, and those above them, in either version."""
+    """Returns the folders of this process's control groups, and of those above them, in either version."""
     try:
         lines = proc.read_text("utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the doctor tries with the package itself, in a child: `python -m tandem.doctor.probes NAME ARGUMENT ...`."""
+"""The doctor's trials of the package itself, in a child: `python -m tandem.doctor.probes NAME ARGUMENT ...`."""
 
 import json
 import sys
@@ -18,12 +18,12 @@ _STEPS = 1000
 
 
 def extension() -> str:
-    """Tells where the extension was loaded from."""
+    """Returns the path from which the extension was loaded."""
     return str(extension_file)
 
 
 def regions(*names: str) -> dict[str, int | str | None]:
-    """Returns the engine of each region: a pid, None if the engine is dead, else the error of asking."""
+    """Returns each region's engine: its pid; None if it is dead; a text if asking failed."""
     found: dict[str, int | str | None] = {}
     for name in names:
         try:
@@ -36,7 +36,7 @@ def regions(*names: str) -> dict[str, int | str | None]:
 
 
 def server() -> str:
-    """Tells which program `launch_engine` starts."""
+    """Returns the program that `launch_engine` starts."""
     return str(program.find())
 
 

@@ -1,4 +1,4 @@
-"""Checks of /dev/shm: the file system, what regions need of it, and the regions that lie there."""
+"""Checks of /dev/shm: the file system, its functions, and the regions in it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _MORE_ROOM = (
 
 
 def check_mount() -> Findings:
-    """Is /dev/shm there, in memory, and large enough?"""
+    """Is /dev/shm present, in memory, and large enough?"""
     if not _SHM.is_dir():
         yield fail("/dev/shm", "it does not exist", "as root: mkdir -p /dev/shm && mount -t tmpfs tmpfs /dev/shm")
         return
@@ -48,7 +48,7 @@ def check_mount() -> Findings:
 
 
 def check_files() -> Findings:
-    """Does /dev/shm do what the birth of a region takes: an unnamed file, reserved, then linked?"""
+    """Does /dev/shm support what a region needs: an unnamed file, reserved, then linked?"""
     if not _SHM.is_dir():
         return  # said above
     about = "files in /dev/shm"
@@ -63,7 +63,7 @@ def check_files() -> Findings:
                 os.posix_fallocate(file, 0, _MIB)
                 step, next_step = "linking it (linkat)", "mount /proc, and a tmpfs on /dev/shm"
                 name = str(_SHM / f"tandem-doctor-{uuid.uuid4().hex}")
-                # The folder's descriptor is what makes Python call linkat, which follows the link in /proc.
+                # With the folder's descriptor Python calls linkat, which follows the link in /proc.
                 os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, follow_symlinks=True)
                 os.unlink(name)
             finally:
@@ -77,7 +77,7 @@ def check_files() -> Findings:
 
 
 def check_regions() -> Findings:
-    """Which regions lie there, and which engines serve them?"""
+    """Which regions are there, and which engines serve them?"""
     if not _SHM.is_dir():
         return  # said above
     about = "regions"
@@ -103,7 +103,7 @@ def check_regions() -> Findings:
     if mine:
         outcome = run_python("-m", "tandem.doctor.probes", "regions", *mine)
         if outcome.trouble:
-            yield warn(about, f"{len(mine)}, and no way to tell which are dead: {outcome.trouble}", "see below")
+            yield warn(about, f"{len(mine)}, of unknown engines: {outcome.trouble}", "see below")
             return
         served = json.loads(outcome.output)
     live = [f"{name} (engine {engine})" for name, engine in served.items() if isinstance(engine, int)]
@@ -112,7 +112,7 @@ def check_regions() -> Findings:
         if isinstance(engine, str):
             yield warn(
                 about,
-                f"{name} cannot be judged: {engine}",
+                f"{name}: unknown engine: {engine}",
                 "if no engine of yours serves it: " + shlex.join(["rm", f"{_SHM}/{name}", f"{_SHM}/.{name}.tandem"]),
             )
     if dead:
@@ -125,7 +125,7 @@ def check_regions() -> Findings:
 
 
 def _file_system(path: Path) -> str:
-    """Names the type of the file system that a path lies on, by the last mount that covers it."""
+    """Returns the type of the file system of a path, by the last mount that covers it."""
     kind, longest = "unknown", -1
     for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines():
         where, _, what = line.partition(" - ")

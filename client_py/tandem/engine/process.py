@@ -35,7 +35,7 @@ _GRACE_SECS = 5.0
 # The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
 _MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")
 
-# Ends of pipes whose closing tells an engine that its launcher is gone. A forked child must not keep them open.
+# Ends of pipes. When one closes, its engine knows that the launcher is gone. A forked child must not keep them open.
 _launcher_pipes: set[int] = set()
 
 
@@ -66,26 +66,28 @@ def launch_engine(
 ) -> "EngineProcess":
     """Starts an engine and waits until a client can attach to it.
 
-    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`,
-    with the `with` block, with the last reference to the returned object, and with this process, however that ends.
+    The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`, at the end
+    of
+    a `with` block, with the last reference to the returned object, and with this process, even if that is killed.
 
     Args:
-      task: What to simulate, such as "HalfCheetah-v5".
+      task: The task, such as "HalfCheetah-v5".
       num_envs: Number of environments.
-      threads: Threads that step them; 0 lets the engine choose.
+      threads: Threads that step them; 0: the engine chooses.
       name: The region's name; None: a new, unique one.
       model: A model file to simulate in place of the task's own.
-      task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Tuples,
-        paths, infinities, NumPy's numbers and arrays are fine.
-      max_episode_steps: Steps that truncate an episode; 0: none do; None: as many as the task says.
+      task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Values
+        may
+        be tuples, paths, infinities, NumPy's numbers and arrays.
+      max_episode_steps: Steps that truncate an episode; 0: no limit; None: the task's own number.
       seed: Environment i starts from seed + i.
       frames: A size, such as (320, 240), or `FrameOptions`: some environments are drawn side by side while a viewer is
         open; None: never.
       images: A size, such as (64, 64), or `ImageOptions`: each step also draws every environment, into
         `SharedMemoryClient.images`; None: no images.
       timeout: Seconds that the engine may take to start.
-      server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the one that came with the
-        package, else the one that was built beside it.
+      server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the program in the
+        package, else the one that was built beside the package.
       flags: Further flags for the program.
 
     Returns:
@@ -94,7 +96,7 @@ def launch_engine(
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
       AlreadyAttached: Another engine serves a region of that name.
-      EngineStartFailed: The program is missing, ended or took too long; the message has its last lines.
+      EngineStartFailed: The program is missing, ended or took too long; the message has the end of its log.
     """
     num_envs = integer("num_envs", num_envs, 1)  # the engine has upper limits
     threads = integer("threads", threads, 0)
@@ -137,7 +139,7 @@ def launch_engine(
 
 
 def _word(given: str | os.PathLike[str]) -> str:
-    """Takes an argument that a program can be started with; a path may have bytes that are no UTF-8."""
+    """Returns an argument for the program's command line; a path may have bytes that are no UTF-8."""
     try:
         word = os.fsdecode(given)
     except TypeError:
@@ -173,7 +175,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     _instead = "pass its name to the other process: {self.name!r}"
 
     def __init__(self, name: str, command: list[str]) -> None:
-        """Starts the program; `launch_engine` is what to call.
+        """Starts the program; call `launch_engine` instead.
 
         Args:
           name: The region that it will serve.
@@ -187,7 +189,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         self._launcher_pid = os.getpid()
         try:
             self._log = _Log()
-            # `_stop` closes it, too, except in a forked child. Before `_stop` is: they are called the other way round.
+            # `_stop` closes it, too, except in a forked child. Finalizers run in reverse order: this after `_stop`.
             close_log = weakref.finalize(self, self._log.close)
             try:
                 engine_end, launcher_end = _pipe()
@@ -210,7 +212,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
                 start_new_session=True,
             )
         except BaseException as error:
-            # Also an interrupt: whatever was started by then leaves as the pipe closes.
+            # Also an interrupt: a started engine ends when the pipe closes.
             _close_pipe(launcher_end)
             close_log()
             if not isinstance(error, OSError):
@@ -246,30 +248,25 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Looks whether the engine has ended.
-
-        Returns:
-          Its exit code (negative: the signal that killed it), or None while it runs.
+        """Returns the engine's exit code, negative for a signal's number; None while it runs.
 
         Raises:
-          ForkedChild: The engine belongs to this process's parent, which alone is told.
+          ForkedChild: The engine belongs to this process's parent, and only the parent learns its end.
         """
         if os.getpid() != self._launcher_pid:
-            raise ForkedChild(f"region {self._name!r}: this engine belongs to the parent of this process; ask there")
+            raise ForkedChild(
+                f"region {self._name!r}: this engine belongs to the parent of this process; poll it there"
+            )
         return self._process.poll()
 
     def log_tail(self) -> str:
-        """Reads what the engine said last.
-
-        Returns:
-          The last lines of its standard output and standard error, also after `close`.
-        """
+        """Returns the last lines of the engine's standard output and standard error, also after `close`."""
         return self._log.tail()
 
     def close(self) -> None:
-        """Asks the engine to leave, makes it leave if it does not, and waits until it has. Safe twice.
+        """Ends the engine, by SIGTERM and then by SIGKILL, and waits for its end. A second call has no effect.
 
-        Its region is gone then. In a forked child this does nothing.
+        Its region is removed. In a forked child this does nothing.
         """
         self._stop()
 
@@ -296,9 +293,9 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         if kind == InvalidArgument.__name__ and exit_code in (refusals.EXIT_CODE, 0):  # 0: SIGCHLD is ignored
             raise InvalidArgument(refusals.in_keywords(reason))
         earlier = words.rpartition("\n")[0] if reason else words
-        said = f"Its last words:\n{earlier}" if earlier else f"It said nothing{' else' if reason else ''}."
+        said = f"The end of its log:\n{earlier}" if earlier else f"Its log has nothing{' else' if reason else ''}."
         if exit_code == -signal.SIGKILL:
-            said += "\nThe kernel kills a process where memory runs out (dmesg tells); use fewer environments then."
+            said += "\nThe kernel kills processes when memory runs out (see dmesg); then use fewer environments."
         if reason:
             what = f"{what}: {refusals.in_keywords(reason)}"
         error = EngineStartFailed(f"the engine {what}\n{said}\nIts command: {printable(' '.join(self._command))}")
@@ -317,9 +314,9 @@ class EngineProcess(ClosesOnExit, NotPicklable):
 
 
 class _Log:
-    """What an engine writes to its standard output and standard error.
+    """The engine's standard output and standard error.
 
-    A file rather than a pipe: the engine gets on without a reader. It has no name, and goes with its last user.
+    A file rather than a pipe, so that the engine needs no reader. It has no name, and ends with its last user.
     """
 
     def __init__(self) -> None:
@@ -331,7 +328,7 @@ class _Log:
         return self._file
 
     def tail(self) -> str:
-        """Reads the end by an offset of its own: the engine shares the file's. After `close`: the end at that time."""
+        """Reads the end; the engine's offset of the file stays. After `close`: the end at that time."""
         file = self._file
         if file is None:
             return self._last_tail
@@ -343,7 +340,7 @@ class _Log:
         return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
 
     def close(self) -> None:
-        """Closes the file and keeps its end. Safe twice."""
+        """Closes the file and keeps its end. A second call has no effect."""
         file = self._file
         if file is None:
             return
@@ -355,14 +352,14 @@ class _Log:
 
 
 def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "_Log", owner: int) -> None:
-    """Ends an engine; holds no reference to its EngineProcess, so that this can run when that is forgotten."""
+    """Ends an engine; holds no reference to its EngineProcess, so that it can run when that is collected."""
     if os.getpid() != owner:
         return
     errors.last_words.pop(name, None)
     try:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGCONT)  # one that was stopped can't answer
+            process.send_signal(signal.SIGCONT)  # a stopped process cannot answer
             process.wait(_GRACE_SECS)
     except subprocess.TimeoutExpired:
         pass
@@ -373,13 +370,13 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
         _close_pipe(launcher_end)
         log.close()
         try:
-            remove_if_dead(name)  # what a killed engine left
+            remove_if_dead(name)  # a killed engine leaves it
         except TandemError:
-            pass  # it is another's by now
+            pass  # another engine has the name by now
 
 
 def _pipe() -> tuple[int, int]:
-    """Makes a pipe whose ends are no standard streams, which Popen would replace; returns its two ends."""
+    """Returns the two ends of a pipe; neither is a standard stream, which Popen would replace."""
     with contextlib.ExitStack() as low, contextlib.ExitStack() as made:
         pipe, ends = os.pipe(), []
         for end in pipe:

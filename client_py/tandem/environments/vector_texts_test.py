@@ -165,7 +165,7 @@ def test_as_sb3_of_a_dead_engine() -> None:
         first, *others = _said(envs.as_sb3).splitlines()
         ended = "PeerGone: as_sb3: expected a running engine, found that it has ended"
         assert first == f"{ended}; close() these environments and make new ones"
-        assert others[0] == "The engine's last words:"
+        assert others[0] == "The end of the engine's log:"
         envs.close()
 
 

@@ -164,7 +164,7 @@ def test_a_config_that_cannot_be_is_refused(run_id: str, config: tandem.FastLane
         tandem.FastLaneWriter.create(run_id, config)
 
 
-def test_nobody_there() -> None:
+def test_attach_without_a_writer() -> None:
     """It is what people catch, whichever of the two they know."""
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach("no such run")
@@ -202,17 +202,21 @@ def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
-    """The kernel knows which is which."""
+    """The reader is attached before the death: any engine that starts removes a dead segment's name."""
     with tandem.FastLaneWriter.create(run_id, SMALL):
         with pytest.raises(tandem.AlreadyAttached):
             tandem.FastLaneWriter.create(run_id, SMALL)
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         doomed = tandem.FastLaneWriter.create(run_id, SMALL)
         doomed.publish(picture(1))
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
+        os.write(write_end, b".")
+        signal.pause()
+    os.read(read_end, 1)
     with tandem.FastLaneReader.attach(run_id) as reader:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         assert reader.writer_alive() is False and not reader.is_invalidated()
         with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
             assert reader.is_replaced() and writer.head == 0

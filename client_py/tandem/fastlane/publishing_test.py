@@ -36,7 +36,7 @@ class Counting(gymnasium.Env[Any, Any]):
         self.steps = self.renders = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts anew."""
+        """Starts again from 0."""
         self.steps = 0
         return np.zeros(1, np.float32), {}
 
@@ -107,7 +107,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
         tandem.FastLaneReader.attach(run_id)
 
 
-def test_nothing_is_rendered_for_nobody(run_id: str, clock: Clock) -> None:
+def test_nothing_is_rendered_without_a_viewer(run_id: str, clock: Clock) -> None:
     """However long it runs; and a reader that comes is served within a second, at max_hz."""
     inner = Counting(length=10**9)
     env = tandem.publish_frames(inner, run_id, max_hz=10, unseen_hz=0)
@@ -167,7 +167,7 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
         envs.step(np.zeros(6, np.int64))
         clock.now += 2
     frame = newest(run_id)
-    assert frame.view[::6, ::8, 0].tolist() == [[0, 2], [2, 2]]  # the first has begun anew
+    assert frame.view[::6, ::8, 0].tolist() == [[0, 2], [2, 2]]  # the first has begun again
     assert frame.metrics.last_reward == 1.0
     assert frame.metrics.rolling_return == 2.0  # the one that has ended
     envs.close()

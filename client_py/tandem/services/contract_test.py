@@ -45,7 +45,7 @@ def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> N
     assert len({row.tobytes() for row in noisy}) == 3
     np.testing.assert_array_equal(client.reset(seed=7, contract=_NOISY), noisy)
     np.testing.assert_array_equal(client.reset(seed=[7, 8, 9], contract=_NOISY), noisy)
-    assert not np.array_equal(client.reset(seed=7), noisy)  # drawn anew
+    assert not np.array_equal(client.reset(seed=7), noisy)  # drawn again
     np.testing.assert_array_equal(client.reset(seed=7, contract=tandem.services.SimulationContract()), own)
 
 
@@ -106,7 +106,7 @@ def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_contract_that_the_engine_refuses_resets_nobody(
+def test_contract_that_the_engine_refuses_resets_no_environment(
     client: tandem.SharedMemoryClient, contract: tandem.services.SimulationContract, field: str
 ) -> None:
     """Its words name the field."""

@@ -160,7 +160,7 @@ def test_no_event_is_lost_among_the_prints_of_threads_and_children(appended: tup
         assert [step["step_index"] for step in seen if step["episode"] == index] == list(range(200))
 
 
-def test_no_line_is_empty_where_nobody_else_prints(appended: tuple[Path, IO[bytes]]) -> None:
+def test_no_line_is_empty_without_other_writers(appended: tuple[Path, IO[bytes]]) -> None:
     """As in most programs."""
     path, file = appended
     _run(

@@ -312,8 +312,8 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
         assert list(heard) == []
     control.close()
     with client.control() as control:
-        control.pause("nobody")
-        with pytest.raises(UnknownRun, match="nobody"):
+        control.pause("missing")
+        with pytest.raises(UnknownRun, match="missing"):
             next(iter(control))
 
 
@@ -395,14 +395,14 @@ def test_subscription_can_be_closed_from_another_thread(client: TrainerClient, g
 def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
     """For every call that names one."""
     calls: list[Callable[[], object]] = [
-        lambda: client.cancel("nobody"),
-        lambda: client.heartbeat("nobody"),
-        lambda: client.register("nobody", "w"),
-        lambda: next(client.steps("nobody")),
-        lambda: next(client.episodes("nobody", since_seq=7)),
+        lambda: client.cancel("missing"),
+        lambda: client.heartbeat("missing"),
+        lambda: client.register("missing", "w"),
+        lambda: next(client.steps("missing")),
+        lambda: next(client.episodes("missing", since_seq=7)),
     ]
     for call in calls:
-        with pytest.raises(UnknownRun, match="nobody") as caught:
+        with pytest.raises(UnknownRun, match="missing") as caught:
             call()
         assert isinstance(caught.value, LookupError)
 

@@ -55,7 +55,7 @@ class Daemon:
 
         Args:
           data_dir: Where its files go.
-          flags: More for its command line; may be set anew.
+          flags: More for its command line; may be set again.
           program: What to start.
           environment: Variables for it, besides this process's.
           log: A file that its stderr is added to; None: this process's stderr.
