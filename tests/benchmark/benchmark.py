@@ -79,7 +79,6 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     for flag, folder in (("json", parsed.json and parsed.json.absolute().parent), ("out", parsed.out)):
         if folder and (reason := why_unwritable(folder)):
             parser.error(f"--{flag}: expected a folder to write to, found {reason}")
-    parsed.rounds = parsed.rounds or (3 if parsed.quick else 7)
     parsed.seconds = parsed.seconds or (0.1 if parsed.quick else 0.5)
     return parsed
 

@@ -1,6 +1,6 @@
-"""Tandem's environments compared with MuJoCo's own loop, EnvPool and Gymnasium's vectors: steps, start, training.
+"""Tandem's environments compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps, start, training.
 
-All rows get the same random actions. The peers' rows run in the peers' environment of tools/extra_env.
+All rows but the bare loop get the same random actions. The peers' rows run in their environment of tools/extra_env.
 """
 
 import contextlib
@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 import tandem
+from tests.benchmark.google_benchmark import run_benchmark
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
 _BATCHES = 64  # of actions, used in turn
 _WARM_UP_BATCHES = 40  # by then a Humanoid has fallen twice
-_ROLLOUT_STEPS = 20  # of environments from their start; a Humanoid falls within some 20 steps of random actions
 _TIMEOUT_SECS = 60.0
 _ATTACHES = 20
 _FULL_SECONDS = 0.5  # of a turn of training with all environments
@@ -64,12 +65,10 @@ class Cell:
         return list(random.uniform(-bound, bound, (_BATCHES, self.envs, size)).astype(np.float32).astype(dtype))
 
 
-def _stepping(
-    step: Callable[[Any], object], batches: Sequence[Any], envs: int, warm_up: int = _WARM_UP_BATCHES
-) -> Turn:
+def _stepping(step: Callable[[Any], object], batches: Sequence[Any], envs: int) -> Turn:
     """Warms a row up, and returns its turns."""
     actions = itertools.cycle(batches)
-    for _ in range(warm_up):
+    for _ in range(_WARM_UP_BATCHES):
         step(next(actions))
 
     def turn(seconds: float) -> Figures:
@@ -152,35 +151,11 @@ def _halves(cell: Cell, name: str) -> Iterator[Turn]:
         second.recv()
 
 
-@contextlib.contextmanager
-def _rollout(cell: Cell, name: str) -> Iterator[Turn]:
-    """MuJoCo's own threads step in C++, without a barrier after each step, observations, episodes and transport."""
-    mujoco, rollout = importlib.import_module("mujoco"), importlib.import_module("mujoco.rollout")
-    gymnasium = importlib.import_module("gymnasium")
-    file = cell.task.removesuffix("-v5").replace("HalfCheetah", "Half_Cheetah").lower() + ".xml"
-    with _silence():  # of deprecated attributes
-        model = mujoco.MjModel.from_xml_path(str(Path(str(gymnasium.__file__)).parent / "envs/mujoco/assets" / file))
-    datas = [mujoco.MjData(model) for _ in range(cell.threads)]
-    start = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-    mujoco.mj_resetData(model, datas[0])
-    mujoco.mj_getState(model, datas[0], start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-    starts = np.tile(start, (cell.envs, 1))
-    starts[:, 1:] += np.random.default_rng(0).uniform(-0.01, 0.01, starts[:, 1:].shape)
-    frame_skip = 5
-    batches = np.stack(cell.actions(np.float64), 1)  # [envs, batches, act_size]
-    controls = [
-        np.repeat(batches[:, at : at + _ROLLOUT_STEPS], frame_skip, axis=1)
-        for at in range(0, _BATCHES - _ROLLOUT_STEPS, _ROLLOUT_STEPS)
-    ]
-    with rollout.Rollout(nthread=cell.threads) as pool:
-        envs = cell.envs * _ROLLOUT_STEPS
-        step = _stepping(lambda one: pool.rollout(model, datas, starts, one), controls, envs, warm_up=2)
-
-        def turn(seconds: float) -> Figures:
-            found = step(seconds)
-            return found | {"us": found["us"] / _ROLLOUT_STEPS}
-
-        yield turn
+def _loop(cell: Cell, name: str, seconds: float) -> Figures:
+    assets = Path(str(gymnasium.__file__)).parent / "envs/mujoco/assets"
+    found = run_benchmark("mujoco_benchmark", f"{cell.task}/{cell.envs}", seconds, TANDEM_BENCHMARK_ASSETS=str(assets))
+    rate = found["items_per_second"]
+    return {"us": 1e6 * cell.envs / rate, "K steps/s": rate / 1e3}
 
 
 def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
@@ -190,7 +165,6 @@ def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
         batch_size = cell.envs // 2 if kind == "envpool_async" else cell.envs
         sizes = {"num_envs": cell.envs, "num_threads": cell.threads, "batch_size": batch_size}
         return functools.partial(make, cell.task, env_type="gymnasium", **sizes)
-    gymnasium = importlib.import_module("gymnasium")
     importlib.import_module("gymnasium.envs.mujoco")
     vector = importlib.import_module("gymnasium.vector")
     kinds = {"gymnasium_sync": vector.SyncVectorEnv, "gymnasium_async": vector.AsyncVectorEnv}
@@ -249,7 +223,7 @@ def _rows(cell: Cell, against: str) -> dict[str, Row]:
         "gymnasium_async": "Gymnasium AsyncVectorEnv",
     }
     found = [
-        row("loop", "MuJoCo's own rollout, C++", functools.partial(_rollout, cell)),
+        row("loop", "bare mj_step loop, C++", turns(_loop, cell)),
         row("make_vec", "Tandem, make_vec", functools.partial(_make_vec, cell)),
         row("tandem", "Tandem, SharedMemoryClient", functools.partial(_tandem, cell, "adaptive")),
         row("tandem_spin", "Tandem, its client spins", functools.partial(_tandem, cell, "spin")),
@@ -395,7 +369,7 @@ SUITES = {
         ),
         Suite(
             "mujoco",
-            "MuJoCo environment steps a second, compared with MuJoCo's own rollout and EnvPool",
+            "MuJoCo environment steps a second, compared with a bare mj_step loop and EnvPool",
             list(_mujoco_cases()),
             __name__,
             stays_open=True,
@@ -414,7 +388,7 @@ SUITES = {
                 )
             ],
             __name__,
-            most_rounds=3,
+            slow=True,
         ),
         Suite(
             "training",
@@ -431,7 +405,7 @@ SUITES = {
                 )
             ],
             __name__,
-            most_rounds=3,
+            slow=True,
         ),
     )
 }

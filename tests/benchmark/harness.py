@@ -32,7 +32,7 @@ class Plan:
 
     Attributes:
       rows: Keys of rows.
-      rounds: How many turns each row has.
+      rounds: How many turns each row has; None: the suite's number.
       seconds: Of a turn, at most.
       quick: Whether few and coarse figures are enough.
       prefix: Names of regions, sockets and temporary folders begin with it.
@@ -40,7 +40,7 @@ class Plan:
     """
 
     rows: frozenset[str]
-    rounds: int
+    rounds: int | None
     seconds: float
     quick: bool
     prefix: str
@@ -146,9 +146,8 @@ class Measurement:
         """Chooses cases and rows."""
         self.suite, self.plan = suite, plan
         self.failed: set[str] = set()
-        self.rounds = (
-            plan.rounds if suite.most_rounds is None else min(plan.rounds, 1 if plan.quick else suite.most_rounds)
-        )
+        few, many = (1, 3) if suite.slow else (3, 7)
+        self.rounds = plan.rounds or (few if plan.quick else many)
         self._workers: dict[tuple[str, str], Worker] = {}
         self.found = []
         for case in suite.cases:

@@ -1,13 +1,9 @@
 """Rows of google-benchmark: frames into a frame ring, messages through an RPC ring."""
 
-import json
-import os
-import subprocess
 import time
 import timeit
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -15,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 import tandem
+from tests.benchmark.google_benchmark import run_benchmark
 from tests.benchmark.rows import Case, Figures, Row, Suite, turns
 from tests.interop.foreign_fast_lane import ForeignWriter
 
@@ -23,26 +20,10 @@ _NOTHING = np.zeros(1)
 _METADATA = b'{"step":123456,"envs":[0,1,2,3]}'
 
 
-def _run(program: str, benchmark: str, name: str, seconds: float) -> dict[str, Any]:
-    """Runs one benchmark of a program that is beside this file."""
-    command = [
-        str(Path(__file__).with_name(program)),
-        f"--benchmark_filter=^{benchmark}(/real_time)?$",
-        f"--benchmark_min_time={seconds}",
-        "--benchmark_format=json",
-    ]
-    variables = {**os.environ, "TANDEM_BENCHMARK_NAME": name}
-    # It warns about CPU scaling and about the load.
-    ended = subprocess.run(command, capture_output=True, env=variables, text=True)
-    if ended.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {ended.stderr.strip()}")
-    (found,) = json.loads(ended.stdout)["benchmarks"]
-    return dict(found)
-
-
 def _frames(way: str, ring: tuple[int, int, int], name: str, seconds: float) -> Figures:
     benchmark = "/".join(map(str, (way, *ring)))
-    return {"K frames/s": _run("frames_benchmark", benchmark, name, seconds)["items_per_second"] / 1e3}
+    found = run_benchmark("frames_benchmark", benchmark, seconds, TANDEM_BENCHMARK_NAME=name)
+    return {"K frames/s": found["items_per_second"] / 1e3}
 
 
 def _python_frames(ring: tuple[int, int, int], name: str, seconds: float) -> Figures:
@@ -121,8 +102,8 @@ def _unseen(name: str, seconds: float) -> Figures:
 
 
 def _messages(channel: str, size: int, name: str, seconds: float) -> Figures:
-    flood = _run("messages_benchmark", f"{channel}/{size}", name, seconds)
-    paced = _run("messages_benchmark", f"{channel}/{size}/paced", name, seconds)
+    flood = run_benchmark("messages_benchmark", f"{channel}/{size}", seconds)
+    paced = run_benchmark("messages_benchmark", f"{channel}/{size}/paced", seconds)
     latencies = {f"at 10,000 a second: {column}": float(paced[column]) for column in ("p50 us", "p99 us")}
     return {"flood, M messages/s": flood["items_per_second"] / 1e6} | latencies
 

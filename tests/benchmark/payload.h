@@ -3,7 +3,7 @@
 //
 // Data flow: actions -> TrivialWork (the engine) -> obs, rewards, dones ->
 // ReadResults (the client).
-// Ownership: whoever owns the memory; these are views.
+// Ownership: the memory is the caller's; these are views.
 //
 //   Payload payload(size, memory);
 //   TrivialWork(size, payload.actions, payload.obs, payload.rewards,
@@ -40,15 +40,15 @@ inline void TrivialWork(const Size& size, const float* actions, float* obs,
   }
 }
 
-// What the client got, wherever it lies.
+// Views of a step's results.
 struct Results {
   const float* obs;
   const float* rewards;
   const uint8_t* dones;
 };
 
-// What a policy does at least: reads every value once. Returns their sum, for
-// the compiler to keep it.
+// Reads every value once, as a policy does. Returns their sum, so that the
+// compiler keeps the reads.
 inline float ReadResults(const Size& size, const Results& results) {
   // Independent sums, which compilers vectorise.
   float sums[16] = {};

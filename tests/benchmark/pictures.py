@@ -23,8 +23,9 @@ def draw(path: str, about: str, found: Sequence[Found]) -> None:
       found: What was measured, one or more cases.
     """
     heights = [0.34 * len(one.rows) + 0.9 for one in found]
+    size = (9.5, sum(heights) + 0.5)
     canvas, panels = pyplot.subplots(
-        len(found), 1, figsize=(9.5, sum(heights) + 0.6), squeeze=False, height_ratios=heights
+        len(found), 1, figsize=size, squeeze=False, height_ratios=heights, layout="constrained"
     )
     try:
         for one, panel in zip(found, panels[:, 0], strict=True):
@@ -37,6 +38,8 @@ def draw(path: str, about: str, found: Sequence[Found]) -> None:
             colours = [_TANDEM if row.is_tandem else _PEER for row in one.rows]
             panel.barh(places, medians, xerr=whiskers, color=colours, ecolor=_INK, error_kw={"lw": 0.8})
             panel.set_xscale("log")
+            panel.xaxis.set_major_formatter("{x:g}")
+            panel.xaxis.set_minor_formatter("")
             panel.set_xlim(min(map(min, rounds)) / 2, max(map(max, rounds)) * 3)
             for place, values, median in zip(places, rounds, medians, strict=True):
                 panel.text(max(values) * 1.1, place, figure(median), va="center", fontsize=8)
@@ -46,7 +49,6 @@ def draw(path: str, about: str, found: Sequence[Found]) -> None:
             panel.tick_params(labelsize=8)
             panel.spines[["top", "right"]].set_visible(False)
         canvas.suptitle(about, fontsize=10)
-        canvas.tight_layout()
         canvas.savefig(path, dpi=120)
     finally:
         pyplot.close(canvas)

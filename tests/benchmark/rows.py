@@ -84,8 +84,7 @@ class Suite:
       cases: In order.
       module: The module whose `SUITES` has it, for the worker processes.
       stays_open: Whether a row is opened once for a case; else for each turn.
-      most_rounds: Where a turn takes seconds; --quick then has one round.
-      most_panels: Cases of one picture; with more cases the picture has lines from case to case.
+      slow: Whether a turn takes seconds; such a suite has three rounds, and one with --quick.
     """
 
     name: str
@@ -93,7 +92,7 @@ class Suite:
     cases: Sequence[Case]
     module: str
     stays_open: bool = False
-    most_rounds: int | None = None
+    slow: bool = False
 
     @property
     def labels(self) -> dict[str, str]:

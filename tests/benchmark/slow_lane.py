@@ -307,6 +307,6 @@ SUITES = {
         "steps into durable rows and to watchers, and calls to the daemon, compared with asyncio + sqlite3",
         _CASES,
         __name__,
-        most_rounds=3,
+        slow=True,
     )
 }

@@ -1,14 +1,17 @@
-"""Many runs and many watchers for a long time: is memory flat, is every row there, does every watcher get each once?
+"""Loads a daemon with many runs and watchers for a long time: memory, missing rows, steps that a watcher gets.
 
     bazel run //tests/benchmark:slow_lane_load -- [--minutes 60] [--runs 150] [--watchers 50] [--hz 10] [--daemon PATH]
 
-Each run prints numbered steps. Each watcher follows one of them from its first step to its last, by one of the two
-calls; now and then it hangs up, and goes on behind what it got. Every ten seconds memory is told; at the end each run's
-rows are held against the file that its worker printed to. `--daemon` takes another build, such as one for
-ThreadSanitizer, whose reports on Tandem's own code are failures.
+Each run prints numbered steps. Each watcher follows a run from its first step to its last, by one of the two calls; it
+disconnects after 5 to 60 s, and resumes after its last step. Every ten seconds the program prints the memory of daemon
+and proxies. At the end it compares each run's rows with its worker's file. `--daemon` loads another build, such as one
+for ThreadSanitizer, whose reports on Tandem's own code are failures:
 
-Exit codes: 0; 1: something is missing, out of order or was told by ThreadSanitizer; 2: the command line is wrong.
-Memory is told, not judged.
+    tools/bazel build --config=tsan --nobuild_tests_only --build_tag_filters= //slow_lane/daemon:tandem-daemon
+    bin=$(tools/bazel info --config=tsan bazel-bin)   # if it cannot map its memory: setarch --addr-no-randomize, before
+    bazel run //tests/benchmark:slow_lane_load -- --minutes 10 --hz 5 --daemon $bin/slow_lane/daemon/tandem-daemon
+
+Exit codes: 0; 1: steps are missing or out of order, or ThreadSanitizer reported a race; 2: wrong command line.
 """
 
 import argparse
@@ -39,7 +42,7 @@ from tests.benchmark.slow_lane_processes import memory_bytes, open_table, printe
 from tests.benchmark.slow_lane_races import races_in
 
 _LOOK_SECS = 10.0
-_HANG_UP_SECS = (5.0, 60.0)
+_CALL_SECS = (5.0, 60.0)
 _ENDING_SECS = 600.0
 _UNWANTED = 2**64 - 1
 _MIB = 2**20
@@ -49,11 +52,11 @@ _ROWS_OF_RUN = "SELECT seq_id, step_index, reward, timestamp_ns FROM steps WHERE
 
 @dataclass(frozen=True)
 class Look:
-    """What is seen every ten seconds.
+    """Memory, every ten seconds.
 
     Attributes:
       minutes: Since the workers began.
-      daemon: Bytes of memory that are the daemon's alone.
+      daemon: Bytes of the daemon's private memory.
       proxies: The same of all proxies.
     """
 
@@ -63,7 +66,7 @@ class Look:
 
 
 class Watcher(threading.Thread):
-    """Follows a run, and hangs up now and then.
+    """Follows a run, and disconnects repeatedly.
 
     Attributes:
       received: Steps so far.
@@ -87,13 +90,13 @@ class Watcher(threading.Thread):
             with grpc.insecure_channel(self._address, options=options) as channel:
                 while not self._watch_for_a_while(channel):
                     pass
-        except Exception as error:  # whatever it is, the load has failed
+        except Exception as error:  # any error fails the load
             self.failure = f"watcher of {self._run_id} after {self.received} steps: {error!r}"
 
     def _watch_for_a_while(self, channel: grpc.Channel) -> bool:
         self.calls += 1
         call = self._call(channel)
-        timer = threading.Timer(self._chance.uniform(*_HANG_UP_SECS), call.cancel)
+        timer = threading.Timer(self._chance.uniform(*_CALL_SECS), call.cancel)
         timer.start()
         try:
             for message in call:
@@ -141,7 +144,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
-    """Holds a run's rows against the file that its worker printed to.
+    """Compares a run's rows with the file that its worker printed to.
 
     Args:
       daemon: Whose run.
@@ -163,7 +166,7 @@ def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
 
 
 def slope_per_hour(looks: Sequence[Look], memory: Sequence[int]) -> float:
-    """Fits a line through the later two thirds, in which everything has been there once.
+    """Fits a line through the later two thirds, when caches are full.
 
     Args:
       looks: In order.
@@ -214,7 +217,7 @@ def _failures(daemon: Daemon, run_ids: Sequence[str], watchers: Sequence[Watcher
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Loads a daemon of its own, and says what it found.
+    """Loads a daemon of its own.
 
     Args:
       arguments: The command line; None: the process's own.
@@ -226,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tandem-load-") as folder:
         reports = Path(folder) / "tsan"
         reports.mkdir()
-        os.environ["TSAN_OPTIONS"] = f"exitcode=0:log_path={reports}/of"  # another build heeds it not
+        os.environ["TSAN_OPTIONS"] = f"exitcode=0:log_path={reports}/of"  # builds without ThreadSanitizer ignore it
         failures = _load(parsed, Path(folder)) + [f"ThreadSanitizer: {race}" for race in races_in(reports)]
     for text in failures:
         print(f"tandem: {text}", file=sys.stderr)
@@ -238,14 +241,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def steps_of(parsed: argparse.Namespace) -> int:
-    """How many steps each run prints."""
+    """Returns the steps of each run."""
     minutes: float = parsed.minutes
     hz: float = parsed.hz
     return max(1, round(minutes * 60 * hz))
 
 
 def _load(parsed: argparse.Namespace, folder: Path) -> list[str]:
-    """Returns what is wrong."""
+    """Returns the failures."""
     steps = steps_of(parsed)
     looks: list[Look] = []
     with (

@@ -1,4 +1,4 @@
-"""The load command, small: it ends well, and says so where rows are missing. No memory is judged."""
+"""A small load succeeds, and missing rows are reported. No memory is judged."""
 
 import sqlite3
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
 
 
 def test_a_slope_is_that_of_the_later_part() -> None:
-    """A mebibyte a minute, after a start that counts for nothing."""
+    """A mebibyte a minute, after a start that does not count."""
     looks = [load.Look(minute, minute * 2**20 if minute >= 3 else 0, 0) for minute in range(9)]
     assert load.slope_per_hour(looks, [look.daemon for look in looks]) == pytest.approx(60 * 2**20)
 

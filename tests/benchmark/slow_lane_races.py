@@ -1,9 +1,9 @@
-"""What ThreadSanitizer said of the daemon's own code, among all that it said.
+"""ThreadSanitizer's reports on the daemon's own code.
 
-gRPC, protobuf and abseil are the system's, compiled without ThreadSanitizer, which so does not see how they order what
-they hand from thread to thread. ThreadSanitizer's own suppressions drop a report if any of its frames fits, and most of
-the daemon's frames stand on gRPC's. Here a report is dropped if the memory was touched by such a library itself, on
-either side: if the innermost frame that is none of the sanitizer's or of std is not in a source file of Tandem's.
+gRPC, protobuf and Abseil are system libraries, compiled without ThreadSanitizer, which does not see how they
+synchronise. Its own suppressions drop a report if any frame fits, and gRPC calls most of the daemon's code. This module
+drops a report if such a library itself accessed the memory, on either side: if the innermost frame that is not of the
+sanitizer or std is not in a source file of Tandem.
 """
 
 import re

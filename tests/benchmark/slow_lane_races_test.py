@@ -1,4 +1,4 @@
-"""Which of ThreadSanitizer's reports count. The reports are real ones, shortened."""
+"""ThreadSanitizer's reports that count. The reports are real ones, shortened."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_races_with_a_library_do_not(there: str) -> None:
 
 
 def test_other_kinds_count(tmp_path: Path) -> None:
-    """Whoever they are of; and all files are read."""
+    """Of any code; all files are read."""
     line = "=" * 18
     text = f"{line}\nWARNING: ThreadSanitizer: lock-order-inversion (pid=1)\n{_GRPC}\n{line}\n"
     (tmp_path / "of.1").write_text(text, "utf-8")

@@ -1,5 +1,5 @@
-// A worker that prints steps and takes next to nothing of the machine: the
-// line of the document that the slow lane was built from, with the time.
+// A worker that prints steps and uses little CPU time: the line of the document
+// that the slow lane was built from, with the time.
 //
 //   step_printer --steps=500000                # as fast as it can
 //   step_printer --steps=20000 --hz=1000       # paced, --block steps at a time
@@ -20,9 +20,9 @@
 
 ABSL_FLAG(uint64_t, steps, 500'000, "how many to print");
 ABSL_FLAG(uint64_t, block, 50, "steps in one write");
-ABSL_FLAG(double, hz, 0, "steps a second; 0: as fast as they are taken");
+ABSL_FLAG(double, hz, 0, "steps a second; 0: as fast as possible");
 ABSL_FLAG(std::string, gate, "",
-          "a path: begin once there is a file; empty: at once");
+          "a file for whose creation it waits; empty: it begins at once");
 
 namespace tandem {
 namespace {
@@ -36,7 +36,7 @@ int64_t UnixNanos() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// The reward says which step it is, so that a row can be held against its line.
+// The reward identifies the step, so that a row can be compared with its line.
 void AddLine(uint64_t index, int64_t unix_ns, std::string* text) {
   absl::StrAppendFormat(
       text,

@@ -57,13 +57,13 @@ def _over_make_vec(size: Size, name: str) -> Iterator[Step]:
             envs.close()
 
 
-def _rows(size: Size, exchanges: int = _EXCHANGES, against: tuple[str, ...] = ("spin",)) -> list[Row]:
+def _rows(size: Size, exchanges: int = _EXCHANGES) -> list[Row]:
     def cpp(key: str, label: str) -> Row:
-        return Row(key, label, turns(_cpp, key, size, exchanges), against)
+        return Row(key, label, turns(_cpp, key, size, exchanges), ("spin",))
 
     def python(key: str, label: str, connect: Connect, environment: str = "") -> Row:
         opened = turns(_python, connect, size, exchanges)
-        return Row(f"python_{key}", label, opened, against, environment)
+        return Row(f"python_{key}", label, opened, ("spin",), environment)
 
     found = [
         cpp("spin", "bare spin, C++"),

@@ -254,6 +254,6 @@ SUITES = {
             )
         ],
         __name__,
-        most_rounds=3,
+        slow=True,
     )
 }

@@ -25,10 +25,9 @@ def test_skips_code() -> None:
     assert len([*word_problems(PurePath("a.md"), "```text\nmend\n```\nmend `code` mend\n")]) == 2
 
 
-def test_skips_decision_records_and_printed_pages() -> None:
+def test_skips_decision_records() -> None:
     """Other pages are searched."""
     assert is_exempt(PurePath("docs/decisions/0001-a.md"))
-    assert is_exempt(PurePath("docs/benchmark_run.md"))
     assert not is_exempt(PurePath("docs/benchmarks.md"))
 
 
