@@ -1,4 +1,5 @@
 // EnvRandom: the random stream of one environment, Gymnasium's bit for bit.
+// NormalLayers: the tables of its normal draws.
 //
 // Data flow: seed -> SeedWords -> Pcg64 -> draws of reset noise. The same seed
 // gives the same draws, whatever thread makes them.

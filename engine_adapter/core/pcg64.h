@@ -1,7 +1,8 @@
-// Pcg64: random bits, as NumPy's PCG64 makes them.
+// Pcg64: random bits, as NumPy's PCG64 makes them. SeedWords: its start from a
+// seed, as NumPy's SeedSequence makes it.
 //
-// Data flow: four seed words -> a state of 128 bits -> 64 random bits a draw.
-// Ownership: a value; copies go on with the same draws, each for itself.
+// Data flow: a seed -> four words -> a state of 128 bits -> 64 random bits a
+// draw. Ownership: a value; copies go on with the same draws, each for itself.
 //
 //   Pcg64 bits(SeedWords(seed));
 //   uint64_t sixty_four = bits.Next();

@@ -1,4 +1,5 @@
 // TaskOptions: the keyword options of a task, as its user wrote them.
+// TaskRequest: what a server asks of a family of tasks.
 //
 // Data flow: JSON text ({"healthy_reward": 2, "healthy_z_range": [0.2, 1]}) ->
 // TaskOptions -> typed values, defaults where nothing was said.

@@ -1,4 +1,5 @@
-// ThreadPool: spreads the environments of a step over threads.
+// ThreadPool: spreads the environments of a step over threads. SuitableThreads:
+// their number.
 //
 // Data flow: caller publishes a job -> threads claim runs of its indices, the
 // caller among them -> the caller returns once every index was done.

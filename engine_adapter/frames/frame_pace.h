@@ -1,4 +1,5 @@
-// FramePace: when the next frame is due.
+// FramePace: when the next frame is due. GoToBackground: the priority of
+// threads that render.
 //
 // Data flow: the wanted rate, what each frame took and how long it stood in
 // line for a core -> the time from which the next one may be drawn.

@@ -5,8 +5,8 @@
 // Ownership: shared by the host, which pumps, and the posters: those may live
 // longer.
 //
-//   queue->Post([job, picture] { job->picture = picture; });  // a render
-//   thread queue->Pump();  // the thread that steps
+//   queue->Post([job, picture] { job->picture = picture; });  // any thread
+//   queue->Pump();  // the thread that steps
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_

@@ -1,5 +1,5 @@
 // PeerOwners: the user of the process at the other end of a connection, as the
-// kernel states it.
+// kernel states it. AllowedUsers: the users whose connections the daemon takes.
 //
 // Data flow: an accepted socket -> SO_PEERCRED (Unix) or NETLINK_SOCK_DIAG (TCP
 // on this machine) -> a user id, or nothing.
@@ -8,6 +8,8 @@
 //   PeerOwners owners;
 //   const std::optional<uid_t> owner = owners.OwnerOf(connection);
 //   if (!owner.has_value()) ...   // unknown, which is no user, and not root
+//   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("alice");
+//   if (!users->Has(*owner)) ...
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
 #define TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_

@@ -27,8 +27,8 @@ std::string MakeToken();
 // The daemon's environment, the configuration's on top, and
 //   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
 //   TANDEM_DAEMON                   `address`, where clients reach the daemon
-//   TRAINER_WORKER_CONFIG_PATH      config.json, as MOSAIC's workers look for
-//   it CUDA_VISIBLE_DEVICES            the run's GPU slots, empty for none
+//   TRAINER_WORKER_CONFIG_PATH      config.json, for MOSAIC's workers
+//   CUDA_VISIBLE_DEVICES            the run's GPU slots, empty for none
 //   PYTHONUNBUFFERED=1              a killed worker's last lines are not lost;
 //                                   unless the configuration says otherwise
 LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,

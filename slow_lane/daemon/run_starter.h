@@ -9,9 +9,9 @@
 //
 //   RunStarter starter(options, &loop, &runs);
 //   starter.Open("127.0.0.1:50055");
-//   starter.Dispatch();                    // after each change, and each
-//   second starter.StartProxy(run);               // each second: it may have
-//   to wait starter.WatchProxy(run, hello.proxy());
+//   starter.Dispatch();       // after each change, and each second
+//   starter.StartProxy(run);  // each second: it may have to wait
+//   starter.WatchProxy(run, hello.proxy());
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_

@@ -1,4 +1,5 @@
-// EventFields: the known fields of one line's JSON object.
+// EventFields: the known fields of one line's JSON object. DescribeJsonFault:
+// where and why a line is not JSON, for people.
 //
 // Data flow: a line -> simdjson's DOM, which checks all of it -> for each field
 // that some schema names its value, and its text as it stands in the line.

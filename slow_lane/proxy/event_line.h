@@ -41,17 +41,7 @@
 
 namespace tandem::slow_lane {
 
-// Of the schemas in schema/telemetry.
-inline constexpr int kEventSchemaVersion = 1;
-
 enum class LineKind { kStep, kEpisode, kLifecycle, kText, kMalformed };
-
-// "step", "episode", "lifecycle", "text", "malformed".
-inline absl::string_view LineKindName(LineKind kind) {
-  constexpr absl::string_view kNames[] = {"step", "episode", "lifecycle",
-                                          "text", "malformed"};
-  return kNames[static_cast<int>(kind)];
-}
 
 // Whether a line that begins so is meant as an event.
 bool IsMeantAsEvent(absl::string_view line);

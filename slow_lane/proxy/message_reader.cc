@@ -13,6 +13,8 @@
 namespace tandem::slow_lane {
 namespace {
 
+constexpr int kEventSchemaVersion = 1;  // of schema/telemetry
+
 using ::google::protobuf::Timestamp;
 using ::gymgui::trainer::RunEpisode;
 using ::gymgui::trainer::RunStep;

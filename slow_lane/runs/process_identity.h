@@ -1,5 +1,6 @@
 // ProcessIdentity: a process, so that no other one with its number is taken
-// for it.
+// for it. TreeQuery and TreeMember: which run's processes are meant, and one of
+// them.
 //
 // Data flow: /proc/PID/stat -> IdentityOf -> a file or message -> after
 // whatever restart, OpenProcess -> a pidfd of that very process or none.

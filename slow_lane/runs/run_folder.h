@@ -1,4 +1,5 @@
-// RunFolder: the files of one run.
+// RunFolder: the files of one run. FolderSweeper: removes those of deleted
+// runs.
 //
 // Data flow: the daemon makes it and writes config.json and launch.json; the
 // proxy locks proxy.lock, launches, tails stdout.jsonl and writes exit; the

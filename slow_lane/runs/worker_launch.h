@@ -3,9 +3,9 @@
 // Data flow: LaunchPlan -> LaunchWorker -> fork -> the child writes its
 // identity into the folder's `worker` by link(2), which fails where one is ->
 // exec. Whichever process is killed at any point, a second launch finds the
-// record and executes nothing. Ownership: the worker has no owner: it leads a
-// session of its own, writes to files, holds no descriptor of ours and does not
-// end with its launcher.
+// record and executes nothing.
+// Ownership: the worker has no owner: it leads a session of its own, writes to
+// files, holds no descriptor of ours and does not end with its launcher.
 //
 //   absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder, plan.token);
 //   if (found->state == AdoptedWorker::State::kNeverStarted) {

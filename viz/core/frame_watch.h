@@ -1,5 +1,6 @@
 // FrameWatch: one run, watched: attached to whenever it can be, each new frame
-// once, and a word on whether what we have may be called live.
+// once, and whether the newest frame may be called live. FrameMetadata: the
+// JSON beside a frame.
 //
 // Data flow: a run's name -> its ring (a region's or a segment's) -> Look, as
 // often as the display wants -> the newest frame, its state and age, and the

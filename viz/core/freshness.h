@@ -1,5 +1,5 @@
-// Freshness: whether the picture on screen may be called live, and how old it
-// is.
+// Freshness: whether the image on screen may be called live, and how old it is.
+// FrameRate: how many new ones come in a second.
 //
 // Data flow: FrameWatch tells it what became of the link and when a frame was
 // new; a view asks for the state at the moment it draws.

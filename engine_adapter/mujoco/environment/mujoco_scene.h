@@ -1,4 +1,5 @@
 // MujocoScene: bodies, geoms, cameras and lights of MuJoCo environments.
+// MoveBody and the like move one of them, as if it had always been there.
 //
 // Data flow: service scene <-> MujocoScene <-> mjModel, mjData.
 // Ownership: the engine's, beside the environments that it points to.

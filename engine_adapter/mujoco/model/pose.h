@@ -1,4 +1,5 @@
-// Pose: where a frame is within another one, and how it is turned.
+// Pose: where a frame is within another one, and how it is turned. FollowGeom:
+// keeps what a model derives from a geom's place.
 //
 //   Pose in_parent = Inverse(parent) * wanted;
 

@@ -1,7 +1,7 @@
 // DebugCanvas: the lines and arrows that callers have drawn into environments.
 //
-// Data flow: service debug -> Draw -> an environment's marks -> whatever draws
-// pictures for people -> geoms of the scene.
+// Data flow: service debug -> Draw -> an environment's marks -> the
+// renderers of images for people -> geoms of the scene.
 // Ownership: the engine's; the thread that steps calls. What Marks gives never
 // changes, and may be read by any thread for as long as it is kept.
 //

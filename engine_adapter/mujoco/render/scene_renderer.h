@@ -1,4 +1,5 @@
-// SceneRenderer: pictures of a model's states, by MuJoCo's own renderer.
+// SceneRenderer: images of a model's states, by MuJoCo's own renderer.
+// SceneSnapshot: the copy of an environment that an image needs.
 //
 // Data flow: mjData, marks, camera -> scene -> OpenGL, off-screen -> rows of
 // RGB, or distances.
