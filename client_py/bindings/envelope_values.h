@@ -1,8 +1,8 @@
-// Envelopes as Python sees them: dicts of the schema's field names.
+// Envelopes as Python dicts with the schema's field names.
 //
 // Data flow: dict -> PackRequest -> an envelope for RpcClient; a verified
-// answer -> PayloadValues -> dict. By the type tables that flatc makes: a field
-// added to the schema is there without a line here.
+// answer -> PayloadValues -> dict. The type tables of flatc drive both: a new
+// field of the schema needs no code here.
 // Ownership: none; all calls need the GIL. What is returned is copied.
 //
 //   PackedCall call = PackRequest(rpc::MethodId::GetEntity, fields, name);
@@ -14,13 +14,13 @@
 //  string             str                           str
 //  Vec3, Quat         3 or 4 numbers                float32[3], float32[4]
 //  [float]            numbers, float[n]             float32[n]
-//  [uint] and alike   integers, int[n]              uint32[n], ...
+//  [uint] and others  integers, int[n]              uint32[n], ...
 //  table              mapping                       dict
 //  [string], [table]  sequence                      list
 //
-// None is the same as a field left out. To Python an absent number is 0, text
-// and lists are empty, a table or struct is None. (That answers' fields have no
-// other defaults, a test holds.)
+// None is the same as no field. For Python an absent number is 0, texts and
+// lists are empty, a table or struct is None. (A test checks that the fields of
+// answers have no other defaults.)
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
@@ -35,8 +35,8 @@ namespace tandem {
 
 // A call. Raises InvalidArgument, which names the field, what it expects and
 // what was found: an unknown field, another type, out of range, a struct of
-// another length, text that is no Unicode; MessageTooLarge beyond what an
-// engine takes. `region` is for messages.
+// another length, text that is no Unicode; MessageTooLarge above an
+// engine's limit. `region` is for messages.
 PackedCall PackRequest(rpc::MethodId method, pybind11::handle fields,
                        absl::string_view region);
 

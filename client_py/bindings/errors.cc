@@ -28,7 +28,7 @@ constexpr Row kRows[] = {
 
 py::str Str(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Messages quote bytes of the region: anything may be among them.
+// Messages quote bytes of the region, which may be no UTF-8.
 PyObject* Decoded(absl::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
                               "backslashreplace");

@@ -1,4 +1,4 @@
-// tandem._native: what the Python package needs of the transport.
+// tandem._native: the transport for the Python package.
 //
 // Converts and holds no logic; documented, for Python, in tandem/_native.pyi.
 
@@ -145,7 +145,7 @@ void DefineRpc(py::module_& module) {
 }  // namespace
 }  // namespace tandem
 
-// pybind11 names its entry point so; ours, at the end, comes before it.
+// pybind11's entry point has this name; ours, at the end, calls it.
 #define PyInit__native InitInMainInterpreter
 PYBIND11_MODULE(_native, module) {
   using namespace tandem;  // NOLINT: the module shows the namespace

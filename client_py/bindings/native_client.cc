@@ -52,7 +52,7 @@ std::string Taken(PyObject* str) {
   return taken;
 }
 
-// "float64[8, 6]", or the type's name for what is no array.
+// "float64[8, 6]", or the type's name of another object.
 std::string Found(py::handle actions) {
   if (!py::isinstance<py::array>(actions)) {
     return Taken(PyType_GetName(Py_TYPE(actions.ptr())));
@@ -67,7 +67,7 @@ std::string Found(py::handle actions) {
 
 }  // namespace
 
-// Marks a call, from which other threads are kept out.
+// Marks a call; other threads are refused meanwhile.
 class NativeClient::InCall {
  public:
   explicit InCall(NativeClient* client) : client_(client) {
@@ -226,9 +226,9 @@ std::span<const float> NativeClient::Checked(py::handle actions) const {
 
 template <typename Wait>
 ErrorCode NativeClient::KeepingGil(Wait wait) {
-  // A quick engine is waited for with the GIL held: giving it away and getting
-  // it back takes longer than the answer, and up to sys.getswitchinterval()
-  // (5 ms) if another thread has begun to compute meanwhile.
+  // Short waits keep the GIL: releasing and taking it again takes longer than a
+  // quick answer, and up to sys.getswitchinterval() (5 ms) if another thread
+  // has begun to compute meanwhile.
   PyThreadState* without_gil = nullptr;
   const ErrorCode code = wait([&] { without_gil = PyEval_SaveThread(); });
   if (without_gil == nullptr) return code;

@@ -36,34 +36,34 @@ class NativeClient {
   NativeClient(const std::string& name, double timeout_secs,
                const std::string& wait, uint32_t autoreset);
 
-  // Send and Recv in one. A new reference: pybind11's own would look whether
+  // Send and Recv in one. Returns a new reference: pybind11's types check that
   // this thread has the GIL, an eighth of a step's instructions. Allocates
   // nothing on success.
   PyObject* Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
-  // The halves of Step, for a caller that has float32[num_envs * act_size] and
-  // needs no results' tuple.
+  // The halves of Step, for a caller with float32[num_envs * act_size]. They
+  // return no tuple.
   void Post(std::span<const float> actions);
   void Await(double timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
-  // A picture of what the engine draws, as things are: waits until it is drawn.
+  // Makes the engine draw a frame now and waits for it. Returns
   // (uint8[height, width, channels], the caller's own; its metadata as bytes).
-  // Unsupported if the engine draws nothing.
+  // Unsupported if the engine was started without frames.
   pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
-  // On success views() are others.
+  // On success views() returns other views.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();
 
-  // Legal while another thread is inside a call, but for Reconnect.
+  // Legal while another thread is inside a call, except Reconnect.
   ClientStats Stats() const;
 
-  // Of the calls that wait and are given no other; at first the constructor's.
+  // The timeout of calls without one of their own; first the constructor's.
   void SetTimeout(double timeout_secs);
   double timeout_secs() const { return timeout_secs_; }
 
-  // Commands to the same engine: any threads, also while one is inside a call.
+  // RPCs to the same engine: for any thread, also while one is inside a call.
   NativeRpc& rpc() { return rpc_; }
 
   // As ClientSide's.
@@ -80,7 +80,7 @@ class NativeClient {
   class InCall;
   // Raises InvalidAction unless they fit.
   std::span<const float> Checked(pybind11::handle actions) const;
-  // `wait` is given what it is to call once it is not quick.
+  // Calls `wait` with a function that it must call before it sleeps.
   template <typename Wait>
   static ErrorCode KeepingGil(Wait wait);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
@@ -93,7 +93,7 @@ class NativeClient {
   RegionViews views_;
   pybind11::tuple results_;  // (obs, rewards, dones)
   // Guarded by the GIL. ClientSide refuses a second thread during each of its
-  // calls; this covers what lies between the two halves of a step.
+  // calls. This covers Reconnect and Close, which also end the RPC session.
   bool in_call_ = false;
   bool reconnecting_ = false;
 };

@@ -22,10 +22,10 @@ constexpr int64_t kFirstLookNs = 1'000'000'000;
   Raise(MakeError(ErrorCode::kInvalidArgument, message), run_id);
 }
 
-// A view of a Python object's memory, as one run of bytes.
+// A view of a Python object's memory, as contiguous bytes.
 class Buffer {
  public:
-  // Raises InvalidArgument for what has no bytes to give.
+  // Raises InvalidArgument for an object without a buffer.
   Buffer(py::handle object, absl::string_view what, const std::string& run_id) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FULL_RO) != 0) {
       PyErr_Clear();
@@ -91,8 +91,8 @@ class Elements {
   const T* data() const { return static_cast<const T*>(Array().data()); }
 
  private:
-  // By number: array_t's own check compares dtypes, which takes longer than all
-  // else that is done for a step.
+  // By number: array_t's own check compares dtypes, which takes longer than the
+  // rest of a step.
   static bool IsSuch(py::handle object) {
     if (!py::isinstance<py::array>(object)) return false;
     const auto array = py::reinterpret_borrow<py::array>(object);
@@ -142,8 +142,8 @@ uint64_t NativeFrameWriter::Publish(py::handle frame, double last_reward,
                                     double rolling_return, double step_rate_hz,
                                     py::handle metadata) {
   OwnedFrameSegment& segment = Segment();
-  // It restores the segment's name, and looks once a second by itself. Not at
-  // the first frames: the first answer is for who asks.
+  // HasReader restores the segment's name, at most once a second. Not at the
+  // first frames: the caller's own HasReader gets the first answer.
   if (MonotonicNanos() - made_ns_ >= kFirstLookNs) (void)segment.HasReader();
   FrameWriter& writer = segment.writer();
   const FrameGeometry& geometry = writer.geometry();

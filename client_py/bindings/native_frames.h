@@ -1,11 +1,11 @@
 // NativeFrameWriter, NativeFrameReader: a frame segment as Python sees it;
-// EpisodeReturns: what a head-up display shows of a vector environment.
+// EpisodeReturns: rewards and returns of a vector environment, for viewers.
 //
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
 // Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
-// need the GIL. The constructor of a writer releases it, since it takes seconds
-// to reserve gigabytes; no other call does: it is what keeps a Close in another
+// need the GIL. The constructor of a writer releases it, since reserving
+// gigabytes takes seconds. No other call does: the GIL keeps a Close in another
 // thread from unmapping the frame that is being copied.
 //
 //   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
@@ -40,13 +40,13 @@ class NativeFrameWriter {
   // `frame`: a buffer of bytes, of any layout: of one dimension and at most a
   // frame's length, or of the segment's height, width and channels.
   // `metadata`: bytes or None. From a second after the start on it also does
-  // what HasReader does: a segment that is only published to keeps its name.
+  // the work of HasReader, so that the segment keeps its name.
   uint64_t Publish(pybind11::handle frame, double last_reward,
                    double rolling_return, double step_rate_hz,
                    pybind11::handle metadata);
   bool HasReader();
   void Invalidate();
-  // Invalidates and unlinks. Safe twice.
+  // Invalidates and unlinks. A second call has no effect.
   void Close() { segment_.reset(); }
 
   bool closed() const { return !segment_.has_value(); }
@@ -61,13 +61,13 @@ class NativeFrameWriter {
   int64_t made_ns_ = MonotonicNanos();
 };
 
-// As NativeFrameWriter; in a forked child it goes on. A frame is (number,
+// As NativeFrameWriter, but usable in a forked child. A frame is (number,
 // bytes, last_reward, rolling_return, step_rate_hz, metadata as bytes or None).
 class NativeFrameReader {
  public:
   explicit NativeFrameReader(const std::string& run_id);
 
-  // A frame or None; BrokenPeer when the segment's words cannot be.
+  // A frame or None; BrokenPeer if the segment's content is invalid.
   pybind11::object Newest();
   pybind11::object Next();
   pybind11::tuple Metrics();  // last_reward, rolling_return, step_rate_hz
@@ -91,20 +91,19 @@ class NativeFrameReader {
   uint64_t dropped_ = 0;  // as of the newest frame
 };
 
-// Returns of the episodes of a vector environment, or of one of its
-// environments: the mean of the last ones that ended; before any has, that of
-// those under way.
+// The mean return of the last episodes of a vector environment, or of one of
+// its environments; before any has ended, of the current episodes.
 class EpisodeReturns {
  public:
   // `only`: that environment's alone; -1: all.
   EpisodeReturns(size_t num_envs, int64_t only, size_t window);
 
   // A step's results: arrays of numbers and flags, an element for each
-  // environment. InvalidArgument: no such arrays. Copies none that is float64
-  // or bool already.
+  // environment. InvalidArgument: no such arrays. Copies arrays of other types
+  // than float64 and bool.
   void Add(pybind11::handle rewards, pybind11::handle terminations,
            pybind11::handle truncations);
-  // All episodes were cut short, or those of the mask (flags, or None).
+  // Ends all episodes, or those of the mask (flags, or None).
   void Reset(pybind11::handle mask);
   // Of the last step: the environment's reward, or the mean of all.
   double last_reward() const { return last_reward_; }

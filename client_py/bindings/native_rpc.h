@@ -1,4 +1,4 @@
-// NativeRpc: commands to an engine, and streams from it, as Python sees them.
+// NativeRpc: RPCs to an engine, and its streams, for Python.
 //
 // Data flow: dict -> PackRequest -> RpcClient -> engine -> RpcClient ->
 // PayloadValues -> dict.
@@ -28,7 +28,7 @@
 namespace tandem {
 
 // Raises by the error table, the engine's errors with its own text. After a
-// reconnect or close ClientClosed, once what had come before is taken.
+// reconnect or close it returns the items that had come, then ClientClosed.
 class NativeStream {
  public:
   NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
@@ -39,13 +39,13 @@ class NativeStream {
 
   // The next item's fields; None: the stream is over, or was closed.
   pybind11::object Next(double timeout_secs);
-  // The place of the item that Next gave last, from 1 over all that were made,
-  // lost ones included; 0: none yet.
+  // The number of Next's last item among all items that the engine made, from
+  // 1, dropped ones included; 0: none yet.
   uint64_t number() const { return number_; }
-  // Items lost so far since they were not taken.
+  // Items dropped so far because they were not taken.
   uint64_t dropped() const;
-  // Tells the engine. Doesn't wait, raises nothing; safe twice. Nothing happens
-  // in a forked child.
+  // Ends the stream at the engine. Does not wait, raises nothing. No effect in
+  // a forked child, or when called again.
   void Close();
 
  private:
@@ -68,21 +68,21 @@ class NativeRpc {
   NativeRpc& operator=(const NativeRpc&) = delete;
 
   // The answer's fields. Raises by the error table, the engine's errors with
-  // its own text; InvalidArgument for a request that cannot be. An answer that
+  // its own text; InvalidArgument for an invalid request. An answer that
   // comes after StepTimeout is dropped.
   pybind11::dict Call(uint16_t method, pybind11::handle request,
                       std::optional<double> timeout_secs);
-  // Doesn't wait: what the engine says to it comes with the first item.
+  // Does not wait: errors of the engine come with the first item.
   std::unique_ptr<NativeStream> Open(uint16_t method, pybind11::handle request);
 
-  // Of calls that are given no other.
+  // The timeout of calls without one of their own.
   void SetTimeout(double timeout_secs) { timeout_secs_ = timeout_secs; }
   double timeout_secs() const { return timeout_secs_; }
 
   // Before the session ends: other threads' calls get ClientClosed. Waits for
   // them to leave, without the GIL.
   void EndSession();
-  // After a Reconnect that went well.
+  // After a successful Reconnect.
   void BeginSession() { has_session_ = true; }
 
  private:

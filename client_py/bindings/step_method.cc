@@ -16,7 +16,7 @@ struct StepMethod {
 
 StepMethod* Cast(PyObject* self) { return reinterpret_cast<StepMethod*>(self); }
 
-// For use where an exception is being handled.
+// To be called in a catch block.
 PyObject* Translated() {
   try {
     throw;
@@ -115,7 +115,7 @@ Returns:
 Raises:
   InvalidAction: The actions are not as above; nothing was sent.
   StepTimeout: The engine did not answer within the client's time-out; the
-    exchange is still pending.
+    step is still pending.
   PeerGone: The engine has stopped or died.
   EngineFailed: The engine reported a failure; the arrays are not results.
   StepPending: An earlier exchange was not received.
@@ -128,7 +128,7 @@ Raises:
 }  // namespace
 
 py::object MakeStepMethodType() {
-  // Both live for as long as the type, and so for ever.
+  // The type uses both until the process ends.
   static PyMethodDef methods[] = {
       {"step", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Step)),
        METH_FASTCALL | METH_KEYWORDS, kStepDoc},

@@ -27,10 +27,10 @@ using flatbuffers::TypeCode;
 using flatbuffers::TypeTable;
 using flatbuffers::voffset_t;
 
-// What EnvelopeReader takes. FlatBuffers ends the process at 2 GiB.
+// EnvelopeReader's limit. FlatBuffers ends the process at 2 GiB.
 constexpr size_t kMostBytes = size_t{64} * 1024 * 1024;
 
-// Where in a request something lies, for messages: made when one is needed.
+// The place of a value in a request, for messages.
 struct Place {
   const Place* in;
   absl::string_view name;
@@ -366,7 +366,7 @@ flatbuffers::Offset<void> Packer::PackTable(py::handle fields,
     }
     values.push_back(packed);
   }
-  // Where it lies within itself, its head and its vtable, at most.
+  // At most: the table, its head and its vtable.
   MakeRoomFor(values.size() * (sizeof(Packed::floats) + 8) + 16, place);
   const flatbuffers::uoffset_t start = builder_.StartTable();
   for (const Packed& value : values) Put(value);

@@ -1,7 +1,7 @@
 // PackTable: a Python dict as a FlatBuffers table.
 //
 // Data flow: dict, checked by the type table that flatc made -> builder.
-// Ownership: none; needs the GIL. What is given is copied.
+// Ownership: none; needs the GIL. Arguments are copied.
 //
 //   flatbuffers::FlatBufferBuilder builder;
 //   PackTable(fields, rpc::GetEntityRequestTypeTable(), "GetEntityRequest",
@@ -18,9 +18,9 @@
 
 namespace tandem {
 
-// Its offset in `builder`; see the table of envelope_values.h. What is given is
-// written, also where it is 0. Raises InvalidArgument and MessageTooLarge,
-// whose messages name the field below `name`; the builder is of no use then.
+// Returns its offset in `builder`; see the table of envelope_values.h. Zeros
+// are written as well. Raises InvalidArgument and MessageTooLarge, whose
+// messages name the field below `name`; do not use the builder afterwards.
 flatbuffers::Offset<void> PackTable(pybind11::handle fields,
                                     const flatbuffers::TypeTable* type,
                                     absl::string_view name,

@@ -20,8 +20,8 @@ namespace tandem {
 pybind11::dict TableValues(const flatbuffers::Table* table,
                            const flatbuffers::TypeTable* type);
 
-// Calls `use` with a value of the C++ type of numbers of an elementary type.
-// False, without a call: texts, tables and structs.
+// Calls `use` with a value of the C++ type of a number of this elementary type.
+// Returns false, without a call, for texts, tables and structs.
 template <typename Use>
 bool WithNumberType(flatbuffers::ElementaryType type, Use use) {
   switch (type) {

@@ -2,7 +2,7 @@
 //
 // Data flow: actions of any dtype that fits -> float32 -> ClientSide::Send; the
 // engine steps while the results' arrays are made -> ClientSide::Recv -> the
-// region's arrays as Gymnasium wants them: observations in the task's dtype,
+// region's arrays in Gymnasium's form: observations in the task's dtype,
 // float64 rewards, bool flags, infos under their names.
 // Ownership: the Python object tandem.SharedMemoryVectorEnv holds one, which
 // keeps the client alive. All calls need the GIL; those that wait release it.
@@ -28,13 +28,14 @@
 namespace tandem {
 
 // Legal call order: NativeClient's, and ExpectReset before its SendReset. Every
-// call raises by the error table (errors.h); what raises sends nothing, except
-// a wait: the exchange is pending then. A second thread gets ConcurrentUse.
+// call raises by the error table (errors.h). A call that raises has sent
+// nothing, unless it waited: then the exchange is pending. A second thread gets
+// ConcurrentUse.
 class VectorStep {
  public:
   struct Options {
     // Rows of (name, first column, length or None, dtype, whether a reset gives
-    // it), as tandem.environments.description.InfoField has them.
+    // it), the fields of tandem.environments.description.InfoField.
     pybind11::sequence infos;
     bool wide;  // observations are float64, otherwise float32
     bool copy;  // otherwise observations are the region's own array

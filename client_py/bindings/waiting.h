@@ -1,4 +1,4 @@
-// How the binding waits: without the GIL, answering Python's signals.
+// Waits without the GIL, in which Python handles its signals.
 //
 // Data flow: a wait in C++ -> Python's signal handlers -> what they raised.
 // Ownership: none; all but PythonInterrupts need the GIL.
@@ -34,12 +34,12 @@ auto WithoutGil(Call call) {
   }
 }
 
-// Asks Python whether a signal handler wants the wait to end. What the handler
-// raised stays with the thread, for Raise to find. Takes the GIL.
+// Runs Python's signal handlers; true if one raised. The exception stays with
+// the thread, for Raise. Takes the GIL.
 bool PythonInterrupts();
 
-// To be called after every wait: a handler may have raised although what was
-// waited for came at that very moment.
+// To be called after every wait: a handler may have raised although the wait
+// was successful.
 void RaiseWhatPythonRaised();
 
 // Raises InvalidArgument unless it is 0 or more.

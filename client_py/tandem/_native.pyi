@@ -136,7 +136,7 @@ class StepMethod:
 
         Raises:
           InvalidAction: The actions are not as above; nothing was sent.
-          StepTimeout: The engine did not answer within the client's time-out; the exchange is still pending.
+          StepTimeout: The engine did not answer within the client's time-out; the step is still pending.
           PeerGone: The engine has stopped or died.
           EngineFailed: The engine reported a failure; the arrays are not results.
           StepPending: An earlier exchange was not received.
