@@ -1,6 +1,6 @@
 // The limit of the MuJoCo rows: mj_step on some threads, and nothing else.
 //
-//   TANDEM_BENCHMARK_ASSETS=FOLDER mujoco_benchmark --benchmark_filter=Ant-v5/64
+//   TANDEM_BENCHMARK_ASSETS=FOLDER mujoco_benchmark --benchmark_filter=Ant-v5
 //
 // FOLDER has Gymnasium's models. A benchmark TASK/ENVS steps ENVS environments
 // on two threads; each thread has half of them, and does not wait for the
