@@ -146,7 +146,7 @@ class Measurement:
         """Chooses cases and rows."""
         self.suite, self.plan = suite, plan
         self.failed: set[str] = set()
-        few, many = (1, 3) if suite.slow else (3, 7)
+        few, many = (1, 3) if suite.slow else (2, 7)
         self.rounds = plan.rounds or (few if plan.quick else many)
         self._workers: dict[tuple[str, str], Worker] = {}
         self.found = []
