@@ -342,7 +342,7 @@ TEST_F(ProcessTree, TakesNobodyForDeadForWantOfDescriptors) {
   EXPECT_GT(refused, 0);
 }
 
-// As nobody, of which nothing may be read or ended by another user.
+// As another user, whose processes may not be read or ended.
 TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another's process";
   constexpr int kNoOtherUser = 10;

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-SUFFIXES = (".md", ".py")
+SUFFIXES = (".cc", ".fbs", ".h", ".md", ".proto", ".py")
 
-# Not searched. A decision record keeps its text: a later record supersedes it as a whole.
-EXEMPT = ("docs/decisions",)
+# Not searched. A decision record keeps its text: a later record supersedes it as a whole. Goldens do not change. The last
+# two have the words as data.
+EXEMPT = ("docs/decisions", "schema/goldens", "tools/checks/words.py", "tools/checks/words_test.py")
 
 _ACTOR = "the actor: the caller, the client, the engine, the process, the thread, the user"
 _REPLACEMENTS = {
@@ -41,7 +42,7 @@ def word_problems(path: PurePath, text: str) -> Iterator[str]:
 
     Args:
       path: The file's name, for the messages.
-      text: The file's content, in Markdown or Python.
+      text: The file's content.
 
     Yields:
       A sentence for each word found: place, word, replacement.

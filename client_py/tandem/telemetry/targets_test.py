@@ -84,7 +84,7 @@ def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pyt
 def test_default_target_is_where_the_daemon_listens_by_default() -> None:
     """By the daemon's --help."""
     text = subprocess.run([DAEMON, "--help"], capture_output=True, text=True, check=False).stdout
-    assert re.search(rf"--listen\n .*\n +default: {re.escape(DEFAULT_TARGET)}\n", text), text
+    assert re.search(rf"--listen\n(?: .*\n)+? +default: {re.escape(DEFAULT_TARGET)}\n", text), text
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ TEST(ModelFile, ATildeIsAHome) {
   const std::string expected = absl::StrCat(user->pw_dir, "/x.xml");
   EXPECT_EQ(PathOf("~/x.xml"), expected);
   EXPECT_EQ(PathOf(absl::StrCat("~", user->pw_name, "/x.xml")), expected);
-  EXPECT_EQ(CodeOf(FindModelFile("~nobody of that name/x.xml", "").status()),
+  EXPECT_EQ(CodeOf(FindModelFile("~absent user/x.xml", "").status()),
             ErrorCode::kInvalidArgument);
 }
 
