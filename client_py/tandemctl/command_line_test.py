@@ -178,11 +178,7 @@ def test_help_and_refusals_import_no_package() -> None:
     program = """
 import sys, tandemctl.main
 for words in (["--help"], ["submit", "--help"], ["list", "x"]):
-    sys.argv[1:] = words
-    try:
-        tandemctl.main.main()
-    except SystemExit:
-        pass
+    tandemctl.main.run(words)
 print([name for name in ("grpc", "numpy", "rich", "tandem") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

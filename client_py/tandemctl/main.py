@@ -12,16 +12,21 @@ from tandemctl.part_file import remove_on_signals
 
 def main() -> None:
     """Runs the command of sys.argv, and exits with an `ExitCode`."""
+    # All output is written: `show` has no buffer. Python's own exit waits for gRPC's threads and was seen to hang there.
+    os._exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command line, prints its error if it fails, and returns an `ExitCode`."""
     # As of other programs: a signal ends this process. Python would print a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        code = _run(sys.argv[1:])
+        return _run(arguments)
     except (Failed, WrongUsage) as error:
         complain(_printable(str(error)))
-        code = ExitCode.FAILED if isinstance(error, Failed) else ExitCode.WRONG_USAGE
-    sys.exit(code)
+        return ExitCode.FAILED if isinstance(error, Failed) else ExitCode.WRONG_USAGE
 
 
 def _run(arguments: list[str]) -> int:

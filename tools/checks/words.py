@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 
 SUFFIXES = (".cc", ".fbs", ".h", ".md", ".proto", ".py")
 
-# Not searched. A decision record keeps its text: a later record supersedes it as a whole. Goldens do not change. The last
-# two have the words as data.
+# Not searched. A decision record keeps its text: a later record supersedes it as a whole. Goldens do not change. The
+# last two have the words as data.
 EXEMPT = ("docs/decisions", "schema/goldens", "tools/checks/words.py", "tools/checks/words_test.py")
 
 _ACTOR = "the actor: the caller, the client, the engine, the process, the thread, the user"
