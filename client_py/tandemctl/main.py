@@ -12,7 +12,7 @@ from tandemctl.part_file import remove_on_signals
 
 def main() -> None:
     """Runs the command of sys.argv, and exits with an `ExitCode`."""
-    # All output is written: `show` has no buffer. Python's own exit waits for gRPC's threads and was seen to hang there.
+    # All output is written: `show` has no buffer. A normal exit waits for gRPC's threads and was seen to hang there.
     os._exit(run(sys.argv[1:]))
 
 
