@@ -94,9 +94,10 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
 PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
   const std::span<const float> checked = Checked(actions);
-  const ErrorCode code = KeepingGil([&](absl::FunctionRef<void()> lasts) {
-    return client_.Step(checked, timeout_secs_, lasts);
-  });
+  const ErrorCode code =
+      KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
+        return client_.Step(checked, timeout_secs_, lasts);
+      });
   if (code != ErrorCode::kOk) RaiseCode(code);
   return Py_NewRef(results_.ptr());
 }
@@ -116,9 +117,10 @@ py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
 
 void NativeClient::Await(double timeout_secs) {
   const InCall in_call(this);
-  const ErrorCode code = KeepingGil([&](absl::FunctionRef<void()> lasts) {
-    return client_.Recv(Deadline::After(timeout_secs), lasts);
-  });
+  const ErrorCode code =
+      KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
+        return client_.Recv(Deadline::After(timeout_secs), lasts);
+      });
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

@@ -125,7 +125,7 @@ NativeFrameWriter::NativeFrameWriter(const std::string& run_id, uint32_t width,
 
 OwnedFrameSegment& NativeFrameWriter::Segment() {
   if (!segment_.has_value()) {
-    Raise(MakeError(ErrorCode::kClosed,
+    Raise(MakeError(ErrorCode::kClientClosed,
                     "this FastLaneWriter was closed; create another"),
           run_id_);
   }
@@ -191,7 +191,7 @@ NativeFrameReader::NativeFrameReader(const std::string& run_id)
 
 AttachedFrames& NativeFrameReader::Frames() {
   if (!frames_.has_value()) {
-    Raise(MakeError(ErrorCode::kClosed,
+    Raise(MakeError(ErrorCode::kClientClosed,
                     "this FastLaneReader was closed; attach another"),
           run_id_);
   }

@@ -120,7 +120,7 @@ std::shared_ptr<RpcClient> NativeRpc::Session() {
           side_->name());
   }
   if (!has_session_) {
-    Raise(MakeError(ErrorCode::kClosed,
+    Raise(MakeError(ErrorCode::kClientClosed,
                     absl::StrCat("region '", side_->name(),
                                  "': expected an open client, found one that "
                                  "was closed, or is not reconnected")),

@@ -16,7 +16,7 @@ from tandemctl.output import Failed
 
 _CALL_SECS = 10.0
 _LOOK_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
-_PATIENCE_SECS = 10.0
+_RECONNECT_SECS = 10.0
 _PROBE_SECS = 1.0
 _START = "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
 _LOOK = "Next: look whether that is a tandem-daemon, and not stopped"
@@ -35,7 +35,7 @@ class Daemon:
         self._where = f"{options.daemon} (by {options.daemon_source})"
         self._timeout = _LOOK_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
         token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
-        patience = math.inf if getattr(options, "follow", False) else _PATIENCE_SECS
+        reconnect_secs = math.inf if getattr(options, "follow", False) else _RECONNECT_SECS
         try:
             read_token(token_file)
         except TandemError as error:
@@ -43,7 +43,7 @@ class Daemon:
             raise Failed(str(error).replace("token_file", name, 1)) from error
         try:
             self.client = TrainerClient(
-                options.daemon, timeout=self._timeout, reconnect_secs=patience, token_file=token_file
+                options.daemon, timeout=self._timeout, reconnect_secs=reconnect_secs, token_file=token_file
             )
         except InvalidArgument as error:
             text = str(error).replace("target", options.daemon_source, 1)

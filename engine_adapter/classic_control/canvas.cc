@@ -29,7 +29,7 @@ uint32_t Width(const FrameTile& tile) {
 
 }  // namespace
 
-Canvas::Canvas(const FrameTile& tile, PictureSize size)
+Canvas::Canvas(const FrameTile& tile, CanvasSize size)
     : pixels_(reinterpret_cast<agg::int8u*>(tile.first), Width(tile),
               static_cast<uint32_t>(tile.rows), static_cast<int>(tile.stride)),
       scale_(std::min(Width(tile) / size.width,

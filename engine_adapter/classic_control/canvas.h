@@ -1,7 +1,7 @@
 // Canvas: draws filled shapes with smooth edges into a tile of a frame.
 //
 // Data flow: shapes -> AGG's rasteriser -> the tile's pixels.
-// Ownership: it borrows the tile; the render thread makes one for each picture.
+// Ownership: it borrows the tile; the render thread makes one for each image.
 //
 //   Canvas canvas(tile, {.width = 600, .height = 400});
 //   canvas.Polygon(corners, kBlack);
@@ -50,19 +50,19 @@ struct Color {
 
 inline constexpr Color kBlack = {};
 
-// What a picture measures in Gymnasium, in pixels.
-struct PictureSize {
+// What a image measures in Gymnasium, in pixels.
+struct CanvasSize {
   double width = 0;
   double height = 0;
 };
 
-// Coordinates are pixels of Gymnasium's picture, y upwards; whole numbers are
-// the middle of a pixel. The picture is scaled to fit into the tile as a whole,
+// Coordinates are pixels of Gymnasium's image, y upwards; whole numbers are
+// the middle of a pixel. The image is scaled to fit into the tile as a whole,
 // lies in its middle, and is white at first, as is the tile around it. A shape
 // with a coordinate that is not finite is left out.
 class Canvas {
  public:
-  Canvas(const FrameTile& tile, PictureSize size);
+  Canvas(const FrameTile& tile, CanvasSize size);
 
   // With a margin of half a pixel: Gymnasium fills the pixels that an edge
   // touches.
@@ -79,7 +79,7 @@ class Canvas {
 
   agg::rendering_buffer pixels_;
   double scale_;    // pixels of the tile for one of Gymnasium's
-  Point top_left_;  // of the picture, in the tile's pixels
+  Point top_left_;  // of the image, in the tile's pixels
   double height_;   // in Gymnasium's pixels
 };
 

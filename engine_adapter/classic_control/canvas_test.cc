@@ -96,7 +96,7 @@ TEST(Canvas, LeavesOutAShapeThatIsNowhere) {
   EXPECT_TRUE(Same(sheet.At(0, 1), kWhite));
 }
 
-TEST(Canvas, FitsThePictureIntoTheMiddleOfATileOfAnotherShape) {
+TEST(Canvas, FitsTheImageIntoTheMiddleOfATileOfAnotherShape) {
   Sheet sheet(12, 4);
   Canvas canvas(sheet.tile(), {.width = 2, .height = 2});
   canvas.Polygon({{{0, 0}, {0, 1}, {1, 1}, {1, 0}}}, kBlue);

@@ -39,12 +39,12 @@ bool PushesRight(float action) {
 // Operations are in Gymnasium's order, in which they round alike.
 class CartPole final : public Environment {
  public:
-  // What a picture shows.
+  // What a image shows.
   struct Pose {
     double x = 0;
     double theta = 0;
   };
-  static constexpr PictureSize kPictureSize = {.width = 600, .height = 400};
+  static constexpr CanvasSize kCanvasSize = {.width = 600, .height = 400};
 
   explicit CartPole(bool sutton_barto_reward)
       : sutton_barto_reward_(sutton_barto_reward) {}
@@ -73,12 +73,12 @@ class CartPole final : public Environment {
 
   // Sizes, places and colours are Gymnasium's.
   static void Draw(const Pose& pose, Canvas* canvas) {
-    constexpr double kScale = kPictureSize.width / (2 * kLargestPosition);
+    constexpr double kScale = kCanvasSize.width / (2 * kLargestPosition);
     constexpr double kTrackY = 100;
     constexpr double kAxleY = kTrackY + 7.5;
     constexpr double kPoleLength = 2 * kHalfLength * kScale;
     constexpr double kHalfWidth = 5;  // of the pole
-    const double x = pose.x * kScale + kPictureSize.width / 2;
+    const double x = pose.x * kScale + kCanvasSize.width / 2;
     canvas->Polygon({{{x - 25, kTrackY - 15},
                       {x - 25, kTrackY + 15},
                       {x + 25, kTrackY + 15},
@@ -92,7 +92,7 @@ class CartPole final : public Environment {
                     {.red = 202, .green = 152, .blue = 101});
     canvas->Circle({x, kAxleY}, kHalfWidth,
                    {.red = 129, .green = 132, .blue = 203});
-    canvas->Polygon({{{-1, kTrackY}, {kPictureSize.width, kTrackY}}}, kBlack);
+    canvas->Polygon({{{-1, kTrackY}, {kCanvasSize.width, kTrackY}}}, kBlack);
   }
 
  private:

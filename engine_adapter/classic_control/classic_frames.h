@@ -1,11 +1,11 @@
-// ClassicFrames: the pictures of environments that draw themselves in two
+// ClassicFrames: the images of environments that draw themselves in two
 // dimensions.
 //
 // Data flow: an environment's pose -> Capture -> a copy -> Draw -> pixels.
 // Ownership: the engine's, beside the environments that it shows.
 //
 //   struct Pose { double x, theta; };
-//   static constexpr PictureSize kPictureSize = {.width = 600, .height = 400};
+//   static constexpr CanvasSize kCanvasSize = {.width = 600, .height = 400};
 //   Pose pose() const { return {x_, theta_}; }
 //   static void Draw(const Pose& pose, Canvas* canvas);
 //
@@ -56,7 +56,7 @@ class ClassicFrames final : public FrameSource {
   absl::Status Start() override { return absl::OkStatus(); }
 
   absl::Status Draw(uint32_t place, const FrameTile& tile) override {
-    Canvas canvas(tile, Drawn::kPictureSize);
+    Canvas canvas(tile, Drawn::kCanvasSize);
     Drawn::Draw(poses_[place], &canvas);
     return absl::OkStatus();
   }

@@ -36,12 +36,12 @@ double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 // what is made of the torque alone is float32. Mass and length are 1.
 class Pendulum final : public Environment {
  public:
-  // What a picture shows.
+  // What a image shows.
   struct Pose {
     double theta = 0;
     float torque = 0;
   };
-  static constexpr PictureSize kPictureSize = {.width = 500, .height = 500};
+  static constexpr CanvasSize kCanvasSize = {.width = 500, .height = 500};
 
   explicit Pendulum(double gravity) : gravity_(gravity) {}
 
@@ -75,10 +75,10 @@ class Pendulum final : public Environment {
 
   // Sizes, places and colours are Gymnasium's.
   static void Draw(const Pose& pose, Canvas* canvas) {
-    constexpr double kScale = kPictureSize.width / 4.4;
+    constexpr double kScale = kCanvasSize.width / 4.4;
     constexpr double kHalfWidth = 0.1 * kScale;
     constexpr Color kRod = {.red = 204, .green = 77, .blue = 77};
-    constexpr Point kMiddle = {kPictureSize.width / 2, kPictureSize.height / 2};
+    constexpr Point kMiddle = {kCanvasSize.width / 2, kCanvasSize.height / 2};
     const Turn turn(pose.theta + kPi / 2, kMiddle);
     canvas->Polygon({{turn({0, -kHalfWidth}), turn({0, kHalfWidth}),
                       turn({kScale, kHalfWidth}), turn({kScale, -kHalfWidth})}},
@@ -91,7 +91,7 @@ class Pendulum final : public Environment {
 
  private:
   // Three quarters of a circle with an arrow's head, as large as the torque: a
-  // copy of Gymnasium's picture, whose sides measure 1 here.
+  // copy of Gymnasium's image, whose sides measure 1 here.
   static void DrawTorque(float torque, double scale, Point middle,
                          Canvas* canvas) {
     constexpr Point kCentre = {0.526, 0.5};

@@ -89,7 +89,7 @@ class Engine {
   // The client has left: what its commands changed is as it was when the engine
   // was made (contracts, controls, moved things, marks). Reset follows, for all
   // environments.
-  virtual void Forget() {}
+  virtual void ClearClientState() {}
 
   // What draws the environments for viewers, or nullptr: this engine draws
   // none. The engine's own, and the same each time.

@@ -48,7 +48,7 @@ class Environment {
                            const EnvironmentRow& row) = 0;
 
   // As Engine's; Reset follows.
-  virtual void Forget() {}
+  virtual void ClearClientState() {}
 };
 
 }  // namespace tandem

@@ -26,8 +26,8 @@ EnvironmentEngine::EnvironmentEngine(
   }
 }
 
-void EnvironmentEngine::Forget() {
-  for (const Env& env : envs_) env.environment->Forget();
+void EnvironmentEngine::ClearClientState() {
+  for (const Env& env : envs_) env.environment->ClearClientState();
   if (fittings_.debug != nullptr) fittings_.debug->Clear();
 }
 

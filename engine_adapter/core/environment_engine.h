@@ -56,7 +56,7 @@ class EnvironmentEngine final : public Engine {
   absl::Status Reset(std::span<const ResetRequest> requests,
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
-  void Forget() override;
+  void ClearClientState() override;
   FrameSource* frames() override { return fittings_.frames.get(); }
   FrameSource* images() override { return fittings_.images.get(); }
   EnginePorts ports() override;

@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
   absl::Status status = ParseFrameSize("--images", size, &frames);
   status.Update(ParseFrameEffects("--image_effects",
                                   absl::GetFlag(FLAGS_image_effects), &frames));
-  status.Update(CheckPictureSize("--images", frames.width, frames.height));
+  status.Update(CheckImageSize("--images", frames.width, frames.height));
   if (!status.ok()) return status;
   options.width = frames.width;
   options.height = frames.height;

@@ -1,4 +1,4 @@
-// FrameGrid: where each environment's picture lies in the frame.
+// FrameGrid: where each environment's image lies in the frame.
 //
 // Data flow: FrameOptions -> FrameGrid -> a FrameTile for each environment.
 // Places without an environment are black.
@@ -16,7 +16,7 @@
 
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "transport/frames/picture_grid.h"
+#include "transport/frames/image_grid.h"
 
 namespace tandem {
 
@@ -27,9 +27,9 @@ class FrameGrid {
     grid.width_ = options.width;
     grid.height_ = options.height;
     grid.count_ = static_cast<uint32_t>(options.envs.size());
-    const PictureGrid pictures = PictureGrid::Of(grid.count_);
-    grid.rows_ = pictures.rows;
-    grid.columns_ = pictures.columns;
+    const ImageGrid images = ImageGrid::Of(grid.count_);
+    grid.rows_ = images.rows;
+    grid.columns_ = images.columns;
     return grid;
   }
 
@@ -66,7 +66,7 @@ class FrameGrid {
   }
 
  private:
-  uint32_t width_ = 0;  // of one picture
+  uint32_t width_ = 0;  // of one image
   uint32_t height_ = 0;
   uint32_t rows_ = 1;
   uint32_t columns_ = 1;

@@ -12,15 +12,15 @@
 namespace tandem {
 namespace {
 
-FrameOptions Pictures(uint32_t count, uint32_t width = 3, uint32_t height = 2) {
+FrameOptions Images(uint32_t count, uint32_t width = 3, uint32_t height = 2) {
   return {
       .width = width, .height = height, .envs = std::vector<uint32_t>(count)};
 }
 
-// A frame of pictures filled with their number, from 1; what no picture covers
+// A frame of images filled with their number, from 1; what no image covers
 // shows what was there.
 std::vector<int> Painted(uint32_t count) {
-  const FrameGrid grid = FrameGrid::Of(Pictures(count));
+  const FrameGrid grid = FrameGrid::Of(Images(count));
   std::vector<std::byte> frame(grid.FrameBytes(), std::byte{99});
   for (uint32_t place = 0; place < count; ++place) {
     const FrameTile tile = grid.Tile(frame, place);
@@ -44,7 +44,7 @@ TEST(FrameGrid, FillsRowByRowAndBlackensTheRest) {
                                           3, 3, 3, 0, 0, 0}));
 }
 
-TEST(FrameGrid, OnePictureIsTheFrame) {
+TEST(FrameGrid, OneImageIsTheFrame) {
   EXPECT_EQ(Painted(1), std::vector<int>(6, 1));
 }
 

@@ -10,7 +10,7 @@
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/base/quoted.h"
-#include "transport/frames/picture_grid.h"
+#include "transport/frames/image_grid.h"
 
 namespace tandem {
 namespace {
@@ -88,23 +88,22 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPictureSize(absl::string_view flag, uint32_t width,
-                              uint32_t height) {
-  if (width >= 1 && width <= kMaxPictureSide && height >= 1 &&
-      height <= kMaxPictureSide) {
+absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
+                            uint32_t height) {
+  if (width >= 1 && width <= kMaxRenderSide && height >= 1 &&
+      height <= kMaxRenderSide) {
     return absl::OkStatus();
   }
-  return Refuse(flag, absl::StrCat("sides of 1 to ", kMaxPictureSide),
+  return Refuse(flag, absl::StrCat("sides of 1 to ", kMaxRenderSide),
                 absl::StrCat(width, "x", height));
 }
 
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
-  absl::Status size =
-      CheckPictureSize("--frames", options.width, options.height);
+  absl::Status size = CheckImageSize("--frames", options.width, options.height);
   if (!size.ok()) return size;
-  if (options.envs.empty() || options.envs.size() > kMaxPictures) {
+  if (options.envs.empty() || options.envs.size() > kMaxImages) {
     return Refuse("--frame_envs",
-                  absl::StrCat("1 to ", kMaxPictures, " environments"),
+                  absl::StrCat("1 to ", kMaxImages, " environments"),
                   absl::StrCat(options.envs.size()));
   }
   for (const uint32_t env : options.envs) {
@@ -121,7 +120,7 @@ absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
   if (options.slots < 1 || options.slots > 1024) {
     return Refuse("--frame_slots", "1 to 1024", absl::StrCat(options.slots));
   }
-  const auto grid = PictureGrid::Of(static_cast<uint32_t>(options.envs.size()));
+  const auto grid = ImageGrid::Of(static_cast<uint32_t>(options.envs.size()));
   const uint64_t width = uint64_t{grid.columns} * options.width;
   const uint64_t height = uint64_t{grid.rows} * options.height;
   const uint64_t bytes = width * height * kRgbBytes;

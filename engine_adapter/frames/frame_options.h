@@ -24,8 +24,8 @@ namespace tandem {
 // All images: rows from the top; of a pixel red, green and blue, a byte each.
 inline constexpr uint32_t kRgbBytes = 3;  // of a pixel
 
-inline constexpr uint32_t kMaxPictureSide = 8192;  // pixels
-inline constexpr uint32_t kMaxPictures = 1024;     // in a frame
+inline constexpr uint32_t kMaxRenderSide = 8192;  // pixels
+inline constexpr uint32_t kMaxImages = 1024;      // in a frame
 inline constexpr double kMaxFrameHz = 1000;
 
 // Where each environment's camera is.
@@ -35,7 +35,7 @@ enum class FrameCamera : uint8_t {
   kFixed,      // the same, but for what depends on the state drawn first
 };
 
-// What makes a picture prettier, and slower.
+// What makes a image prettier, and slower.
 struct FrameEffects {
   bool shadows = false;
   bool reflections = false;
@@ -43,7 +43,7 @@ struct FrameEffects {
 };
 
 struct FrameOptions {
-  uint32_t width = 0;  // of one environment's picture
+  uint32_t width = 0;  // of one environment's image
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
   double hz = 60;      // at most, while watched; 0: only on demand
@@ -54,7 +54,7 @@ struct FrameOptions {
 };
 
 struct ImageOptions {
-  uint32_t width = 0;  // pixels, 1 to kMaxPictureSide, as the height
+  uint32_t width = 0;  // pixels, 1 to kMaxRenderSide, as the height
   uint32_t height = 0;
   std::string camera = {};  // of the model; "": FrameCamera::kFixed
   FrameEffects effects = {
@@ -76,9 +76,9 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
 // "follow" or "gymnasium".
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 
-// kInvalidArgument for sides beyond 1 to kMaxPictureSide.
-absl::Status CheckPictureSize(absl::string_view flag, uint32_t width,
-                              uint32_t height);
+// kInvalidArgument for sides beyond 1 to kMaxRenderSide.
+absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
+                            uint32_t height);
 
 // kInvalidArgument for an invalid size, number or environment, or a frame of
 // more pixels than a ring can hold.

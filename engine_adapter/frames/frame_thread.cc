@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kProbeNs = 200'000'000;
-// A picture that shows nothing new is drawn now and then all the same, so that
+// A image that shows nothing new is drawn now and then all the same, so that
 // viewers see that the engine lives, and at what rate it steps: 0.
 constexpr int64_t kRefreshNs = kSecondNs;
 // Over which the step rate is measured.
@@ -58,7 +58,7 @@ void FrameThread::Count(const CountedExchange& exchange) {
   ++counted_by_steps_;
 }
 
-void FrameThread::Forget() {
+void FrameThread::ClearClientState() {
   statistics_.Clear();
   ++counted_by_steps_;
 }
@@ -85,9 +85,9 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
                .status = std::move(copied)};
     // SYNC(frames.turn): release; the copies before the word.
     turn_.store(kRender, std::memory_order_release);
-    bell_.RingIfAwaited();
+    bell_.NotifyIfWaiting();
   } else if (asked) {
-    bell_.RingIfAwaited();
+    bell_.NotifyIfWaiting();
   }
 }
 
@@ -153,7 +153,7 @@ void FrameThread::SleepUntil(int64_t at_ns) {
 bool FrameThread::AwaitCopies() {
   // SYNC(frames.turn): release; our last look at the copies before the word.
   turn_.store(kSteps, std::memory_order_release);
-  links_.call_stepper();
+  links_.wake_step_thread();
   const auto copied = [this] {
     // SYNC(frames.turn): acquire; the word, then the copies.
     return turn_.load(std::memory_order_acquire) == kRender || Stopping();

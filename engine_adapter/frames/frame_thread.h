@@ -2,8 +2,8 @@
 //
 // Data flow: exchange -> Count; render thread asks -> Serve copies -> Draw ->
 // a loaned slot of the frame ring -> readers; a client's request -> answer.
-// Ownership: EngineHost's. The thread that steps calls Count, Forget and Serve;
-// the render thread is this class's own.
+// Ownership: EngineHost's. The thread that steps calls Count, ClearClientState
+// and Serve; the render thread is this class's own.
 //
 //   FrameThread frames(source, options, num_envs, std::move(writer), links);
 //   frames.Count(exchange);                       // results are complete
@@ -31,7 +31,7 @@
 
 namespace tandem {
 
-// Steps never wait for pictures: the copies belong to one thread at a time,
+// Steps never wait for images: the copies belong to one thread at a time,
 // which hands them over by a word, and the one that steps looks at that word
 // once an exchange.
 //
@@ -50,9 +50,9 @@ class FrameThread {
  public:
   // How it speaks to the rest of the engine; called by the render thread.
   struct Links {
-    std::function<bool()> watched;         // does a viewer look?
-    std::function<void()> call_stepper;    // make the other thread call Serve
-    std::function<void(uint32_t)> answer;  // the request's frame is published
+    std::function<bool()> watched;           // does a viewer look?
+    std::function<void()> wake_step_thread;  // make the other thread call Serve
+    std::function<void(uint32_t)> answer;    // the request's frame is published
     std::function<void(absl::string_view)> log;
   };
 
@@ -71,7 +71,7 @@ class FrameThread {
   // Counts an exchange's results.
   void Count(const CountedExchange& exchange);
   // All environments were reset for another client.
-  void Forget();
+  void ClearClientState();
   // Copies the environments if the render thread waits for that; passes on
   // which frame a client asked for last. `step` is the last exchange's number.
   // A system call only if the render thread sleeps and has something to do.

@@ -43,7 +43,7 @@ void Unseen(benchmark::State& state) {
   NeverDrawn source;
   FrameThread frames(&source, options, envs, std::move(writer),
                      {.watched = [] { return false; },
-                      .call_stepper = [] {},
+                      .wake_step_thread = [] {},
                       .answer = [](uint32_t) {},
                       .log = [](absl::string_view) {}});
   const std::vector<uint8_t> none(envs);

@@ -27,7 +27,7 @@
 namespace tandem {
 namespace {
 
-// Environments that are a number each, which a picture shows in every byte.
+// Environments that are a number each, which a image shows in every byte.
 class NumberSource final : public FrameSource {
  public:
   explicit NumberSource(size_t envs) : numbers(envs) {}
@@ -96,7 +96,7 @@ class Rig {
                                  ++probes;
                                  return watched.load();
                                },
-                           .call_stepper = [this] { ++calls; },
+                           .wake_step_thread = [this] { ++calls; },
                            .answer = [this](uint32_t it) { answered = it; },
                            .log =
                                [this](absl::string_view line) {

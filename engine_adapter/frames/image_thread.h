@@ -35,7 +35,7 @@ class ImageThread {
  public:
   // Takes what draws into use at once: a machine that cannot draw is found out
   // here. `images` is uint8[num_envs, height, width, 3], the top row first; it
-  // and `source` outlive this. `stopping` is asked between two pictures, by the
+  // and `source` outlive this. `stopping` is asked between two images, by the
   // thread that draws: as soon as it says so, drawing ends with kInterrupted.
   // Errors: the source's, with "images: " unless it is kInvalidArgument, which
   // names its flag.

@@ -106,7 +106,7 @@ TEST_F(ImageThreadTest, EachImageIsDrawnWhenTheCallReturns) {
   }
 }
 
-TEST_F(ImageThreadTest, StopsBetweenTwoPicturesWhenTheEngineDoes) {
+TEST_F(ImageThreadTest, StopsBetweenTwoImagesWhenTheEngineDoes) {
   std::atomic<int> asked{0};
   absl::StatusOr<std::unique_ptr<ImageThread>> thread = ImageThread::Create(
       &painter_, kSmall, kEnvs, images_, [&] { return ++asked > 1; });

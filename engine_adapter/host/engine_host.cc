@@ -73,8 +73,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
   ImageSize images;
   if (options.images) {
     absl::Status status = CheckDrawable("--images", *engine, engine->images());
-    status.Update(CheckPictureSize("--images", options.images->width,
-                                   options.images->height));
+    status.Update(CheckImageSize("--images", options.images->width,
+                                 options.images->height));
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                          {.num_envs = schema.num_envs,
                           .obs_size = schema.obs_size,
                           .act_size = schema.act_size,
-                          .ring_bytes = options.command_ring_bytes,
+                          .ring_bytes = options.rpc_ring_bytes,
                           .task = schema.task,
                           .info_size = InfoSize(schema.description),
                           .description = *std::move(description),
@@ -117,7 +117,8 @@ EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
       runner_(engine, &side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_)),
       commands_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
-                                          [this] { side_.CallStepper(); })) {}
+                                          [this] { side_.WakeStepThread(); })) {
+}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -129,7 +130,7 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
       source, *options_.frames, num_envs, *std::move(writer),
       FrameThread::Links{
           .watched = [this] { return side_.FramesWatched(); },
-          .call_stepper = [this] { side_.CallStepper(); },
+          .wake_step_thread = [this] { side_.WakeStepThread(); },
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
           .log = [this](absl::string_view line) { Log(line); }});
   return absl::OkStatus();
@@ -188,20 +189,20 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
-      ServeCommands();
+      ServeRpcs();
       return;
-    case EngineEvent::kCommands:
-      ServeCommands();
+    case EngineEvent::kRpcs:
+      ServeRpcs();
       return;
     case EngineEvent::kClientArrived: {
       const absl::Status status = StartAnew();
-      side_.Welcome(
+      side_.AcknowledgeAttach(
           status.ok() ? status
                       : MakeError(ErrorCode::kEngineFailed, status.message()));
       Log(status.ok() ? "client attached"
                       : absl::StrCat("client refused: ", status.message()));
-      if (status.ok()) BeginCommands();
-      if (frames_ != nullptr) frames_->Forget();
+      if (status.ok()) BeginRpcs();
+      if (frames_ != nullptr) frames_->ClearClientState();
       ServeFrames();
       return;
     }
@@ -217,7 +218,7 @@ void EngineHost::Serve(EngineEvent event) {
       Log(side_.BrokenClientText());
       return;
     case EngineEvent::kTimedOut:
-      ServeCommands();
+      ServeRpcs();
       return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
@@ -244,7 +245,7 @@ void EngineHost::Exchange() {
   // Beside the client's own work, which has its results.
   ServeFrames();
   simulation_.Served(kind);
-  if (side_.HearCommands() || !commands_->IsQuiet()) ServeCommands();
+  if (side_.PollRpcs() || !commands_->IsQuiet()) ServeRpcs();
 }
 
 // For the next client: nothing is left of the one before.
@@ -256,7 +257,7 @@ absl::Status EngineHost::StartAnew() {
     fresh_at_ = simulation_.changes();
     return absl::OkStatus();
   }
-  engine_->Forget();
+  engine_->ClearClientState();
   return ResetAll(std::nullopt);
 }
 
@@ -289,9 +290,9 @@ void EngineHost::Advance() {
   }
   if (!*stepped) return;
   LogFailure(absl::OkStatus());
-  CountForFrames(runner_.unasked_arrays(), true);
+  CountForFrames(runner_.accumulated_arrays(), true);
   ServeFrames();
-  if (!commands_->IsQuiet()) ServeCommands();
+  if (!commands_->IsQuiet()) ServeRpcs();
 }
 
 // When there is something to do though nothing comes.
@@ -304,9 +305,9 @@ Deadline EngineHost::NextDue() const {
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }
 
-void EngineHost::BeginCommands() {
-  absl::StatusOr<RingReader> reader = side_.CommandReader();
-  absl::StatusOr<RingWriter> writer = side_.CommandWriter();
+void EngineHost::BeginRpcs() {
+  absl::StatusOr<RingReader> reader = side_.RpcRingReader();
+  absl::StatusOr<RingWriter> writer = side_.RpcRingWriter();
   if (!reader.ok() || !writer.ok()) {
     Log(kBrokenRings);
     return;
@@ -315,9 +316,9 @@ void EngineHost::BeginCommands() {
                    EnvelopeWriter(*std::move(writer)));
 }
 
-void EngineHost::ServeCommands() {
+void EngineHost::ServeRpcs() {
   const bool was_running = commands_->IsRunning();
-  if (commands_->Poll(MonotonicNanos())) side_.HearAgain();
+  if (commands_->Poll(MonotonicNanos())) side_.PollRpcsAgain();
   side_.ShowDroppedMessages(commands_->dropped());
   if (was_running && !commands_->IsRunning()) Log(kBrokenRings);
 }

@@ -52,7 +52,7 @@ class EngineHost {
     std::optional<uint64_t> seed = {};
     EngineSide::Options side = {};
     RpcConfig rpc = {};
-    uint32_t command_ring_bytes = kDefaultRingBytes;  // a power of two
+    uint32_t rpc_ring_bytes = kDefaultRingBytes;  // a power of two
     // With which each client starts; none: FAST.
     std::optional<rpc::SimulationMode> mode = {};
     // Draws environments while a viewer looks, on a thread of its own.
@@ -111,8 +111,8 @@ class EngineHost {
   absl::Status StartAnew();
   void Advance();
   Deadline NextDue() const;
-  void BeginCommands();
-  void ServeCommands();
+  void BeginRpcs();
+  void ServeRpcs();
   void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
   void LogFailure(const absl::Status& status);

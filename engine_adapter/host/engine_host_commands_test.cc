@@ -48,7 +48,7 @@ class CountingEngine final : public Engine, public MujocoPort {
     io.rewards[0] = 1;
     return absl::OkStatus();
   }
-  void Forget() override { ++forgets_; }
+  void ClearClientState() override { ++cleared_; }
   double step_secs() const override { return 0.001; }
   EnginePorts ports() override { return {.mujoco = this}; }
 
@@ -63,7 +63,7 @@ class CountingEngine final : public Engine, public MujocoPort {
 
   // Of the thread that steps, until the host has stopped.
   int resets_ = 0;
-  int forgets_ = 0;
+  int cleared_ = 0;
 
  private:
   uint32_t steps_ = 0;
@@ -81,8 +81,8 @@ class Client {
  public:
   explicit Client(const std::string& name)
       : side_(ClientSide::Attach(name, {}).value()),
-        calls_(side_.CommandWriter().value()),
-        answers_(side_.CommandReader().value(), {}) {}
+        calls_(side_.RpcRingWriter().value()),
+        answers_(side_.RpcRingReader().value(), {}) {}
 
   float Step() {
     const std::array<float, 1> actions = {0};
@@ -286,7 +286,7 @@ TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
   }
   { const Client last(name_); }
   host_->Stop();
-  EXPECT_EQ(engine_.forgets_, 2);
+  EXPECT_EQ(engine_.cleared_, 2);
   EXPECT_EQ(engine_.resets_, 3);  // with the first, of all
 }
 

@@ -58,7 +58,7 @@ ExchangeRunner::ExchangeRunner(Engine* engine, const StepArrays* arrays)
   std::iota(all_.begin(), all_.end(), 0U);
 }
 
-ExchangeRunner::Unasked::Unasked(const StepArrays& like)
+ExchangeRunner::Accumulated::Accumulated(const StepArrays& like)
     : floats(like.num_envs + 2 * like.obs.size()),
       doubles(2 * like.infos.size()),
       flags(size_t{4} * like.num_envs),
@@ -80,69 +80,72 @@ ExchangeRunner::Unasked::Unasked(const StepArrays& like)
   }
 }
 
-void ExchangeRunner::Unasked::Forget(uint32_t env) {
+void ExchangeRunner::Accumulated::Clear(uint32_t env) {
   rewards[env] = 0;
   terminateds[env] = 0;
   truncateds[env] = 0;
 }
 
-ExchangeRunner::Unasked& ExchangeRunner::TheUnasked() {
-  if (unasked_ == nullptr) unasked_ = std::make_unique<Unasked>(*arrays_);
-  return *unasked_;
+ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
+  if (accumulated_ == nullptr)
+    accumulated_ = std::make_unique<Accumulated>(*arrays_);
+  return *accumulated_;
 }
 
-absl::Status ExchangeRunner::RunUnasked(std::span<const float> actions,
-                                        AutoresetMode autoreset) {
-  Unasked& unasked = TheUnasked();
+absl::Status ExchangeRunner::RunUnrequestedStep(std::span<const float> actions,
+                                                AutoresetMode autoreset) {
+  Accumulated& accumulated = TheAccumulated();
   // The engine only reads them.
-  unasked.arrays.actions = {const_cast<float*>(actions.data()), actions.size()};
-  absl::Status status = RunOn(unasked.arrays, ExchangeKind::kStep, autoreset);
+  accumulated.arrays.actions = {const_cast<float*>(actions.data()),
+                                actions.size()};
+  absl::Status status =
+      RunOn(accumulated.arrays, ExchangeKind::kStep, autoreset);
   if (!status.ok()) return status;
-  unasked.any = true;
+  accumulated.any = true;
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
-    unasked.rewards[env] += unasked.arrays.rewards[env];
-    unasked.terminateds[env] |= unasked.arrays.terminateds[env];
-    unasked.truncateds[env] |= unasked.arrays.truncateds[env];
+    accumulated.rewards[env] += accumulated.arrays.rewards[env];
+    accumulated.terminateds[env] |= accumulated.arrays.terminateds[env];
+    accumulated.truncateds[env] |= accumulated.arrays.truncateds[env];
   }
   return absl::OkStatus();
 }
 
-absl::Status ExchangeRunner::ResetUnasked(
+absl::Status ExchangeRunner::ResetUnrequested(
     std::span<const ResetRequest> requests) {
-  Unasked& unasked = TheUnasked();
+  Accumulated& accumulated = TheAccumulated();
   to_reset_.assign(requests.begin(), requests.end());
-  for (const ResetRequest& request : requests) unasked.Forget(request.env);
-  return ResetListed(unasked.arrays);
+  for (const ResetRequest& request : requests) accumulated.Clear(request.env);
+  return ResetListed(accumulated.arrays);
 }
 
 // An exchange has stepped or reset: what was not told yet is told with it.
-void ExchangeRunner::TellUnasked(ExchangeKind kind) {
-  Unasked& unasked = *unasked_;
+void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
+  Accumulated& accumulated = *accumulated_;
   bool untold = false;
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
     if (arrays_->resets[env] != 0) {
-      unasked.Forget(env);
+      accumulated.Clear(env);
       continue;
     }
     if (kind == ExchangeKind::kResetOnly) {
       untold = true;
       continue;
     }
-    arrays_->rewards[env] += unasked.rewards[env];
-    if ((unasked.terminateds[env] | unasked.truncateds[env]) != 0) {
+    arrays_->rewards[env] += accumulated.rewards[env];
+    if ((accumulated.terminateds[env] | accumulated.truncateds[env]) != 0) {
       if (arrays_->dones[env] == 0) {
-        KeepRow(unasked.arrays.final_obs, arrays_->obs_size, env,
+        KeepRow(accumulated.arrays.final_obs, arrays_->obs_size, env,
                 arrays_->final_obs);
-        KeepRow(unasked.arrays.final_infos, arrays_->info_size, env,
+        KeepRow(accumulated.arrays.final_infos, arrays_->info_size, env,
                 arrays_->final_infos);
       }
       arrays_->dones[env] = 1;
-      arrays_->terminateds[env] |= unasked.terminateds[env];
-      arrays_->truncateds[env] |= unasked.truncateds[env];
+      arrays_->terminateds[env] |= accumulated.terminateds[env];
+      arrays_->truncateds[env] |= accumulated.truncateds[env];
     }
-    unasked.Forget(env);
+    accumulated.Clear(env);
   }
-  unasked.any = untold;
+  accumulated.any = untold;
 }
 
 absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
@@ -150,14 +153,15 @@ absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
     to_reset_.push_back({.env = env, .seed = {}});
     if (first_seed) to_reset_.back().seed = *first_seed + env;
-    if (unasked_ != nullptr) unasked_->Forget(env);
+    if (accumulated_ != nullptr) accumulated_->Clear(env);
   }
   return ResetListed(*arrays_);
 }
 
 absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
   absl::Status status = RunOn(*arrays_, kind, autoreset);
-  if (status.ok() && unasked_ != nullptr && unasked_->any) TellUnasked(kind);
+  if (status.ok() && accumulated_ != nullptr && accumulated_->any)
+    ReportAccumulated(kind);
   return status;
 }
 

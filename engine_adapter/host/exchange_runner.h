@@ -45,18 +45,18 @@ class ExchangeRunner {
   // those of the environment's next step in an exchange, and where it ended an
   // episode, that step's flags (and, for kSameStep, final_obs and final_infos)
   // say so, unless that exchange resets the environment. Engine's errors.
-  absl::Status RunUnasked(std::span<const float> actions,
-                          AutoresetMode autoreset);
+  absl::Status RunUnrequestedStep(std::span<const float> actions,
+                                  AutoresetMode autoreset);
   // Resets these environments now, without an exchange: what they came to
   // before is forgotten. Engine's errors.
-  absl::Status ResetUnasked(std::span<const ResetRequest> requests);
-  // What RunUnasked did last.
-  const StepArrays& unasked_arrays() const { return unasked_->arrays; }
+  absl::Status ResetUnrequested(std::span<const ResetRequest> requests);
+  // What RunUnrequestedStep did last.
+  const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
  private:
   // As a region's, in memory of its own, with what was not told yet.
-  struct Unasked {
-    explicit Unasked(const StepArrays& like);
+  struct Accumulated {
+    explicit Accumulated(const StepArrays& like);
     std::vector<float> floats;
     std::vector<double> doubles;
     std::vector<uint8_t> flags;
@@ -65,26 +65,26 @@ class ExchangeRunner {
     std::vector<uint8_t> terminateds;
     std::vector<uint8_t> truncateds;
     bool any = false;  // of the three above
-    void Forget(uint32_t env);
+    void Clear(uint32_t env);
   };
 
-  Unasked& TheUnasked();
+  Accumulated& TheAccumulated();
   absl::Status RunOn(const StepArrays& arrays, ExchangeKind kind,
                      AutoresetMode autoreset);
   absl::Status ResetListed(const StepArrays& arrays);
   absl::Status ResetEngine(const StepArrays& arrays);
   absl::Status Step(std::span<const uint32_t> envs, AutoresetMode autoreset,
                     const StepArrays& arrays);
-  void TellUnasked(ExchangeKind kind);
+  void ReportAccumulated(ExchangeKind kind);
 
   Engine* engine_;
   const StepArrays* arrays_;
   std::vector<ResetRequest> to_reset_;
   std::vector<uint32_t> some_to_step_;  // when not all are
   std::vector<uint32_t> all_;
-  std::vector<uint8_t> reset_next_;   // NEXT_STEP: the episode has ended
-  uint32_t to_reset_next_ = 0;        // how many of those are 1
-  std::unique_ptr<Unasked> unasked_;  // made when there is such a step
+  std::vector<uint8_t> reset_next_;  // NEXT_STEP: the episode has ended
+  uint32_t to_reset_next_ = 0;       // how many of those are 1
+  std::unique_ptr<Accumulated> accumulated_;  // made when there is such a step
 };
 
 }  // namespace tandem

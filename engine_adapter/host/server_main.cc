@@ -261,7 +261,7 @@ int Serve(const EngineFactory& make_engine) {
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},
        .rpc = rpc_flags->config,
-       .command_ring_bytes = rpc_flags->ring_bytes,
+       .rpc_ring_bytes = rpc_flags->ring_bytes,
        .mode = rpc_flags->mode,
        .frames = *std::move(frames),
        .images = *std::move(images),

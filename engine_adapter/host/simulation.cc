@@ -67,10 +67,10 @@ absl::StatusOr<bool> Simulation::Advance() {
     return false;
   }
   if (side_->HasExchange()) return false;  // it is the step
-  side_->ShowUnaskedStep(true);
+  side_->ShowRealTimeStep(true);
   absl::Status status =
-      runner_->RunUnasked(HeldActions(), side_->autoreset_mode());
-  side_->ShowUnaskedStep(false);
+      runner_->RunUnrequestedStep(HeldActions(), side_->autoreset_mode());
+  side_->ShowRealTimeStep(false);
   NoteChange();
   if (!status.ok() && paused_) EndSingleSteps(status);
   Stepped();
@@ -148,7 +148,7 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
     if (seed) requests.back().seed = *seed + env;
   }
   NoteChange();
-  return runner_->ResetUnasked(requests);
+  return runner_->ResetUnrequested(requests);
 }
 
 // What the last step did goes on being done. An engine that cannot tell its

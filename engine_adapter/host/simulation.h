@@ -66,8 +66,8 @@ class Simulation final : public SimulationPort {
   }
 
   // Does the step that is due without an exchange, or releases the exchange
-  // that was held for it. True: it has stepped, into runner's unasked arrays.
-  // Engine's errors. Without REALTIME and pauses it does nothing.
+  // that was held for it. True: it has stepped, into runner's accumulated
+  // arrays. Engine's errors. Without REALTIME and pauses it does nothing.
   absl::StatusOr<bool> Advance();
   // When Advance has something to do: 0 is now, nothing is never.
   std::optional<int64_t> DueNs() const;

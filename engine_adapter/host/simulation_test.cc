@@ -56,7 +56,7 @@ class CountingEngine final : public Engine {
       .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
 
-// The host's loop, a turn at a time, and a foreign client, which counts
+// The host's loop, a turn at a time, and a header-only client, which counts
 // exchanges in the header by itself.
 class SimulationTest : public testing::Test {
  protected:

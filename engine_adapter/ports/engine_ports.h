@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/frames/picture.h"
+#include "engine_adapter/frames/image.h"
 
 // Plain structs of schema/messages/hazel_rpc.fbs.
 namespace tandem::rpc {
@@ -34,7 +34,7 @@ struct TransformT;
 
 namespace tandem {
 
-struct PictureRequest {
+struct ImageRequest {
   uint32_t env = 0;
   // Of Cameras(), by index, or of Viewports().
   bool of_viewport = false;
@@ -42,7 +42,7 @@ struct PictureRequest {
   uint32_t width = 0;  // pixels; 0: the camera's or viewport's own
   uint32_t height = 0;
   bool depth = false;
-  PictureFormat format = PictureFormat::kRaw;
+  ImageFormat format = ImageFormat::kRaw;
 };
 
 // Images of environments, through cameras of their models and through viewports
@@ -62,9 +62,9 @@ class CameraPort {
   // lacks) or kEngineFailed. Once `wanted` has expired, the engine may drop the
   // request without a call of `done`. Errors, without a call of `done`:
   // kInvalidArgument for an invalid size; kRingFull if too many requests are
-  // under way, Picture::held included: the caller may ask again.
-  using Done = std::function<void(absl::StatusOr<Picture>)>;
-  virtual absl::Status Draw(const PictureRequest& request,
+  // under way, Image::held included: the caller may ask again.
+  using Done = std::function<void(absl::StatusOr<Image>)>;
+  virtual absl::Status Draw(const ImageRequest& request,
                             std::weak_ptr<const void> wanted, Done done) = 0;
 };
 

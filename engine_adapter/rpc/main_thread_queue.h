@@ -5,7 +5,7 @@
 // Ownership: shared by the host, which pumps, and the posters: those may live
 // longer.
 //
-//   queue->Post([job, picture] { job->picture = picture; });  // any thread
+//   queue->Post([job, image] { job->image = image; });  // any thread
 //   queue->Pump();  // the thread that steps
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_

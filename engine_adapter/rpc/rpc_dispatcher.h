@@ -11,7 +11,7 @@
 //       rpc::MethodId::GetSceneInfo,
 //       [&](const auto& request) { return scene.GetSceneInfo(request); });
 //   dispatcher.Begin(std::move(reader), std::move(writer));  // a client came
-//   if (dispatcher.Poll(MonotonicNanos())) side.HearAgain();
+//   if (dispatcher.Poll(MonotonicNanos())) side.PollRpcsAgain();
 //   dispatcher.End();                                        // it has left
 //
 // Handlers take and return the plain structs of the schema. They do not depend

@@ -185,7 +185,7 @@ def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("value", ["-1", str(2**32), str(2**63), str(2**64), "1e3", ""])
 @pytest.mark.parametrize(
     ("flag", "bound"), [("num_envs", "1 to 16777216"), ("threads", "at most 4096"), ("frame_slots", "1 to 1024"),
-                        ("command_ring_kib", "4 to 1048576")]
+                        ("rpc_ring_kib", "4 to 1048576")]
 )  # fmt: skip
 def test_counts_are_refused_with_their_bounds(flag: str, bound: str, value: str) -> None:
     """Also those that do not fit the flag's type."""

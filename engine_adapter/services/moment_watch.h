@@ -38,7 +38,7 @@ class MomentWatch {
   }
 
   // What was seen last was not taken: it is new again.
-  void Forget() { seen_.reset(); }
+  void Reset() { seen_.reset(); }
 
  private:
   const SimulationPort* simulation_;

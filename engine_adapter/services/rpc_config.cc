@@ -47,8 +47,8 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, stream_hz, "",
           "most items a second of a service's streams, 60 unless told, such as "
           "camera=10,telemetry=200");
-ABSL_FLAG(uint32_t, command_ring_kib, tandem::kDefaultRingBytes / 1024,
-          "KiB of each of the two command rings: a power of two from 4 to "
+ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
+          "KiB of each of the two RPC rings: a power of two from 4 to "
           "1048576; a message larger than half of it goes in pieces");
 ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
           "how simulated time goes: fast or deterministic (a step for each "
@@ -157,7 +157,7 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
   if (kib < kLeastKib || kib > kMostKib || !std::has_single_bit(kib)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("--command_ring_kib: expected a power of two "
+        absl::StrCat("--rpc_ring_kib: expected a power of two "
                      "from ",
                      kLeastKib, " to ", kMostKib, ", found ", kib));
   }

@@ -53,7 +53,7 @@ struct RpcFlags {
   rpc::SimulationMode mode = rpc::SimulationMode::FAST;
 };
 
-// Of the flags that every server has: services, stream_hz, command_ring_kib,
+// Of the flags that every server has: services, stream_hz, rpc_ring_kib,
 // mode. Call after ParseCommandLine. kInvalidArgument for an invalid value.
 absl::StatusOr<RpcFlags> RpcFromFlags();
 

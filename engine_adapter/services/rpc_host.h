@@ -6,7 +6,7 @@
 //
 //   RpcHost commands(config, &engine, &simulation, wake);
 //   commands.Start(std::move(reader), std::move(writer));  // a client came
-//   if (commands.Poll(MonotonicNanos())) side.HearAgain();
+//   if (commands.Poll(MonotonicNanos())) side.PollRpcsAgain();
 //   commands.Stop();                                       // it has left
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
@@ -24,8 +24,8 @@
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/agent_service.h"
+#include "engine_adapter/services/image_services.h"
 #include "engine_adapter/services/mujoco_service.h"
-#include "engine_adapter/services/picture_services.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
 #include "schema/layout/service.h"

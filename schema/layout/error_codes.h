@@ -33,7 +33,7 @@
       "another thread is inside a call on the same client")                \
   ROW(9, kForkedChild, kFailedPrecondition, ForkedChild,                   \
       "the object belongs to the parent of this forked process")           \
-  ROW(10, kClosed, kFailedPrecondition, ClientClosed,                      \
+  ROW(10, kClientClosed, kFailedPrecondition, ClientClosed,                \
       "the object was closed, or lost its session")                        \
   ROW(11, kInvalidAction, kInvalidArgument, InvalidAction,                 \
       "actions of a wrong shape or dtype, not contiguous or not finite")   \

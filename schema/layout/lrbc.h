@@ -46,22 +46,22 @@ enum class RegionMode : uint8_t {
   kInference = 1,  // the engine keeps real time, whether or not actions come
 };
 
-// What an exchange asks for. Zero is what a foreign client, which knows nothing
-// of this word, gets.
+// What an exchange asks for. Zero is what a header-only client, which knows
+// nothing of this word, gets.
 enum class ExchangeKind : uint32_t {
   kStep = 0,       // flagged environments are reset, all others stepped
   kResetOnly = 1,  // flagged environments are reset, none is stepped
 };
 
 // When an ended episode is followed by the next. Named as Gymnasium's
-// AutoresetMode; zero is what a foreign client gets.
+// AutoresetMode; zero is what a header-only client gets.
 enum class AutoresetMode : uint32_t {
   kSameStep = 0,  // reset at once; the episode's last obs goes to final_obs
   kNextStep = 1,  // the next step resets, whatever its action; reward 0
   kDisabled = 2,  // only the client's flags reset
 };
 
-// Bits of a reset flag. A foreign client writes 1.
+// Bits of a reset flag. A header-only client writes 1.
 inline constexpr uint8_t kResetRequested = 1;
 inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
 

@@ -35,13 +35,13 @@ ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
 
 ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
 
-void ConnectionAcceptor::StopAccepting(absl::Duration patience) {
+void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
   std::promise<void> stopped;
-  loop_.Post([this, patience, &stopped] {
+  loop_.Post([this, grace, &stopped] {
     for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
     sockets_.clear();
     stopped.set_value();
-    loop_.After(patience, [this] {
+    loop_.After(grace, [this] {
       for (const HandedOn& client : handed_on_) {
         // gRPC may close it between the two calls. The daemon is ending: at
         // worst a connection that got the number meanwhile ends as well.

@@ -61,10 +61,10 @@ class ConnectionAcceptor {
 
   // Closes the listening sockets; from its return on, `take_own` and
   // `take_unknown` are not called. Waits for the thread, for about a second at
-  // most. `patience` later the thread disconnects the clients that were handed
+  // most. `grace` later the thread disconnects the clients that were handed
   // on: one that reads nothing would keep gRPC's Shutdown waiting for its
   // keepalive. Before Stop; once.
-  void StopAccepting(absl::Duration patience);
+  void StopAccepting(absl::Duration grace);
 
   // Disconnects refused clients, and ends the thread. Safe twice.
   void Stop();

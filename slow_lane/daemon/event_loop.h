@@ -7,7 +7,7 @@
 //
 //   EventLoop loop("runs");
 //   loop.Post([&] { ++seen; });
-//   loop.After(absl::Seconds(1), [&] { CheckBeats(); });
+//   loop.After(absl::Seconds(1), [&] { CheckHeartbeats(); });
 //   loop.Stop();
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_EVENT_LOOP_H_

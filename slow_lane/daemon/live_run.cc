@@ -40,7 +40,7 @@ gymgui::trainer::RunRecord ToRecordAt(const Source& source,
 
 int64_t UnixNanos() { return static_cast<int64_t>(UnixMillis()) * 1'000'000; }
 
-void NoteBeat(LiveRun* run) {
+void NoteHeartbeat(LiveRun* run) {
   run->last_beat_ns = MonotonicNanos();
   run->row.last_beat_at_ns = UnixNanos();
   run->unreachable = false;

@@ -115,7 +115,7 @@ struct LiveRun {
 int64_t UnixNanos();
 
 // Now is the run's last heartbeat.
-void NoteBeat(LiveRun* run);
+void NoteHeartbeat(LiveRun* run);
 // Steps a second since the last call; once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.

@@ -92,7 +92,7 @@ void ProxyCall::OnRead(bool ok) {
       Append(message_.mutable_batch());
       break;
     case v1::FromProxy::kBeat:
-      runs_->ProxyBeat(run_id_);
+      runs_->ProxyHeartbeat(run_id_);
       break;
     case v1::FromProxy::kWorkerEnded:
       runs_->WorkerEnded(run_id_, message_.worker_ended());

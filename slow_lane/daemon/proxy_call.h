@@ -1,10 +1,10 @@
 // ProxyCall: the daemon's end of a proxy's Link.
 //
 // Data flow: hello -> the supervisor agrees -> welcome with the position in the
-// table; batches -> EventStore -> durable; the worker's start, beats and end ->
-// the supervisor -> recorded.
-// Ownership: shared by gRPC's reactor, the supervisor (as ProxyLink) and the
-// store's callbacks. What comes after gRPC is done with the call is ignored.
+// table; batches -> EventStore -> durable; the worker's start, heartbeats and
+// end -> the supervisor -> recorded. Ownership: shared by gRPC's reactor, the
+// supervisor (as ProxyLink) and the store's callbacks. What comes after gRPC is
+// done with the call is ignored.
 //
 // A call that fails is `refused`, and the proxy leaves, only where the next
 // call could not do better: there is no such run, or it is not its proxy. Else

@@ -357,11 +357,11 @@ void RunSupervisor::Admit(const std::string& run_id,
   });
 }
 
-void RunSupervisor::Beat(const std::string& run_id,
-                         const std::string& session_token, Done done) {
+void RunSupervisor::Heartbeat(const std::string& run_id,
+                              const std::string& session_token, Done done) {
   With(run_id, std::move(done), [session_token](LiveRun* run, Done reply) {
     const absl::Status valid = CheckToken(*run, session_token);
-    if (valid.ok()) NoteBeat(run);
+    if (valid.ok()) NoteHeartbeat(run);
     reply(valid);
   });
 }
@@ -384,7 +384,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
          run->output_problem.clear();  // another proxy may fare better
          run->vain_starts = 0;
          run->backoff = absl::ZeroDuration();
-         NoteBeat(run);
+         NoteHeartbeat(run);
          if (IsFinal(run->row.status)) {
            run->link->Recorded();
          } else {
@@ -419,8 +419,8 @@ void RunSupervisor::WorkerStarted(const std::string& run_id,
   });
 }
 
-void RunSupervisor::ProxyBeat(const std::string& run_id) {
-  IfKnown(run_id, NoteBeat);
+void RunSupervisor::ProxyHeartbeat(const std::string& run_id) {
+  IfKnown(run_id, NoteHeartbeat);
 }
 
 void RunSupervisor::OutputFailed(const std::string& run_id,

@@ -23,8 +23,9 @@
 // the worker ended, all is durable    TERM or FAULT    GPUs freed, proxy sent
 //                                                      away
 // the proxy died                      as it was        another one is started
-// no beat for the limit               as it was        shown as unreachable
-// the daemon died                     as it was        the next one finds the
+// no heartbeat for the limit               as it was        shown as
+// unreachable the daemon died                     as it was        the next one
+// finds the
 //                                                      proxies, or starts them
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
@@ -109,8 +110,8 @@ class RunSupervisor {
   // token.
   void Admit(const std::string& run_id, const std::string& session_token,
              Done done);
-  void Beat(const std::string& run_id, const std::string& session_token,
-            Done done);
+  void Heartbeat(const std::string& run_id, const std::string& session_token,
+                 Done done);
 
   // Messages of proxies.
 
@@ -118,7 +119,7 @@ class RunSupervisor {
   void Link(const v1::Hello& hello, std::shared_ptr<ProxyLink> link, Done done);
   void Unlink(const std::string& run_id, const ProxyLink* link);
   void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
-  void ProxyBeat(const std::string& run_id);
+  void ProxyHeartbeat(const std::string& run_id);
   // Why the worker's output cannot be read further; until the next link.
   void OutputFailed(const std::string& run_id, const std::string& problem);
   void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);

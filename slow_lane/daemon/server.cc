@@ -225,10 +225,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
-void Server::Shutdown(std::chrono::milliseconds patience) {
+void Server::Shutdown(std::chrono::milliseconds grace) {
   // At the same time gRPC cancels the calls that are left.
-  acceptor_->StopAccepting(absl::FromChrono(patience));
-  grpc_->Shutdown(std::chrono::system_clock::now() + patience);
+  acceptor_->StopAccepting(absl::FromChrono(grace));
+  grpc_->Shutdown(std::chrono::system_clock::now() + grace);
   acceptor_->Stop();
 }
 

@@ -77,7 +77,7 @@ class Server {
 
   // Takes no more connections, and returns when every call has ended: those
   // that last longer are cancelled, and their clients disconnected. Once.
-  void Shutdown(std::chrono::milliseconds patience);
+  void Shutdown(std::chrono::milliseconds grace);
 
  private:
   using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;

@@ -127,7 +127,7 @@ ServerUnaryReactor* TrainerService::Heartbeat(
     const gymgui::trainer::HeartbeatRequest* request,
     gymgui::trainer::HeartbeatResponse* /*response*/) {
   ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Beat(request->run_id(), SessionToken(*context), FinishCall(call));
+  runs_->Heartbeat(request->run_id(), SessionToken(*context), FinishCall(call));
   return call;
 }
 

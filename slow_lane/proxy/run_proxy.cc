@@ -86,7 +86,7 @@ class Proxy {
   absl::Status OpenCollector();
   // Whether the output could be read; if not, whether it is tried again.
   void NoteTail(const absl::Status& problem);
-  void TellBeatOrEnd();
+  void SendHeartbeatOrEnd();
   // The worker is dead: ends what is left of its processes, finds out how it
   // ended unless `known`, and writes it down.
   void WorkerHasEnded(std::optional<WorkerExit> known);
@@ -149,7 +149,7 @@ absl::Status Proxy::Run() {
     }
     TellStart();
     Deliver();
-    TellBeatOrEnd();
+    SendHeartbeatOrEnd();
     if (welcome_.has_value() && link_.connected()) {
       lonely_ = Deadline::After(kLonelySecs);
     }
@@ -321,7 +321,7 @@ void Proxy::NoteTail(const absl::Status& problem) {
   }
 }
 
-void Proxy::TellBeatOrEnd() {
+void Proxy::SendHeartbeatOrEnd() {
   if (!welcome_.has_value() || !link_.connected()) return;
   v1::FromProxy message;
   if (!exit_.has_value()) {

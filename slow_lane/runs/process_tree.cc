@@ -46,7 +46,7 @@ class Ender {
   absl::Status LookAndKill();
   // Until one of them ends, or `wait_ns` have passed.
   void WaitForAnEnd(int64_t wait_ns);
-  // Whether the latest Look found no process; whether it found a new one.
+  // Whether the latest Scan found no process; whether it found a new one.
   bool found_none() const { return members_.empty(); }
   bool found_new() const { return found_new_; }
   bool is_sure() const { return scanner_.is_sure(); }
@@ -58,7 +58,7 @@ class Ender {
   // The daemon needs descriptors, too, however many processes there are.
   static constexpr size_t kMostHeld = 128;
 
-  absl::Status Look(const TreeScanner::Act& act);
+  absl::Status Scan(const TreeScanner::Act& act);
   void Send(const TreeMember& member, int signal);
   void Ask(const TreeMember& member);
   void KillGroups();
@@ -75,7 +75,7 @@ class Ender {
   std::map<Key, std::string> problems_;
 };
 
-absl::Status Ender::Look(const TreeScanner::Act& act) {
+absl::Status Ender::Scan(const TreeScanner::Act& act) {
   found_new_ = false;
   absl::StatusOr<std::vector<TreeMember>> members =
       scanner_.Scan([this, &act](const TreeMember& member) {
@@ -137,7 +137,7 @@ void Ender::KillGroups() {
 
 absl::Status Ender::LookAndAsk() {
   const auto ask = [this](const TreeMember& member) { Ask(member); };
-  if (absl::Status status = Look(ask); !status.ok()) return status;
+  if (absl::Status status = Scan(ask); !status.ok()) return status;
   std::ranges::for_each(members_, ask);
   return absl::OkStatus();
 }
@@ -146,7 +146,7 @@ absl::Status Ender::LookAndKill() {
   const auto kill = [this](const TreeMember& member) { Send(member, SIGKILL); };
   // Those of the last look, before a look that takes time.
   KillGroups();
-  if (absl::Status status = Look(kill); !status.ok()) return status;
+  if (absl::Status status = Scan(kill); !status.ok()) return status;
   KillGroups();
   std::ranges::for_each(members_, kill);
   return absl::OkStatus();

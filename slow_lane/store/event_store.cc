@@ -438,8 +438,8 @@ void EventStore::Checkpoint() {
   }
   // Readers came and went, and there was never a moment without one. This
   // waits for those that are there; new ones read from the table's file.
-  constexpr int kPatienceMs = 100;
-  sqlite3_busy_timeout(database_->connection(), kPatienceMs);
+  constexpr int kBusyTimeoutMs = 100;
+  sqlite3_busy_timeout(database_->connection(), kBusyTimeoutMs);
   sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
                             SQLITE_CHECKPOINT_RESTART, nullptr, nullptr);
   sqlite3_busy_timeout(database_->connection(),

@@ -277,7 +277,7 @@ class WatchedStatements {
   WatchedStatements(sqlite3* connection, MigrationWatch watch)
       : connection_(connection), watch_(watch) {
     constexpr int kInstructions = 100;  // a few rows, which may have 16 MiB
-    sqlite3_progress_handler(connection, kInstructions, &Look, this);
+    sqlite3_progress_handler(connection, kInstructions, &Interrupt, this);
   }
   WatchedStatements(const WatchedStatements&) = delete;
   WatchedStatements& operator=(const WatchedStatements&) = delete;
@@ -289,7 +289,7 @@ class WatchedStatements {
   const absl::Status& status() const { return status_; }
 
  private:
-  static int Look(void* self) {
+  static int Interrupt(void* self) {
     return static_cast<WatchedStatements*>(self)->LookOnce() ? 0 : 1;
   }
   bool LookOnce() {

@@ -132,17 +132,17 @@ def _many_workers(name: str, seconds: float) -> Figures:
         wait_until(lambda: all(run.status is RunStatus.RDY for run in client.runs()), f"{_WORKERS} workers")
         gate.touch()
         pids = [daemon.pid, *proxies_of(daemon.data_dir)]
-        looks: list[tuple[int, dict[int, int], float, float]] = []
+        samples: list[tuple[int, dict[int, int], float, float]] = []
         with contextlib.closing(open_table(daemon.table)) as table:
-            while not looks or min(looks[-1][1].values()) < steps:
+            while not samples or min(samples[-1][1].values()) < steps:
                 rows = {run: last or 0 for run, last in table.execute(_LAST_ROWS)}
-                looks.append((time.time_ns(), rows, sum(cpu_seconds(pid) or 0.0 for pid in pids), _busy_seconds()))
-                if len(looks) > 10 * steps / _HZ / _LOOK_SECS:
+                samples.append((time.time_ns(), rows, sum(cpu_seconds(pid) or 0.0 for pid in pids), _busy_seconds()))
+                if len(samples) > 10 * steps / _HZ / _LOOK_SECS:
                     raise RuntimeError(f"expected {steps} rows of each run, found {min(rows.values())}")
                 time.sleep(_LOOK_SECS)
-            times = {run: np.array([at for (at,) in table.execute(_TIMES, (run,))]) for run in looks[-1][1]}
+            times = {run: np.array([at for (at,) in table.execute(_TIMES, (run,))]) for run in samples[-1][1]}
     first_end = min(of_run[-1] for of_run in times.values())
-    together = [look for look in looks if min(look[1].values()) > 0 and look[0] < first_end]
+    together = [look for look in samples if min(look[1].values()) > 0 and look[0] < first_end]
     if len(together) < 2:
         raise RuntimeError(f"expected {_WORKERS} workers at work at once; let them print for longer, by --seconds")
     # The age of the first step of a worker that is not durable.
@@ -160,7 +160,7 @@ def _many_workers(name: str, seconds: float) -> Figures:
         "behind: greatest ms": max(lags) / 1e6,
         "cores of daemon and proxies": (last[2] - first[2]) / passed,
         "cores of all": (last[3] - first[3]) / passed,
-        "seconds after the last print": (looks[-1][0] - max(of_run[-1] for of_run in times.values())) / 1e9,
+        "seconds after the last print": (samples[-1][0] - max(of_run[-1] for of_run in times.values())) / 1e9,
     }
 
 

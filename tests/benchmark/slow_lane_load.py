@@ -51,7 +51,7 @@ _ROWS_OF_RUN = "SELECT seq_id, step_index, reward, timestamp_ns FROM steps WHERE
 
 
 @dataclass(frozen=True)
-class Look:
+class Sample:
     """Memory, every ten seconds.
 
     Attributes:
@@ -165,22 +165,22 @@ def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
     return None if number == steps else f"{run_id}: expected {steps} steps, found {number}"
 
 
-def slope_per_hour(looks: Sequence[Look], memory: Sequence[int]) -> float:
+def slope_per_hour(samples: Sequence[Sample], memory: Sequence[int]) -> float:
     """Fits a line through the later two thirds, when caches are full.
 
     Args:
-      looks: In order.
+      samples: In order.
       memory: Bytes, one for each look.
 
     Returns:
       Bytes an hour.
     """
-    first = len(looks) // 3
-    minutes = [look.minutes for look in looks[first:]]
+    first = len(samples) // 3
+    minutes = [look.minutes for look in samples[first:]]
     return 60 * statistics.linear_regression(minutes, memory[first:]).slope if len(minutes) > 1 else 0.0
 
 
-def _look_until_done(daemon: Daemon, client: TrainerClient, watchers: Sequence[Watcher]) -> Iterator[Look]:
+def _sample_until_done(daemon: Daemon, client: TrainerClient, watchers: Sequence[Watcher]) -> Iterator[Sample]:
     began = time.monotonic()
     with contextlib.closing(open_table(daemon.table)) as table:
         while True:
@@ -188,7 +188,7 @@ def _look_until_done(daemon: Daemon, client: TrainerClient, watchers: Sequence[W
             if all(ended):
                 return
             proxies = proxies_of(daemon.data_dir)
-            look = Look(
+            look = Sample(
                 (time.monotonic() - began) / 60,
                 memory_bytes(daemon.pid) or 0,
                 sum(memory_bytes(pid) or 0 for pid in proxies),
@@ -250,7 +250,7 @@ def steps_of(parsed: argparse.Namespace) -> int:
 def _load(parsed: argparse.Namespace, folder: Path) -> list[str]:
     """Returns the failures."""
     steps = steps_of(parsed)
-    looks: list[Look] = []
+    samples: list[Sample] = []
     with (
         running_daemon(folder / "data", program=parsed.daemon) as daemon,
         TrainerClient(daemon.address, timeout=60.0) as client,
@@ -266,13 +266,13 @@ def _load(parsed: argparse.Namespace, folder: Path) -> list[str]:
             for index in range(parsed.watchers)
         ]
         gate.touch()
-        looks.extend(_look_until_done(daemon, client, watchers))
+        samples.extend(_sample_until_done(daemon, client, watchers))
         failures = _failures(daemon, run_ids, watchers, steps)
         faults = [f"{run.run_id}: {run.failure_reason}" for run in client.runs() if run.status is RunStatus.FAULT]
-    for name, memory in (("daemon", [one.daemon for one in looks]), ("proxies", [one.proxies for one in looks])):
+    for name, memory in (("daemon", [one.daemon for one in samples]), ("proxies", [one.proxies for one in samples])):
         print(
             f"{name}: {memory[0] / _MIB:.1f} MiB at first, {memory[-1] / _MIB:.1f} at last, at most "
-            f"{max(memory) / _MIB:.1f}; the later two thirds: {slope_per_hour(looks, memory) / _MIB:+.2f} MiB an hour"
+            f"{max(memory) / _MIB:.1f}; the later two thirds: {slope_per_hour(samples, memory) / _MIB:+.2f} MiB an hour"
         )
     return failures + faults
 

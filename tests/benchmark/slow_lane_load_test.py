@@ -38,8 +38,8 @@ def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
 
 def test_a_slope_is_that_of_the_later_part() -> None:
     """A mebibyte a minute, after a start that does not count."""
-    looks = [load.Look(minute, minute * 2**20 if minute >= 3 else 0, 0) for minute in range(9)]
-    assert load.slope_per_hour(looks, [look.daemon for look in looks]) == pytest.approx(60 * 2**20)
+    samples = [load.Sample(minute, minute * 2**20 if minute >= 3 else 0, 0) for minute in range(9)]
+    assert load.slope_per_hour(samples, [look.daemon for look in samples]) == pytest.approx(60 * 2**20)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ int ExchangeWithSides(const Arguments& arguments) {
   if (absl::Status status = engine->Open(); !status.ok()) return Failed(status);
   absl::StatusOr<ClientSide> client = AttachTo(name, [&] {
     if (engine->Poll() != EngineEvent::kClientArrived) return false;
-    engine->Welcome(absl::OkStatus());
+    engine->AcknowledgeAttach(absl::OkStatus());
     return true;
   });
   if (!client.ok()) return Failed(client.status());

@@ -88,7 +88,7 @@ class CommandFaults : public FaultTest {
 
   std::unique_ptr<EngineHost> MakeHost() {
     auto host = EngineHost::Create(
-        &engine_, {.name = name_, .command_ring_bytes = 64 * 1024});
+        &engine_, {.name = name_, .rpc_ring_bytes = 64 * 1024});
     if (!host.ok()) _exit(1);
     return *std::move(host);
   }
@@ -240,7 +240,7 @@ TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
   const std::unique_ptr<Victim> host = StartHost();
   const uint64_t before = ResidentBytes(host->pid());
   Caller caller(name_);
-  EnvelopeWriter calls(caller.side.CommandWriter().value());
+  EnvelopeWriter calls(caller.side.RpcRingWriter().value());
   // Until the engine has not taken a word for 100 steps.
   uint64_t id = 0;
   for (int full = 0; full < 100; ++full) {
@@ -259,7 +259,7 @@ TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
     ASSERT_EQ(caller.Step(), ErrorCode::kOk);
   }
   // It reads after all: nothing was lost.
-  EnvelopeReader answers(caller.side.CommandReader().value(), {});
+  EnvelopeReader answers(caller.side.RpcRingReader().value(), {});
   for (uint64_t next = 1; next <= id;) {
     (void)calls.Pump();
     if (answers.Next() != EnvelopeReader::Got::kEnvelope) continue;
@@ -271,7 +271,7 @@ TEST_F(CommandFaults, AClientStoppedWithItsRingFullOnlyKeepsItsPlace) {
   const std::unique_ptr<Victim> host = StartHost();
   Victim client([this] {
     Caller caller(name_);
-    EnvelopeWriter calls(caller.side.CommandWriter().value());
+    EnvelopeWriter calls(caller.side.RpcRingWriter().value());
     rpc::EnvelopeT call = Schema(1000);
     for (int i = 0; i < 10'000; ++i) {
       call.correlation_id = static_cast<uint64_t>(i) + 1;

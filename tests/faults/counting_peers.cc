@@ -44,7 +44,7 @@ void CountingServer::Serve(int exchanges) {
         break;
       case EngineEvent::kClientArrived:
         ResetAll();
-        side_.Welcome(absl::OkStatus());
+        side_.AcknowledgeAttach(absl::OkStatus());
         break;
       case EngineEvent::kClientLeft:
         ResetAll();
@@ -55,7 +55,7 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kTimedOut:
       case EngineEvent::kInterrupted:
       case EngineEvent::kFrameWanted:
-      case EngineEvent::kCommands:
+      case EngineEvent::kRpcs:
         break;
     }
   }

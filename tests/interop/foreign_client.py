@@ -77,7 +77,7 @@ def main(name: str) -> None:
     exchange()
     assert obs[1, 0] == 0, "a flagged environment is reset and not stepped"
     assert obs[0, 0] == 501, "all others are stepped"
-    print(f"foreign client: {num_envs} environments, 502 exchanges", flush=True)
+    print(f"header-only client: {num_envs} environments, 502 exchanges", flush=True)
 
 
 if __name__ == "__main__":

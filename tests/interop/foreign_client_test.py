@@ -15,7 +15,7 @@ TIMEOUT_SECS = 120
 
 
 def run_foreign_client(name: str) -> None:
-    """Runs the foreign client in a process of its own and passes its failure on."""
+    """Runs the header-only client in a process of its own and passes its failure on."""
     done = subprocess.run(
         [sys.executable, str(FOREIGN_CLIENT), name], capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False
     )

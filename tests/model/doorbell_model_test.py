@@ -3,8 +3,8 @@
     step here                          transport/wait/doorbell.h
     sees, announces, fences, looks,    SleepUnless, in this order; "looks" is ready()
     asks to sleep, withdraws           FutexWait: compares and falls asleep in one step; then sleepers_->fetch_sub
-    stores                             what the caller of RingIfAwaited did before
-    fences, looks for sleepers         RingIfAwaited
+    stores                             what the caller of NotifyIfWaiting did before
+    fences, looks for sleepers         NotifyIfWaiting
     rings, wakes                       Ring: bell_->fetch_add, FutexWakeAll
 
 Each thread's stores wait in a buffer, first in, first out, until a step of their own writes them to memory; loads read

@@ -1,13 +1,13 @@
 """The clients of the session model.
 
     step here                                  code
-    comes, says hello                          ClientSide::SayHello: TakeClientPlace; the store of attach_request
-    is welcome, reads the count, repeats it    SayHello's wait; the load of frame_seq; the store of action_seq
+    comes, says hello                          ClientSide::RequestAttach: AcquireClientLock; the store of attach_request
+    is welcome, reads the count, repeats it    RequestAttach's wait; the load of frame_seq; the store of action_seq
     chooses, sets the kind, posts              Send or SendReset, writing; Post: exchange_kind; action_seq
     receives, looks once more, judges          Recv's wait; Waiter's last ready() after a free lock; what follows it
     leaves, dies                               ~ClientSide or Reconnect; any death: both let go of the lock, no more
 
-A foreign client takes no lock, says no hello and sets no kind. Its first exchange is a reset. While it posts, others
+A header-only client takes no lock, says no hello and sets no kind. Its first exchange is a reset. While it posts, others
 may see a zero, as from struct.pack_into.
 """
 
@@ -101,7 +101,7 @@ def client_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
 
 
 def _is_forgotten(s: State) -> bool:
-    """Whether nothing of the predecessor is left: what a foreign client that comes later than 10 ms finds."""
+    """Whether nothing of the predecessor is left: what a header-only client that comes later than 10 ms finds."""
     busy = s.engine in ("forgets", "resets after it", "welcomes", "acknowledges")
     return not (s.has_client or busy) and s.action_seq == s.frame_seq and s.request == s.ack
 

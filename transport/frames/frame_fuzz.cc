@@ -86,7 +86,7 @@ void Run(Script script) {
   const bool lying = script.Byte() % 2 == 1;
   FrameTestRing ring(geometry);
   FrameWriter writer = ring.Writer();
-  std::optional<FrameReader> reader = ring.Reader(/*patience_ns=*/0);
+  std::optional<FrameReader> reader = ring.Reader(/*grace_ns=*/0);
   Twin twin;
   uint64_t delivered = 0;
   const auto published = [&](uint64_t head, size_t frame_len,
@@ -142,7 +142,7 @@ void Run(Script script) {
       }
       default: {
         absl::StatusOr<FrameReader> again =
-            FrameReader::Attach(ring.bytes(), /*patience_ns=*/0);
+            FrameReader::Attach(ring.bytes(), /*grace_ns=*/0);
         reader.reset();
         if (again.ok()) reader = *std::move(again);
         break;

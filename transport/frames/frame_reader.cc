@@ -26,7 +26,7 @@ FlanHeader CopyHeader(std::span<const std::byte> ring) {
 }  // namespace
 
 absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
-                                                int64_t patience_ns) {
+                                                int64_t grace_ns) {
   if (ring.size() < sizeof(FlanHeader) ||
       reinterpret_cast<uintptr_t>(ring.data()) % alignof(FlanHeader) != 0) {
     return MakeError(
@@ -43,7 +43,7 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
         CheckFrameRing(CopyHeader(ring), ring.size());
     status = geometry.status();
     if (status.ok() && before == *geometry) {
-      return FrameReader(ring, *geometry, patience_ns);
+      return FrameReader(ring, *geometry, grace_ns);
     }
     before = status.ok() ? *geometry : FrameGeometry{.capacity = 0};
     if (!status.ok()) sched_yield();
@@ -54,12 +54,12 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
 }
 
 FrameReader::FrameReader(std::span<const std::byte> ring,
-                         const FrameGeometry& geometry, int64_t patience_ns)
+                         const FrameGeometry& geometry, int64_t grace_ns)
     : ring_(ring),
       geometry_(geometry),
       kept_(PlanFrameRing(geometry).value()),  // it was checked
-      header_doubt_(patience_ns),
-      head_doubt_(patience_ns) {}
+      header_grace_(grace_ns),
+      head_grace_(grace_ns) {}
 
 bool FrameReader::Invalidated() const {
   // relaxed: it says that nothing follows, and publishes nothing.
@@ -143,14 +143,14 @@ FrameReader::Found FrameReader::Read(uint64_t beyond,
       found = kOtherHeader;
       continue;
     }
-    header_doubt_.Clear();
+    header_grace_.Clear();
     // SYNC(flan.commit): acquire; the head before its slot.
     const uint64_t head = header()->head.load(std::memory_order_acquire);
     if (head < seen_ || head == 0) {
       found = head == 0 ? kNothingYet : kEarlierHead;
       continue;
     }
-    head_doubt_.Clear();
+    head_grace_.Clear();
     if (head <= beyond) return Found::kNothing;
     found = kNothingYet;
     switch (CopyOut(head, pixels, into)) {
@@ -170,10 +170,10 @@ FrameReader::Found FrameReader::Read(uint64_t beyond,
         break;
     }
   }
-  if (found == kOtherHeader && header_doubt_.Persists()) return Found::kBroken;
-  if (found == kEarlierHead && head_doubt_.Persists()) {
+  if (found == kOtherHeader && header_grace_.Expired()) return Found::kBroken;
+  if (found == kEarlierHead && head_grace_.Expired()) {
     // Its writer has restarted.
-    head_doubt_.Clear();
+    head_grace_.Clear();
     seen_ = delivered_ = 0;
     return Read(/*beyond=*/0, pixels, into);
   }

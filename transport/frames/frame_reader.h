@@ -15,7 +15,7 @@
 // whatever the ring says later. Each read compares it with what the ring says
 // now. Foreign writers (MOSAIC's) rewrite the whole header with each frame,
 // byte by byte from zeroes: what a header cannot have meant counts as nothing
-// new at first, and as broken once it has been so for kFramePatienceNs.
+// new at first, and as broken once it has been so for kFrameGraceNs.
 
 #ifndef TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
 #define TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
@@ -28,14 +28,14 @@
 
 #include "absl/status/statusor.h"
 #include "schema/layout/flan.h"
-#include "transport/base/doubt.h"
 #include "transport/base/frame_geometry.h"
+#include "transport/base/grace_period.h"
 #include "transport/frames/frame_metrics.h"
 
 namespace tandem {
 
 // Longer than a foreign writer is off its core between two bytes.
-inline constexpr int64_t kFramePatienceNs = 20'000'000;
+inline constexpr int64_t kFrameGraceNs = 20'000'000;
 
 struct Frame {
   uint64_t number = 0;  // from 1; the writer's head when it was published
@@ -60,8 +60,8 @@ class FrameReader {
   // times while it makes no sense.
   // kNotReady: not a ring yet, try again. kLayoutMismatch: no ring that this
   // version can read, nor will it become one.
-  static absl::StatusOr<FrameReader> Attach(
-      std::span<const std::byte> ring, int64_t patience_ns = kFramePatienceNs);
+  static absl::StatusOr<FrameReader> Attach(std::span<const std::byte> ring,
+                                            int64_t grace_ns = kFrameGraceNs);
 
   FrameReader(FrameReader&&) = default;
   FrameReader& operator=(FrameReader&&) = default;
@@ -98,7 +98,7 @@ class FrameReader {
 
  private:
   FrameReader(std::span<const std::byte> ring, const FrameGeometry& geometry,
-              int64_t patience_ns);
+              int64_t grace_ns);
 
   const FlanHeader* header() const {
     return reinterpret_cast<const FlanHeader*>(ring_.data());
@@ -110,11 +110,11 @@ class FrameReader {
 
   std::span<const std::byte> ring_;
   FrameGeometry geometry_;
-  FlanHeader kept_;         // what the header's constant part has to be
-  Doubt header_doubt_;      // whether it still is that
-  Doubt head_doubt_;        // whether its writer has restarted
-  uint64_t seen_ = 0;       // newest frame that any read delivered
-  uint64_t delivered_ = 0;  // newest that Next delivered
+  FlanHeader kept_;           // what the header's constant part has to be
+  GracePeriod header_grace_;  // whether it still is that
+  GracePeriod head_grace_;    // whether its writer has restarted
+  uint64_t seen_ = 0;         // newest frame that any read delivered
+  uint64_t delivered_ = 0;    // newest that Next delivered
   uint64_t dropped_ = 0;
 };
 

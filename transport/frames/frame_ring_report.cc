@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "schema/layout/flan.h"
-#include "transport/base/doubt.h"
 #include "transport/base/error.h"
+#include "transport/base/grace_period.h"
 #include "transport/ring/ring.h"
 
 namespace tandem {
@@ -27,7 +27,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
   const uint64_t room = std::min(bytes, file.bytes() - offset);
   report.watched =
       file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);
-  for (Doubt doubt(kRingPatienceNs);; sched_yield()) {
+  for (GracePeriod grace(kRingGraceNs);; sched_yield()) {
     std::array<std::byte, sizeof(FlanHeader)> copy;
     if (!file.Read(offset, copy.data(), copy.size())) {
       report.problem = "frame ring: it lies outside the file";
@@ -36,8 +36,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
     FlanHeader header;
     std::memcpy(static_cast<void*>(&header), copy.data(), copy.size());
     const absl::StatusOr<FrameGeometry> geometry = CheckFrameRing(header, room);
-    if (CodeOf(geometry.status()) == ErrorCode::kNotReady &&
-        !doubt.Persists()) {
+    if (CodeOf(geometry.status()) == ErrorCode::kNotReady && !grace.Expired()) {
       continue;
     }
     if (!geometry.ok()) {

@@ -226,7 +226,7 @@ TEST(FrameRing, AForeignHeadThatIsZeroForAnInstantIsNoNews) {
 TEST(FrameRing, AWriterThatBeginsAnewInPlaceIsFollowedAfterAWhile) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader(/*patience_ns=*/0);
+  FrameReader reader = ring.Reader(/*grace_ns=*/0);
   for (int i = 0; i < 6; ++i) PublishNext(writer);
   Frame frame;
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
@@ -241,7 +241,7 @@ TEST(FrameRing, AHeaderThatStaysWrongIsBrokenAndOneThatHealsIsNot) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
-  FrameReader impatient = ring.Reader(/*patience_ns=*/0);
+  FrameReader impatient = ring.Reader(/*grace_ns=*/0);
   PublishNext(writer);
   const FlanHeader good = *ring.header();
   ring.header()->width = 1;

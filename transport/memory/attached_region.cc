@@ -27,13 +27,13 @@ AttachedRegion::AttachedRegion(RegionLock lock,
                                const LrbcHeader& plan)
     : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
 
-bool AttachedRegion::TakeClientPlace() {
-  holds_client_place_ = lock_.TryAcquire(kClientLockByte);
-  return holds_client_place_;
+bool AttachedRegion::AcquireClientLock() {
+  holds_client_lock_ = lock_.TryAcquire(kClientLockByte);
+  return holds_client_lock_;
 }
 
-void AttachedRegion::LeaveClientPlace() {
-  holds_client_place_ = false;
+void AttachedRegion::ReleaseClientLock() {
+  holds_client_lock_ = false;
   lock_.Release();
 }
 

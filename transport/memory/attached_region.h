@@ -4,7 +4,7 @@
 // Ownership: one client process; the region itself stays the engine's.
 //
 //   absl::StatusOr<AttachedRegion> region = AttachedRegion::Open("demo");
-//   if (!region->TakeClientPlace()) return AlreadyAttached();
+//   if (!region->AcquireClientLock()) return AlreadyAttached();
 //   const float* obs = region->mapping()->At<float>(region->plan().obs_offset);
 
 #ifndef TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
@@ -31,11 +31,11 @@ class AttachedRegion {
   static absl::StatusOr<LrbcHeader> Peek(absl::string_view name);
 
   // Takes the one client's lock; false if another client holds it.
-  bool TakeClientPlace();
-  bool HoldsClientPlace() const { return holds_client_place_; }
+  bool AcquireClientLock();
+  bool HoldsClientLock() const { return holds_client_lock_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
   // Gives the place free; the mapping stays. Safe twice.
-  void LeaveClientPlace();
+  void ReleaseClientLock();
 
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
@@ -51,7 +51,7 @@ class AttachedRegion {
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
-  bool holds_client_place_ = false;
+  bool holds_client_lock_ = false;
 };
 
 }  // namespace tandem

@@ -29,7 +29,7 @@ inline constexpr uint32_t kMaxFloatsPerEnv = 1u << 24;
 inline constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 40;
 inline constexpr uint64_t kMaxDescriptionBytes = 64u << 20;
 
-// Pictures that are part of each environment's observation: RGB, a byte each.
+// Images that are part of each environment's observation: RGB, a byte each.
 struct ImageSize {
   static constexpr uint32_t kChannels = 3;
   uint32_t width = 0;  // pixels; 0: no images
@@ -41,7 +41,7 @@ struct RegionSpec {
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
-  uint32_t ring_bytes = kDefaultRingBytes;  // of data in each command ring
+  uint32_t ring_bytes = kDefaultRingBytes;  // of data in each RPC ring
   std::string task;                         // at most 63 bytes
   uint32_t info_size = 0;                   // float64 values per environment
   std::string description = {};             // JSON; "": none

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
-#include "transport/base/doubt.h"
 #include "transport/base/error.h"
+#include "transport/base/grace_period.h"
 #include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
 #include "transport/session/phase_word.h"
@@ -71,7 +71,7 @@ Life ClientLife(const ObservedFile& file, const LrbcHeader& header,
   if (*locked) return Life::kAlive;
   if (phase == Phase::kStopped) return Life::kAbsent;
   if (phase != Phase::kAbsent) return Life::kDead;
-  // A foreign client shows in the words that it knows.
+  // A header-only client shows in the words that it knows.
   return WordOf(header.client_pid) != 0 ||
                  ExchangeOf(header) == ExchangeState::kPending
              ? Life::kUnknown
@@ -138,8 +138,7 @@ void FillParts(const ObservedFile& file, const LrbcHeader& header,
   }
   if ((header.feature_bits & kFeatureCommands) != 0) {
     const uint32_t services = WordOf(header.services);
-    CommandsReport commands = {.dropped_messages =
-                                   WordOf(header.dropped_messages)};
+    RpcReport commands = {.dropped_messages = WordOf(header.dropped_messages)};
     for (size_t i = 0; i < kServices; ++i) {
       const bool on = (services & BitOf(static_cast<Service>(i))) != 0;
       (on ? commands.on : commands.off).emplace_back(kServiceNames[i]);
@@ -190,9 +189,9 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
   report.read_ns = MonotonicNanos();
   LrbcHeader header;
   report.has_header = ReadHeader(*file, &header);
-  for (Doubt doubt(kLookPatienceNs);
+  for (GracePeriod grace(kLookGraceNs);
        report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
-       !doubt.Persists();
+       !grace.Expired();
        sched_yield()) {
     // Torn by a copy that was interrupted, or just being written.
     report.has_header = ReadHeader(*file, &header);

@@ -53,9 +53,9 @@ struct PeerReport {
 enum class ExchangeState : uint8_t {
   kIdle,        // action_seq = frame_seq
   kPending,     // one more: the engine's turn
-  kImpossible,  // anything else, for kLookPatienceNs
+  kImpossible,  // anything else, for kLookGraceNs
 };
-inline constexpr int64_t kLookPatienceNs = 20'000'000;
+inline constexpr int64_t kLookGraceNs = 20'000'000;
 
 struct ImagesReport {
   uint32_t width = 0;  // pixels
@@ -65,7 +65,7 @@ struct ImagesReport {
 };
 
 // Of a region whose engine answers commands.
-struct CommandsReport {
+struct RpcReport {
   std::vector<std::string> on = {};  // services, by name
   std::vector<std::string> off = {};
   uint64_t dropped_messages = 0;  // of the client that is there
@@ -114,9 +114,9 @@ struct RegionReport {
 
   RingFill to_client;
   RingFill to_engine;
-  std::optional<FrameRingReport> frames;   // nothing: it has no frame ring
-  std::optional<ImagesReport> images;      // nothing: no images
-  std::optional<CommandsReport> commands;  // nothing: it does not say
+  std::optional<FrameRingReport> frames;  // nothing: it has no frame ring
+  std::optional<ImagesReport> images;     // nothing: no images
+  std::optional<RpcReport> commands;      // nothing: it does not say
 };
 
 // Makes some dozen system calls. Waits only where something makes no sense: 20

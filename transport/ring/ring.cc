@@ -36,7 +36,7 @@ struct Positions {
 
 absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                                         std::span<std::byte> data,
-                                        int64_t patience_ns) {
+                                        int64_t grace_ns) {
   if (!std::has_single_bit(data.size()) || data.size() < kMinRingBytes ||
       data.size() > kMaxRingBytes ||
       reinterpret_cast<uintptr_t>(data.data()) % kRingEntryAlignment != 0) {
@@ -47,7 +47,7 @@ absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                      kRingEntryAlignment, "; found ", data.size(), " bytes at ",
                      reinterpret_cast<uintptr_t>(data.data())));
   }
-  Doubt doubt(patience_ns);
+  GracePeriod grace(grace_ns);
   for (;; sched_yield()) {
     Positions positions;
     // SYNC(ring.free): acquire; the reader's copies before we overwrite.
@@ -59,7 +59,7 @@ absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
                    static_cast<uint32_t>(data.size()))) {
       return positions;
     }
-    if (!doubt.Persists()) continue;
+    if (!grace.Expired()) continue;
     return MakeError(
         ErrorCode::kBrokenPeer,
         absl::StrCat("ring of ", data.size(),
@@ -82,25 +82,25 @@ void ResetRing(RingHeader* header) {
 absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell reader_bell,
-                                              int64_t patience_ns) {
+                                              int64_t grace_ns) {
   const absl::StatusOr<Positions> positions =
-      LoadPositions(*header, data, patience_ns);
+      LoadPositions(*header, data, grace_ns);
   if (!positions.ok()) return positions.status();
   return RingWriter(header, data.data(), static_cast<uint32_t>(data.size()),
                     reader_bell, positions->write_pos, positions->read_pos,
-                    Doubt(patience_ns));
+                    GracePeriod(grace_ns));
 }
 
 RingWriter::RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell reader_bell, uint32_t write_pos,
-                       uint32_t read_pos, Doubt doubt)
+                       uint32_t read_pos, GracePeriod grace)
     : header_(header),
       data_(data),
       capacity_(capacity),
       reader_bell_(reader_bell),
       write_pos_(write_pos),
       read_pos_(read_pos),
-      doubt_(doubt) {}
+      grace_(grace) {}
 
 bool RingWriter::HasRoom(uint32_t bytes) const {
   return bytes <= capacity_ - (write_pos_ - read_pos_);
@@ -113,13 +113,13 @@ bool RingWriter::RefreshReadPos() {
   // It never goes back: no more is in use than before.
   if (!IsPossible(write_pos_ - read_pos, write_pos_ - read_pos_)) return false;
   read_pos_ = read_pos;
-  doubt_.Clear();
+  grace_.Clear();
   return true;
 }
 
 // The answer to what cannot be.
 ErrorCode RingWriter::Refuse() {
-  broken_ = doubt_.Persists();
+  broken_ = grace_.Expired();
   return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingFull;
 }
 
@@ -150,11 +150,11 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
     std::memcpy(data_ + offset + sizeof(uint32_t), message.data(),
                 message_bytes);
   }
-  doubt_.Clear();
+  grace_.Clear();
   write_pos_ += needed_bytes;
   // SYNC(ring.commit): release; the entry before the index.
   header_->write_pos.store(write_pos_, std::memory_order_release);
-  reader_bell_.RingIfAwaited();
+  reader_bell_.NotifyIfWaiting();
   return ErrorCode::kOk;
 }
 
@@ -174,25 +174,25 @@ ErrorCode RingWriter::Write(std::span<const std::byte> message,
 absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell writer_bell,
-                                              int64_t patience_ns) {
+                                              int64_t grace_ns) {
   const absl::StatusOr<Positions> positions =
-      LoadPositions(*header, data, patience_ns);
+      LoadPositions(*header, data, grace_ns);
   if (!positions.ok()) return positions.status();
   return RingReader(header, data.data(), static_cast<uint32_t>(data.size()),
                     writer_bell, positions->write_pos, positions->read_pos,
-                    Doubt(patience_ns));
+                    GracePeriod(grace_ns));
 }
 
 RingReader::RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
                        Doorbell writer_bell, uint32_t write_pos,
-                       uint32_t read_pos, Doubt doubt)
+                       uint32_t read_pos, GracePeriod grace)
     : header_(header),
       data_(data),
       capacity_(capacity),
       writer_bell_(writer_bell),
       write_pos_(write_pos),
       read_pos_(read_pos),
-      doubt_(doubt) {}
+      grace_(grace) {}
 
 // False: what the region holds cannot be.
 bool RingReader::RefreshWritePos() {
@@ -207,7 +207,7 @@ bool RingReader::RefreshWritePos() {
 
 // The answer to what cannot be.
 ErrorCode RingReader::Refuse() {
-  broken_ = doubt_.Persists();
+  broken_ = grace_.Expired();
   return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingEmpty;
 }
 
@@ -216,7 +216,7 @@ void RingReader::Free(uint32_t bytes) {
   read_pos_ += bytes;
   // SYNC(ring.free): release; our copy before the room is given back.
   header_->read_pos.store(read_pos_, std::memory_order_release);
-  writer_bell_.RingIfAwaited();
+  writer_bell_.NotifyIfWaiting();
 }
 
 // What is published and lies at read_pos_: kOk and an entry inside the data,
@@ -253,10 +253,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
     if (!RefreshWritePos()) return Refuse();
     found = FindEntry(&offset, &length);
     if (found == ErrorCode::kBrokenPeer) return Refuse();
-    doubt_.Clear();
+    grace_.Clear();
     if (found != ErrorCode::kOk) return found;
   }
-  doubt_.Clear();
+  grace_.Clear();
   *bytes = length;
   if (length > buffer.size()) return ErrorCode::kInvalidArgument;
   if (length > 0) {

@@ -1,4 +1,4 @@
-// The command ring: messages of up to half its capacity from one process to
+// The RPC ring: messages of up to half its capacity from one process to
 // another, in order, each delivered once.
 //
 // Data flow: message -> RingWriter copies it into the data, then publishes
@@ -24,7 +24,7 @@
 // outside the data is touched. What a peer cannot have meant counts as nothing
 // new (full, empty) at first, since a foreign writer may store a word byte by
 // byte (Python's struct.pack_into clears it first). If it is still there after
-// `patience_ns`, the answer is kBrokenPeer, and remains so until the side
+// `grace_ns`, the answer is kBrokenPeer, and remains so until the side
 // attaches again.
 //
 //  word       writer      reader      publishes          initially
@@ -47,7 +47,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/clock.h"
-#include "transport/base/doubt.h"
+#include "transport/base/grace_period.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 
@@ -60,7 +60,7 @@ constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
 }
 
 // Longer than a foreign writer is off its core between two bytes.
-inline constexpr int64_t kRingPatienceNs = 20'000'000;
+inline constexpr int64_t kRingGraceNs = 20'000'000;
 
 // Empties the ring: both positions 0. Only while neither side, or only the
 // caller, is attached; that side must attach again.
@@ -74,11 +74,12 @@ class RingWriter {
   // header and is as long as the ring's capacity, a power of two from
   // kMinRingBytes to kMaxRingBytes. `reader_bell` is what the reader sleeps on.
   // kInvalidArgument: invalid size or alignment. kBrokenPeer: the positions
-  // have been invalid for `patience_ns`; ResetRing repairs that while no other
+  // have been invalid for `grace_ns`; ResetRing repairs that while no other
   // side is attached.
-  static absl::StatusOr<RingWriter> Attach(
-      RingHeader* header, std::span<std::byte> data, Doorbell reader_bell,
-      int64_t patience_ns = kRingPatienceNs);
+  static absl::StatusOr<RingWriter> Attach(RingHeader* header,
+                                           std::span<std::byte> data,
+                                           Doorbell reader_bell,
+                                           int64_t grace_ns = kRingGraceNs);
 
   RingWriter(RingWriter&&) = default;
   RingWriter& operator=(RingWriter&&) = default;
@@ -100,7 +101,7 @@ class RingWriter {
  private:
   RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
              Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos,
-             Doubt doubt);
+             GracePeriod grace);
 
   bool HasRoom(uint32_t bytes) const;
   bool RefreshReadPos();
@@ -112,7 +113,7 @@ class RingWriter {
   Doorbell reader_bell_;
   uint32_t write_pos_;  // what was published; the region's copy isn't read
   uint32_t read_pos_;   // the reader's, as last seen and found possible
-  Doubt doubt_;
+  GracePeriod grace_;
   bool broken_ = false;
 };
 
@@ -121,9 +122,10 @@ class RingWriter {
 class RingReader {
  public:
   // As RingWriter::Attach. Messages that wait in the ring will be read.
-  static absl::StatusOr<RingReader> Attach(
-      RingHeader* header, std::span<std::byte> data, Doorbell writer_bell,
-      int64_t patience_ns = kRingPatienceNs);
+  static absl::StatusOr<RingReader> Attach(RingHeader* header,
+                                           std::span<std::byte> data,
+                                           Doorbell writer_bell,
+                                           int64_t grace_ns = kRingGraceNs);
 
   RingReader(RingReader&&) = default;
   RingReader& operator=(RingReader&&) = default;
@@ -147,7 +149,7 @@ class RingReader {
  private:
   RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
              Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos,
-             Doubt doubt);
+             GracePeriod grace);
 
   ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
   bool RefreshWritePos();
@@ -160,7 +162,7 @@ class RingReader {
   Doorbell writer_bell_;
   uint32_t write_pos_;  // the writer's, as last seen and found possible
   uint32_t read_pos_;   // what was published; the region's copy isn't read
-  Doubt doubt_;
+  GracePeriod grace_;
   bool broken_ = false;
 };
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/doubt.h"
+#include "transport/base/grace_period.h"
 #include "transport/ring/ring.h"
 
 namespace tandem {
@@ -148,15 +148,15 @@ RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
     return none;
   }
   constexpr int kMostLooks = 8;
-  Doubt doubt(kRingPatienceNs);
+  GracePeriod grace(kRingGraceNs);
   for (int moved = 0;;) {
     RingFill fill = none;
     if (LookOnce(file, offset, &fill)) {
       fill.messages.reset();
       fill.problem.clear();
       if (++moved == kMostLooks) return fill;
-      doubt.Clear();
-    } else if (fill.problem.empty() || doubt.Persists()) {
+      grace.Clear();
+    } else if (fill.problem.empty() || grace.Expired()) {
       return fill;
     }
     sched_yield();

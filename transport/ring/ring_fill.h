@@ -1,4 +1,4 @@
-// RingFill: read-only count of the messages in a command ring, for monitoring.
+// RingFill: read-only count of the messages in a RPC ring, for monitoring.
 //
 // Data flow: a region's file -> copies of positions and lengths, checked ->
 // counts. No message is read.
@@ -27,12 +27,12 @@ struct RingFill {
   // Nothing if they cannot be told: the reader moved on whenever we looked, or
   // there is a problem.
   std::optional<uint32_t> messages = {};
-  // What cannot be, for kRingPatienceNs; "": all makes sense.
+  // What cannot be, for kRingGraceNs; "": all makes sense.
   std::string problem = {};
 };
 
 // Makes a few system calls, at most one for each message counted. Waits only,
-// for kRingPatienceNs, where something makes no sense. `offset` and `capacity`
+// for kRingGraceNs, where something makes no sense. `offset` and `capacity`
 // may be anything.
 RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
                       uint32_t capacity);

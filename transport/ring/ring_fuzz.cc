@@ -82,12 +82,12 @@ struct Ring {
   }
   RingWriter Writer() {
     return RingWriter::Attach(header.get(), bytes(),
-                              Doorbell(&bells[0], &bells[1]), /*patience_ns=*/0)
+                              Doorbell(&bells[0], &bells[1]), /*grace_ns=*/0)
         .value();
   }
   RingReader Reader() {
     return RingReader::Attach(header.get(), bytes(),
-                              Doorbell(&bells[2], &bells[3]), /*patience_ns=*/0)
+                              Doorbell(&bells[2], &bells[3]), /*grace_ns=*/0)
         .value();
   }
 

@@ -27,8 +27,8 @@ std::vector<uint8_t> Pack(const rpc::EnvelopeT& envelope) {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// A call with a picture of so many bytes, each of which is known.
-std::vector<uint8_t> Picture(uint64_t id, size_t bytes) {
+// A call with a image of so many bytes, each of which is known.
+std::vector<uint8_t> Image(uint64_t id, size_t bytes) {
   rpc::ImageFrameT frame;
   frame.data.resize(bytes);
   std::iota(frame.data.begin(), frame.data.end(), static_cast<uint8_t>(id));
@@ -60,7 +60,7 @@ class EnvelopeTest : public testing::Test {
     ASSERT_EQ(ring.TryWrite(std::as_bytes(bytes)), ErrorCode::kOk);
   }
 
-  void ExpectPicture(uint64_t id, size_t bytes) {
+  void ExpectImage(uint64_t id, size_t bytes) {
     EXPECT_EQ(reader_.envelope().method(), rpc::MethodId::StreamCamera);
     EXPECT_EQ(reader_.envelope().correlation_id(), id);
     const rpc::ImageFrame* frame = reader_.envelope().payload_as_ImageFrame();
@@ -88,10 +88,10 @@ class EnvelopeTest : public testing::Test {
 
 TEST_F(EnvelopeTest, ArrivesAsItWasSent) {
   EXPECT_EQ(reader_.Next(), Got::kNothing);
-  EXPECT_EQ(writer_.Post(Picture(7, 100), 7), ErrorCode::kOk);
+  EXPECT_EQ(writer_.Post(Image(7, 100), 7), ErrorCode::kOk);
   EXPECT_EQ(writer_.queued_bytes(), 0u);
   ASSERT_EQ(reader_.Next(), Got::kEnvelope);
-  ExpectPicture(7, 100);
+  ExpectImage(7, 100);
   EXPECT_EQ(reader_.Next(), Got::kNothing);
 }
 
@@ -100,32 +100,32 @@ TEST_F(EnvelopeTest, ComesInPiecesBeyondARingEntry) {
   uint64_t id = 0;
   for (size_t bytes = 1800; bytes < 2200; bytes += 4) {
     ++id;
-    (void)writer_.Post(Picture(id, bytes), id);
+    (void)writer_.Post(Image(id, bytes), id);
     ASSERT_EQ(Await(), Got::kEnvelope) << bytes;
-    ExpectPicture(id, bytes);
+    ExpectImage(id, bytes);
   }
   ++id;
-  EXPECT_EQ(writer_.Post(Picture(id, 300'000), id), ErrorCode::kRingFull);
+  EXPECT_EQ(writer_.Post(Image(id, 300'000), id), ErrorCode::kRingFull);
   ASSERT_EQ(Await(), Got::kEnvelope);
-  ExpectPicture(id, 300'000);
+  ExpectImage(id, 300'000);
   EXPECT_EQ(reader_.dropped(), 0u);
 }
 
 TEST_F(EnvelopeTest, KeepsTheOrderOfPostsWhateverTheirSizes) {
   for (uint64_t id = 1; id <= 20; ++id) {
-    (void)writer_.Post(Picture(id, id % 3 == 0 ? 5000 : 50 * id), id);
+    (void)writer_.Post(Image(id, id % 3 == 0 ? 5000 : 50 * id), id);
   }
   for (uint64_t id = 1; id <= 20; ++id) {
     ASSERT_EQ(Await(), Got::kEnvelope);
-    ExpectPicture(id, id % 3 == 0 ? 5000 : 50 * id);
+    ExpectImage(id, id % 3 == 0 ? 5000 : 50 * id);
   }
   EXPECT_EQ(writer_.queued_bytes(), 0u);
 }
 
 TEST_F(EnvelopeTest, CountsWhatIsNoEnvelopeAndReadsOn) {
-  std::vector<uint8_t> cut = Picture(3, 100);
+  std::vector<uint8_t> cut = Image(3, 100);
   cut.resize(cut.size() / 2);
-  std::vector<uint8_t> other = Picture(3, 100);
+  std::vector<uint8_t> other = Image(3, 100);
   std::memcpy(other.data() + 4, "ABCD", 4);  // another schema's identifier
   const std::vector<std::vector<uint8_t>> bad = {
       {}, {1}, std::vector<uint8_t>(500, 0xff), cut, other};
@@ -136,9 +136,9 @@ TEST_F(EnvelopeTest, CountsWhatIsNoEnvelopeAndReadsOn) {
     EXPECT_EQ(reader_.problem_correlation_id(), 0u);
   }
   EXPECT_EQ(reader_.dropped(), bad.size());
-  WriteRaw(Picture(4, 10));
+  WriteRaw(Image(4, 10));
   ASSERT_EQ(reader_.Next(), Got::kEnvelope);
-  ExpectPicture(4, 10);
+  ExpectImage(4, 10);
 }
 
 TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
@@ -163,9 +163,9 @@ TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
     }
     EXPECT_NE(reader_.problem_correlation_id(), 0u);
     EXPECT_EQ(reader_.dropped(), ++dropped);
-    WriteRaw(Picture(9, 30));
+    WriteRaw(Image(9, 30));
     ASSERT_EQ(reader_.Next(), Got::kEnvelope);
-    ExpectPicture(9, 30);
+    ExpectImage(9, 30);
   }
 }
 
@@ -184,9 +184,9 @@ TEST_F(EnvelopeTest, APieceTakesNoMemoryForWhatItOnlyAnnounces) {
 TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
   WriteRaw(Piece(5, 0, 2, 100, 50));
   ASSERT_EQ(reader_.Next(), Got::kPiece);
-  WriteRaw(Picture(6, 10));
+  WriteRaw(Image(6, 10));
   ASSERT_EQ(reader_.Next(), Got::kEnvelope);
-  ExpectPicture(6, 10);
+  ExpectImage(6, 10);
   EXPECT_EQ(reader_.dropped(), 1u);
   WriteRaw(Piece(5, 1, 2, 100, 50));
   EXPECT_EQ(reader_.Next(), Got::kDropped);
@@ -222,9 +222,9 @@ TEST_F(EnvelopeTest, DropsWhatIsFarLargerOnceUnpacked) {
                      8);
   ASSERT_EQ(Await(), Got::kDropped);
   EXPECT_EQ(reader_.problem_correlation_id(), 8u);
-  (void)writer_.Post(Picture(9, 30), 9);
+  (void)writer_.Post(Image(9, 30), 9);
   ASSERT_EQ(Await(), Got::kEnvelope);
-  ExpectPicture(9, 30);
+  ExpectImage(9, 30);
 }
 
 TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {
@@ -232,7 +232,7 @@ TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {
   EXPECT_EQ(reader_.Next(), Got::kBrokenPeer);
   region_.SetPositions(0, 3);
   ErrorCode code = ErrorCode::kOk;
-  for (int i = 0; i < 3; ++i) code = writer_.Post(Picture(1, 1500), 1);
+  for (int i = 0; i < 3; ++i) code = writer_.Post(Image(1, 1500), 1);
   EXPECT_EQ(code, ErrorCode::kBrokenPeer);
 }
 

@@ -61,9 +61,9 @@ class RpcClient::Watch final : public WaitWatch {
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     ClientSide* side, const Options& options) {
-  absl::StatusOr<RingReader> reader = side->CommandReader();
+  absl::StatusOr<RingReader> reader = side->RpcRingReader();
   if (!reader.ok()) return reader.status();
-  absl::StatusOr<RingWriter> writer = side->CommandWriter();
+  absl::StatusOr<RingWriter> writer = side->RpcRingWriter();
   if (!writer.ok()) return writer.status();
   return std::unique_ptr<RpcClient>(
       new RpcClient(side, EnvelopeReader(*std::move(reader), {}),
@@ -76,7 +76,7 @@ RpcClient::RpcClient(ClientSide* side, EnvelopeReader reader,
       options_(options),
       born_in_(ForkCount()),
       reader_(std::move(reader)),
-      waiter_(side->CommandWaiter()),
+      waiter_(side->RpcWaiter()),
       writer_(std::move(writer)) {}
 
 absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
@@ -195,7 +195,7 @@ void RpcClient::WriteOn() {
 void RpcClient::End() {
   if (ForkCount() != born_in_) return;
   Lock lock(mutex_);
-  if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClosed;
+  if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClientClosed;
   arrived_.notify_all();
   tandem::Await(arrived_, lock, [&] { return waiting_ == 0; });
 }
@@ -351,7 +351,7 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
-    case ErrorCode::kClosed:
+    case ErrorCode::kClientClosed:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the session that this call or stream belonged "

@@ -101,8 +101,8 @@ class RpcClient {
   void Close(uint64_t stream);
 
   // Ends the client before its session: calls that wait and all later ones
-  // return kClosed. Returns when no thread waits any more, which takes up to
-  // 20 ms. Safe twice.
+  // return kClientClosed. Returns when no thread waits any more, which takes up
+  // to 20 ms. Safe twice.
   void End();
 
  private:

@@ -114,10 +114,10 @@ class LyingEngine {
         case EngineEvent::kStopRequested:
           return;
         case EngineEvent::kClientArrived:
-          side_.Welcome(absl::OkStatus());
-          reader_.emplace(side_.CommandReader().value(),
+          side_.AcknowledgeAttach(absl::OkStatus());
+          reader_.emplace(side_.RpcRingReader().value(),
                           EnvelopeReader::Limits());
-          writer_.emplace(side_.CommandWriter().value());
+          writer_.emplace(side_.RpcRingWriter().value());
           break;
         default:
           break;

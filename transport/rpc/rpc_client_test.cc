@@ -74,10 +74,10 @@ class Engine {
           Answer();
           break;
         case EngineEvent::kClientArrived:
-          side_->Welcome(absl::OkStatus());
-          reader_.emplace(side_->CommandReader().value(),
+          side_->AcknowledgeAttach(absl::OkStatus());
+          reader_.emplace(side_->RpcRingReader().value(),
                           EnvelopeReader::Limits());
-          writer_.emplace(side_->CommandWriter().value());
+          writer_.emplace(side_->RpcRingWriter().value());
           break;
         case EngineEvent::kClientLeft:
           reader_.reset();
@@ -514,18 +514,18 @@ TEST_F(RpcClientTest, EndsWhatWaitsWithTheSession) {
     waiting.emplace_back([&] {
       EXPECT_EQ(
           CodeOf(client_->Call(Named("a"), Deadline::Infinite()).status()),
-          ErrorCode::kClosed);
+          ErrorCode::kClientClosed);
     });
   }
   waiting.emplace_back([&] {
     EXPECT_EQ(CodeOf(client_->Next(id, Deadline::Infinite()).status()),
-              ErrorCode::kClosed);
+              ErrorCode::kClientClosed);
   });
   while (calls < 3) std::this_thread::yield();
   client_->End();
   client_->End();
   for (std::thread& thread : waiting) thread.join();
-  EXPECT_EQ(CodeOf(client_->Open(Stream()).status()), ErrorCode::kClosed);
+  EXPECT_EQ(CodeOf(client_->Open(Stream()).status()), ErrorCode::kClientClosed);
   client_->Close(id);
   engine_->Stop();  // before what its handler uses is gone
 }

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/doubt.h"
 #include "transport/base/error.h"
+#include "transport/base/grace_period.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/phase_word.h"
@@ -59,14 +59,14 @@ class ClientSide::Watch final : public WaitWatch {
  public:
   Watch(const AttachedRegion& region, InterruptHook interrupted,
         uint64_t settled_seq, bool judges_frames,
-        absl::FunctionRef<void()> lasts = WaitsOn)
+        absl::FunctionRef<void()> on_long_wait = DoNothing)
       : region_(region),
         interrupted_(interrupted),
         settled_seq_(settled_seq),
         judges_frames_(judges_frames),
-        lasts_(lasts) {}
+        on_long_wait_(lasts) {}
 
-  void Lasts() override { lasts_(); }
+  void OnLongWait() override { on_long_wait_(); }
 
   ErrorCode Check(int64_t now_ns, bool interrupted) override {
     if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
@@ -75,8 +75,8 @@ class ClientSide::Watch final : public WaitWatch {
       const uint64_t frame_seq = region_.mapping()->header()->frame_seq.load(
           std::memory_order_relaxed);
       if (frame_seq - settled_seq_ <= 1) {
-        count_doubt_.Clear();
-      } else if (count_doubt_.Persists()) {
+        count_grace_.Clear();
+      } else if (count_grace_.Expired()) {
         return ErrorCode::kBrokenPeer;
       }
     }
@@ -96,8 +96,8 @@ class ClientSide::Watch final : public WaitWatch {
   InterruptHook interrupted_;
   uint64_t settled_seq_;
   bool judges_frames_;
-  absl::FunctionRef<void()> lasts_;
-  Doubt count_doubt_{kPatienceNs};
+  absl::FunctionRef<void()> on_long_wait_;
+  GracePeriod count_grace_{kGraceNs};
   int64_t hook_called_ns_ = 0;
 };
 
@@ -148,7 +148,7 @@ absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
         OpenByDeadline(name, options, deadline);
     if (!region.ok()) return region.status();
     ClientSide client(name, options, *std::move(region));
-    const absl::Status status = client.SayHello(deadline);
+    const absl::Status status = client.RequestAttach(deadline);
     if (status.ok()) return client;
     // Its engine died before it answered: perhaps another is coming.
     if (CodeOf(status) != ErrorCode::kPeerGone) return status;
@@ -174,9 +174,9 @@ ClientSide::~ClientSide() {
   if (in_use_ != nullptr) Leave();
 }
 
-absl::Status ClientSide::SayHello(Deadline deadline) {
+absl::Status ClientSide::RequestAttach(Deadline deadline) {
   LrbcHeader* const shared = header();
-  if (!region_.TakeClientPlace()) {
+  if (!region_.AcquireClientLock()) {
     return MakeError(
         ErrorCode::kAlreadyAttached,
         absl::StrCat("region '", name_, "' has a client already (pid ",
@@ -202,7 +202,7 @@ absl::Status ClientSide::SayHello(Deadline deadline) {
   if (hello_ == shared->attach_ack.load(std::memory_order_relaxed)) ++hello_;
   // SYNC(attach.hello): release; the mode before the request.
   shared->attach_request.store(hello_, std::memory_order_release);
-  engine_bell_.RingIfAwaited();
+  engine_bell_.NotifyIfWaiting();
 
   Watch watch(region_, options_.interrupted, 0, /*judges_frames=*/false);
   const ErrorCode code = waiter_.Until(
@@ -237,7 +237,7 @@ ErrorCode ClientSide::Refusal() const {
 
 ErrorCode ClientSide::MayUse() const {
   if (born_in_ != ForkCount()) return ErrorCode::kForkedChild;
-  if (state() == State::kClosed) return ErrorCode::kClosed;
+  if (state() == State::kClosed) return ErrorCode::kClientClosed;
   return ErrorCode::kOk;
 }
 
@@ -253,7 +253,7 @@ ErrorCode ClientSide::Send(std::span<const float> actions) {
 }
 
 ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
-                           absl::FunctionRef<void()> lasts) {
+                           absl::FunctionRef<void()> on_long_wait) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   const ErrorCode code = PostActions(actions);
@@ -312,13 +312,14 @@ void ClientSide::Post(ExchangeKind kind) {
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
   // An engine that spins runs already; the books are done beside it.
   sent_at_ns_ = waiter_.NowNs();
-  engine_bell_.RingIfAwaited();
+  engine_bell_.NotifyIfWaiting();
   Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   SetPhase(Phase::kWaiting, sent_at_ns_);
   Become(State::kPending);
 }
 
-ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
+ErrorCode ClientSide::Recv(Deadline deadline,
+                           absl::FunctionRef<void()> on_long_wait) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
@@ -328,7 +329,7 @@ ErrorCode ClientSide::Recv(Deadline deadline, absl::FunctionRef<void()> lasts) {
 }
 
 ErrorCode ClientSide::AwaitResults(Deadline deadline,
-                                   absl::FunctionRef<void()> lasts) {
+                                   absl::FunctionRef<void()> on_long_wait) {
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
               lasts);
@@ -376,7 +377,7 @@ ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   }
   // relaxed: it publishes nothing; what it asks for is the engine's own state.
   shared->frame_request.store(request, std::memory_order_relaxed);
-  engine_bell_.RingIfAwaited();
+  engine_bell_.NotifyIfWaiting();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/false);
   const ErrorCode code = waiter_.Until(
       [&] {
@@ -402,7 +403,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   }
   Leave();
   Become(State::kLost);
-  lost_to_ = ErrorCode::kClosed;
+  lost_to_ = ErrorCode::kClientClosed;
   Options options = options_;
   options.timeout_secs = timeout_secs;
   absl::StatusOr<ClientSide> next = Attach(name_, options);
@@ -428,23 +429,23 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RingReader> ClientSide::CommandReader() {
+absl::StatusOr<RingReader> ClientSide::RpcRingReader() {
   const uint64_t offset = plan().cmd_s2c_offset;
   return RingReader::Attach(region_.mapping()->At<RingHeader>(offset),
-                            CommandData(offset), engine_bell_);
+                            RpcRingData(offset), engine_bell_);
 }
 
-absl::StatusOr<RingWriter> ClientSide::CommandWriter() {
+absl::StatusOr<RingWriter> ClientSide::RpcRingWriter() {
   const uint64_t offset = plan().cmd_c2s_offset;
   return RingWriter::Attach(region_.mapping()->At<RingHeader>(offset),
-                            CommandData(offset), engine_bell_);
+                            RpcRingData(offset), engine_bell_);
 }
 
-Waiter ClientSide::CommandWaiter() const {
+Waiter ClientSide::RpcWaiter() const {
   return Waiter(own_bell_, options_.wait);
 }
 
-std::span<std::byte> ClientSide::CommandData(uint64_t ring_offset) const {
+std::span<std::byte> ClientSide::RpcRingData(uint64_t ring_offset) const {
   return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
           plan().cmd_ring_size};
 }
@@ -459,12 +460,12 @@ ErrorCode ClientSide::Close() {
 }
 
 void ClientSide::Leave() {
-  if (born_in_ != ForkCount() || !region_.HoldsClientPlace()) return;
+  if (born_in_ != ForkCount() || !region_.HoldsClientLock()) return;
   // SYNC(attach.leave): release; our last reads before the engine may reset.
   header()->client_phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
                                std::memory_order_release);
-  region_.LeaveClientPlace();
-  engine_bell_.RingIfAwaited();
+  region_.ReleaseClientLock();
+  engine_bell_.NotifyIfWaiting();
 }
 
 ClientStats ClientSide::Stats() const {

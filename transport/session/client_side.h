@@ -88,8 +88,8 @@ class ClientSide {
   // Copies `actions` ([num_envs * act_size], all finite) into the region and
   // asks for a step. If they already are arrays().actions nothing is copied.
   // kOk; kInvalidAction (nothing was sent); kStepPending; kPeerGone,
-  // kBrokenPeer and kClosed (sticky); kForkedChild; kConcurrentUse. Neither
-  // blocks nor allocates; a system call only if the engine sleeps.
+  // kBrokenPeer and kClientClosed (sticky); kForkedChild; kConcurrentUse.
+  // Neither blocks nor allocates; a system call only if the engine sleeps.
   ErrorCode Send(std::span<const float> actions);
 
   // Flags these environments for a reset, each with its seed if it has one
@@ -102,15 +102,16 @@ class ClientSide {
   // Waits for the results. kOk: arrays() holds them. kStepTimeout,
   // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,
   // kUnsupported: the engine's own words; received, but its arrays are not
-  // results. kNoStepPending, kClosed, kForkedChild, kConcurrentUse. Allocates
-  // nothing. `lasts` is called once, if it is about to sleep or has spun for
-  // 20 us, and before any Options::interrupted.
-  ErrorCode Recv(Deadline deadline, absl::FunctionRef<void()> lasts = WaitsOn);
+  // results. kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
+  // Allocates nothing. `lasts` is called once, if it is about to sleep or has
+  // spun for 20 us, and before any Options::interrupted.
+  ErrorCode Recv(Deadline deadline,
+                 absl::FunctionRef<void()> on_long_wait = DoNothing);
 
   // Send, then Recv until `timeout_secs` after it: their errors and states, in
   // less time.
   ErrorCode Step(std::span<const float> actions, double timeout_secs,
-                 absl::FunctionRef<void()> lasts = WaitsOn);
+                 absl::FunctionRef<void()> on_long_wait = DoNothing);
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
@@ -128,13 +129,13 @@ class ClientSide {
   // otherwise as Send, and kUnsupported without frames. Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
-  // This session's command rings, each to be taken once; of no use after a
+  // This session's RPC rings, each to be taken once; of no use after a
   // Reconnect. One thread may use them while another steps. kBrokenPeer: the
   // engine has scribbled over them.
-  absl::StatusOr<RingReader> CommandReader();
-  absl::StatusOr<RingWriter> CommandWriter();
+  absl::StatusOr<RingReader> RpcRingReader();
+  absl::StatusOr<RingWriter> RpcRingWriter();
   // To wait on for what comes through them, in a thread of one's own.
-  Waiter CommandWaiter() const;
+  Waiter RpcWaiter() const;
   // What the engine is at, for error texts: "stepping for 9.98 s". Any thread
   // may ask. Allocates.
   std::string EnginePhase() const;
@@ -185,7 +186,7 @@ class ClientSide {
   static absl::StatusOr<AttachedRegion> OpenByDeadline(absl::string_view name,
                                                        const Options& options,
                                                        Deadline deadline);
-  absl::Status SayHello(Deadline deadline);
+  absl::Status RequestAttach(Deadline deadline);
   // What the engine said with its last answer.
   absl::Status EngineStatus() const;
   // The codes that an engine may answer with; any other is its failure, never a
@@ -195,7 +196,7 @@ class ClientSide {
                                              : ErrorCode::kEngineFailed;
   }
   void Leave();
-  std::span<std::byte> CommandData(uint64_t ring_offset) const;
+  std::span<std::byte> RpcRingData(uint64_t ring_offset) const;
   State state() const {
     // relaxed: asked by the thread that set it, or by one that only shows it.
     return static_cast<State>(state_.load(std::memory_order_relaxed));
@@ -204,9 +205,10 @@ class ClientSide {
     // relaxed: as above.
     state_.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
   }
-  static void WaitsOn() {}
+  static void DoNothing() {}
   ErrorCode PostActions(std::span<const float> actions);
-  ErrorCode AwaitResults(Deadline deadline, absl::FunctionRef<void()> lasts);
+  ErrorCode AwaitResults(Deadline deadline,
+                         absl::FunctionRef<void()> on_long_wait);
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);
@@ -214,7 +216,7 @@ class ClientSide {
   void SetPhase(Phase phase, int64_t now_ns);
   LrbcHeader* header() const { return region_.mapping()->header(); }
 
-  static constexpr int64_t kPatienceNs = 100'000'000;
+  static constexpr int64_t kGraceNs = 100'000'000;
 
   std::string name_;
   Options options_;

@@ -80,7 +80,7 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
             absl::StrFormat(
                 "%s drew no frame for %.2f s; it has been %s; drawing without "
                 "a graphics card takes up to 0.1 s for each environment: ask "
-                "again, with a longer timeout, or for smaller pictures",
+                "again, with a longer timeout, or for smaller images",
                 engine, static_cast<double>(now - frame_asked_at_ns_) / 1e9,
                 Describe(phase, now)));
       }
@@ -147,7 +147,7 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
                                     "': this client belongs to the parent of "
                                     "this process; make a client after fork, "
                                     "or use the spawn start method"));
-    case ErrorCode::kClosed:
+    case ErrorCode::kClientClosed:
       return MakeError(
           code, absl::StrCat("region '", name_,
                              state() == State::kClosed

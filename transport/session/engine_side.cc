@@ -92,7 +92,7 @@ bool EngineSide::Ready() const {
   if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
     return true;
   }
-  if (HasCommands()) return true;
+  if (HasRpcs()) return true;
   // relaxed: a number that is only compared; beside attach_request.
   return has_frames_ && header_->frame_request.load(
                             std::memory_order_relaxed) != frame_request_;
@@ -104,23 +104,23 @@ bool EngineSide::HasExchange() const {
          header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1;
 }
 
-bool EngineSide::HasCommands() const {
-  if (!hears_commands_) return false;
+bool EngineSide::HasRpcs() const {
+  if (!polls_rpcs_) return false;
   // relaxed: a number that is only compared; RingReader's acquire has the
   // entries.
-  return !heard_all_ ||
+  return !polled_all_ ||
          region_.mapping()
                  ->At<RingHeader>(to_engine_offset_)
-                 ->write_pos.load(std::memory_order_relaxed) != heard_pos_;
+                 ->write_pos.load(std::memory_order_relaxed) != polled_pos_;
 }
 
-bool EngineSide::HearCommands() {
-  if (!HasCommands()) return false;
-  // relaxed: as in HasCommands.
-  heard_pos_ = region_.mapping()
-                   ->At<RingHeader>(to_engine_offset_)
-                   ->write_pos.load(std::memory_order_relaxed);
-  heard_all_ = true;
+bool EngineSide::PollRpcs() {
+  if (!HasRpcs()) return false;
+  // relaxed: as in HasRpcs.
+  polled_pos_ = region_.mapping()
+                    ->At<RingHeader>(to_engine_offset_)
+                    ->write_pos.load(std::memory_order_relaxed);
+  polled_all_ = true;
   return true;
 }
 
@@ -174,7 +174,7 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   const bool put_off = arriving_ != welcomed_ && arriving_ == put_off_;
   if (!put_off && HasExchange()) {
     put_off_ = arriving_;
-    count_doubt_.Clear();
+    count_grace_.Clear();
     taken_at_ns_ = seen_at_ns;
     // relaxed: action_seq published it.
     kind_ = static_cast<ExchangeKind>(
@@ -196,9 +196,10 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   autoreset_mode_ = static_cast<AutoresetMode>(
       header_->autoreset_mode.load(std::memory_order_relaxed));
   if (autoreset_mode_ > AutoresetMode::kDisabled) {
-    Welcome(MakeError(ErrorCode::kUnsupported,
-                      absl::StrCat("autoreset_mode: expected 0 to 2, found ",
-                                   static_cast<uint32_t>(autoreset_mode_))));
+    AcknowledgeAttach(
+        MakeError(ErrorCode::kUnsupported,
+                  absl::StrCat("autoreset_mode: expected 0 to 2, found ",
+                               static_cast<uint32_t>(autoreset_mode_))));
     return EngineEvent::kTimedOut;
   }
   SetPhase(Phase::kResetting, MonotonicNanos());
@@ -207,7 +208,7 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
 
 // What both kinds of peers may ask for beside steps; kTimedOut if nothing.
 EngineEvent EngineSide::TakeRequest() {
-  if (HearCommands()) return EngineEvent::kCommands;
+  if (PollRpcs()) return EngineEvent::kRpcs;
   // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
   const bool called =
       (asked_->fetch_and(~kAskedForFrame, std::memory_order_relaxed) &
@@ -231,8 +232,8 @@ EngineEvent EngineSide::LookAfter(int64_t now_ns) {
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
   if (action_seq - frame_seq_ <= 1) {
-    count_doubt_.Clear();
-  } else if (count_doubt_.Persists()) {
+    count_grace_.Clear();
+  } else if (count_grace_.Expired()) {
     return EngineEvent::kBrokenClient;
   }
   return EngineEvent::kTimedOut;
@@ -269,7 +270,7 @@ void EngineSide::ShowPaused(bool paused) {
   SetPhase(Idle(), MonotonicNanos());
 }
 
-void EngineSide::ShowUnaskedStep(bool under_way) {
+void EngineSide::ShowRealTimeStep(bool under_way) {
   SetPhase(under_way ? Phase::kStepping : Idle(), MonotonicNanos());
 }
 
@@ -288,14 +289,14 @@ void EngineSide::SetMode(RegionMode mode) {
   header_->mode.store(static_cast<uint8_t>(mode), std::memory_order_relaxed);
 }
 
-// From here on the region is as a foreign client expects it.
+// From here on the region is as a header-only client expects it.
 void EngineSide::ForgetClient() {
   // Of a client that was killed, the kernel's unlocking came after all it did.
   // SYNC(attach.leave): acquire; the phase, then what the client left.
   (void)header_->client_phase.load(std::memory_order_acquire);
   DropHeldExchange();
   has_client_ = false;
-  hears_commands_ = false;
+  polls_rpcs_ = false;
   autoreset_mode_ = AutoresetMode::kSameStep;
   // A pending exchange still needs its flags and kind, and will clear them.
   // relaxed: only compared; the exchange is taken by Take's acquire.
@@ -309,7 +310,7 @@ void EngineSide::ForgetClient() {
 }
 
 void EngineSide::Resynchronise() {
-  count_doubt_.Clear();
+  count_grace_.Clear();
   holds_ = false;
   // relaxed: only the number is used, nothing that it would publish.
   const uint64_t found = header_->action_seq.load(std::memory_order_relaxed);
@@ -321,7 +322,7 @@ void EngineSide::Resynchronise() {
   frame_seq_ = found;
   // SYNC(lockstep.frame): release; the error before the number.
   header_->frame_seq.store(frame_seq_, std::memory_order_release);
-  client_bell_.RingIfAwaited();
+  client_bell_.NotifyIfWaiting();
 }
 
 void EngineSide::Publish() { Complete(ErrorCode::kOk, ""); }
@@ -337,14 +338,14 @@ void EngineSide::TagImages(uint64_t frame_seq) {
 
 void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   SetStatus(code, text);
-  // A foreign client after this one finds the defaults.
+  // A header-only client after this one finds the defaults.
   ClearRequests();
   ++frame_seq_;
   // SYNC(lockstep.frame): release; results and cleared flags before the number.
   header_->frame_seq.store(frame_seq_, std::memory_order_release);
   // Before the bell: waking the client belongs to the way, not to the step.
   const int64_t now = waiter_.NowNs();
-  client_bell_.RingIfAwaited();
+  client_bell_.NotifyIfWaiting();
   // The client runs already; the books are done beside it.
   SetPhase(Idle(), now);
   RecordStepTime(&header_->engine_step_times,
@@ -352,7 +353,7 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   RestoreNameNowAndThen(now);
 }
 
-void EngineSide::Welcome(const absl::Status& status) {
+void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   // relaxed: only compared; nothing that it publishes is read here.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
@@ -360,14 +361,14 @@ void EngineSide::Welcome(const absl::Status& status) {
   if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
   // relaxed: attach_ack publishes it.
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
-  count_doubt_.Clear();
+  count_grace_.Clear();
   ClearRequests();
   // Commands to and from the last client die with it; the next touches the
   // rings only once it is welcome.
   for (const uint64_t offset : {to_client_offset_, to_engine_offset_}) {
     ResetRing(region_.mapping()->At<RingHeader>(offset));
   }
-  hears_commands_ = false;
+  polls_rpcs_ = false;
   SetStatus(CodeOf(status), absl::string_view(status.message().data(),
                                               status.message().size()));
   welcomed_ = arriving_;
@@ -377,24 +378,24 @@ void EngineSide::Welcome(const absl::Status& status) {
   SetPhase(Idle(), MonotonicNanos());
   // SYNC(attach.welcome): release; fresh observations before the answer.
   header_->attach_ack.store(welcomed_, std::memory_order_release);
-  client_bell_.RingIfAwaited();
+  client_bell_.NotifyIfWaiting();
 }
 
-absl::StatusOr<RingReader> EngineSide::CommandReader() {
-  hears_commands_ = true;
-  heard_all_ = false;  // what came before this call
+absl::StatusOr<RingReader> EngineSide::RpcRingReader() {
+  polls_rpcs_ = true;
+  polled_all_ = false;  // what came before this call
   return RingReader::Attach(
       region_.mapping()->At<RingHeader>(to_engine_offset_),
-      CommandData(to_engine_offset_), client_bell_);
+      RpcRingData(to_engine_offset_), client_bell_);
 }
 
-absl::StatusOr<RingWriter> EngineSide::CommandWriter() {
+absl::StatusOr<RingWriter> EngineSide::RpcRingWriter() {
   return RingWriter::Attach(
       region_.mapping()->At<RingHeader>(to_client_offset_),
-      CommandData(to_client_offset_), client_bell_);
+      RpcRingData(to_client_offset_), client_bell_);
 }
 
-std::span<std::byte> EngineSide::CommandData(uint64_t ring_offset) {
+std::span<std::byte> EngineSide::RpcRingData(uint64_t ring_offset) {
   return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
           ring_bytes_};
 }
@@ -405,16 +406,16 @@ void EngineSide::RequestStop() {
   own_bell_.Ring();
 }
 
-void EngineSide::CallStepper() {
+void EngineSide::WakeStepThread() {
   // relaxed: the flag alone is what is said.
   asked_->fetch_or(kAskedForFrame, std::memory_order_relaxed);
-  own_bell_.RingIfAwaited();
+  own_bell_.NotifyIfWaiting();
 }
 
 void EngineSide::AnswerFrame(uint32_t request) {
   // SYNC(frames.answer): release; the frame in its ring before the number.
   header_->frame_answer.store(request, std::memory_order_release);
-  client_bell_.RingIfAwaited();
+  client_bell_.NotifyIfWaiting();
 }
 
 void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {

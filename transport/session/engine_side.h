@@ -11,9 +11,9 @@
 //   absl::Status open = side->Open();
 //   for (;;) switch (side->Next(Deadline::Infinite())) {
 //     case EngineEvent::kExchange: Advance(*side); side->Publish(); break;
-//     case EngineEvent::kClientArrived: ResetAll(); side->Welcome(ok); break;
-//     case EngineEvent::kClientLeft: ResetAll(); break;
-//     case EngineEvent::kStopRequested: return;
+//     case EngineEvent::kClientArrived: ResetAll();
+//     side->AcknowledgeAttach(ok); break; case EngineEvent::kClientLeft:
+//     ResetAll(); break; case EngineEvent::kStopRequested: return;
 //     ...
 //   }
 
@@ -33,8 +33,8 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
-#include "transport/base/doubt.h"
 #include "transport/base/frame_geometry.h"
+#include "transport/base/grace_period.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
@@ -48,11 +48,11 @@ namespace tandem {
 
 enum class [[nodiscard]] EngineEvent : uint8_t{
     kExchange,       // act on kind(), arrays(), then Publish
-    kClientArrived,  // reset everything, then Welcome
+    kClientArrived,  // reset everything, then AcknowledgeAttach
     kClientLeft,     // reset everything
-    kFrameWanted,    // a client or CallStepper asks: look at frame_request()
-    kCommands,       // the client has written into its command ring; or, after
-                     // HearAgain, something may be left in it
+    kFrameWanted,    // a client or WakeStepThread asks: look at frame_request()
+    kRpcs,           // the client has written into its RPC ring; or, after
+                     // PollRpcsAgain, something may be left in it
     kBrokenClient,   // action_seq made no sense; it was resynchronised, and the
                      // client will be told. BrokenClientText() says what it was
     kTimedOut,       // the deadline passed
@@ -64,10 +64,11 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
 //
 //  state      entered by                      legal calls
 //  prepared   Create                          arrays, Open
-//  waiting    Open, Publish, Welcome, others  Next, Poll
+//  waiting    Open, Publish, AcknowledgeAttach, others  Next, Poll
 //  exchange   kExchange                       kind, arrays, Publish, Fail,
 //                                             HoldExchange
-//  arrival    kClientArrived                  autoreset_mode, arrays, Welcome
+//  arrival    kClientArrived                  autoreset_mode, arrays,
+//  AcknowledgeAttach
 class EngineSide {
  public:
   struct Options {
@@ -119,20 +120,20 @@ class EngineSide {
   void ShowServices(uint32_t services);
   void ShowDroppedMessages(uint64_t dropped);
 
-  // Shows how simulated time goes, to observers and to foreign clients; and,
-  // while waiting, that it stands still, or that a step is made which no
+  // Shows how simulated time goes, to observers and to header-only clients;
+  // and, while waiting, that it stands still, or that a step is made which no
   // exchange asked for.
   void SetMode(RegionMode mode);
   void ShowPaused(bool paused);
-  void ShowUnaskedStep(bool under_way);
+  void ShowRealTimeStep(bool under_way);
 
   // Says in the region that arrays().images show the state of exchange
   // `frame_seq`; before what hands them to the client: Publish, with
-  // frame_seq() + 1, or Open or Welcome, with frame_seq().
+  // frame_seq() + 1, or Open or AcknowledgeAttach, with frame_seq().
   void TagImages(uint64_t frame_seq);
 
   // Lets the new client in. With an error it is refused with that error.
-  void Welcome(const absl::Status& status);
+  void AcknowledgeAttach(const absl::Status& status);
 
   // Makes Next return kStopRequested, soon also one that waits. Thread-safe and
   // async-signal-safe.
@@ -140,25 +141,25 @@ class EngineSide {
 
   // Makes Next return kFrameWanted, soon also one that waits. Thread-safe; a
   // system call only if Next sleeps.
-  void CallStepper();
+  void WakeStepThread();
 
   // The client's request of that number is met: the frame that it asked for is
   // in the ring. For one thread, whichever; a system call only if the client
   // sleeps.
   void AnswerFrame(uint32_t request);
 
-  // The command rings of the client that was welcomed last; it writes into one
-  // and reads the other. Call each once after each Welcome: from CommandReader
-  // on, kCommands reports what the client writes, until it leaves. kBrokenPeer:
-  // the client has corrupted the ring already.
-  absl::StatusOr<RingReader> CommandReader();
-  absl::StatusOr<RingWriter> CommandWriter();
-  // Whether kCommands is due, which is then not said: for between an exchange
+  // The RPC rings of the client that was welcomed last; it writes into one
+  // and reads the other. Call each once after each AcknowledgeAttach: from
+  // RpcRingReader on, kRpcs reports what the client writes, until it leaves.
+  // kBrokenPeer: the client has corrupted the ring already.
+  absl::StatusOr<RingReader> RpcRingReader();
+  absl::StatusOr<RingWriter> RpcRingWriter();
+  // Whether kRpcs is due, which is then not said: for between an exchange
   // and the next. One load.
-  bool HearCommands();
-  // Not all commands were read: makes Next and Poll say kCommands once more,
+  bool PollRpcs();
+  // Not all commands were read: makes Next and Poll say kRpcs once more,
   // behind an exchange that has come meanwhile.
-  void HearAgain() { heard_all_ = false; }
+  void PollRpcsAgain() { polled_all_ = false; }
 
   // Of the exchange: what is asked for.
   ExchangeKind kind() const { return kind_; }
@@ -194,8 +195,8 @@ class EngineSide {
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
   void DropHeldExchange();
-  bool HasCommands() const;
-  std::span<std::byte> CommandData(uint64_t ring_offset);
+  bool HasRpcs() const;
+  std::span<std::byte> RpcRingData(uint64_t ring_offset);
   EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();
   EngineEvent LookAfter(int64_t now_ns);
@@ -214,7 +215,7 @@ class EngineSide {
   static constexpr int64_t kPollLookNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
   // How long a foreign writer may show nonsense before it counts.
-  static constexpr int64_t kPatienceNs = 100'000'000;
+  static constexpr int64_t kGraceNs = 100'000'000;
 
   OwnedRegion region_;
   LrbcHeader* header_;
@@ -223,7 +224,7 @@ class EngineSide {
   Doorbell own_bell_;
   Doorbell client_bell_;
 
-  // Of both command rings; the engine's own copies.
+  // Of both RPC rings; the engine's own copies.
   const uint64_t to_client_offset_;
   const uint64_t to_engine_offset_;
   const uint32_t ring_bytes_;
@@ -240,18 +241,18 @@ class EngineSide {
   bool has_client_ = false;
   bool holds_ = false;  // an exchange that was taken and put off
   bool paused_ = false;
-  bool hears_commands_ = false;
-  bool heard_all_ = true;
-  uint32_t heard_pos_ = 0;  // of write_pos, when kCommands was said last
+  bool polls_rpcs_ = false;
+  bool polled_all_ = true;
+  uint32_t polled_pos_ = 0;  // of write_pos, when kRpcs was said last
   std::string broken_text_;
 
   int64_t taken_at_ns_ = 0;
   int64_t last_look_ns_ = 0;
   int64_t name_checked_ns_ = 0;
-  Doubt count_doubt_{kPatienceNs};  // whether action_seq makes sense
+  GracePeriod count_grace_{kGraceNs};  // whether action_seq makes sense
 
   // Of kAsked*. Writers: any thread or signal handler set bits, the engine's
-  // thread clears that of CallStepper; reader: the engine's thread. On the
+  // thread clears that of WakeStepThread; reader: the engine's thread. On the
   // heap, so that a handler's pointer outlives a move.
   std::unique_ptr<std::atomic<uint32_t>> asked_;
 };

@@ -1,4 +1,4 @@
-// The command rings between both ends of the protocol in one process, each
+// The RPC rings between both ends of the protocol in one process, each
 // step of which is this thread's.
 
 #include <gtest/gtest.h>
@@ -42,12 +42,12 @@ class SessionCommands : public testing::Test {
     std::thread arriving([this] { client_.emplace(AttachOrFail(name_)); });
     while (engine_->Next(Deadline::After(20)) != EngineEvent::kClientArrived) {
     }
-    engine_->Welcome(absl::OkStatus());
+    engine_->AcknowledgeAttach(absl::OkStatus());
     arriving.join();
-    engine_reader_.emplace(engine_->CommandReader().value());
-    engine_writer_.emplace(engine_->CommandWriter().value());
-    client_reader_.emplace(client_->CommandReader().value());
-    client_writer_.emplace(client_->CommandWriter().value());
+    engine_reader_.emplace(engine_->RpcRingReader().value());
+    engine_writer_.emplace(engine_->RpcRingWriter().value());
+    client_reader_.emplace(client_->RpcRingReader().value());
+    client_writer_.emplace(client_->RpcRingWriter().value());
   }
   // The next event that is a word of the client's.
   EngineEvent Next() {
@@ -73,11 +73,11 @@ class SessionCommands : public testing::Test {
 
 TEST_F(SessionCommands, GoBothWaysBetweenSteps) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);  // what may have come before
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);  // what may have come before
   EXPECT_EQ(Read(*engine_reader_), "nothing");
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(client_writer_->TryWrite(Bytes("how far?")), ErrorCode::kOk);
-    ASSERT_EQ(Next(), EngineEvent::kCommands);
+    ASSERT_EQ(Next(), EngineEvent::kRpcs);
     EXPECT_EQ(Read(*engine_reader_), "how far?");
     ASSERT_EQ(engine_writer_->TryWrite(Bytes("so far")), ErrorCode::kOk);
     EXPECT_EQ(Read(*client_reader_), "so far");
@@ -91,32 +91,32 @@ TEST_F(SessionCommands, GoBothWaysBetweenSteps) {
 
 TEST_F(SessionCommands, AnExchangeComesFirst) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   ASSERT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
   ASSERT_EQ(client_->Send(kActions), ErrorCode::kOk);
   ASSERT_EQ(Next(), EngineEvent::kExchange);
   engine_->Publish();
-  EXPECT_EQ(Next(), EngineEvent::kCommands);
+  EXPECT_EQ(Next(), EngineEvent::kRpcs);
   ASSERT_EQ(client_->Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
 TEST_F(SessionCommands, SaysOnceWhatIsThereUnlessAskedAgain) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   ASSERT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
   ASSERT_EQ(client_writer_->TryWrite(Bytes("b")), ErrorCode::kOk);
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
   EXPECT_EQ(Read(*engine_reader_), "a");
-  engine_->HearAgain();
-  EXPECT_EQ(engine_->Poll(), EngineEvent::kCommands);
+  engine_->PollRpcsAgain();
+  EXPECT_EQ(engine_->Poll(), EngineEvent::kRpcs);
   EXPECT_EQ(Read(*engine_reader_), "b");
   EXPECT_EQ(engine_->Poll(), EngineEvent::kTimedOut);
 }
 
 TEST_F(SessionCommands, WakeASleepingEngine) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   const LrbcHeader* const header = client_->mapping()->header();
   std::thread client([&] {
     // relaxed: a test's look at a number.
@@ -125,39 +125,39 @@ TEST_F(SessionCommands, WakeASleepingEngine) {
     }
     EXPECT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
   });
-  EXPECT_EQ(Next(), EngineEvent::kCommands);
+  EXPECT_EQ(Next(), EngineEvent::kRpcs);
   client.join();
 }
 
 TEST_F(SessionCommands, DieWithTheirClient) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   ASSERT_EQ(client_writer_->TryWrite(Bytes("from the first")), ErrorCode::kOk);
   client_.reset();
   EngineEvent event = Next();
-  if (event == EngineEvent::kCommands) event = Next();
+  if (event == EngineEvent::kRpcs) event = Next();
   ASSERT_EQ(event, EngineEvent::kClientLeft);
   EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   EXPECT_EQ(Read(*engine_reader_), "nothing");
   ASSERT_EQ(client_writer_->TryWrite(Bytes("from the second")), ErrorCode::kOk);
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   EXPECT_EQ(Read(*engine_reader_), "from the second");
 }
 
 TEST_F(SessionCommands, AreNotHeardUnlessTheEngineAsksForThem) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kCommands);
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);
   client_.reset();
   while (Next() != EngineEvent::kClientLeft) {
   }
   std::thread arriving([this] { client_.emplace(AttachOrFail(name_)); });
   while (Next() != EngineEvent::kClientArrived) {
   }
-  engine_->Welcome(absl::OkStatus());
+  engine_->AcknowledgeAttach(absl::OkStatus());
   arriving.join();
-  RingWriter writer = client_->CommandWriter().value();
+  RingWriter writer = client_->RpcRingWriter().value();
   ASSERT_EQ(writer.TryWrite(Bytes("a")), ErrorCode::kOk);
   EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
 }

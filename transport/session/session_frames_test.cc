@@ -86,7 +86,7 @@ TEST(SessionFrames, AnotherThreadOfTheEngineCallsItsStepper) {
   ClientSide client = AttachOrFail(name);
   for (int i = 1; i <= 100; ++i) {
     const int before = engine.frames_wanted();
-    engine.side().CallStepper();
+    engine.side().WakeStepThread();
     if (i % 2 == 0) {
       ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
     }

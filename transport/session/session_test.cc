@@ -94,8 +94,8 @@ TEST(Session, SendAndRecvAlternate) {
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   EXPECT_EQ(client.Close(), ErrorCode::kOk);
   EXPECT_EQ(client.Close(), ErrorCode::kOk);
-  EXPECT_EQ(client.Send(kActions), ErrorCode::kClosed);
-  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kClosed);
+  EXPECT_EQ(client.Send(kActions), ErrorCode::kClientClosed);
+  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kClientClosed);
 }
 
 TEST(Session, AnEngineFailureReachesTheClientWithItsText) {
@@ -169,7 +169,7 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   const std::shared_ptr<const RegionMapping> old_mapping = client.mapping();
   engine.reset();
   EXPECT_EQ(CodeOf(client.Reconnect(0)), ErrorCode::kNotReady);
-  EXPECT_EQ(client.Send(kActions), ErrorCode::kClosed);
+  EXPECT_EQ(client.Send(kActions), ErrorCode::kClientClosed);
 
   engine = std::make_unique<EchoEngine>(name, EchoSpec());
   ASSERT_TRUE(client.Reconnect(20).ok());
@@ -209,11 +209,11 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
             ErrorCode::kStepTimeout);
   // The client that gave up is welcomed first, and does not answer.
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-  side->Welcome(absl::OkStatus());
+  side->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientLeft);
   std::thread greeter([&] {
     EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    side->Welcome(absl::OkStatus());
+    side->AcknowledgeAttach(absl::OkStatus());
   });
   ClientSide client = AttachOrFail(name);
   greeter.join();
@@ -273,7 +273,7 @@ TEST(Session, PollServesAnEngineThatOwnsItsLoop) {
         side->Publish();
         break;
       case EngineEvent::kClientArrived:
-        side->Welcome(absl::OkStatus());
+        side->AcknowledgeAttach(absl::OkStatus());
         break;
       case EngineEvent::kClientLeft:
         left = true;

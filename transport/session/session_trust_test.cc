@@ -92,7 +92,7 @@ TEST(SessionTrust, AForeignClientThatCountsWronglyIsResynchronised) {
   AwaitTrue([&] { return engine.broken() == 1; });
   // relaxed: only the number is asked.
   EXPECT_EQ(header->frame_seq.load(std::memory_order_relaxed), 500u);
-  // SYNC(lockstep.action): release; as a foreign client would.
+  // SYNC(lockstep.action): release; as a header-only client would.
   header->action_seq.store(501, std::memory_order_release);
   AwaitTrue([&] { return engine.steps() == 1; });
 }
@@ -103,7 +103,7 @@ TEST(SessionTrust, AnEngineThatCountsWronglyIsABrokenPeer) {
   ASSERT_TRUE(side.ok() && side->Open().ok());
   std::thread greeter([&] {
     EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    side->Welcome(absl::OkStatus());
+    side->AcknowledgeAttach(absl::OkStatus());
   });
   ClientSide client = AttachOrFail(name);
   greeter.join();
@@ -124,9 +124,9 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
   LrbcHeader* header = engine.side().mapping()->header();
   // relaxed: action_seq publishes it.
   header->exchange_kind.store(9, std::memory_order_relaxed);
-  // SYNC(lockstep.action): release; as a foreign client would.
+  // SYNC(lockstep.action): release; as a header-only client would.
   header->action_seq.store(2, std::memory_order_release);
-  // SYNC(lockstep.frame): acquire; as a foreign client would.
+  // SYNC(lockstep.frame): acquire; as a header-only client would.
   AwaitTrue(
       [&] { return header->frame_seq.load(std::memory_order_acquire) == 2; });
   // relaxed: frame_seq published it.
@@ -147,7 +147,7 @@ TEST(SessionTrust, AClientThatGoesOnPutsAStrangersHelloOffForOneExchange) {
   std::thread welcoming([&] {
     while (engine->Poll() != EngineEvent::kClientArrived) {
     }
-    engine->Welcome(absl::OkStatus());
+    engine->AcknowledgeAttach(absl::OkStatus());
   });
   ClientSide client = AttachOrFail(name);
   welcoming.join();
@@ -160,7 +160,7 @@ TEST(SessionTrust, AClientThatGoesOnPutsAStrangersHelloOffForOneExchange) {
   ASSERT_EQ(client.Recv(Deadline::Now()), ErrorCode::kOk);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
   EXPECT_EQ(engine->Poll(), EngineEvent::kClientArrived);
-  engine->Welcome(absl::OkStatus());
+  engine->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(engine->Poll(), EngineEvent::kExchange);
   engine->Publish();
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);

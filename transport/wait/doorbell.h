@@ -8,7 +8,7 @@
 //   Doorbell bell(&header->engine_doorbell, &header->engine_sleepers);
 //   // engine:                                  // client:
 //   bell.SleepUnless(ready, slice_ns);          action_seq.store(...);
-//                                               bell.RingIfAwaited();
+//                                               bell.NotifyIfWaiting();
 
 #ifndef TANDEM_TRANSPORT_WAIT_DOORBELL_H_
 #define TANDEM_TRANSPORT_WAIT_DOORBELL_H_
@@ -34,7 +34,7 @@ class Doorbell {
 
   // Ringer: call after the store that the owner may be waiting for. Makes a
   // system call only when the owner sleeps.
-  void RingIfAwaited() {
+  void NotifyIfWaiting() {
     // SYNC(doorbell.dekker): fence; the caller's store, then this load. Were
     // the two reordered, the owner could miss the store and we its sleep.
     std::atomic_thread_fence(std::memory_order_seq_cst);

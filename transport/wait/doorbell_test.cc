@@ -38,14 +38,14 @@ class DoorbellTest : public testing::Test {
 
 TEST_F(DoorbellTest, IsNotRungWhenNobodySleeps) {
   Side side;
-  side.bell().RingIfAwaited();
+  side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 0U);
 }
 
 TEST_F(DoorbellTest, IsRungWhenSomebodySaidThatItSleeps) {
   Side side;
   side.sleepers.store(1, std::memory_order_relaxed);
-  side.bell().RingIfAwaited();
+  side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 1U);
 }
 
@@ -53,7 +53,7 @@ TEST_F(DoorbellTest, ForgetsTheSleepersOfADeadOwner) {
   Side side;
   side.sleepers.store(3, std::memory_order_relaxed);
   side.bell().ForgetSleepers();
-  side.bell().RingIfAwaited();
+  side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 0U);
 }
 
@@ -81,7 +81,7 @@ TEST_F(DoorbellTest, ARingBetweenTheLastLookAndTheSleepIsNotLost) {
   Side side;
   const Doorbell::Wake wake = side.bell().SleepUnless(
       [&] {
-        side.bell().RingIfAwaited();
+        side.bell().NotifyIfWaiting();
         return false;
       },
       kHourNs);
@@ -113,7 +113,7 @@ TEST_F(DoorbellTest, OneRingWakesEverySleeper) {
   for (std::thread& thread : threads) thread = std::thread(sleep);
   while (side.asleep() < kThreads) sched_yield();
   side.turn.store(1, std::memory_order_release);
-  side.bell().RingIfAwaited();
+  side.bell().NotifyIfWaiting();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(side.asleep(), 0U);
 }
@@ -128,7 +128,7 @@ void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
     while (!my_turn()) own.bell().SleepUnless(my_turn, kHourNs);
     ++*plain_counter;  // ordered by the turns alone
     other.turn.store(i + ahead, std::memory_order_release);
-    other.bell().RingIfAwaited();
+    other.bell().NotifyIfWaiting();
   }
 }
 
@@ -189,7 +189,7 @@ TEST_F(DoorbellTest, LosesNoWakeToARingerThatIsQuick) {
     // overtakes the store needs that.
     for (uint32_t look = 0; look < i % 256; ++look) (void)side.asleep();
     side.turn.store(i, std::memory_order_release);
-    side.bell().RingIfAwaited();
+    side.bell().NotifyIfWaiting();
     while (seen.load(std::memory_order_acquire) != i) {
     }
   }

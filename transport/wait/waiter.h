@@ -37,7 +37,7 @@ class WaitWatch {
   virtual ~WaitWatch() = default;
   // Once, before the first sleep or after kQuickNs; before any Check.
   static constexpr int64_t kQuickNs = 20'000;
-  virtual void Lasts() {}
+  virtual void OnLongWait() {}
   // kOk: wait on. Anything else ends the wait with that code, unless the
   // condition holds by then. `interrupted`: a signal handler has run.
   virtual ErrorCode Check(int64_t now_ns, bool interrupted) = 0;
@@ -215,7 +215,7 @@ template <typename Ready>
       if (only_spun) unanswered_from_ns_ = spun_from;
       return ErrorCode::kStepTimeout;
     }
-    if (!std::exchange(told, true)) watch.Lasts();
+    if (!std::exchange(told, true)) watch.OnLongWait();
     bool interrupted = false;
     bool rung = false;
     const bool yields_now = spinning && now >= next_yield;

@@ -60,7 +60,7 @@ void Answer(Exchange& exchange, WaitStrategy strategy, double wait_secs) {
     }
     ASSERT_EQ(code, ErrorCode::kOk);
     exchange.answered.store(i, std::memory_order_release);
-    peer.RingIfAwaited();
+    peer.NotifyIfWaiting();
   }
 }
 
@@ -82,7 +82,7 @@ int AskOnOneCore(WaitStrategy strategy, double answerer_wait_secs) {
   PatientWatch watch;
   for (uint32_t i = 1; i <= Exchanges(strategy); ++i) {
     exchange.asked.store(i, std::memory_order_release);
-    bell.RingIfAwaited();
+    bell.NotifyIfWaiting();
     const auto answered = [&] {
       return exchange.answered.load(std::memory_order_acquire) == i;
     };

@@ -22,7 +22,7 @@ namespace {
 
 // Counts its calls, and answers `code` from call number `from` on.
 struct CountingWatch : WaitWatch {
-  void Lasts() override { ++lasted; }
+  void OnLongWait() override { ++lasted; }
   ErrorCode Check(int64_t, bool interrupted) override {
     ++calls;
     EXPECT_GE(lasted, 1);
@@ -159,7 +159,7 @@ TEST_P(WaiterTest, DoesNotSayThatItLastsIfItsDeadlineIsNear) {
   }
 }
 
-// Lasts takes long where it releases Python's GIL.
+// OnLongWait takes long where it releases Python's GIL.
 TEST_P(WaiterTest, DoesNotSayThatItLastsIfTheAnswerCameWhileItWasAway) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -237,7 +237,7 @@ TEST_P(WaiterTest, WaitsOnWhenTheBellRingsForSomethingElse) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
                 [&] {
-                  bell.RingIfAwaited();
+                  bell.NotifyIfWaiting();
                   return ++looks > 1000;
                 },
                 Deadline::Infinite(), watch_),

@@ -89,7 +89,7 @@ FrameWatch::FrameWatch(std::string run)
       returns_(kHistoryBuckets),
       step_rates_(kHistoryBuckets) {}
 
-bool FrameWatch::Look(int64_t now_ns) {
+bool FrameWatch::Poll(int64_t now_ns) {
   const int64_t since_ns = last_look_ns_.value_or(now_ns);
   last_look_ns_ = now_ns;
   const bool attached_now = !attached_.has_value();
@@ -174,7 +174,7 @@ void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
     return;  // its numbers are of some time before
   }
   ++new_frames_;
-  // An engine whose run stands still repeats its last picture once a second:
+  // An engine whose run stands still repeats its last image once a second:
   // that is no news of the run.
   if (!step_before.has_value() || metadata_.step != step_before) {
     freshness_.SawNewFrame(since_ns);

@@ -2,16 +2,16 @@
 // once, and whether the newest frame may be called live. FrameMetadata: the
 // JSON beside a frame.
 //
-// Data flow: a run's name -> its ring (a region's or a segment's) -> Look, as
+// Data flow: a run's name -> its ring (a region's or a segment's) -> Poll, as
 // often as the display wants -> the newest frame, its state and age, and the
 // course of its numbers. It only reads; the writer never waits for it.
 // Ownership: one tab; one thread.
 //
 //   FrameWatch watch("tandem");
-//   if (watch.Look(MonotonicNanos())) Show(watch.frame());
+//   if (watch.Poll(MonotonicNanos())) Show(watch.frame());
 //   if (watch.StateAt(MonotonicNanos()) != FreshnessState::kConnected) Dim();
 //
-// Look at least every 50 ms: the state is right within 450 ms then, whatever
+// Poll at least every 50 ms: the state is right within 450 ms then, whatever
 // became of the writer (Freshness::kMaxLiveAgeNs).
 
 #ifndef TANDEM_VIZ_CORE_FRAME_WATCH_H_
@@ -42,7 +42,7 @@ struct FrameMetadata {
   // Episodes ended since the run began: a running count, so that the viewer
   // misses none however many frames it drops.
   std::optional<int64_t> episodes;
-  // Why the picture is not what it should be: drawing failed. At most 512
+  // Why the image is not what it should be: drawing failed. At most 512
   // bytes; empty: all is well.
   std::string error;
 };
@@ -60,10 +60,10 @@ class FrameWatch {
   // Attaches if need be (tried every 100 ms), takes the newest frame, and asks
   // after the writer. True: frame() is one that was not delivered before. Makes
   // a few system calls; does not wait; allocates when a frame's size changes.
-  bool Look(int64_t now_ns);
+  bool Poll(int64_t now_ns);
 
   // Gives the ring back, so that the writer knows that no viewer looks; the
-  // next Look attaches again.
+  // next Poll attaches again.
   void Detach();
 
   const std::string& run() const { return run_; }

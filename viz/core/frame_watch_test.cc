@@ -2,7 +2,7 @@
 // resized and corrupted.
 //
 // Each look checks the promise itself: a viewer in state "connected" looks at a
-// picture that was published at most 500 ms ago, by the writer's own stamp.
+// image that was published at most 500 ms ago, by the writer's own stamp.
 #include "viz/core/frame_watch.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
   }
 
   // Looks every 10 ms until `done`, and sees to it that each look is honest.
-  void LookUntil(const std::function<bool()>& done) {
+  void PollUntil(const std::function<bool()>& done) {
     const int64_t begin_ns = MonotonicNanos();
     do {
       ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogNs)
@@ -57,7 +57,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
 
   void LookOnce() {
     const int64_t now_ns = MonotonicNanos();
-    if (watch_.Look(now_ns)) CheckPicture();
+    if (watch_.Poll(now_ns)) CheckImage();
     state_ = watch_.StateAt(now_ns);
     if (state_ == FreshnessState::kConnected) {
       EXPECT_GT(PublishedNs(), now_ns - kHonestNs);
@@ -67,11 +67,11 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
 
   void LookFor(int64_t span_ns) {
     const int64_t begin_ns = MonotonicNanos();
-    LookUntil([&] { return MonotonicNanos() - begin_ns > span_ns; });
+    PollUntil([&] { return MonotonicNanos() - begin_ns > span_ns; });
   }
 
   void AwaitState(FreshnessState state) {
-    LookUntil([&] { return state_ == state; });
+    PollUntil([&] { return state_ == state; });
   }
 
   int64_t PublishedNs() const {
@@ -82,7 +82,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
   }
 
   // Whole, and of the step that it says.
-  void CheckPicture() {
+  void CheckImage() {
     const Frame& frame = watch_.frame();
     ASSERT_EQ(frame.width, geometry_.width);
     ASSERT_EQ(frame.height, geometry_.height);
@@ -126,7 +126,7 @@ TEST_P(FrameWatchTest, IsRightWhenTheWriterIsKilledAndStartedAgain) {
     const uint64_t before = watch_.new_frames();
     publisher = nullptr;
     publisher = std::make_unique<Publisher>(Run());
-    LookUntil([&] { return watch_.new_frames() > before; });
+    PollUntil([&] { return watch_.new_frames() > before; });
   }
   AwaitState(FreshnessState::kConnected);
 }
@@ -164,7 +164,7 @@ TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
     AwaitState(FreshnessState::kConnected);
     publisher = nullptr;
     // What is on its way of the old size is checked by the old size.
-    LookUntil([&] { return state_ != FreshnessState::kConnected; });
+    PollUntil([&] { return state_ != FreshnessState::kConnected; });
     geometry_.width = width;
     geometry_.height = height;
     geometry_.channels = channels;
@@ -178,9 +178,9 @@ TEST_P(FrameWatchTest, NeverTakesWhatItFindsForLive) {
   PatternRun run = Run();
   run.still_after = 5;
   Publisher publisher(run);
-  LookUntil([&] { return watch_.frame().number == 5; });
+  PollUntil([&] { return watch_.frame().number == 5; });
   FrameWatch late(run_);
-  late.Look(MonotonicNanos());
+  late.Poll(MonotonicNanos());
   ASSERT_EQ(late.frame().number, 5u);
   EXPECT_EQ(late.StateAt(MonotonicNanos()), FreshnessState::kStale);
   EXPECT_TRUE(late.freshness().AgeIsAtLeast());
@@ -193,12 +193,12 @@ TEST_P(FrameWatchTest, LosesARingThatItsWriterInvalidates) {
   run.still_after = 100;
   run.invalidate_at_end = true;
   auto publisher = std::make_unique<Publisher>(run);
-  LookUntil([&] { return watch_.frame().number == 100; });
+  PollUntil([&] { return watch_.frame().number == 100; });
   AwaitState(FreshnessState::kReconnecting);
   // And is not attached to what is over, again and again.
   const uint64_t frames = watch_.frames();
   const int64_t begin_ns = MonotonicNanos();
-  LookUntil([&] {
+  PollUntil([&] {
     EXPECT_EQ(state_, FreshnessState::kReconnecting);
     return MonotonicNanos() - begin_ns > 300'000'000;
   });
@@ -216,7 +216,7 @@ TEST_P(FrameWatchTest, DeliversEachFrameOnceAndCountsTheRest) {
   uint64_t last = 0;
   uint64_t first = 0;
   uint64_t delivered = 0;
-  LookUntil([&] {
+  PollUntil([&] {
     if (watch_.frames() != delivered) {
       EXPECT_EQ(watch_.frames(), delivered + 1);
       EXPECT_GT(watch_.frame().number, last);
@@ -237,11 +237,11 @@ TEST_P(FrameWatchTest, CountsEpisodesOverARestart) {
   PatternRun run = Run();
   run.still_after = 50;
   auto publisher = std::make_unique<Publisher>(run);
-  LookUntil([&] { return watch_.episodes() == 5; });
+  PollUntil([&] { return watch_.episodes() == 5; });
   publisher = nullptr;
   run.still_after = 30;
   publisher = std::make_unique<Publisher>(run);
-  LookUntil([&] { return watch_.episodes() == 8; });
+  PollUntil([&] { return watch_.episodes() == 8; });
 }
 
 TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
@@ -256,11 +256,11 @@ TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
     ASSERT_EQ(pread(file.get(), &byte, 1, base + at), 1);
     const unsigned char corrupt = static_cast<unsigned char>(~byte);
     ASSERT_EQ(pwrite(file.get(), &corrupt, 1, base + at), 1);
-    // Flags are hints: while frames come, the picture is live. What lies behind
+    // Flags are hints: while frames come, the image is live. What lies behind
     // the first 40 bytes is written again with each frame.
     const bool breaks = at < 40 && (at < 8 || at >= 12);
     if (breaks) {
-      LookUntil([&] { return state_ != FreshnessState::kConnected; });
+      PollUntil([&] { return state_ != FreshnessState::kConnected; });
     } else {
       LookFor(40'000'000);
     }
@@ -291,7 +291,7 @@ TEST_P(FrameWatchTest, BearsNoiseAllOverTheRing) {
         sizeof(noise), static_cast<size_t>(about.st_size - at));
     ASSERT_EQ(pwrite(file.get(), &noise, bytes, at),
               static_cast<ssize_t>(bytes));
-    watch_.Look(MonotonicNanos());
+    watch_.Poll(MonotonicNanos());
   }
   ASSERT_EQ(pwrite(file.get(), whole.data(), 40, base), 40);
   AwaitState(FreshnessState::kConnected);
@@ -330,7 +330,7 @@ TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
     const int64_t begin_ns = MonotonicNanos();
     while (watch.StateAt(MonotonicNanos()) != state) {
       ASSERT_LT(MonotonicNanos() - begin_ns, kWatchdogNs) << watch.reason();
-      watch.Look(MonotonicNanos());
+      watch.Poll(MonotonicNanos());
       const timespec wait = {0, 10'000'000};
       nanosleep(&wait, nullptr);
     }
@@ -354,7 +354,7 @@ TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
       segment->writer().Loan();
       segment->writer().Commit({},
                                absl::StrCat("{\"episodes\": ", episodes, "}"));
-      ASSERT_TRUE(watch.Look(MonotonicNanos()));
+      ASSERT_TRUE(watch.Poll(MonotonicNanos()));
       ASSERT_GE(watch.episodes(), episodes);
     }
   }
@@ -374,7 +374,7 @@ TEST(FrameWatch, ARepeatedStepIsNoNews) {
     segment->writer().Loan();
     segment->writer().Commit({.step_rate_hz = step == 2 ? 0.0 : 60.0},
                              absl::StrCat("{\"step\": ", step, "}"));
-    EXPECT_TRUE(watch.Look(begin + at_ms * kMs));
+    EXPECT_TRUE(watch.Poll(begin + at_ms * kMs));
   };
   const auto state = [&](int64_t at_ms) {
     return watch.StateAt(begin + at_ms * kMs);
@@ -402,7 +402,7 @@ TEST(FrameWatch, SaysThatAFileIsNoRing) {
   const std::string words(4096, 'x');
   ASSERT_EQ(write(file.get(), words.data(), words.size()), 4096);
   FrameWatch watch(run);
-  EXPECT_FALSE(watch.Look(MonotonicNanos()));
+  EXPECT_FALSE(watch.Poll(MonotonicNanos()));
   EXPECT_EQ(watch.StateAt(MonotonicNanos()), FreshnessState::kUnavailable);
   EXPECT_NE(watch.reason().find("magic"), std::string::npos) << watch.reason();
   unlink(path.c_str());
@@ -411,7 +411,7 @@ TEST(FrameWatch, SaysThatAFileIsNoRing) {
 TEST(FrameWatch, BearsAnyName) {
   for (const char* run : {"", "a/../b", "\n", "..", "no such run"}) {
     FrameWatch watch(run);
-    EXPECT_FALSE(watch.Look(MonotonicNanos()));
+    EXPECT_FALSE(watch.Poll(MonotonicNanos()));
     EXPECT_EQ(watch.StateAt(0), FreshnessState::kUnavailable);
     EXPECT_NE(watch.reason(), "");
   }

@@ -102,13 +102,13 @@ TEST(Freshness, TakesALateLookForALateFrame) {
   EXPECT_EQ(Live(0).StateAt(1'000 * kMs), FreshnessState::kStale);
 }
 
-TEST(Freshness, LetsALostLinkOutweighAYoungPicture) {
+TEST(Freshness, LetsALostLinkOutweighAYoungImage) {
   Freshness freshness = Live(0);
   freshness.SetLink(Link::kLost);
   EXPECT_EQ(freshness.StateAt(1), FreshnessState::kReconnecting);
   freshness.SetLink(Link::kNoRun);
   EXPECT_EQ(freshness.StateAt(1), FreshnessState::kUnavailable);
-  EXPECT_EQ(freshness.AgeNsAt(5), 5);  // of the picture that is left
+  EXPECT_EQ(freshness.AgeNsAt(5), 5);  // of the image that is left
 }
 
 TEST(Freshness, NamesTheStatesAsTheSeedDoes) {

@@ -33,7 +33,7 @@ enum class Action {
   kWindowSnapshot,
   kHud,
   kPlots,
-  kPictureOnly,
+  kImageOnly,
   kTheme,
   kStartPage,
   kOpen,

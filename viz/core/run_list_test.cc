@@ -122,7 +122,7 @@ TEST_F(RunListTest, SaysWhoseARunIsThatItWouldNotAttachTo) {
         << entry->problem;
     EXPECT_EQ(entry->width, 0u);
     FrameWatch watch(run);
-    watch.Look(MonotonicNanos());
+    watch.Poll(MonotonicNanos());
     EXPECT_NE(watch.StateAt(MonotonicNanos()), FreshnessState::kConnected);
     EXPECT_EQ(watch.frames(), 0u);
     EXPECT_NE(watch.reason().find("uid 54321"), std::string::npos)

@@ -25,7 +25,7 @@ ABSL_FLAG(std::string, mode_label, tandem::ViewerOptions().mode_label,
 ABSL_FLAG(std::string, theme, "dark", "dark or light");
 ABSL_FLAG(std::string, size, "1280x800",
           "WIDTHxHEIGHT of the window, 64 to 16384 each");
-ABSL_FLAG(bool, picture_only, false, "true: nothing around the image");
+ABSL_FLAG(bool, image_only, false, "true: nothing around the image");
 ABSL_FLAG(bool, shortcuts, true, "true: the keys below; false: no keys");
 ABSL_FLAG(std::string, snapshots, tandem::ViewerOptions().snapshots,
           "FOLDER: where the key S saves images");
@@ -116,7 +116,7 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.mode_label = absl::GetFlag(FLAGS_mode_label);
   options.eval_summary = absl::GetFlag(FLAGS_eval_summary);
   options.shortcuts = absl::GetFlag(FLAGS_shortcuts);
-  options.picture_only = absl::GetFlag(FLAGS_picture_only);
+  options.image_only = absl::GetFlag(FLAGS_image_only);
   options.snapshots = absl::GetFlag(FLAGS_snapshots);
   options.offscreen = absl::GetFlag(FLAGS_offscreen);
   options.snapshot = absl::GetFlag(FLAGS_snapshot);

@@ -27,7 +27,7 @@ struct ViewerOptions {
   std::string eval_summary;  // "": where MOSAIC keeps it
   bool shortcuts = true;
   bool dark = true;
-  bool picture_only = false;
+  bool image_only = false;
   uint32_t width = 1280;
   uint32_t height = 800;
   std::string snapshots = ".";  // folder

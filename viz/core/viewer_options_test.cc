@@ -30,7 +30,7 @@ TEST(ViewerOptions, HaveTheSeedsDefaults) {
 TEST(ViewerOptions, TakeValuesInBothSpellings) {
   const absl::StatusOr<ViewerOptions> options =
       Parse({"--run=a", "--run", "b", "--run_mode=policy_eval", "--theme",
-             "light", "--size=640x480", "--shortcuts=false", "--picture_only",
+             "light", "--size=640x480", "--shortcuts=false", "--image_only",
              "--offscreen", "--snapshot", "x.png", "--after=5"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->runs, (std::vector<std::string>{"a", "b"}));
@@ -39,7 +39,7 @@ TEST(ViewerOptions, TakeValuesInBothSpellings) {
   EXPECT_EQ(options->width, 640u);
   EXPECT_EQ(options->height, 480u);
   EXPECT_FALSE(options->shortcuts);
-  EXPECT_TRUE(options->picture_only);
+  EXPECT_TRUE(options->image_only);
   EXPECT_TRUE(options->offscreen);
   EXPECT_EQ(options->snapshot, "x.png");
   EXPECT_EQ(options->after, 5);

@@ -14,8 +14,8 @@
 #include "program/screen.h"
 #include "transport/base/error.h"
 #include "viz/inspect/inspect_options.h"
-#include "viz/inspect/look.h"
-#include "viz/inspect/look_output.h"
+#include "viz/inspect/inspection.h"
+#include "viz/inspect/inspection_output.h"
 
 namespace tandem {
 namespace {
@@ -34,45 +34,47 @@ struct Shown {
   ExitCode code = kFine;
 };
 
-Shown ShowOne(const InspectOptions& options, const Look& look) {
+Shown ShowOne(const InspectOptions& options, const Inspection& inspection) {
   Shown shown;
-  shown.text = options.json ? absl::StrCat(JsonOf(look), "\n")
-                            : TextOf(look, absl::Now(), absl::LocalTimeZone());
-  if (CodeOf(look.status) == ErrorCode::kInvalidArgument) {
+  shown.text = options.json
+                   ? absl::StrCat(JsonOf(inspection), "\n")
+                   : TextOf(inspection, absl::Now(), absl::LocalTimeZone());
+  if (CodeOf(inspection.status) == ErrorCode::kInvalidArgument) {
     shown.code = kUsage;
-  } else if (!look.status.ok()) {
+  } else if (!inspection.status.ok()) {
     shown.code = kNoSuchRegion;
-  } else if (!look.verdict.problems.empty()) {
+  } else if (!inspection.verdict.problems.empty()) {
     shown.code = kBroken;
   }
   return shown;
 }
 
-Shown ShowAll(const InspectOptions& options, const std::vector<Look>& looks) {
-  return {options.json ? absl::StrCat(ListJsonOf(looks), "\n")
-                       : ListTextOf(looks)};
+Shown ShowAll(const InspectOptions& options,
+              const std::vector<Inspection>& inspections) {
+  return {options.json ? absl::StrCat(ListJsonOf(inspections), "\n")
+                       : ListTextOf(inspections)};
 }
 
-Shown LookAndShow(const InspectOptions& options, Onlooker* onlooker) {
+Shown LookAndShow(const InspectOptions& options, Inspector* inspector) {
   return options.what == InspectOptions::What::kList
-             ? ShowAll(options, onlooker->LookAtAll())
-             : ShowOne(options, onlooker->LookAtName(options.name));
+             ? ShowAll(options, inspector->InspectAll())
+             : ShowOne(options, inspector->InspectName(options.name));
 }
 
-// Two looks, for the speeds; one if nothing moves.
+// Two inspections, for the speeds; one if nothing moves.
 Shown LookOnce(const InspectOptions& options) {
   constexpr absl::Duration kBetween = absl::Milliseconds(500);
-  Onlooker onlooker;
+  Inspector inspector;
   if (options.what == InspectOptions::What::kList) {
-    if (onlooker.LookAtAll().empty()) return ShowAll(options, {});
+    if (inspector.InspectAll().empty()) return ShowAll(options, {});
   } else {
-    const Look first = onlooker.LookAtName(options.name);
+    const Inspection first = inspector.InspectName(options.name);
     if (!first.status.ok() || !first.verdict.problems.empty()) {
       return ShowOne(options, first);
     }
   }
   absl::SleepFor(kBetween);
-  return LookAndShow(options, &onlooker);
+  return LookAndShow(options, &inspector);
 }
 
 // Returns `code`, or reports that the output could not be written. A closed
@@ -96,10 +98,10 @@ ExitCode Watch(const InspectOptions& options) {
   }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  Onlooker onlooker;
+  Inspector inspector;
   Screen screen;
   for (;;) {
-    Shown shown = LookAndShow(options, &onlooker);
+    Shown shown = LookAndShow(options, &inspector);
     // Blocks that follow one another have an empty line between them.
     if (!options.json && !screen.replaces()) shown.text += "\n";
     if (const absl::Status s = screen.Show(shown.text); !s.ok()) {

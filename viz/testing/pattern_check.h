@@ -1,4 +1,4 @@
-// CheckPattern: is it the pattern that a picture shows, corner to corner?
+// CheckPattern: is it the pattern that a image shows, corner to corner?
 //
 //   PatternSeen seen = CheckPattern(screen, area, geometry, whole);
 //   EXPECT_EQ(seen.wrong, "");
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "transport/base/frame_geometry.h"
-#include "viz/core/picture_view.h"
+#include "viz/core/image_view.h"
 
 namespace tandem {
 
@@ -22,10 +22,10 @@ struct PatternSeen {
   int64_t checked = 0;  // pixels of the screen
 };
 
-// `area` of the screen holds the part `source` of the picture, fitted, its
+// `area` of the screen holds the part `source` of the image, fitted, its
 // aspect ratio kept, each pixel with sharp edges. Pixels of the screen that lie
-// on the edge between two of the picture may be either. What is beside the
-// picture must be of one colour.
+// on the edge between two of the image may be either. What is beside the
+// image must be of one colour.
 PatternSeen CheckPattern(const QImage& screen, const QRect& area,
                          const FrameGeometry& geometry, const ViewRect& source);
 

@@ -30,7 +30,7 @@ FastLaneConsumer::FastLaneConsumer(const QString& run_id, QObject* parent)
     : QObject(parent), watch_(run_id.toStdString()) {
   timer_.setTimerType(Qt::PreciseTimer);
   timer_.setInterval(kLookMs);
-  connect(&timer_, &QTimer::timeout, this, &FastLaneConsumer::Look);
+  connect(&timer_, &QTimer::timeout, this, &FastLaneConsumer::Poll);
 }
 
 void FastLaneConsumer::start() { timer_.start(); }
@@ -49,9 +49,9 @@ QString FastLaneConsumer::status() const {
   return Text(FreshnessName(watch_.StateAt(MonotonicNanos())));
 }
 
-void FastLaneConsumer::Look() {
+void FastLaneConsumer::Poll() {
   const int64_t now_ns = MonotonicNanos();
-  const bool is_new = watch_.Look(now_ns);
+  const bool is_new = watch_.Poll(now_ns);
   // The state first: the view that shows the frame needs it.
   if (const FreshnessState state = watch_.StateAt(now_ns); state_ != state) {
     state_ = state;

@@ -1,6 +1,6 @@
 // FastLaneConsumer: a run's frames as Qt signals.
 //
-// Data flow: a timer -> FrameWatch::Look -> frame_ready for each new frame,
+// Data flow: a timer -> FrameWatch::Poll -> frame_ready for each new frame,
 // status_changed when the state is another.
 // Ownership: one FastLaneTab, in the GUI thread.
 //
@@ -55,7 +55,7 @@ class FastLaneConsumer : public QObject {
   void status_changed(const QString& status);
 
  private:
-  void Look();
+  void Poll();
 
   FrameWatch watch_;
   QTimer timer_;

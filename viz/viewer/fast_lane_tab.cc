@@ -60,7 +60,7 @@ bool FastLaneTab::live() const {
 }
 
 QString FastLaneTab::ageText() const {
-  if (!hasPicture()) return {};
+  if (!hasImage()) return {};
   const int64_t now_ns = MonotonicNanos();
   const Freshness& freshness = consumer_.watch().freshness();
   const int64_t age_ns = paused() ? age_at_pause_ns_ + (now_ns - *paused_at_ns_)
@@ -81,7 +81,7 @@ QString FastLaneTab::dropsText() const {
 }
 
 QString FastLaneTab::sizeText() const {
-  if (!hasPicture()) return {};
+  if (!hasImage()) return {};
   return QStringLiteral("%1 × %2 %3")
       .arg(image_.width())
       .arg(image_.height())
@@ -104,7 +104,7 @@ QString FastLaneTab::zoomText() const {
 
 QString FastLaneTab::tileText() const {
   if (view_.tiles() < 2) return {};
-  if (view_.focus() == PictureView::kGrid) {
+  if (view_.focus() == ImageView::kGrid) {
     return QStringLiteral("%1 tiles").arg(view_.tiles());
   }
   return QStringLiteral("tile %1 of %2")
@@ -134,10 +134,10 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
   const uint32_t tiles =
       static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
   const bool moved = size_before != image_.size() || tiles != view_.tiles();
-  view_.SetPicture(static_cast<uint32_t>(image_.width()),
-                   static_cast<uint32_t>(image_.height()), tiles);
+  view_.SetImage(static_cast<uint32_t>(image_.width()),
+                 static_cast<uint32_t>(image_.height()), tiles);
   if (moved) Q_EMIT viewChanged();
-  Q_EMIT pictureChanged();
+  Q_EMIT imageChanged();
   if (was_empty) Q_EMIT changed();
 }
 
@@ -147,7 +147,7 @@ void FastLaneTab::TogglePause() {
     if (has_newest_) ShowFrame(newest_);
     has_newest_ = false;
     newest_ = {};
-  } else if (hasPicture()) {
+  } else if (hasImage()) {
     paused_at_ns_ = MonotonicNanos();
     age_at_pause_ns_ =
         consumer_.watch().freshness().AgeNsAt(*paused_at_ns_).value_or(0);
@@ -159,7 +159,7 @@ void FastLaneTab::TogglePause() {
 void FastLaneTab::StepTile(int by) {
   const int tiles = static_cast<int>(view_.tiles());
   const int from =
-      view_.focus() == PictureView::kGrid && by < 0 ? 0 : view_.focus();
+      view_.focus() == ImageView::kGrid && by < 0 ? 0 : view_.focus();
   view_.Focus((from + by + tiles) % tiles);
 }
 
@@ -196,7 +196,7 @@ bool FastLaneTab::Perform(Action action) {
       view_.PanBy(0, -kPanStep);
       break;
     case Action::kGrid:
-      view_.Focus(PictureView::kGrid);
+      view_.Focus(ImageView::kGrid);
       break;
     case Action::kNextTile:
       StepTile(1);
@@ -220,8 +220,8 @@ bool FastLaneTab::Perform(Action action) {
 }
 
 void FastLaneTab::SaveSnapshot() {
-  if (!hasPicture()) {
-    Q_EMIT said(QStringLiteral("No picture to save yet."));
+  if (!hasImage()) {
+    Q_EMIT said(QStringLiteral("No image to save yet."));
     return;
   }
   QString name = run_id_;
@@ -232,14 +232,14 @@ void FastLaneTab::SaveSnapshot() {
                     QDateTime::currentDateTime().toString(
                         QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
                     QStringLiteral(".png"));
-  QImage picture = image_;
-  picture.setText(QStringLiteral("Run"), run_id_);
-  picture.setText(QStringLiteral("Step"), step_text_);
-  picture.setText(QStringLiteral("Numbers"), hud_text_);
-  picture.setText(QStringLiteral("State"),
-                  paused() ? QStringLiteral("paused") : status());
-  picture.setText(QStringLiteral("Age"), ageText());
-  Q_EMIT said(picture.save(path, "PNG")
+  QImage image = image_;
+  image.setText(QStringLiteral("Run"), run_id_);
+  image.setText(QStringLiteral("Step"), step_text_);
+  image.setText(QStringLiteral("Numbers"), hud_text_);
+  image.setText(QStringLiteral("State"),
+                paused() ? QStringLiteral("paused") : status());
+  image.setText(QStringLiteral("Age"), ageText());
+  Q_EMIT said(image.save(path, "PNG")
                   ? QStringLiteral("Saved ") + path
                   : QStringLiteral("Could not write %1: is the folder there, "
                                    "and yours? (--snapshots)")

@@ -1,7 +1,7 @@
-// FastLaneTab: one run on show: its picture, its numbers, what the user does
+// FastLaneTab: one run on show: its image, its numbers, what the user does
 // to them.
 //
-// Data flow: FastLaneConsumer -> the picture and the texts that
+// Data flow: FastLaneConsumer -> the image and the texts that
 // FastLaneView.qml binds to; actions -> pause, zoom, focus, snapshots.
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem's texture is made
 // from image() while the GUI thread waits.
@@ -20,8 +20,8 @@
 #include <optional>
 
 #include "viz/core/eval_summary.h"
+#include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
-#include "viz/core/picture_view.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
@@ -43,7 +43,7 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString reason READ reason NOTIFY changed)
   Q_PROPERTY(bool live READ live NOTIFY changed)
   Q_PROPERTY(bool paused READ paused NOTIFY changed)
-  Q_PROPERTY(bool hasPicture READ hasPicture NOTIFY changed)
+  Q_PROPERTY(bool hasImage READ hasImage NOTIFY changed)
   Q_PROPERTY(QString ageText READ ageText NOTIFY changed)
   Q_PROPERTY(QString hudText READ hudText NOTIFY changed)
   Q_PROPERTY(QString stepText READ stepText NOTIFY changed)
@@ -75,8 +75,8 @@ class FastLaneTab : public QObject {
   QString reason() const;  // empty while there is a link
   bool live() const;       // connected, and not paused
   bool paused() const { return paused_at_ns_.has_value(); }
-  bool hasPicture() const { return !image_.isNull(); }
-  QString ageText() const;  // of the picture on show; "" without one
+  bool hasImage() const { return !image_.isNull(); }
+  QString ageText() const;  // of the image on show; "" without one
   QString hudText() const { return hud_text_; }
   QString stepText() const { return step_text_; }
   QString fpsText() const;
@@ -91,13 +91,13 @@ class FastLaneTab : public QObject {
   bool plotsShown() const { return plots_shown_; }
 
   const QImage& image() const { return image_; }
-  PictureView& view() { return view_; }
+  ImageView& view() { return view_; }
   const FastLaneConsumer& consumer() const { return consumer_; }
   // Says that view() was changed.
   void ViewMoved() { Q_EMIT viewChanged(); }
 
  Q_SIGNALS:
-  void pictureChanged();
+  void imageChanged();
   void viewChanged();
   void layersChanged();
   void changed();  // texts and state: at once when the state is another, else
@@ -126,9 +126,9 @@ class FastLaneTab : public QObject {
   FastLaneFrameEvent newest_;  // while paused: what comes next
   bool has_newest_ = false;
   std::optional<int64_t> paused_at_ns_;
-  int64_t age_at_pause_ns_ = 0;  // of the picture on show
+  int64_t age_at_pause_ns_ = 0;  // of the image on show
   bool at_least_at_pause_ = false;
-  PictureView view_;
+  ImageView view_;
   bool hud_shown_ = true;
   bool plots_shown_ = true;
 };

@@ -26,7 +26,7 @@ void FrameItem::SetTab(FastLaneTab* tab) {
   if (tab_ != nullptr) tab_->disconnect(this);
   tab_ = tab;
   if (tab_ != nullptr) {
-    connect(tab_, &FastLaneTab::pictureChanged, this, [this] {
+    connect(tab_, &FastLaneTab::imageChanged, this, [this] {
       image_changed_ = true;
       update();
     });
@@ -78,7 +78,7 @@ QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
     node->setOwnsTexture(true);
     image_changed_ = true;
   }
-  const PictureView& view = tab_->view();
+  const ImageView& view = tab_->view();
   const bool shrunk = view.scale() < 1;
   if (image_changed_ || (shrunk && !has_mipmaps_)) {
     // Opaque: what an engine leaves in the alpha of a frame is often not meant.
@@ -140,12 +140,12 @@ void FrameItem::mouseMoveEvent(QMouseEvent* event) {
 
 void FrameItem::mouseReleaseEvent(QMouseEvent* event) {
   if (tab_ == nullptr || dragging_) return;
-  PictureView& view = tab_->view();
+  ImageView& view = tab_->view();
   const double ratio = PixelRatio();
   const int tile = view.TileUnder(event->position().x() * ratio,
                                   event->position().y() * ratio);
   if (view.tiles() < 2 || tile < 0) return;
-  view.Focus(view.focus() == PictureView::kGrid ? tile : PictureView::kGrid);
+  view.Focus(view.focus() == ImageView::kGrid ? tile : ImageView::kGrid);
   Moved();
 }
 

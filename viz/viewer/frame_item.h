@@ -1,4 +1,4 @@
-// FrameItem: a tab's picture as a texture of the scene graph, moved and zoomed
+// FrameItem: a tab's image as a texture of the scene graph, moved and zoomed
 // by the mouse.
 //
 // Data flow: FastLaneTab::image -> QSGTexture -> QSGImageNode, drawn by a
@@ -20,7 +20,7 @@ namespace tandem {
 
 // Mouse: the wheel zooms at the cursor, a drag moves, a click on a tile of the
 // grid shows it alone, a click on a tile shown alone goes back to the grid, a
-// double click on a single picture fits it.
+// double click on a single image fits it.
 class FrameItem : public QQuickItem {
   Q_OBJECT
   Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)

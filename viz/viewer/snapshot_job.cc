@@ -17,11 +17,11 @@ constexpr int64_t kListNs = 1'300'000'000;
 
 SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
     : options_(options), viewer_(viewer), begin_ns_(MonotonicNanos()) {
-  QObject::connect(&timer_, &QTimer::timeout, [this] { Look(); });
+  QObject::connect(&timer_, &QTimer::timeout, [this] { Poll(); });
   timer_.start(kLookMs);
 }
 
-void SnapshotJob::Look() {
+void SnapshotJob::Poll() {
   const int64_t waited_ns = MonotonicNanos() - begin_ns_;
   const FastLaneTab* missing = nullptr;
   for (const FastLaneTab* tab : viewer_->fast_lane_tabs()) {
@@ -37,7 +37,7 @@ void SnapshotJob::Look() {
     timer_.stop();
     std::fprintf(stderr,
                  "viewer: --snapshot: expected the tabs of --run, found them "
-                 "closed; leave one open until the picture is saved\n");
+                 "closed; leave one open until the image is saved\n");
     QCoreApplication::exit(1);
   } else if (has_tabs ? missing == nullptr : waited_ns >= kListNs) {
     timer_.stop();

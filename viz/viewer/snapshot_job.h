@@ -22,7 +22,7 @@ class SnapshotJob {
   SnapshotJob(const ViewerOptions& options, Viewer* viewer);
 
  private:
-  void Look();
+  void Poll();
   void Save();
 
   const ViewerOptions options_;

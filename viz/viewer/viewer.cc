@@ -77,7 +77,7 @@ Viewer::Viewer(const ViewerOptions& options, QObject* parent)
     : QObject(parent),
       options_(options),
       dark_(options.dark),
-      picture_only_(options.picture_only) {
+      image_only_(options.image_only) {
   for (const std::string& run : options_.runs) open(Text(run));
   if (!tabs_.empty()) SetCurrent(0);
   connect(&scan_timer_, &QTimer::timeout, this, &Viewer::ScanRuns);
@@ -168,8 +168,8 @@ void Viewer::Perform(Action action) {
     case Action::kTheme:
       dark_ = !dark_;
       return Q_EMIT looksChanged();
-    case Action::kPictureOnly:
-      picture_only_ = !picture_only_;
+    case Action::kImageOnly:
+      image_only_ = !image_only_;
       return Q_EMIT looksChanged();
     case Action::kStartPage:
       return SetCurrent(kStartPage);
@@ -257,12 +257,12 @@ void Viewer::Say(const QString& text) {
 }
 
 bool Viewer::SaveWindow(const QString& path) {
-  QImage picture = window_->grabWindow();
+  QImage image = window_->grabWindow();
   const bool by_qt = window_->rendererInterface()->graphicsApi() ==
                      QSGRendererInterface::Software;
-  picture.setText(QStringLiteral("Renderer"),
-                  by_qt ? QStringLiteral("Qt") : QStringLiteral("OpenGL"));
-  return picture.save(path, "PNG");
+  image.setText(QStringLiteral("Renderer"),
+                by_qt ? QStringLiteral("Qt") : QStringLiteral("OpenGL"));
+  return image.save(path, "PNG");
 }
 
 void Viewer::SaveWindowSnapshot() {

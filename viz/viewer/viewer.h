@@ -36,7 +36,7 @@ class Viewer : public QObject {
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
   Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
   Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
-  Q_PROPERTY(bool pictureOnly READ pictureOnly NOTIFY looksChanged)
+  Q_PROPERTY(bool imageOnly READ imageOnly NOTIFY looksChanged)
   Q_PROPERTY(bool helpShown READ helpShown NOTIFY looksChanged)
   Q_PROPERTY(bool shortcuts READ shortcuts CONSTANT)
   Q_PROPERTY(QVariantList keys READ keys CONSTANT)  // maps: keys, does
@@ -57,7 +57,7 @@ class Viewer : public QObject {
   QVariantList runs() const { return runs_; }
   int chosenRun() const { return chosen_run_; }
   bool dark() const { return dark_; }
-  bool pictureOnly() const { return picture_only_; }
+  bool imageOnly() const { return image_only_; }
   bool helpShown() const { return help_shown_; }
   bool shortcuts() const { return options_.shortcuts; }
   QVariantList keys() const;
@@ -107,7 +107,7 @@ class Viewer : public QObject {
   QList<FastLaneTab*> tabs_;
   int current_ = kStartPage;
   bool dark_;
-  bool picture_only_;
+  bool image_only_;
   bool help_shown_ = false;
   QString message_;
   QTimer message_timer_;

@@ -118,7 +118,7 @@ TEST_F(ViewerCommandTest, SavesTheRightPixelsWithoutADisplay) {
     const QString file = File("out.png");
     const Ended ended =
         Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
-             QStringLiteral("--picture_only"), QStringLiteral("--size=640x480"),
+             QStringLiteral("--image_only"), QStringLiteral("--size=640x480"),
              QStringLiteral("--after=3"), QStringLiteral("--snapshot"), file});
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.error, QString());
@@ -155,8 +155,8 @@ TEST_F(ViewerCommandTest, SaysWhatWasMissingForASnapshot) {
   EXPECT_FALSE(QFile::exists(File("out.png")));
 }
 
-// A picture that was there before is no reason for a snapshot.
-TEST_F(ViewerCommandTest, SavesNoOldPicture) {
+// A image that was there before is no reason for a snapshot.
+TEST_F(ViewerCommandTest, SavesNoOldImage) {
   PatternRun pattern = {.run = run_};
   pattern.still_after = 1;
   const Publisher publisher(pattern);

@@ -19,8 +19,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
-#include "viz/core/picture_view.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
 #include "viz/viewer/testing/viewer_fixture.h"
@@ -56,7 +56,7 @@ class KeysTest : public ViewerTest {
 };
 
 void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
-  PictureView& view = tab()->view();
+  ImageView& view = tab()->view();
   const auto toggles = [&](const std::function<bool()>& state) {
     const bool before = state();
     press();
@@ -64,7 +64,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
     press();
     EXPECT_EQ(state(), before);
   };
-  // Whether the press makes the picture's scale, or place, a greater one.
+  // Whether the press makes the image's scale, or place, a greater one.
   enum class Of { kScale, kX, kY };
   const auto grows = [&](Of of) {
     const auto value = [&] {
@@ -94,8 +94,8 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
       return toggles([&] { return tab()->hudShown(); });
     case Action::kPlots:
       return toggles([&] { return tab()->plotsShown(); });
-    case Action::kPictureOnly:
-      return toggles([&] { return viewer_->pictureOnly(); });
+    case Action::kImageOnly:
+      return toggles([&] { return viewer_->imageOnly(); });
     case Action::kTheme:
       return toggles([&] { return viewer_->dark(); });
     case Action::kHelp:
@@ -138,18 +138,18 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
       EXPECT_FALSE(viewer_->helpShown());
       EXPECT_EQ(view.focus(), 1);
       press();
-      EXPECT_EQ(view.focus(), PictureView::kGrid);
+      EXPECT_EQ(view.focus(), ImageView::kGrid);
       return;
     case Action::kNextTile:
       view.Focus(1);
       press();
       EXPECT_EQ(view.focus(), 2);
-      return view.Focus(PictureView::kGrid);
+      return view.Focus(ImageView::kGrid);
     case Action::kPreviousTile:
       view.Focus(1);
       press();
       EXPECT_EQ(view.focus(), 0);
-      return view.Focus(PictureView::kGrid);
+      return view.Focus(ImageView::kGrid);
     case Action::kSnapshot:
       return saves(QString::fromStdString(run_) + QStringLiteral("-*.png"));
     case Action::kWindowSnapshot:
@@ -218,11 +218,11 @@ TEST_F(ViewerTest, ShowsOneTileByClickAndByKey) {
   EXPECT_EQ(tab()->view().focus(), 2);
   AwaitPattern(run, {0, 24, 32, 24});
   QTest::mouseClick(window(), Qt::LeftButton, {}, PointOf(0.5, 0.5));
-  EXPECT_EQ(tab()->view().focus(), PictureView::kGrid);
+  EXPECT_EQ(tab()->view().focus(), ImageView::kGrid);
   Press(Qt::Key_BracketLeft);
   EXPECT_EQ(tab()->view().focus(), 3);
   Press(Qt::Key_G);
-  EXPECT_EQ(tab()->view().focus(), PictureView::kGrid);
+  EXPECT_EQ(tab()->view().focus(), ImageView::kGrid);
   AwaitPattern(run);
 }
 
@@ -323,7 +323,7 @@ TEST_F(ViewerTest, HasNoShortcutsIfNoneAreWanted) {
   EXPECT_FALSE(tab()->paused());
   EXPECT_FALSE(viewer_->helpShown());
   EXPECT_TRUE(viewer_->dark());
-  EXPECT_FALSE(viewer_->pictureOnly());
+  EXPECT_FALSE(viewer_->imageOnly());
   EXPECT_EQ(quit.count(), 0);
 }
 

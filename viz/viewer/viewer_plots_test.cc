@@ -131,8 +131,8 @@ TEST_F(PlotsTest, ShowTheNumbersWhereTheyBelong) {
     }
     return wrong.empty();
   };
-  const int64_t patience_ns = MonotonicNanos() + 15'000'000'000;
-  Await([&] { return is_right() || MonotonicNanos() > patience_ns; });
+  const int64_t grace_ns = MonotonicNanos() + 15'000'000'000;
+  Await([&] { return is_right() || MonotonicNanos() > grace_ns; });
   EXPECT_EQ(wrong, "");
   const QQuickItem* plot = Item(QStringLiteral("reward"));
   EXPECT_EQ(plot->property("minText").toString().toStdString(), "1.00");

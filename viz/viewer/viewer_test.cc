@@ -99,7 +99,7 @@ TEST_F(ViewerTest, PausesWhileTheRunGoesOn) {
   Await([&] { return TextOf("state") == QStringLiteral("LIVE"); });
 }
 
-TEST_F(ViewerTest, NeverShowsAnOldPictureAsLive) {
+TEST_F(ViewerTest, NeverShowsAnOldImageAsLive) {
   OpenRun({.run = run_});
   Await([&] { return TextOf("state") == QStringLiteral("LIVE"); });
   publisher_->Stop();
@@ -112,7 +112,7 @@ TEST_F(ViewerTest, NeverShowsAnOldPictureAsLive) {
   Await([&] {
     return TextOf("state").startsWith(QStringLiteral("RECONNECTING"));
   });
-  EXPECT_TRUE(tab()->hasPicture());
+  EXPECT_TRUE(tab()->hasImage());
   publisher_ = nullptr;
   AwaitStatus("fastlane-unavailable");
   publisher_ = std::make_unique<Publisher>(PatternRun{.run = run_});
@@ -140,7 +140,7 @@ TEST_F(ViewerTest, SendsTheSeedsSignals) {
   consumer.stop();
 }
 
-TEST_F(ViewerTest, PutsTheHudOnThePicture) {
+TEST_F(ViewerTest, PutsTheHudOnTheImage) {
   OpenRun({.run = run_});
   Await([&] { return TextOf("hud") == tab()->hudText(); });
   EXPECT_TRUE(TextOf("hud").contains(QStringLiteral("\nstep/sec: ")));
@@ -192,7 +192,7 @@ TEST_F(EvaluationTest, IsReadAgainAndAgain) {
       [&] { return TextOf("evaluation").contains(QStringLiteral("batch 3")); });
 }
 
-TEST_F(ViewerTest, SavesThePictureAsPublished) {
+TEST_F(ViewerTest, SavesTheImageAsPublished) {
   const QTemporaryDir folder;
   ViewerOptions options;
   options.snapshots = folder.path().toStdString();

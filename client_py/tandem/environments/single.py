@@ -133,8 +133,8 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         Raises:
           TandemError: As `SharedMemoryVectorEnv.render`.
         """
-        pictures = self._envs.render()
-        return None if pictures is None else pictures[0]
+        images = self._envs.render()
+        return None if images is None else images[0]
 
     def close(self) -> None:
         """Ends the engine. A second call has no effect."""

@@ -16,7 +16,7 @@ from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
 from tandem.environments.description import describe
-from tandem.environments.pictures import separate
+from tandem.environments.images import separate
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError, Unsupported

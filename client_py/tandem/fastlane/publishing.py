@@ -129,7 +129,7 @@ class _Publisher:
         if now < self._published_at + period:
             self.due = min(self._published_at + period, now + _LOOK_S)
             return
-        frame, envs = self._picture(self._env.render())
+        frame, envs = self._image(self._env.render())
         writer = self._fitting(frame)
         if writer is None:
             self.due = now + _LOOK_S
@@ -145,7 +145,7 @@ class _Publisher:
         self._published_at = now
         self.due = now + min(period, _LOOK_S)
 
-    def _picture(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
+    def _image(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
         """Makes one frame of the result of `render`, and the metadata that names the environments of its tiles."""
         envs = {"envs": list(self._shown)}
         if not self._frames_of_many:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tandem._native import MethodId
 from tandem.arguments import id_or_name
-from tandem.services.pictures import Pictures
+from tandem.services.image_service import ImageService
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class CameraInfo:
     name: str
 
 
-class Camera(Pictures):
+class Camera(ImageService):
     """Draws images from the cameras of the environments; `client.camera` is one."""
 
     _FRAME = MethodId.GetCameraFrame

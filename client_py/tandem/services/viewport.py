@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem._native import MethodId
-from tandem.services.pictures import Pictures
+from tandem.services.image_service import ImageService
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ViewportInfo:
     current: ViewportStreamConfig | None
 
 
-class Viewport(Pictures):
+class Viewport(ImageService):
     """Draws images of whole environments; `client.viewport` is one."""
 
     _FRAME = MethodId.GetViewportFrame

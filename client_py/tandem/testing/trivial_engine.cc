@@ -205,7 +205,7 @@ int Main() {
         break;
       case EngineEvent::kClientArrived:
         if (!fresh) engine.ResetAll(std::nullopt);
-        side->Welcome(absl::OkStatus());
+        side->AcknowledgeAttach(absl::OkStatus());
         break;
       case EngineEvent::kClientLeft:
         engine.ResetAll(std::nullopt);

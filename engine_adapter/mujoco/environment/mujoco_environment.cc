@@ -79,7 +79,7 @@ StepOutcome MujocoEnvironment::Step(std::span<const float> actions,
   });
 }
 
-void MujocoEnvironment::Forget() {
+void MujocoEnvironment::ClearClientState() {
   next_randomization_.reset();
   ReturnToSharedModel();
   std::ranges::fill(set_controls_, std::nullopt);

@@ -51,7 +51,7 @@ class MujocoEnvironment final : public Environment {
                    const EnvironmentRow& row) override;
 
   // Back to the shared model, without a contract or set controls.
-  void Forget() override;
+  void ClearClientState() override;
 
   const mjModel& model() const { return task_->model(); }
   // Between two steps, for code that moves things; it calls mj_forward itself.
@@ -59,8 +59,9 @@ class MujocoEnvironment final : public Environment {
   const mjData* data() const { return data_.get(); }
 
   // This environment's own copy of the model, made by the first call, to be
-  // changed between two steps: all sizes have to stay. Kept until Forget.
-  // kEngineFailed with MuJoCo's words, and kOutOfSharedMemory.
+  // changed between two steps: all sizes have to stay. Kept until
+  // ClearClientState. kEngineFailed with MuJoCo's words, and
+  // kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
   // Makes it in the same way for a contract alone: the reset that gives the
   // contract up frees it, unless OwnModel has been called.

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from tools.testing import pytest_main
 
-_PICTURES = Path("engine_adapter/mujoco/render/camera_pictures")
+_PICTURES = Path("engine_adapter/mujoco/render/camera_images")
 _STEPS = 200
-# A cart before a wall, of which a third of the picture is beyond the far plane; cameras that stay, that go along, and
+# A cart before a wall, of which a third of the image is beyond the far plane; cameras that stay, that go along, and
 # that see no farther things smaller.
 _SCENE = """
 <mujoco>
@@ -44,15 +44,15 @@ _CAMERAS = ("front", "flat", "chase")
 
 
 class _Album:
-    """The pictures that were drawn, and a renderer of MuJoCo's own for each environment's state."""
+    """The images that were drawn, and a renderer of MuJoCo's own for each environment's state."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "scene.xml"
         path.write_text(_SCENE)
-        pictures = folder / "pictures"
-        pictures.mkdir()
-        subprocess.run([_PICTURES.resolve(), path, pictures, str(_STEPS)], check=True)
-        self.files = {file.name: file.read_bytes() for file in pictures.iterdir()}
+        images = folder / "images"
+        images.mkdir()
+        subprocess.run([_PICTURES.resolve(), path, images, str(_STEPS)], check=True)
+        self.files = {file.name: file.read_bytes() for file in images.iterdir()}
         self.model = mujoco.MjModel.from_xml_path(str(path))
         self.states = []
         for env in range(2):
@@ -62,7 +62,7 @@ class _Album:
             self.states.append(data)
 
     def colours(self, name: str) -> NDArray[np.uint8]:
-        """A raw picture, by the size in its name."""
+        """A raw image, by the size in its name."""
         width, height = map(int, name.rpartition("_")[2].split("x"))
         return np.frombuffer(self.files[name], np.uint8).reshape(height, width, 3)
 
@@ -79,8 +79,8 @@ class _Album:
             if depth:
                 renderer.enable_depth_rendering()
             renderer.update_scene(self.states[env], camera=camera)
-            picture: NDArray[Any] = renderer.render()
-            return picture
+            image: NDArray[Any] = renderer.render()
+            return image
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_a_cameras_depth_is_mujocos(album: _Album, index: int) -> None:
 
 
 def test_environments_differ(album: _Album) -> None:
-    """Each picture shows its own environment."""
+    """Each image shows its own environment."""
     assert (album.colours("0_camera0_raw_64x48") != album.colours("1_camera0_raw_64x48")).any()
 
 

@@ -10,7 +10,7 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/await.h"
@@ -71,7 +71,7 @@ MujocoCameras::~MujocoCameras() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status MujocoCameras::Draw(const PictureRequest& request,
+absl::Status MujocoCameras::Draw(const ImageRequest& request,
                                  std::weak_ptr<const void> wanted, Done done) {
   Job job = {.request = request,
              .wanted = std::move(wanted),
@@ -103,7 +103,7 @@ absl::Status MujocoCameras::Draw(const PictureRequest& request,
 }
 
 // The size, if it is the camera's own.
-absl::Status MujocoCameras::Complete(PictureRequest* request) const {
+absl::Status MujocoCameras::Complete(ImageRequest* request) const {
   uint32_t width = kOwnWidth;
   uint32_t height = kOwnHeight;
   if (!request->of_viewport) {
@@ -115,39 +115,39 @@ absl::Status MujocoCameras::Complete(PictureRequest* request) const {
   }
   if (request->width == 0) request->width = width;
   if (request->height == 0) request->height = height;
-  if (request->width <= kMaxPictureSide && request->height <= kMaxPictureSide &&
+  if (request->width <= kMaxRenderSide && request->height <= kMaxRenderSide &&
       uint64_t{request->width} * request->height <= kMostPixels) {
     return absl::OkStatus();
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("width, height: expected sides of at most ", kMaxPictureSide,
+      absl::StrCat("width, height: expected sides of at most ", kMaxRenderSide,
                    " and at most ", kMostPixels, " pixels, found ",
                    request->width, "x", request->height));
 }
 
-// Counts a picture as under way, until what this gives is gone.
+// Counts a image as under way, until what this gives is gone.
 absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
-    const PictureRequest& request) const {
+    const ImageRequest& request) const {
   const size_t bytes = size_t{request.width} * request.height *
                        (request.depth ? sizeof(float) : kRgbBytes);
   // relaxed, here and below: the numbers alone are what is asked. Only this
   // thread makes them grow.
-  if (under_way_->pictures.load(std::memory_order_relaxed) >= kMostAtATime ||
+  if (under_way_->images.load(std::memory_order_relaxed) >= kMostAtATime ||
       under_way_->bytes.load(std::memory_order_relaxed) + bytes > kMostBytes) {
     return MakeError(
         ErrorCode::kRingFull,
-        absl::StrCat("pictures: expected at most ", kMostAtATime, " and ",
+        absl::StrCat("images: expected at most ", kMostAtATime, " and ",
                      kMostBytes, " bytes at a time, found that ", request.width,
                      "x", request.height,
                      " more would exceed it; ask again when some have come, "
                      "or for smaller ones"));
   }
-  under_way_->pictures.fetch_add(1, std::memory_order_relaxed);  // as above
+  under_way_->images.fetch_add(1, std::memory_order_relaxed);  // as above
   under_way_->bytes.fetch_add(bytes, std::memory_order_relaxed);
   return std::shared_ptr<const void>(
       nullptr, [counts = under_way_, bytes](const void*) {
-        counts->pictures.fetch_sub(1, std::memory_order_relaxed);  // as above
+        counts->images.fetch_sub(1, std::memory_order_relaxed);  // as above
         counts->bytes.fetch_sub(bytes, std::memory_order_relaxed);
       });
 }
@@ -179,14 +179,14 @@ void MujocoCameras::Run() {
   pthread_setname_np(pthread_self(), "tandem-cameras");
   GoToBackground();
   while (std::optional<Job> job = NextJob()) {
-    absl::StatusOr<Picture> picture = Guarded([&] { return PictureOf(&*job); });
+    absl::StatusOr<Image> image = Guarded([&] { return ImageOf(&*job); });
     GiveBack(std::move(job->snapshot));
-    if (picture.ok()) picture->held = std::move(job->held);
-    job->done(std::move(picture));
+    if (image.ok()) image->held = std::move(job->held);
+    job->done(std::move(image));
   }
   for (Job& job : waiting_) {  // no other thread touches them any more
     job.done(MakeError(ErrorCode::kEngineFailed,
-                       "pictures: the engine stops, and draws no more"));
+                       "images: the engine stops, and draws no more"));
   }
   // The other's context of OpenGL may be its own: in this thread, in turn.
   for (std::unique_ptr<SceneRenderer>& renderer : renderers_) renderer.reset();
@@ -209,8 +209,8 @@ void MujocoCameras::GiveBack(std::unique_ptr<SceneSnapshot> snapshot) {
   spare_.push_back(std::move(snapshot));
 }
 
-absl::StatusOr<Picture> MujocoCameras::PictureOf(Job* job) {
-  const PictureRequest& request = job->request;
+absl::StatusOr<Image> MujocoCameras::ImageOf(Job* job) {
+  const ImageRequest& request = job->request;
   if (!job->snapshot->status().ok()) return job->snapshot->status();
   const absl::StatusOr<SceneRenderer*> renderer =
       Renderer(request.of_viewport && request.index == kMain);
@@ -234,8 +234,8 @@ absl::StatusOr<Picture> MujocoCameras::PictureOf(Job* job) {
   absl::Status drawn =
       (*renderer)->Draw(job->snapshot->state(), CameraOf(*job), tile);
   if (!drawn.ok()) return drawn;
-  return EncodePicture(std::move(rgb), request.width, request.height,
-                       request.format);
+  return EncodeImage(std::move(rgb), request.width, request.height,
+                     request.format);
 }
 
 absl::StatusOr<SceneRenderer*> MujocoCameras::Renderer(bool endless_planes) {
@@ -257,7 +257,7 @@ absl::StatusOr<SceneRenderer*> MujocoCameras::Renderer(bool endless_planes) {
 }
 
 mjvCamera MujocoCameras::CameraOf(const Job& job) const {
-  const PictureRequest& request = job.request;
+  const ImageRequest& request = job.request;
   if (!request.of_viewport) {
     return TaskCamera::OfModel(static_cast<int>(request.index));
   }

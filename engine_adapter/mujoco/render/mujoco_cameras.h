@@ -1,7 +1,7 @@
 // MujocoCameras: single images of MuJoCo environments, on request.
 //
 // Data flow: Draw (the thread that steps) -> a snapshot in the queue -> the
-// render thread -> SceneRenderer -> a Picture -> done.
+// render thread -> SceneRenderer -> a Image -> done.
 // Ownership: the engine's, beside the environments and the canvas that it
 // shows. The thread that steps calls; the render thread is this class's own.
 //
@@ -30,7 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/frames/picture.h"
+#include "engine_adapter/frames/image.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
@@ -43,16 +43,16 @@ namespace tandem {
 
 // Viewports: "main", which goes along with what moves away and whose floors
 // have no end, and "gymnasium", as Gymnasium's render has it (TaskCamera's
-// Fixed). All effects are on, so that a camera's picture is mujoco.Renderer's.
+// Fixed). All effects are on, so that a camera's image is mujoco.Renderer's.
 // Depth is in 65535 steps up to the model's far plane, which is also what is
 // seen where there is nothing.
 //
-// The thread and its OpenGL context come with the first picture. It runs at the
+// The thread and its OpenGL context come with the first image. It runs at the
 // lowest priority, as frames' thread does.
 class MujocoCameras final : public CameraPort {
  public:
   // Under way: waiting, being drawn, or drawn and not handed over yet (see
-  // Picture::held). One for each call and stream that a client may have open,
+  // Image::held). One for each call and stream that a client may have open,
   // as long as they are small: a pixel counts 3 bytes, one of depth 4.
   static constexpr size_t kMostAtATime = 128;
   static constexpr size_t kMostBytes = size_t{256} * 1024 * 1024;
@@ -65,7 +65,7 @@ class MujocoCameras final : public CameraPort {
       std::vector<const MujocoEnvironment*> environments,
       const std::optional<CameraView>& view, const DebugCanvas* canvas);
   // What still waits is done with kEngineFailed; no later than after the
-  // picture that is being drawn.
+  // image that is being drawn.
   ~MujocoCameras() override;
 
   const std::vector<rpc::CameraInfoT>& Cameras() const override {
@@ -77,35 +77,35 @@ class MujocoCameras final : public CameraPort {
   // Microseconds. Requests whose callers have left leave the queue. Own sizes:
   // what the model says of a camera; else 640x480. kRingFull if more would be
   // under way than kMostAtATime and kMostBytes.
-  absl::Status Draw(const PictureRequest& request,
+  absl::Status Draw(const ImageRequest& request,
                     std::weak_ptr<const void> wanted, Done done) override;
 
  private:
   struct Job {
-    PictureRequest request;
+    ImageRequest request;
     std::weak_ptr<const void> wanted;
     std::unique_ptr<SceneSnapshot> snapshot;
     Done done;
     std::shared_ptr<const void> held;  // counts it
   };
-  // Outlives this with the pictures that it counts.
+  // Outlives this with the images that it counts.
   struct UnderWay {
-    std::atomic<size_t> pictures = 0;
+    std::atomic<size_t> images = 0;
     std::atomic<size_t> bytes = 0;
   };
 
   MujocoCameras(std::shared_ptr<const mjModel> model,
                 std::vector<const MujocoEnvironment*> environments,
                 TaskCamera task_camera, const DebugCanvas* canvas);
-  absl::Status Complete(PictureRequest* request) const;
+  absl::Status Complete(ImageRequest* request) const;
   absl::StatusOr<std::shared_ptr<const void>> Hold(
-      const PictureRequest& request) const;
+      const ImageRequest& request) const;
   absl::StatusOr<std::unique_ptr<SceneSnapshot>> SpareSnapshot();
   void DropUnwanted();
   void Run();
   std::optional<Job> NextJob();
   void GiveBack(std::unique_ptr<SceneSnapshot> snapshot);
-  absl::StatusOr<Picture> PictureOf(Job* job);
+  absl::StatusOr<Image> ImageOf(Job* job);
   absl::StatusOr<SceneRenderer*> Renderer(bool endless_planes);
   mjvCamera CameraOf(const Job& job) const;
 

@@ -1,4 +1,4 @@
-// MujocoFrames: the pictures of an engine's MuJoCo environments.
+// MujocoFrames: the images of an engine's MuJoCo environments.
 //
 // Data flow: environments, marks -> Capture -> copies -> Draw -> pixels.
 // Ownership: the engine's, beside the environments that it shows.

@@ -1,4 +1,4 @@
-// What pictures cost, without a region: drawing them, by size and by effect,
+// What images cost, without a region: drawing them, by size and by effect,
 // and the copy that the thread that steps makes of an environment.
 //   bazel run //engine_adapter/mujoco/render:mujoco_frames_benchmark
 #include <benchmark/benchmark.h>
@@ -30,10 +30,10 @@ constexpr FrameEffects kAll = {
     .shadows = true, .reflections = true, .multisampling = true};
 
 // One environment of the task, at an episode's start, ready to be drawn.
-class Picture {
+class Image {
  public:
-  Picture(const std::string& task, const FrameOptions& options)
-      : Picture(Made(task), options) {}
+  Image(const std::string& task, const FrameOptions& options)
+      : Image(Made(task), options) {}
   FrameSource& source() { return *source_; }
   absl::Status Draw() { return source_->Draw(0, grid_.Tile(frame_, 0)); }
 
@@ -42,7 +42,7 @@ class Picture {
     InstallMujocoLog(nullptr);
     return MakeMujocoEngine(task, {}).value();
   }
-  Picture(std::unique_ptr<Engine> engine, const FrameOptions& options)
+  Image(std::unique_ptr<Engine> engine, const FrameOptions& options)
       : source_(engine->frames()),
         rig_(std::move(engine)),
         grid_(FrameGrid::Of(options)),
@@ -61,24 +61,24 @@ class Picture {
 
 void Draw(benchmark::State& state, const std::string& task,
           const FrameEffects& effects) {
-  Picture picture(task, {.width = static_cast<uint32_t>(state.range(0)),
-                         .height = static_cast<uint32_t>(state.range(1)),
-                         .envs = {0},
-                         .effects = effects});
-  if (!picture.source().Start().ok() || !picture.Draw().ok()) {
+  Image image(task, {.width = static_cast<uint32_t>(state.range(0)),
+                     .height = static_cast<uint32_t>(state.range(1)),
+                     .envs = {0},
+                     .effects = effects});
+  if (!image.source().Start().ok() || !image.Draw().ok()) {
     state.SkipWithError("this machine draws nothing");
   }
   for ([[maybe_unused]] const auto _ : state) {
-    if (!picture.Draw().ok()) state.SkipWithError("not drawn");
+    if (!image.Draw().ok()) state.SkipWithError("not drawn");
   }
-  state.counters["pictures"] = benchmark::Counter(
+  state.counters["images"] = benchmark::Counter(
       static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-  picture.source().Stop();
+  image.source().Stop();
 }
 
 void Capture(benchmark::State& state, const std::string& task) {
-  Picture picture(task, {.width = 1, .height = 1, .envs = {0}});
-  for ([[maybe_unused]] const auto _ : state) picture.source().Capture(0);
+  Image image(task, {.width = 1, .height = 1, .envs = {0}});
+  for ([[maybe_unused]] const auto _ : state) image.source().Capture(0);
 }
 
 void Sizes(benchmark::internal::Benchmark* row) {

@@ -44,12 +44,12 @@ struct SceneState {
   std::span<const DebugMark> marks = {};
 };
 
-// With all effects and the same camera the pictures are Gymnasium's, byte for
+// With all effects and the same camera the images are Gymnasium's, byte for
 // byte.
 class SceneRenderer {
  public:
   struct Options {
-    uint32_t width = 0;  // of the first pictures: another costs milliseconds
+    uint32_t width = 0;  // of the first images: another costs milliseconds
     uint32_t height = 0;
     FrameEffects effects = {};
     // Planes of the world reach to the horizon, as they do for collisions: else
@@ -111,7 +111,7 @@ class SceneSnapshot {
       std::shared_ptr<const mjModel> model);
 
   // Copies positions as the last step left them (mjv_copyData: 4 us for
-  // HalfCheetah), so that the picture is the one that Gymnasium's would be, and
+  // HalfCheetah), so that the image is the one that Gymnasium's would be, and
   // what is drawn of a model that is the environment's own. Allocates only for
   // the first of those.
   void Take(const MujocoEnvironment& environment,

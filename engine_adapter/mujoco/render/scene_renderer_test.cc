@@ -64,7 +64,7 @@ class Drawn {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // The middle of the pixels of the picture that are of one colour alone.
+  // The middle of the pixels of the image that are of one colour alone.
   std::pair<double, double> MiddleOf(size_t channel) const {
     double x_sum = 0;
     double y_sum = 0;
@@ -119,7 +119,7 @@ TEST(SceneRenderer, WritesItsTileAndNothingBeyond) {
   EXPECT_GT(written, 33U * 21 * 3 / 2);
 }
 
-// How many pixels of a picture are not black, where the world's things are
+// How many pixels of a image are not black, where the world's things are
 // `metres` away from what the camera looks at.
 int64_t SeenAt(double metres, bool endless_planes) {
   const ModelPtr model = Scene();
@@ -193,11 +193,11 @@ TEST(SceneRenderer, TerrainIsThatOfTheEnvironmentsOwnModel) {
   absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
       SceneRenderer::Create(*model, {.width = 64, .height = 64});
   ASSERT_TRUE(renderer.ok()) << renderer.status();
-  std::vector<std::vector<std::byte>> pictures;
+  std::vector<std::vector<std::byte>> images;
   for (mjModel* const drawn : {static_cast<mjModel*>(nullptr), own.get(),
                                static_cast<mjModel*>(nullptr), own.get()}) {
-    pictures.emplace_back(64 * 64 * 3);
-    const FrameTile tile = {.first = pictures.back().data(),
+    images.emplace_back(64 * 64 * 3);
+    const FrameTile tile = {.first = images.back().data(),
                             .stride = 192,
                             .row_bytes = 192,
                             .rows = 64};
@@ -206,9 +206,9 @@ TEST(SceneRenderer, TerrainIsThatOfTheEnvironmentsOwnModel) {
             ->Draw({.data = data.get(), .own_model = drawn}, camera, tile)
             .ok());
   }
-  EXPECT_NE(pictures[1], pictures[0]);
-  EXPECT_EQ(pictures[2], pictures[0]);
-  EXPECT_EQ(pictures[3], pictures[1]);
+  EXPECT_NE(images[1], images[0]);
+  EXPECT_EQ(images[2], images[0]);
+  EXPECT_EQ(images[3], images[1]);
 }
 
 TEST(SceneRenderer, EndlessPlanesAreWhereverOneLooks) {
@@ -217,7 +217,7 @@ TEST(SceneRenderer, EndlessPlanesAreWhereverOneLooks) {
   EXPECT_GT(SeenAt(1000, true), 64 * 64);
 }
 
-TEST(SceneRenderer, EachEffectChangesThePicture) {
+TEST(SceneRenderer, EachEffectChangesTheImage) {
   const std::vector<std::byte> plain = Drawn(64, 64).pixels;
   EXPECT_EQ(Drawn(64, 64).pixels, plain);
   EXPECT_NE(Drawn(64, 64, {.shadows = true}).pixels, plain);

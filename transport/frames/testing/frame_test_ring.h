@@ -39,8 +39,8 @@ class FrameTestRing {
   FrameWriter Writer() {
     return FrameWriter::Create(bytes(), geometry_).value();
   }
-  FrameReader Reader(int64_t patience_ns = kFramePatienceNs) {
-    return FrameReader::Attach(bytes(), patience_ns).value();
+  FrameReader Reader(int64_t grace_ns = kFrameGraceNs) {
+    return FrameReader::Attach(bytes(), grace_ns).value();
   }
 
  private:

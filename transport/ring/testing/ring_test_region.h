@@ -59,12 +59,12 @@ class TestRegion {
     return Doorbell(&head_->reader_doorbell, &head_->reader_sleepers);
   }
   // No patience, by default: what cannot be breaks the ring at once.
-  RingWriter Writer(int64_t patience_ns = 0) {
-    return RingWriter::Attach(&header(), data(), reader_bell(), patience_ns)
+  RingWriter Writer(int64_t grace_ns = 0) {
+    return RingWriter::Attach(&header(), data(), reader_bell(), grace_ns)
         .value();
   }
-  RingReader Reader(int64_t patience_ns = 0) {
-    return RingReader::Attach(&header(), data(), writer_bell(), patience_ns)
+  RingReader Reader(int64_t grace_ns = 0) {
+    return RingReader::Attach(&header(), data(), writer_bell(), grace_ns)
         .value();
   }
 

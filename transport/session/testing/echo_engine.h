@@ -82,9 +82,10 @@ class EchoEngine {
         case EngineEvent::kClientArrived:
           ++arrivals_;
           // relaxed: as above, for a hello.
-          side_.Welcome(refuse_next_.exchange(false, std::memory_order_relaxed)
-                            ? MakeError(ErrorCode::kEngineFailed, "no model")
-                            : absl::OkStatus());
+          side_.AcknowledgeAttach(
+              refuse_next_.exchange(false, std::memory_order_relaxed)
+                  ? MakeError(ErrorCode::kEngineFailed, "no model")
+                  : absl::OkStatus());
           break;
         case EngineEvent::kClientLeft:
           ++departures_;
@@ -101,7 +102,7 @@ class EchoEngine {
           break;
         case EngineEvent::kTimedOut:
         case EngineEvent::kInterrupted:
-        case EngineEvent::kCommands:
+        case EngineEvent::kRpcs:
           break;
       }
     }

@@ -1,4 +1,4 @@
-// One run: its picture with what is laid over it, its numbers and plots beside.
+// One run: its image with what is laid over it, its numbers and plots beside.
 import QtQuick
 import Tandem
 
@@ -22,24 +22,24 @@ Item {
         color: view.theme.stage
 
         FrameItem {
-            objectName: "picture"
+            objectName: "image"
             anchors.fill: parent
             clip: true
             tab: view.tab
-            // An old picture looks old, whatever the badge says.
+            // An old image looks old, whatever the badge says.
             opacity: view.tab.live || view.tab.paused ? 1 : 0.4
         }
 
-        Column {  // no picture yet
+        Column {  // no image yet
             anchors.centerIn: parent
             width: Math.min(parent.width - 48, 520)
-            visible: !view.tab.hasPicture
+            visible: !view.tab.hasImage
             spacing: 10
 
             Words {
                 width: parent.width
                 horizontalAlignment: Text.AlignHCenter
-                text: view.tab.status === "stale" ? "Waiting for the first frame" : "No picture yet"
+                text: view.tab.status === "stale" ? "Waiting for the first frame" : "No image yet"
                 color: view.theme.text
                 font { pixelSize: view.theme.large; bold: true }
             }
@@ -59,7 +59,7 @@ Item {
         Rectangle {  // the HUD
             id: hud
             anchors { top: parent.top; left: parent.left; margins: 12 }
-            visible: view.tab.hudShown && view.tab.hasPicture && !view.bare
+            visible: view.tab.hudShown && view.tab.hasImage && !view.bare
             width: numbers.width + 24
             height: numbers.height + 18
             radius: 8
@@ -89,7 +89,7 @@ Item {
             }
         }
 
-        Rectangle {  // the state; gone only where the bare picture is live
+        Rectangle {  // the state; gone only where the bare image is live
             anchors { top: parent.top; right: parent.right; margins: 12 }
             visible: !view.bare || !view.tab.live
             width: stateRow.width + 24
@@ -115,7 +115,7 @@ Item {
                     anchors.verticalCenter: parent.verticalCenter
                     text: view.tab.live ? "LIVE"
                         : (view.tab.paused ? "PAUSED" : view.tab.status.toUpperCase())
-                          + (view.tab.hasPicture ? "  " + view.tab.ageText + " old" : "")
+                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : "")
                     color: view.theme.veilText
                     font { pixelSize: 13; bold: true }
                 }
@@ -168,14 +168,14 @@ Item {
                               verticalCenter: parent.verticalCenter }
                     horizontalAlignment: Text.AlignHCenter
                     wrapMode: Text.Wrap
-                    text: "The engine could not draw this picture: " + view.tab.errorText
+                    text: "The engine could not draw this image: " + view.tab.errorText
                     color: view.theme.veilText
                     font.pixelSize: view.theme.normal
                 }
             }
 
             Rectangle {
-                visible: view.tab.hasPicture && !view.tab.live
+                visible: view.tab.hasImage && !view.tab.live
                 width: parent.width
                 height: old.height + 18
                 radius: 8
@@ -188,7 +188,7 @@ Item {
                               verticalCenter: parent.verticalCenter }
                     horizontalAlignment: Text.AlignHCenter
                     wrapMode: Text.Wrap
-                    text: "This picture is " + view.tab.ageText + " old. "
+                    text: "This image is " + view.tab.ageText + " old. "
                           + (view.tab.paused
                              ? "Paused here; " + (view.tab.reason.length > 0
                                ? "meanwhile the run was lost: " + view.tab.reason + "."

@@ -10,7 +10,7 @@ Window {
 
     width: viewer.initialWidth
     height: viewer.initialHeight
-    // Beyond any screen, and 270 MB: what a picture of the window takes.
+    // Beyond any screen, and 270 MB: what a image of the window takes.
     maximumWidth: 8192
     maximumHeight: 8192
     visible: true
@@ -27,7 +27,7 @@ Window {
         viewer: root.viewer
         theme: colours
         width: parent.width
-        height: root.viewer.pictureOnly ? 0 : 44
+        height: root.viewer.imageOnly ? 0 : 44
         visible: height > 0
     }
 
@@ -52,7 +52,7 @@ Window {
                 visible: index === root.viewer.current
                 tab: modelData
                 theme: colours
-                bare: root.viewer.pictureOnly
+                bare: root.viewer.imageOnly
             }
         }
     }

@@ -120,7 +120,7 @@ Rectangle {
         Fact { name: "frames/s"; value: panel.tab.fpsText }
         Fact { name: "drops"; value: panel.tab.dropsText }
         Fact { name: "episodes"; value: panel.tab.episodesText }
-        Fact { name: "picture"; value: panel.tab.sizeText }
+        Fact { name: "image"; value: panel.tab.sizeText }
         Fact { name: "grid"; value: panel.tab.tileText }
         Fact { name: "zoom"; value: panel.tab.zoomText }
     }

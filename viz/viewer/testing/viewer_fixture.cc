@@ -39,7 +39,7 @@ const QQuickItem* FindItem(const QQuickItem* root, const QString& name) {
 
 ViewerOptions ViewerTest::Bare() {
   ViewerOptions options;
-  options.picture_only = true;
+  options.image_only = true;
   options.width = 640;
   options.height = 480;
   return options;
@@ -124,7 +124,7 @@ QString ViewerTest::TextOf(const char* name) const {
 
 QPoint ViewerTest::PointOf(double x, double y) const {
   const ViewRect target = tab()->view().Target();
-  return Item(QStringLiteral("picture"))
+  return Item(QStringLiteral("image"))
       ->mapToScene(
           QPointF(target.x + x * target.width, target.y + y * target.height))
       .toPoint();

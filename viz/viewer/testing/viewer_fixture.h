@@ -28,7 +28,7 @@
 #include <string>
 
 #include "transport/memory/testing/unique_region_name.h"
-#include "viz/core/picture_view.h"
+#include "viz/core/image_view.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
 #include "viz/viewer/fast_lane_tab.h"
@@ -39,7 +39,7 @@ namespace tandem {
 
 class ViewerTest : public testing::Test {
  protected:
-  // A small window, nothing around the picture.
+  // A small window, nothing around the image.
   static ViewerOptions Bare();
   // Slow enough for a screen to be read between two frames, quick enough to be
   // live.
@@ -69,7 +69,7 @@ class ViewerTest : public testing::Test {
   // A visible item of the scene; nullptr: there is none.
   const QQuickItem* Item(const QString& name) const;
   QString TextOf(const char* name) const;
-  // In the middle of a part of the picture, both from 0 to 1.
+  // In the middle of a part of the image, both from 0 to 1.
   QPoint PointOf(double x, double y) const;
 
   const std::string run_ = UniqueRegionName("viewer");

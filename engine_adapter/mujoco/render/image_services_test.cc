@@ -1,7 +1,7 @@
 // Services camera, viewport and debug on a MuJoCo engine, called as the RPC
 // calls them.
 
-#include "engine_adapter/services/picture_services.h"
+#include "engine_adapter/services/image_services.h"
 
 #include <gtest/gtest.h>
 
@@ -52,17 +52,17 @@ constexpr char kScene[] = R"(<mujoco>
 </mujoco>)";
 constexpr uint32_t kEnvs = 2;
 
-// An engine's host, as far as pictures need one, without a client.
-class PictureServices : public testing::Test {
+// An engine's host, as far as images need one, without a client.
+class ImageServices : public testing::Test {
  protected:
   void SetUp() override {
     InstallMujocoLog(nullptr);
-    const std::string path = testing::TempDir() + "/picture_services.xml";
+    const std::string path = testing::TempDir() + "/image_services.xml";
 
     std::ofstream(path) << kScene;
     engine_ = MakeModelEngine(path, {.num_envs = kEnvs}).value();
     const EngineSchema& schema = engine_->schema();
-    side_.emplace(EngineSide::Create(UniqueRegionName("pictures"),
+    side_.emplace(EngineSide::Create(UniqueRegionName("images"),
                                      {.num_envs = schema.num_envs,
                                       .obs_size = schema.obs_size,
                                       .act_size = schema.act_size,
@@ -122,7 +122,7 @@ class PictureServices : public testing::Test {
     return Await(&*camera_, &CameraService::GetCameraFrame, request);
   }
 
-  // The stream's next picture, once there is one.
+  // The stream's next image, once there is one.
   static std::optional<rpc::ImageFrameT> Next(const RpcStream& stream) {
     absl::StatusOr<std::vector<rpc::PayloadUnion>> items = stream.next();
     EXPECT_TRUE(items.ok()) << items.status();
@@ -151,7 +151,7 @@ rpc::GetCameraFrameRequestT Small() {
   return request;
 }
 
-TEST_F(PictureServices, CamerasHaveTheIdsOfTheirEntities) {
+TEST_F(ImageServices, CamerasHaveTheIdsOfTheirEntities) {
   const rpc::ListCamerasResponseT list = camera_->ListCameras({}).value();
   ASSERT_EQ(list.cameras.size(), 2U);
   EXPECT_EQ(list.cameras[0]->id, 1U + 2 + 2);  // behind bodies and geoms
@@ -160,7 +160,7 @@ TEST_F(PictureServices, CamerasHaveTheIdsOfTheirEntities) {
   EXPECT_EQ(list.cameras[1]->name, "side");
 }
 
-TEST_F(PictureServices, APictureSaysWhatItIs) {
+TEST_F(ImageServices, AImageSaysWhatItIs) {
   rpc::GetCameraFrameRequestT request = Small();
   request.env_id = 1;
   rpc::NamedImageFrameT named = Frame(request).value();
@@ -185,7 +185,7 @@ TEST_F(PictureServices, APictureSaysWhatItIs) {
   EXPECT_GT(named.frame->depth_scale, 0);
 }
 
-TEST_F(PictureServices, LargePicturesAreBoundedUntilTheyAreHandedOver) {
+TEST_F(ImageServices, LargeImagesAreBoundedUntilTheyAreHandedOver) {
   rpc::GetCameraFrameRequestT request = Small();
   request.width = request.height = 2048;  // 12 MiB
   int asked = 0;
@@ -209,8 +209,8 @@ TEST_F(PictureServices, LargePicturesAreBoundedUntilTheyAreHandedOver) {
   EXPECT_TRUE(refused.ok()) << refused;
 }
 
-TEST_F(PictureServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
-  // The render thread stays at a picture until it may go on.
+TEST_F(ImageServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
+  // The render thread stays at a image until it may go on.
   std::promise<void> go_on;
   const auto held_up = std::make_shared<bool>(true);
   ASSERT_TRUE(engine_->ports()
@@ -244,7 +244,7 @@ TEST_F(PictureServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
   EXPECT_EQ(answers, 0);
 }
 
-TEST_F(PictureServices, WhatIsNotThereOrCannotBeIsRefused) {
+TEST_F(ImageServices, WhatIsNotThereOrCannotBeIsRefused) {
   std::vector<
       std::pair<std::string, std::function<void(rpc::GetCameraFrameRequestT*)>>>
       wrongs = {
@@ -283,7 +283,7 @@ TEST_F(PictureServices, WhatIsNotThereOrCannotBeIsRefused) {
   EXPECT_TRUE(absl::StrContains(status.message(), "main, gymnasium")) << status;
 }
 
-TEST_F(PictureServices, AStreamGivesEachNewStateOnce) {
+TEST_F(ImageServices, AStreamGivesEachNewStateOnce) {
   rpc::StreamCameraRequestT request;
   request.name = "side";
   request.width = 32;
@@ -307,7 +307,7 @@ TEST_F(PictureServices, AStreamGivesEachNewStateOnce) {
   EXPECT_NE(frames[1].data, frames[2].data);
 }
 
-TEST_F(PictureServices, AStreamShowsWhatChangesWithoutAStep) {
+TEST_F(ImageServices, AStreamShowsWhatChangesWithoutAStep) {
   rpc::StreamCameraRequestT request;
   request.name = "side";
   request.width = 32;
@@ -329,7 +329,7 @@ TEST_F(PictureServices, AStreamShowsWhatChangesWithoutAStep) {
   EXPECT_NE(after->data, before->data);
 }
 
-TEST_F(PictureServices, AStreamThatEndsWhileItsPictureIsDrawnHarmsNothing) {
+TEST_F(ImageServices, AStreamThatEndsWhileItsImageIsDrawnHarmsNothing) {
   {
     rpc::StreamCameraRequestT request;
     request.name = "side";
@@ -338,7 +338,7 @@ TEST_F(PictureServices, AStreamThatEndsWhileItsPictureIsDrawnHarmsNothing) {
   EXPECT_TRUE(Frame(Small()).ok());
 }
 
-TEST_F(PictureServices, AnEngineThatEndsAnswersWhatWaits) {
+TEST_F(ImageServices, AnEngineThatEndsAnswersWhatWaits) {
   int answers = 0;
   for (int i = 0; i < 20; ++i) {
     camera_->GetCameraFrame(Small(), [&](const auto&) { ++answers; });
@@ -348,7 +348,7 @@ TEST_F(PictureServices, AnEngineThatEndsAnswersWhatWaits) {
   EXPECT_EQ(answers, 20);
 }
 
-TEST_F(PictureServices, TooManyPicturesAtATimeAreRefused) {
+TEST_F(ImageServices, TooManyImagesAtATimeAreRefused) {
   int refused = 0;
   int answers = 0;
   for (int i = 0; i < 300; ++i) {
@@ -363,7 +363,7 @@ TEST_F(PictureServices, TooManyPicturesAtATimeAreRefused) {
   EXPECT_EQ(answers, 300);
 }
 
-TEST_F(PictureServices, ViewportsTellOfTheLastStreamThatRuns) {
+TEST_F(ImageServices, ViewportsTellOfTheLastStreamThatRuns) {
   rpc::GetViewportInfoResponseT info = viewport_->GetViewportInfo({}).value();
   EXPECT_EQ(info.available_viewports,
             (std::vector<std::string>{"main", "gymnasium"}));
@@ -392,25 +392,25 @@ TEST_F(PictureServices, ViewportsTellOfTheLastStreamThatRuns) {
   EXPECT_EQ(viewport_->GetViewportInfo({})->current_config, nullptr);
 }
 
-TEST_F(PictureServices, DebugDrawsIntoOneEnvironmentsPictures) {
-  const auto picture = [&](uint32_t env) {
+TEST_F(ImageServices, DebugDrawsIntoOneEnvironmentsImages) {
+  const auto image = [&](uint32_t env) {
     rpc::GetCameraFrameRequestT request = Small();
     request.env_id = env;
     return Frame(request).value().frame->data;
   };
-  const std::vector<uint8_t> plain = picture(1);
+  const std::vector<uint8_t> plain = image(1);
   rpc::DebugDrawRequestT request;
   request.env_id = 1;
   request.velocity_command = std::make_unique<rpc::DebugVelocityCommandT>();
   request.velocity_command->origin = std::make_unique<rpc::Vec3>(0, 0, 0.6F);
   request.velocity_command->lin_vel_y = 1;
   EXPECT_TRUE(debug_->Draw(request).value().success);
-  EXPECT_NE(picture(1), plain);
-  EXPECT_EQ(picture(0), plain);
+  EXPECT_NE(image(1), plain);
+  EXPECT_EQ(image(0), plain);
   request.velocity_command.reset();
   request.clear_previous = true;
   ASSERT_TRUE(debug_->Draw(request).ok());
-  EXPECT_EQ(picture(1), plain);
+  EXPECT_EQ(image(1), plain);
   request.env_id = kEnvs;
   EXPECT_EQ(CodeOf(debug_->Draw(request).status()),
             ErrorCode::kInvalidArgument);

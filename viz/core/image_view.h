@@ -1,19 +1,19 @@
-// PictureView: where a picture, or one tile of it, is drawn: fitted, zoomed or
+// ImageView: where a image, or one tile of it, is drawn: fitted, zoomed or
 // moved, its aspect ratio kept.
 //
-// Data flow: the area of the window, the picture's size, tiles, and the user's
-// moves -> a source rectangle (picture pixels) and a target (area units).
+// Data flow: the area of the window, the image's size, tiles, and the user's
+// moves -> a source rectangle (image pixels) and a target (area units).
 // Ownership: one tab's view. Plain arithmetic; nothing allocates.
 //
-//   PictureView view;
+//   ImageView view;
 //   view.SetArea(800, 600);
-//   view.SetPicture(640, 480, /*tiles=*/4);
+//   view.SetImage(640, 480, /*tiles=*/4);
 //   view.Focus(2);                     // the third tile alone
 //   view.ZoomAt(2, 400, 300);          // that point stays where it is
 //   Draw(view.Source(), view.Target());
 
-#ifndef TANDEM_VIZ_CORE_PICTURE_VIEW_H_
-#define TANDEM_VIZ_CORE_PICTURE_VIEW_H_
+#ifndef TANDEM_VIZ_CORE_IMAGE_VIEW_H_
+#define TANDEM_VIZ_CORE_IMAGE_VIEW_H_
 
 #include <cstdint>
 
@@ -27,26 +27,26 @@ struct ViewRect {
   friend bool operator==(const ViewRect&, const ViewRect&) = default;
 };
 
-// Where tile `index` of `tiles` lies in a picture: rows = ceil(sqrt(tiles)),
-// columns = ceil(tiles / rows), as tile_frames lays them. The whole picture if
-// there is no such tile, or if the picture does not divide evenly.
+// Where tile `index` of `tiles` lies in a image: rows = ceil(sqrt(tiles)),
+// columns = ceil(tiles / rows), as tile_frames lays them. The whole image if
+// there is no such tile, or if the image does not divide evenly.
 ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
                   uint32_t index);
 
-// The tile under a point of the picture, or -1: outside, or an empty place.
+// The tile under a point of the image, or -1: outside, or an empty place.
 int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x, double y);
 
-class PictureView {
+class ImageView {
  public:
   static constexpr int kGrid = -1;         // all tiles
-  static constexpr double kMaxScale = 64;  // area units for a picture pixel
+  static constexpr double kMaxScale = 64;  // area units for a image pixel
 
-  // Keep what the user sees: a fitted picture stays fitted, a zoomed one keeps
+  // Keep what the user sees: a fitted image stays fitted, a zoomed one keeps
   // its middle and scale.
   void SetArea(double width, double height);
   // A change of size or tiles goes back to the whole grid only if the focused
   // tile is no more, and fits.
-  void SetPicture(uint32_t width, uint32_t height, uint32_t tiles);
+  void SetImage(uint32_t width, uint32_t height, uint32_t tiles);
 
   // One tile, fitted; kGrid or a tile that isn't there: all.
   void Focus(int tile);
@@ -55,7 +55,7 @@ class PictureView {
 
   void Fit();
   bool fitted() const { return fitted_; }
-  // One unit for each picture pixel, around the middle of the area.
+  // One unit for each image pixel, around the middle of the area.
   void ActualSize();
   // The point (x, y) of the area stays where it is.
   void ZoomAt(double factor, double x, double y);
@@ -63,12 +63,12 @@ class PictureView {
   void ZoomBy(double factor) {
     ZoomAt(factor, area_width_ / 2, area_height_ / 2);
   }
-  // Moves the picture; never beyond its own edges.
+  // Moves the image; never beyond its own edges.
   void PanBy(double dx, double dy);
 
   double scale() const;
-  ViewRect Source() const;  // picture pixels
-  ViewRect Target() const;  // where Source is drawn; empty without a picture
+  ViewRect Source() const;  // image pixels
+  ViewRect Target() const;  // where Source is drawn; empty without a image
   // The tile under a point of the area, or -1.
   int TileUnder(double x, double y) const;
 
@@ -90,4 +90,4 @@ class PictureView {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_CORE_PICTURE_VIEW_H_
+#endif  // TANDEM_VIZ_CORE_IMAGE_VIEW_H_

@@ -1,4 +1,4 @@
-#include "viz/core/picture_view.h"
+#include "viz/core/image_view.h"
 
 #include <gtest/gtest.h>
 
@@ -7,30 +7,30 @@
 namespace tandem {
 namespace {
 
-PictureView View(double area_width, double area_height, uint32_t width,
-                 uint32_t height, uint32_t tiles = 1) {
-  PictureView view;
+ImageView View(double area_width, double area_height, uint32_t width,
+               uint32_t height, uint32_t tiles = 1) {
+  ImageView view;
   view.SetArea(area_width, area_height);
-  view.SetPicture(width, height, tiles);
+  view.SetImage(width, height, tiles);
   return view;
 }
 
-TEST(PictureView, FitsWithTheAspectRatioKept) {
+TEST(ImageView, FitsWithTheAspectRatioKept) {
   EXPECT_EQ(View(800, 600, 100, 100).Target(), (ViewRect{100, 0, 600, 600}));
   EXPECT_EQ(View(600, 800, 100, 50).Target(), (ViewRect{0, 250, 600, 300}));
 }
 
-TEST(PictureView, DrawsNothingWithoutAPictureOrAnArea) {
+TEST(ImageView, DrawsNothingWithoutAImageOrAnArea) {
   EXPECT_EQ(View(800, 600, 0, 0).Target().width, 0);
-  PictureView view;
+  ImageView view;
   view.ZoomAt(2, 0, 0);
   view.PanBy(1, 1);
   view.ActualSize();
   EXPECT_EQ(view.Target().width, 0);
 }
 
-TEST(PictureView, KeepsThePointUnderTheCursorWhileZooming) {
-  PictureView view = View(800, 600, 100, 100);
+TEST(ImageView, KeepsThePointUnderTheCursorWhileZooming) {
+  ImageView view = View(800, 600, 100, 100);
   const ViewRect before = view.Target();
   view.ZoomAt(2, 300, 200);
   const ViewRect after = view.Target();
@@ -41,26 +41,26 @@ TEST(PictureView, KeepsThePointUnderTheCursorWhileZooming) {
   EXPECT_EQ(view.scale(), 12);
 }
 
-TEST(PictureView, ShowsOneUnitAPixelInActualSize) {
-  PictureView view = View(800, 600, 100, 60);
+TEST(ImageView, ShowsOneUnitAPixelInActualSize) {
+  ImageView view = View(800, 600, 100, 60);
   view.ActualSize();
   EXPECT_EQ(view.Target(), (ViewRect{350, 270, 100, 60}));
   view.Fit();
   EXPECT_EQ(view.scale(), 8);
 }
 
-TEST(PictureView, NeverLeavesTheAreaHoweverItIsMoved) {
+TEST(ImageView, NeverLeavesTheAreaHoweverItIsMoved) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> unit(-1, 1);
   for (int round = 0; round < 200; ++round) {
-    PictureView view = View(400, 300, 64, 48);
+    ImageView view = View(400, 300, 64, 48);
     for (int i = 0; i < 20; ++i) {
       view.ZoomAt(1 + 0.5 * unit(random), 400 * unit(random),
                   300 * unit(random));
       view.PanBy(1000 * unit(random), 1000 * unit(random));
       view.SetArea(500 + 200 * unit(random), 400 + 200 * unit(random));
       const ViewRect drawn = view.Target();
-      EXPECT_LE(view.scale(), PictureView::kMaxScale);
+      EXPECT_LE(view.scale(), ImageView::kMaxScale);
       // Either it covers the area's middle from edge to edge, or is centred.
       EXPECT_LE(drawn.x, 400);
       EXPECT_GE(drawn.x + drawn.width, 100);
@@ -69,55 +69,55 @@ TEST(PictureView, NeverLeavesTheAreaHoweverItIsMoved) {
   }
 }
 
-TEST(PictureView, StopsPanningAtTheEdge) {
-  PictureView view = View(100, 100, 100, 100);
+TEST(ImageView, StopsPanningAtTheEdge) {
+  ImageView view = View(100, 100, 100, 100);
   view.ZoomAt(2, 50, 50);
   view.PanBy(1e6, -1e6);
   EXPECT_EQ(view.Target(), (ViewRect{0, -100, 200, 200}));
 }
 
-TEST(PictureView, StaysFittedWhenTheWindowGrows) {
-  PictureView view = View(100, 100, 50, 50);
+TEST(ImageView, StaysFittedWhenTheWindowGrows) {
+  ImageView view = View(100, 100, 50, 50);
   view.SetArea(200, 200);
   EXPECT_EQ(view.Target(), (ViewRect{0, 0, 200, 200}));
 }
 
-TEST(PictureView, KeepsItsScaleWhenTheWindowGrows) {
-  PictureView view = View(100, 100, 50, 50);
+TEST(ImageView, KeepsItsScaleWhenTheWindowGrows) {
+  ImageView view = View(100, 100, 50, 50);
   view.ZoomAt(4, 50, 50);
   view.SetArea(200, 200);
   EXPECT_EQ(view.scale(), 8);
   EXPECT_EQ(view.Target(), (ViewRect{-100, -100, 400, 400}));
 }
 
-TEST(PictureView, ShowsOneTileInFocus) {
-  PictureView view = View(400, 400, 200, 100, 4);
+TEST(ImageView, ShowsOneTileInFocus) {
+  ImageView view = View(400, 400, 200, 100, 4);
   view.Focus(3);
   EXPECT_EQ(view.Source(), (ViewRect{100, 50, 100, 50}));
   EXPECT_EQ(view.Target(), (ViewRect{0, 100, 400, 200}));
   EXPECT_EQ(view.TileUnder(200, 200), 3);
-  view.Focus(PictureView::kGrid);
+  view.Focus(ImageView::kGrid);
   EXPECT_EQ(view.Source(), (ViewRect{0, 0, 200, 100}));
   EXPECT_EQ(view.TileUnder(399, 101), 1);
-  EXPECT_EQ(view.TileUnder(200, 99), -1);  // beside the picture
+  EXPECT_EQ(view.TileUnder(200, 99), -1);  // beside the image
 }
 
-TEST(PictureView, RefusesToFocusATileThatIsNotThere) {
-  PictureView view = View(400, 400, 200, 100, 4);
+TEST(ImageView, RefusesToFocusATileThatIsNotThere) {
+  ImageView view = View(400, 400, 200, 100, 4);
   view.Focus(4);
-  EXPECT_EQ(view.focus(), PictureView::kGrid);
-  PictureView single = View(400, 400, 200, 100);
+  EXPECT_EQ(view.focus(), ImageView::kGrid);
+  ImageView single = View(400, 400, 200, 100);
   single.Focus(0);
-  EXPECT_EQ(single.focus(), PictureView::kGrid);
+  EXPECT_EQ(single.focus(), ImageView::kGrid);
 }
 
-TEST(PictureView, LeavesTheFocusWhenItsTileIsGone) {
-  PictureView view = View(400, 400, 200, 100, 4);
+TEST(ImageView, LeavesTheFocusWhenItsTileIsGone) {
+  ImageView view = View(400, 400, 200, 100, 4);
   view.Focus(3);
-  view.SetPicture(200, 100, 4);
+  view.SetImage(200, 100, 4);
   EXPECT_EQ(view.focus(), 3);
-  view.SetPicture(200, 100, 2);
-  EXPECT_EQ(view.focus(), PictureView::kGrid);
+  view.SetImage(200, 100, 2);
+  EXPECT_EQ(view.focus(), ImageView::kGrid);
 }
 
 TEST(TileRect, LaysTilesAsTileFramesDoes) {
@@ -128,7 +128,7 @@ TEST(TileRect, LaysTilesAsTileFramesDoes) {
   EXPECT_EQ(TileAt(20, 30, 5, 20, 0), -1);
 }
 
-TEST(TileRect, TakesAnUnevenPictureForOne) {
+TEST(TileRect, TakesAnUnevenImageForOne) {
   EXPECT_EQ(TileRect(21, 30, 5, 4), (ViewRect{0, 0, 21, 30}));
   EXPECT_EQ(TileRect(20, 30, 0, 0), (ViewRect{0, 0, 20, 30}));
   EXPECT_EQ(TileRect(20, 30, 4'000'000'000u, 7), (ViewRect{0, 0, 20, 30}));

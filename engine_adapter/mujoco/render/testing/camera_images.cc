@@ -1,10 +1,10 @@
 // Writes what MujocoCameras draws of two environments of a model, for
 // cameras_test.py to compare with MuJoCo's own renderer.
 //
-//   camera_pictures MODEL.xml FOLDER STEPS
+//   camera_images MODEL.xml FOLDER STEPS
 //
 // Environment i is stepped with all actions (i + 1) / 2. Each file of the
-// folder is a picture: ENV_WHAT_FORMAT, WHAT being camera0, viewport0 and so
+// folder is a image: ENV_WHAT_FORMAT, WHAT being camera0, viewport0 and so
 // on, "marked" those with a line and an arrow, "cleared" those without them
 // again; files of gray16 begin with the float32 depth_scale.
 #include <cstdint>
@@ -21,8 +21,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/engine.h"
-#include "engine_adapter/frames/picture.h"
-#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/image.h"
+#include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/ports/engine_ports.h"
@@ -42,25 +42,25 @@ class Album {
   Album(CameraPort* port, std::string folder)
       : port_(port), folder_(std::move(folder)) {}
 
-  void Add(const PictureRequest& request, const std::string& remark = "") {
-    auto drawn = std::make_shared<std::promise<absl::StatusOr<Picture>>>();
+  void Add(const ImageRequest& request, const std::string& remark = "") {
+    auto drawn = std::make_shared<std::promise<absl::StatusOr<Image>>>();
     const absl::Status status =
-        port_->Draw(request, drawn, [drawn](absl::StatusOr<Picture> picture) {
-          drawn->set_value(std::move(picture));
+        port_->Draw(request, drawn, [drawn](absl::StatusOr<Image> image) {
+          drawn->set_value(std::move(image));
         });
     if (!status.ok()) Die(status);
-    const absl::StatusOr<Picture> picture = drawn->get_future().get();
-    if (!picture.ok()) Die(picture.status());
+    const absl::StatusOr<Image> image = drawn->get_future().get();
+    if (!image.ok()) Die(image.status());
     std::ofstream file(absl::StrCat(folder_, "/", request.env, "_", remark,
                                     request.of_viewport ? "viewport" : "camera",
-                                    request.index, "_", NameOf(picture->format),
-                                    "_", picture->width, "x", picture->height));
+                                    request.index, "_", NameOf(image->format),
+                                    "_", image->width, "x", image->height));
     if (request.depth) {
-      file.write(reinterpret_cast<const char*>(&picture->depth_scale),
-                 sizeof(picture->depth_scale));
+      file.write(reinterpret_cast<const char*>(&image->depth_scale),
+                 sizeof(image->depth_scale));
     }
-    file.write(reinterpret_cast<const char*>(picture->data.data()),
-               static_cast<std::streamsize>(picture->data.size()));
+    file.write(reinterpret_cast<const char*>(image->data.data()),
+               static_cast<std::streamsize>(image->data.size()));
   }
 
  private:
@@ -101,13 +101,12 @@ void FillAlbum(const EnginePorts& ports, const std::string& folder) {
                  .height = 48});
     }
   }
-  PictureRequest small = {.env = 1, .width = 64, .height = 48};
-  for (const PictureFormat format :
-       {PictureFormat::kPng, PictureFormat::kJpeg}) {
+  ImageRequest small = {.env = 1, .width = 64, .height = 48};
+  for (const ImageFormat format : {ImageFormat::kPng, ImageFormat::kJpeg}) {
     small.format = format;
     album.Add(small);
   }
-  small.format = PictureFormat::kRaw;
+  small.format = ImageFormat::kRaw;
   DrawMarks(ports.debug, /*clear=*/false);
   album.Add(small, "marked");
   small.depth = true;
@@ -128,7 +127,7 @@ void FillAlbum(const EnginePorts& ports, const std::string& folder) {
 int Main(int argc, char** argv) {
   int steps = 0;
   if (argc != 4 || !absl::SimpleAtoi(argv[3], &steps)) {
-    std::fprintf(stderr, "usage: camera_pictures MODEL.xml FOLDER STEPS\n");
+    std::fprintf(stderr, "usage: camera_images MODEL.xml FOLDER STEPS\n");
     return 2;
   }
   InstallMujocoLog(nullptr);

@@ -1,4 +1,4 @@
-#include "engine_adapter/services/picture_services.h"
+#include "engine_adapter/services/image_services.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/frames/picture.h"
-#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/image.h"
+#include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/services/env_selection.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -19,13 +19,13 @@
 namespace tandem {
 namespace {
 
-void Fill(Picture picture, rpc::ImageFrameT* frame) {
-  frame->data = std::move(picture.data);
-  frame->width = picture.width;
-  frame->height = picture.height;
-  frame->channels = picture.channels;
-  frame->format = std::string(NameOf(picture.format));
-  frame->depth_scale = picture.depth_scale;
+void Fill(Image image, rpc::ImageFrameT* frame) {
+  frame->data = std::move(image.data);
+  frame->width = image.width;
+  frame->height = image.height;
+  frame->channels = image.channels;
+  frame->format = std::string(NameOf(image.format));
+  frame->depth_scale = image.depth_scale;
 }
 
 std::string Known(const std::vector<rpc::CameraInfoT>& cameras) {
@@ -42,9 +42,9 @@ std::string Known(const std::vector<rpc::CameraInfoT>& cameras) {
 
 }  // namespace
 
-absl::Status PictureCalls::Complete(absl::string_view format,
-                                    rpc::CameraStreamKind kind,
-                                    PictureRequest* request) const {
+absl::Status ImageCalls::Complete(absl::string_view format,
+                                  rpc::CameraStreamKind kind,
+                                  ImageRequest* request) const {
   absl::Status status = CheckEnv(request->env, num_envs_);
   if (!status.ok()) return status;
   if (kind > rpc::CameraStreamKind::MAX) {
@@ -53,15 +53,15 @@ absl::Status PictureCalls::Complete(absl::string_view format,
                                   static_cast<int>(kind)));
   }
   request->depth = kind == rpc::CameraStreamKind::DEPTH;
-  const absl::StatusOr<PictureFormat> named =
-      PictureFormatNamed(format, request->depth);
+  const absl::StatusOr<ImageFormat> named =
+      ImageFormatNamed(format, request->depth);
   if (!named.ok()) return named.status();
   request->format = *named;
   return absl::OkStatus();
 }
 
-void PictureCalls::Draw(const PictureRequest& request, std::string name,
-                        RpcAnswer<rpc::NamedImageFrameT> answer) {
+void ImageCalls::Draw(const ImageRequest& request, std::string name,
+                      RpcAnswer<rpc::NamedImageFrameT> answer) {
   const absl::Status begun = Begin(
       request, answer.wanted(),
       [answer, name = std::move(name)](
@@ -80,8 +80,8 @@ void PictureCalls::Draw(const PictureRequest& request, std::string name,
 }
 
 // `then` is called unless this fails, or `wanted` expires.
-absl::Status PictureCalls::Begin(const PictureRequest& request,
-                                 std::weak_ptr<const void> wanted, Then then) {
+absl::Status ImageCalls::Begin(const ImageRequest& request,
+                               std::weak_ptr<const void> wanted, Then then) {
   rpc::ImageFrameT frame;
   frame.timestamp_ms = UnixMillis();
   frame.env_id = request.env;
@@ -91,16 +91,16 @@ absl::Status PictureCalls::Begin(const PictureRequest& request,
   return port_->Draw(
       request, std::move(wanted),
       [queue = queue_, then = std::move(then),
-       frame = std::move(frame)](absl::StatusOr<Picture> picture) mutable {
-        // Shared since a std::function has to be copyable, and pictures are
+       frame = std::move(frame)](absl::StatusOr<Image> image) mutable {
+        // Shared since a std::function has to be copyable, and images are
         // large.
         auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
-            picture.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
-                         : absl::StatusOr<rpc::ImageFrameT>(picture.status()));
+            image.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
+                       : absl::StatusOr<rpc::ImageFrameT>(image.status()));
         std::shared_ptr<const void> held;
-        if (picture.ok()) {
-          held = std::move(picture->held);
-          Fill(*std::move(picture), &**result);
+        if (image.ok()) {
+          held = std::move(image->held);
+          Fill(*std::move(image), &**result);
         }
         queue->Post(
             [then = std::move(then), result = std::move(result),
@@ -108,13 +108,13 @@ absl::Status PictureCalls::Begin(const PictureRequest& request,
       });
 }
 
-absl::StatusOr<PictureStream> PictureCalls::Stream(
-    const PictureRequest& request, double hz) {
-  auto state = std::make_shared<PictureStream::State>(PictureStream::State{
+absl::StatusOr<ImageStream> ImageCalls::Stream(const ImageRequest& request,
+                                               double hz) {
+  auto state = std::make_shared<ImageStream::State>(ImageStream::State{
       .request = request, .watch = MomentWatch(simulation_)});
   state->watch.IsNew();  // this moment is begun here
   if (absl::Status begun = BeginNext(state); !begun.ok()) return begun;
-  PictureStream stream;
+  ImageStream stream;
   stream.state = state;
   stream.source.hz = hz;
   using Items = std::vector<rpc::PayloadUnion>;
@@ -132,7 +132,7 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
     if (state->drawing || !state->watch.IsNew()) return items;
     absl::Status begun = BeginNext(state);
     if (CodeOf(begun) == ErrorCode::kRingFull) {
-      state->watch.Forget();
+      state->watch.Reset();
       return items;
     }
     if (!begun.ok()) return begun;
@@ -141,26 +141,26 @@ absl::StatusOr<PictureStream> PictureCalls::Stream(
   return stream;
 }
 
-absl::Status PictureCalls::BeginNext(
-    const std::shared_ptr<PictureStream::State>& state) {
-  // A stream that is over meanwhile is not kept, and its picture not drawn.
-  const std::weak_ptr<PictureStream::State> kept = state;
+absl::Status ImageCalls::BeginNext(
+    const std::shared_ptr<ImageStream::State>& state) {
+  // A stream that is over meanwhile is not kept, and its image not drawn.
+  const std::weak_ptr<ImageStream::State> kept = state;
   absl::Status begun =
       Begin(state->request, kept,
             [kept](absl::StatusOr<rpc::ImageFrameT> frame,
                    std::shared_ptr<const void> held) {
-              const std::shared_ptr<PictureStream::State> stream = kept.lock();
+              const std::shared_ptr<ImageStream::State> stream = kept.lock();
               if (stream == nullptr) return;
               stream->drawing = false;
               if (frame.ok()) {
-                frame->frame_number = ++stream->pictures;
+                frame->frame_number = ++stream->images;
                 stream->width = frame->width;
                 stream->height = frame->height;
               }
               stream->ready = std::move(frame);
               stream->held = std::move(held);
             });
-  // Not before the thread that steps looks again is it told of the picture.
+  // Not before the thread that steps looks again is it told of the image.
   state->drawing = begun.ok();
   return begun;
 }
@@ -187,26 +187,25 @@ absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
 
 void CameraService::GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
                                    RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<PictureRequest> picture =
+  const absl::StatusOr<ImageRequest> image =
       calls_.RequestOf(request, IndexOf(request.id, request.name));
-  if (!picture.ok()) {
-    answer(picture.status());
+  if (!image.ok()) {
+    answer(image.status());
     return;
   }
-  calls_.Draw(*picture, port_->Cameras()[picture->index].name,
-              std::move(answer));
+  calls_.Draw(*image, port_->Cameras()[image->index].name, std::move(answer));
 }
 
 absl::StatusOr<RpcStream> CameraService::StreamCamera(
     const rpc::StreamCameraRequestT& request) {
-  const absl::StatusOr<PictureRequest> picture =
+  const absl::StatusOr<ImageRequest> image =
       calls_.RequestOf(request, IndexOf(request.id, request.name));
-  if (!picture.ok()) return picture.status();
-  absl::StatusOr<PictureStream> stream =
-      calls_.Stream(*picture, request.target_fps);
+  if (!image.ok()) return image.status();
+  absl::StatusOr<ImageStream> stream =
+      calls_.Stream(*image, request.target_fps);
   if (!stream.ok()) return stream.status();
   return NamedStream(std::move(stream->source),
-                     port_->Cameras()[picture->index].name);
+                     port_->Cameras()[image->index].name);
 }
 
 absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
@@ -244,8 +243,8 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
                    [](const Started& each) { return !each.state.expired(); });
   if (last == started_.rend()) return response;
   auto config = std::make_unique<rpc::ViewportStreamConfigT>(last->config);
-  const std::shared_ptr<const PictureStream::State> state = last->state.lock();
-  if (state->pictures > 0) {
+  const std::shared_ptr<const ImageStream::State> state = last->state.lock();
+  if (state->images > 0) {
     config->width = state->width;
     config->height = state->height;
   }
@@ -256,22 +255,22 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
 void ViewportService::GetViewportFrame(
     const rpc::GetViewportFrameRequestT& request,
     RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<PictureRequest> picture =
+  const absl::StatusOr<ImageRequest> image =
       calls_.RequestOf(request, IndexOf(request.viewport_name));
-  if (!picture.ok()) {
-    answer(picture.status());
+  if (!image.ok()) {
+    answer(image.status());
     return;
   }
-  calls_.Draw(*picture, port_->Viewports()[picture->index], std::move(answer));
+  calls_.Draw(*image, port_->Viewports()[image->index], std::move(answer));
 }
 
 absl::StatusOr<RpcStream> ViewportService::StreamViewport(
     const rpc::StartViewportStreamRequestT& request) {
-  const absl::StatusOr<PictureRequest> picture =
+  const absl::StatusOr<ImageRequest> image =
       calls_.RequestOf(request, IndexOf(request.viewport_name));
-  if (!picture.ok()) return picture.status();
-  absl::StatusOr<PictureStream> stream =
-      calls_.Stream(*picture, request.target_fps);
+  if (!image.ok()) return image.status();
+  absl::StatusOr<ImageStream> stream =
+      calls_.Stream(*image, request.target_fps);
   if (!stream.ok()) return stream.status();
   const double fps = request.target_fps == 0
                          ? most_fps_
@@ -281,7 +280,7 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   Started& started = started_.emplace_back();
   started.state = stream->state;
   started.config.streaming = true;
-  started.config.viewport_name = port_->Viewports()[picture->index];
+  started.config.viewport_name = port_->Viewports()[image->index];
   started.config.fps = static_cast<uint32_t>(std::ceil(fps));
   started.config.width = request.width;
   started.config.height = request.height;

@@ -1,22 +1,22 @@
-// PictureGrid: how pictures stand beside and below one another in a frame.
+// ImageGrid: how images stand beside and below one another in a frame.
 //
 // Data flow: how many there are -> rows and columns, filled row by row.
 // Ownership: a value.
 //
-//   const PictureGrid grid = PictureGrid::Of(5);  // 3 rows of 2
+//   const ImageGrid grid = ImageGrid::Of(5);  // 3 rows of 2
 
-#ifndef TANDEM_TRANSPORT_FRAMES_PICTURE_GRID_H_
-#define TANDEM_TRANSPORT_FRAMES_PICTURE_GRID_H_
+#ifndef TANDEM_TRANSPORT_FRAMES_IMAGE_GRID_H_
+#define TANDEM_TRANSPORT_FRAMES_IMAGE_GRID_H_
 
 #include <cstdint>
 
 namespace tandem {
 
-struct PictureGrid {
+struct ImageGrid {
   // rows = ceil(sqrt(count)), columns = ceil(count / rows), as Python's
   // tile_frames has them; of nothing, one place.
-  static PictureGrid Of(uint32_t count) {
-    PictureGrid grid;
+  static ImageGrid Of(uint32_t count) {
+    ImageGrid grid;
     while (uint64_t{grid.rows} * grid.rows < count) ++grid.rows;
     if (count > 0) grid.columns = (count - 1) / grid.rows + 1;
     return grid;
@@ -28,4 +28,4 @@ struct PictureGrid {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_FRAMES_PICTURE_GRID_H_
+#endif  // TANDEM_TRANSPORT_FRAMES_IMAGE_GRID_H_

@@ -1,16 +1,16 @@
-#include "viz/core/picture_view.h"
+#include "viz/core/image_view.h"
 
 #include <algorithm>
 
-#include "transport/frames/picture_grid.h"
+#include "transport/frames/image_grid.h"
 
 namespace tandem {
 namespace {
 
-// One tile if the picture isn't such a grid.
-PictureGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
+// One tile if the image isn't such a grid.
+ImageGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
   if (tiles < 2 || tiles > width * uint64_t{height}) return {};
-  const PictureGrid grid = PictureGrid::Of(tiles);
+  const ImageGrid grid = ImageGrid::Of(tiles);
   if (width % grid.columns != 0 || height % grid.rows != 0) return {};
   return grid;
 }
@@ -19,7 +19,7 @@ PictureGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
 
 ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
                   uint32_t index) {
-  const PictureGrid grid = GridOf(width, height, tiles);
+  const ImageGrid grid = GridOf(width, height, tiles);
   if (grid.rows * grid.columns < 2 || index >= tiles) {
     return {0, 0, static_cast<double>(width), static_cast<double>(height)};
   }
@@ -33,20 +33,20 @@ ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
 int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x,
            double y) {
   if (!(x >= 0 && y >= 0 && x < width && y < height)) return -1;
-  const PictureGrid grid = GridOf(width, height, tiles);
+  const ImageGrid grid = GridOf(width, height, tiles);
   const uint32_t column = static_cast<uint32_t>(x) / (width / grid.columns);
   const uint32_t row = static_cast<uint32_t>(y) / (height / grid.rows);
   const uint32_t index = row * grid.columns + column;
   return index < std::max(1u, tiles) ? static_cast<int>(index) : -1;
 }
 
-void PictureView::SetArea(double width, double height) {
+void ImageView::SetArea(double width, double height) {
   area_width_ = std::max(0.0, width);
   area_height_ = std::max(0.0, height);
   Clamp();
 }
 
-void PictureView::SetPicture(uint32_t width, uint32_t height, uint32_t tiles) {
+void ImageView::SetImage(uint32_t width, uint32_t height, uint32_t tiles) {
   tiles = std::max(1u, tiles);
   if (width == width_ && height == height_ && tiles == tiles_) return;
   width_ = width;
@@ -55,19 +55,19 @@ void PictureView::SetPicture(uint32_t width, uint32_t height, uint32_t tiles) {
   Focus(focus_);
 }
 
-void PictureView::Focus(int tile) {
-  const PictureGrid grid = GridOf(width_, height_, tiles_);
+void ImageView::Focus(int tile) {
+  const ImageGrid grid = GridOf(width_, height_, tiles_);
   const bool there = tile >= 0 && static_cast<uint32_t>(tile) < tiles_ &&
                      grid.rows * grid.columns > 1;
   focus_ = there ? tile : kGrid;
   Fit();
 }
 
-void PictureView::Fit() { fitted_ = true; }
+void ImageView::Fit() { fitted_ = true; }
 
-void PictureView::ActualSize() { ZoomBy(1 / scale()); }
+void ImageView::ActualSize() { ZoomBy(1 / scale()); }
 
-void PictureView::ZoomAt(double factor, double x, double y) {
+void ImageView::ZoomAt(double factor, double x, double y) {
   const ViewRect before = Target();
   if (before.width <= 0 || !(factor > 0)) return;
   const double old_scale = scale();
@@ -81,14 +81,14 @@ void PictureView::ZoomAt(double factor, double x, double y) {
   Clamp();
 }
 
-void PictureView::PanBy(double dx, double dy) {
+void ImageView::PanBy(double dx, double dy) {
   if (fitted_) return;  // all of it is in sight
   middle_x_ -= dx / scale_;
   middle_y_ -= dy / scale_;
   Clamp();
 }
 
-double PictureView::FitScale() const {
+double ImageView::FitScale() const {
   const ViewRect source = Source();
   if (source.width <= 0 || source.height <= 0) return 1;
   const double fit =
@@ -96,14 +96,14 @@ double PictureView::FitScale() const {
   return fit > 0 ? fit : 1;
 }
 
-double PictureView::scale() const { return fitted_ ? FitScale() : scale_; }
+double ImageView::scale() const { return fitted_ ? FitScale() : scale_; }
 
-ViewRect PictureView::Source() const {
+ViewRect ImageView::Source() const {
   if (focus_ == kGrid) return TileRect(width_, height_, 1, 0);
   return TileRect(width_, height_, tiles_, static_cast<uint32_t>(focus_));
 }
 
-void PictureView::Clamp() {
+void ImageView::Clamp() {
   if (fitted_) return;
   const ViewRect source = Source();
   const auto clamp = [this](double middle, double size, double area) {
@@ -115,7 +115,7 @@ void PictureView::Clamp() {
   middle_y_ = clamp(middle_y_, source.height, area_height_);
 }
 
-ViewRect PictureView::Target() const {
+ViewRect ImageView::Target() const {
   const ViewRect source = Source();
   const double drawn = scale();
   const double middle_x = fitted_ ? source.width / 2 : middle_x_;
@@ -125,7 +125,7 @@ ViewRect PictureView::Target() const {
           source.height * drawn};
 }
 
-int PictureView::TileUnder(double x, double y) const {
+int ImageView::TileUnder(double x, double y) const {
   const ViewRect source = Source();
   const ViewRect target = Target();
   const double drawn = scale();

@@ -9,15 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
-#include "viz/inspect/look_output.h"
-#include "viz/inspect/testing/sample_look.h"
+#include "viz/inspect/inspection_output.h"
+#include "viz/inspect/testing/sample_inspection.h"
 
 namespace tandem {
 namespace {
 
 using Json = nlohmann::json;
 
-Json Parse(const Look& look) { return Json::parse(JsonOf(look)); }
+Json Parse(const Inspection& inspection) {
+  return Json::parse(JsonOf(inspection));
+}
 
 // "engine.pid", "sections[].name" ...
 void CollectKeys(const Json& json, const std::string& prefix,
@@ -34,12 +36,12 @@ void CollectKeys(const Json& json, const std::string& prefix,
   }
 }
 
-Look SampleSegment() {
-  Look look;
-  look.name = "mosaic.fastlane.run";
-  look.is_segment = true;
-  look.frames_per_sec = 3;
-  return look;
+Inspection SampleSegment() {
+  Inspection inspection;
+  inspection.name = "mosaic.fastlane.run";
+  inspection.is_segment = true;
+  inspection.frames_per_sec = 3;
+  return inspection;
 }
 
 // The first column of the table of keys; "*" there stands for what another
@@ -65,7 +67,7 @@ std::set<std::string> DocumentedKeys() {
 
 TEST(LookJson, HasTheKeysThatTheReadmeLists) {
   std::set<std::string> keys;
-  CollectKeys(Parse(SampleLook()), "", &keys);
+  CollectKeys(Parse(SampleInspection()), "", &keys);
   CollectKeys(Parse(SampleSegment()), "", &keys);
   // Both histograms, and those of the rates, have the same keys; and so have
   // the peers and the rings.
@@ -88,10 +90,10 @@ TEST(LookJson, HasTheKeysThatTheReadmeLists) {
 }
 
 TEST(LookJson, ValuesAreThoseOfTheLook) {
-  const Json json = Parse(SampleLook());
+  const Json json = Parse(SampleInspection());
   EXPECT_EQ(json["kind"], "region");
   EXPECT_EQ(json["name"], "demo");
-  EXPECT_EQ(json["state"], "look");
+  EXPECT_EQ(json["state"], "inspection");
   EXPECT_EQ(json["remarks"], Json({"a remark"}));
   EXPECT_EQ(json["born"], "2023-11-14T22:13:20+00:00");
   EXPECT_EQ(json["engine"]["phase"], "stepping");
@@ -112,28 +114,28 @@ TEST(LookJson, ValuesAreThoseOfTheLook) {
 }
 
 TEST(LookJson, StateIsTheWorst) {
-  Look look = SampleLook();
-  look.verdict.problems = {"a problem"};
-  EXPECT_EQ(Parse(look)["state"], "broken");
-  look.verdict = {};
-  EXPECT_EQ(Parse(look)["state"], "ok");
-  look.status = MakeError(ErrorCode::kNotReady, "none");
-  EXPECT_EQ(Parse(look)["state"], "unreadable");
-  EXPECT_EQ(Parse(look)["problems"], Json({"none"}));
+  Inspection inspection = SampleInspection();
+  inspection.verdict.problems = {"a problem"};
+  EXPECT_EQ(Parse(inspection)["state"], "broken");
+  inspection.verdict = {};
+  EXPECT_EQ(Parse(inspection)["state"], "ok");
+  inspection.status = MakeError(ErrorCode::kNotReady, "none");
+  EXPECT_EQ(Parse(inspection)["state"], "unreadable");
+  EXPECT_EQ(Parse(inspection)["problems"], Json({"none"}));
 }
 
 TEST(LookJson, WhatCannotBeToldIsNull) {
-  Look look = SampleLook();
-  look.rates.reset();
-  look.region.frames.reset();
-  look.region.images.reset();
-  look.region.commands.reset();
-  look.region.status = ErrorCode::kOk;
-  look.region.to_client.messages.reset();
-  look.region.engine.pid = 0;
-  look.region.mode = static_cast<RegionMode>(9);
-  look.region.kind = static_cast<ExchangeKind>(9);
-  const Json json = Parse(look);
+  Inspection inspection = SampleInspection();
+  inspection.rates.reset();
+  inspection.region.frames.reset();
+  inspection.region.images.reset();
+  inspection.region.commands.reset();
+  inspection.region.status = ErrorCode::kOk;
+  inspection.region.to_client.messages.reset();
+  inspection.region.engine.pid = 0;
+  inspection.region.mode = static_cast<RegionMode>(9);
+  inspection.region.kind = static_cast<ExchangeKind>(9);
+  const Json json = Parse(inspection);
   for (const char* key : {"rates", "frames", "images", "commands", "last_error",
                           "mode", "exchange_kind"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
@@ -143,25 +145,27 @@ TEST(LookJson, WhatCannotBeToldIsNull) {
 }
 
 TEST(LookJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
-  Look look;
-  look.region.file_bytes = 7;
-  look.verdict.problems = {"too short"};
-  const Json json = Parse(look);
+  Inspection inspection;
+  inspection.region.file_bytes = 7;
+  inspection.verdict.problems = {"too short"};
+  const Json json = Parse(inspection);
   EXPECT_EQ(json["bytes"], 7);
   EXPECT_FALSE(json.contains("engine"));
 }
 
 TEST(LookJson, BytesThatAreNoTextAreReplaced) {
-  Look look;
-  look.status = MakeError(ErrorCode::kInvalidArgument, "found '\xff\xfe'");
-  EXPECT_TRUE(Parse(look)["problems"][0].is_string());
-  EXPECT_FALSE(absl::StrContains(JsonOf(look), "\n"));
+  Inspection inspection;
+  inspection.status =
+      MakeError(ErrorCode::kInvalidArgument, "found '\xff\xfe'");
+  EXPECT_TRUE(Parse(inspection)["problems"][0].is_string());
+  EXPECT_FALSE(absl::StrContains(JsonOf(inspection), "\n"));
 }
 
 TEST(LookJson, AListHasAnEntryForEach) {
   EXPECT_EQ(Json::parse(ListJsonOf({})), Json::parse(R"({"entries": []})"));
-  const Json list = Json::parse(ListJsonOf({SampleLook(), SampleSegment()}));
-  EXPECT_EQ(list["entries"][0], Parse(SampleLook()));
+  const Json list =
+      Json::parse(ListJsonOf({SampleInspection(), SampleSegment()}));
+  EXPECT_EQ(list["entries"][0], Parse(SampleInspection()));
   EXPECT_EQ(list["entries"][1]["kind"], "segment");
 }
 

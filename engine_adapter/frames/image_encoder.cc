@@ -1,4 +1,4 @@
-#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/image_encoder.h"
 
 // jpeglib.h uses FILE without saying where it comes from.
 // clang-format off
@@ -28,7 +28,7 @@ constexpr int kJpegQuality = 90;
 
 absl::Status Failed(absl::string_view library, absl::string_view text) {
   return MakeError(ErrorCode::kEngineFailed,
-                   absl::StrCat("picture: expected ", library,
+                   absl::StrCat("image: expected ", library,
                                 " to encode it, found: ", text));
 }
 
@@ -118,14 +118,14 @@ absl::StatusOr<std::vector<uint8_t>> Jpeg(std::span<const uint8_t> rgb,
 
 }  // namespace
 
-absl::StatusOr<PictureFormat> PictureFormatNamed(absl::string_view name,
-                                                 bool depth) {
+absl::StatusOr<ImageFormat> ImageFormatNamed(absl::string_view name,
+                                             bool depth) {
   if (depth) {
-    if (name.empty() || name == "gray16") return PictureFormat::kGray16;
+    if (name.empty() || name == "gray16") return ImageFormat::kGray16;
   } else {
-    if (name.empty() || name == "raw") return PictureFormat::kRaw;
-    if (name == "png") return PictureFormat::kPng;
-    if (name == "jpeg") return PictureFormat::kJpeg;
+    if (name.empty() || name == "raw") return ImageFormat::kRaw;
+    if (name == "png") return ImageFormat::kPng;
+    if (name == "jpeg") return ImageFormat::kJpeg;
   }
   return MakeError(
       ErrorCode::kInvalidArgument,
@@ -134,54 +134,54 @@ absl::StatusOr<PictureFormat> PictureFormatNamed(absl::string_view name,
                    ", found ", Quoted(name)));
 }
 
-absl::string_view NameOf(PictureFormat format) {
+absl::string_view NameOf(ImageFormat format) {
   switch (format) {
-    case PictureFormat::kRaw:
+    case ImageFormat::kRaw:
       return "raw";
-    case PictureFormat::kPng:
+    case ImageFormat::kPng:
       return "png";
-    case PictureFormat::kJpeg:
+    case ImageFormat::kJpeg:
       return "jpeg";
-    case PictureFormat::kGray16:
+    case ImageFormat::kGray16:
       return "gray16";
   }
   return "";
 }
 
-absl::StatusOr<Picture> EncodePicture(std::vector<uint8_t> rgb, uint32_t width,
-                                      uint32_t height, PictureFormat format) {
-  Picture picture = {
+absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
+                                  uint32_t height, ImageFormat format) {
+  Image image = {
       .data = {}, .width = width, .height = height, .format = format};
-  if (format == PictureFormat::kRaw) {
-    picture.data = std::move(rgb);
-    return picture;
+  if (format == ImageFormat::kRaw) {
+    image.data = std::move(rgb);
+    return image;
   }
-  absl::StatusOr<std::vector<uint8_t>> data = format == PictureFormat::kPng
+  absl::StatusOr<std::vector<uint8_t>> data = format == ImageFormat::kPng
                                                   ? Png(rgb, width, height)
                                                   : Jpeg(rgb, width, height);
   if (!data.ok()) return data.status();
-  picture.data = *std::move(data);
-  return picture;
+  image.data = *std::move(data);
+  return image;
 }
 
-Picture EncodeDepth(std::span<const float> metres, uint32_t width,
-                    uint32_t height, double farthest_metres) {
+Image EncodeDepth(std::span<const float> metres, uint32_t width,
+                  uint32_t height, double farthest_metres) {
   constexpr double kMost = std::numeric_limits<uint16_t>::max();
-  Picture picture = {.data = {},
-                     .width = width,
-                     .height = height,
-                     .channels = 1,
-                     .format = PictureFormat::kGray16};
-  picture.depth_scale = static_cast<float>(farthest_metres / kMost);
-  picture.data.reserve(2 * metres.size());
+  Image image = {.data = {},
+                 .width = width,
+                 .height = height,
+                 .channels = 1,
+                 .format = ImageFormat::kGray16};
+  image.depth_scale = static_cast<float>(farthest_metres / kMost);
+  image.data.reserve(2 * metres.size());
   for (const float distance : metres) {
     const double steps =
         std::clamp(double{distance} / farthest_metres * kMost, 0.0, kMost);
     const auto value = static_cast<uint16_t>(std::lround(steps));
-    picture.data.push_back(static_cast<uint8_t>(value & 0xFF));
-    picture.data.push_back(static_cast<uint8_t>(value >> 8));
+    image.data.push_back(static_cast<uint8_t>(value & 0xFF));
+    image.data.push_back(static_cast<uint8_t>(value >> 8));
   }
-  return picture;
+  return image;
 }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-"""`Pictures`: what the services camera and viewport share."""
+"""`ImageService`: what the services camera and viewport share."""
 
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ from tandem.services.images import CameraKind, Image, image_of, named_image_of
 from tandem.services.streams import Stream
 
 
-class Pictures(Service):
+class ImageService(Service):
     """Draws images, one at a time or as a stream; `Camera` and `Viewport` name their sources."""
 
     _FRAME: ClassVar[MethodId]
@@ -83,7 +83,7 @@ class Pictures(Service):
         return self._caller.stream(self._STREAM, timeout, image_of, target_fps=fps_of(fps), **fields)
 
     def _source(self, which: int | str) -> dict[str, Any]:
-        """Returns the part of a request that names the pictured environment or camera."""
+        """Returns the part of a request that names the drawn environment or camera."""
         raise NotImplementedError
 
     def _fields(

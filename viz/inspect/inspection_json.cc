@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
-#include "viz/inspect/look_output.h"
+#include "viz/inspect/inspection_output.h"
 
 namespace tandem {
 namespace {
@@ -116,8 +116,8 @@ std::string Date(uint64_t generation) {
       absl::UTCTimeZone());
 }
 
-void AddRegion(const Look& look, Json* json) {
-  const RegionReport& region = look.region;
+void AddRegion(const Inspection& inspection, Json* json) {
+  const RegionReport& region = inspection.region;
   (*json)["bytes"] = region.file_bytes;
   (*json)["name_gone"] = region.name_gone;
   if (!region.has_header) return;
@@ -155,7 +155,7 @@ void AddRegion(const Look& look, Json* json) {
        {"last_error", std::move(error)},
        {"step_times", TimesJson(region.step_times)},
        {"round_trips", TimesJson(region.round_trips)},
-       {"rates", RatesJson(look.rates)},
+       {"rates", RatesJson(inspection.rates)},
        {"rings",
         {{"to_client", RingJson(region.to_client)},
          {"to_engine", RingJson(region.to_engine)}}},
@@ -174,28 +174,28 @@ void AddRegion(const Look& look, Json* json) {
        {"sections", std::move(sections)}});
 }
 
-Json ObjectOf(const Look& look) {
-  Json json = {{"kind", look.is_segment ? "segment" : "region"},
-               {"name", look.name}};
-  if (!look.status.ok()) {
+Json ObjectOf(const Inspection& inspection) {
+  Json json = {{"kind", inspection.is_segment ? "segment" : "region"},
+               {"name", inspection.name}};
+  if (!inspection.status.ok()) {
     json["state"] = "unreadable";
-    json["problems"] = {std::string(look.status.message())};
+    json["problems"] = {std::string(inspection.status.message())};
     json["remarks"] = Json::array();
     return json;
   }
-  json["state"] = !look.verdict.problems.empty()  ? "broken"
-                  : !look.verdict.remarks.empty() ? "look"
-                                                  : "ok";
-  json["problems"] = look.verdict.problems;
-  json["remarks"] = look.verdict.remarks;
-  if (!look.is_segment) {
-    AddRegion(look, &json);
+  json["state"] = !inspection.verdict.problems.empty()  ? "broken"
+                  : !inspection.verdict.remarks.empty() ? "inspection"
+                                                        : "ok";
+  json["problems"] = inspection.verdict.problems;
+  json["remarks"] = inspection.verdict.remarks;
+  if (!inspection.is_segment) {
+    AddRegion(inspection, &json);
     return json;
   }
-  json["bytes"] = look.segment.file_bytes;
-  json["writer"] = NameOf(look.segment.writer);
-  json["frames"] = FramesJson(look.segment.ring);
-  json["frames_per_second"] = OrNull(look.frames_per_sec);
+  json["bytes"] = inspection.segment.file_bytes;
+  json["writer"] = NameOf(inspection.segment.writer);
+  json["frames"] = FramesJson(inspection.segment.ring);
+  json["frames_per_second"] = OrNull(inspection.frames_per_sec);
   return json;
 }
 
@@ -207,11 +207,14 @@ std::string Dump(const Json& json) {
 
 }  // namespace
 
-std::string JsonOf(const Look& look) { return Dump(ObjectOf(look)); }
+std::string JsonOf(const Inspection& inspection) {
+  return Dump(ObjectOf(inspection));
+}
 
-std::string ListJsonOf(const std::vector<Look>& looks) {
+std::string ListJsonOf(const std::vector<Inspection>& inspections) {
   Json entries = Json::array();
-  for (const Look& look : looks) entries.push_back(ObjectOf(look));
+  for (const Inspection& inspection : inspections)
+    entries.push_back(ObjectOf(inspection));
   return Dump({{"entries", std::move(entries)}});
 }
 

@@ -2,7 +2,7 @@
 // model's cameras and through viewports. DebugService: lines and arrows in
 // them.
 //
-// Data flow: request -> PictureCalls -> CameraPort -> the render thread ->
+// Data flow: request -> ImageCalls -> CameraPort -> the render thread ->
 // MainThreadQueue -> rpc::ImageFrameT, in the stepping thread.
 // Ownership: the host's; the stepping thread calls, between exchanges. The
 // services do not depend on the RPC rings.
@@ -10,8 +10,8 @@
 //   CameraService camera(ports.camera, simulation, queue, schema.num_envs);
 //   camera.GetCameraFrame(request, answer);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_SERVICES_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_SERVICES_H_
+#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_
+#define TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_
 
 #include <cstdint>
 #include <functional>
@@ -34,16 +34,16 @@
 namespace tandem {
 
 // A stream of images, and its state for ViewportService.
-class PictureStream {
+class ImageStream {
  public:
   struct State {
-    PictureRequest request;
+    ImageRequest request;
     MomentWatch watch;
     bool drawing = false;
     // Drawn, not yet sent.
     std::optional<absl::StatusOr<rpc::ImageFrameT>> ready = {};
-    std::shared_ptr<const void> held = {};  // Picture's, of that one
-    uint32_t pictures = 0;                  // drawn
+    std::shared_ptr<const void> held = {};  // Image's, of that one
+    uint32_t images = 0;                    // drawn
     uint32_t width = 0;                     // of the last
     uint32_t height = 0;
   };
@@ -53,13 +53,13 @@ class PictureStream {
   std::weak_ptr<const State> state;
 };
 
-class PictureCalls {
+class ImageCalls {
  public:
   // All outlive it except the queue, which requests under way share.
   // `of_viewports`: images of viewports, not of cameras.
-  PictureCalls(CameraPort* port, SimulationPort* simulation,
-               std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
-               bool of_viewports)
+  ImageCalls(CameraPort* port, SimulationPort* simulation,
+             std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
+             bool of_viewports)
       : port_(port),
         simulation_(simulation),
         queue_(std::move(queue)),
@@ -69,22 +69,22 @@ class PictureCalls {
   // A service's request, for the camera or viewport of that index, or that
   // error. kInvalidArgument for an invalid format, kind or environment.
   template <typename Request>
-  absl::StatusOr<PictureRequest> RequestOf(
+  absl::StatusOr<ImageRequest> RequestOf(
       const Request& request, const absl::StatusOr<uint32_t>& index) const {
     if (!index.ok()) return index.status();
-    PictureRequest picture = {.env = request.env_id,
-                              .of_viewport = of_viewports_,
-                              .index = *index,
-                              .width = request.width,
-                              .height = request.height};
-    absl::Status status = Complete(request.format, request.kind, &picture);
+    ImageRequest image = {.env = request.env_id,
+                          .of_viewport = of_viewports_,
+                          .index = *index,
+                          .width = request.width,
+                          .height = request.height};
+    absl::Status status = Complete(request.format, request.kind, &image);
     if (!status.ok()) return status;
-    return picture;
+    return image;
   }
 
   // Of the current state. The stepping thread calls `answer` once, now or
   // later, with the image and this name; perhaps never, if its caller has left.
-  void Draw(const PictureRequest& request, std::string name,
+  void Draw(const ImageRequest& request, std::string name,
             RpcAnswer<rpc::NamedImageFrameT> answer);
 
   // An image whenever one is due and the state has changed since the last one
@@ -92,18 +92,17 @@ class PictureCalls {
   // gets fewer images, each of them new, none of them lost. So does a stream
   // that finds too many requests under way. The first begins here; its errors
   // are those of CameraPort::Draw.
-  absl::StatusOr<PictureStream> Stream(const PictureRequest& request,
-                                       double hz);
+  absl::StatusOr<ImageStream> Stream(const ImageRequest& request, double hz);
 
  private:
-  // With Picture::held, of a picture.
+  // With Image::held, of a image.
   using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
                                   std::shared_ptr<const void>)>;
-  absl::Status Begin(const PictureRequest& request,
+  absl::Status Begin(const ImageRequest& request,
                      std::weak_ptr<const void> wanted, Then then);
   absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,
-                        PictureRequest* request) const;
-  absl::Status BeginNext(const std::shared_ptr<PictureStream::State>& state);
+                        ImageRequest* request) const;
+  absl::Status BeginNext(const std::shared_ptr<ImageStream::State>& state);
 
   CameraPort* port_;
   SimulationPort* simulation_;
@@ -147,7 +146,7 @@ class CameraService {
 
   CameraPort* port_;
   uint32_t num_envs_;
-  PictureCalls calls_;
+  ImageCalls calls_;
 };
 
 // kInvalidArgument for an invalid environment, viewport, size, format or kind;
@@ -177,11 +176,11 @@ class ViewportService {
   CameraPort* port_;
   uint32_t num_envs_;
   double most_fps_;
-  PictureCalls calls_;
+  ImageCalls calls_;
   // What a stream gives, and whether it still does.
   struct Started {
     rpc::ViewportStreamConfigT config;
-    std::weak_ptr<const PictureStream::State> state;
+    std::weak_ptr<const ImageStream::State> state;
   };
   std::vector<Started> started_;  // the last one last
 };
@@ -205,4 +204,4 @@ class DebugService {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_PICTURE_SERVICES_H_
+#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_

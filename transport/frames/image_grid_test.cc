@@ -1,4 +1,4 @@
-#include "transport/frames/picture_grid.h"
+#include "transport/frames/image_grid.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 namespace tandem {
 namespace {
 
-TEST(PictureGrid, IsAsSquareAsItCanBe) {
+TEST(ImageGrid, IsAsSquareAsItCanBe) {
   const auto sides = [](uint32_t count) {
-    const PictureGrid grid = PictureGrid::Of(count);
+    const ImageGrid grid = ImageGrid::Of(count);
     return std::pair(grid.rows, grid.columns);
   };
   EXPECT_EQ(sides(0), std::pair(1U, 1U));

@@ -1,12 +1,12 @@
-// Picture: one image for its caller, in a format of the caller's choice.
+// Image: one image for its caller, in a format of the caller's choice.
 //
-// Data flow: rendered rows -> EncodePicture (picture_encoder.h) -> Picture ->
+// Data flow: rendered rows -> EncodeImage (image_encoder.h) -> Image ->
 // rpc::ImageFrameT.
 //
-//   Picture picture = {.data = rows, .width = 320, .height = 240};
+//   Image image = {.data = rows, .width = 320, .height = 240};
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_H_
 
 #include <cstdint>
 #include <memory>
@@ -14,19 +14,19 @@
 
 namespace tandem {
 
-enum class PictureFormat : uint8_t {
+enum class ImageFormat : uint8_t {
   kRaw,     // colour: uint8[height, width, 3], the top row first
   kPng,     // colour
   kJpeg,    // colour
   kGray16,  // depth: uint16[height, width], little-endian
 };
 
-struct Picture {
+struct Image {
   std::vector<uint8_t> data;
   uint32_t width = 0;
   uint32_t height = 0;
   uint32_t channels = 3;
-  PictureFormat format = PictureFormat::kRaw;
+  ImageFormat format = ImageFormat::kRaw;
   float depth_scale = 0;  // metres for each step of a kGray16; else 0
   // Counts as under way, for the engine, as long as this lives.
   std::shared_ptr<const void> held = {};
@@ -34,4 +34,4 @@ struct Picture {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_PICTURE_H_
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_H_

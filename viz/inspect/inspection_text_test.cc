@@ -8,14 +8,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/error.h"
-#include "viz/inspect/look_output.h"
-#include "viz/inspect/testing/sample_look.h"
+#include "viz/inspect/inspection_output.h"
+#include "viz/inspect/testing/sample_inspection.h"
 
 namespace tandem {
 namespace {
 
-std::string Text(const Look& look) {
-  return TextOf(look, absl::FromUnixSeconds(1'700'000'061),
+std::string Text(const Inspection& inspection) {
+  return TextOf(inspection, absl::FromUnixSeconds(1'700'000'061),
                 absl::UTCTimeZone());
 }
 
@@ -28,7 +28,7 @@ void ExpectHas(const std::string& text,
 
 TEST(LookText, SaysWhatIsThereAndHowFast) {
   ExpectHas(
-      Text(SampleLook()),
+      Text(SampleInspection()),
       {"demo: LOOK", "a remark", "HalfCheetah-v5, 64 environments", "SAME_STEP",
        "2023-11-14 22:13:20 +0000, 1 min 0 s ago", "pid 40001, stepping for",
        "250 us", "12,345 done, one pending", "1,480 exchanges/s",
@@ -40,93 +40,94 @@ TEST(LookText, SaysWhatIsThereAndHowFast) {
 }
 
 TEST(LookText, BeginsWithWhatIsWrong) {
-  Look look = SampleLook();
-  look.verdict.problems = {"a problem"};
-  const std::vector<std::string> lines = absl::StrSplit(Text(look), '\n');
+  Inspection inspection = SampleInspection();
+  inspection.verdict.problems = {"a problem"};
+  const std::vector<std::string> lines = absl::StrSplit(Text(inspection), '\n');
   EXPECT_EQ(lines[0], "demo: BROKEN");
   EXPECT_TRUE(absl::StrContains(lines[1], "a problem"));
   EXPECT_TRUE(absl::StrContains(lines[2], "a remark"));
 }
 
 TEST(LookText, FitsAWindow) {
-  const std::string text = Text(SampleLook());
+  const std::string text = Text(SampleInspection());
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     EXPECT_LE(line.size(), 110u) << line;
   }
 }
 
 TEST(LookText, ADeadSideIsCalledDead) {
-  Look look = SampleLook();
-  look.region.engine.life = Life::kDead;
-  ExpectHas(Text(look), {"dead, pid 40001, last stepping"});
+  Inspection inspection = SampleInspection();
+  inspection.region.engine.life = Life::kDead;
+  ExpectHas(Text(inspection), {"dead, pid 40001, last stepping"});
 }
 
 TEST(LookText, AForeignClientShowsInTheSpeed) {
-  Look look = SampleLook();
-  look.region.client = {.life = Life::kAbsent};
-  ExpectHas(Text(look), {"but steps"});
-  look.rates->exchanges_per_sec = 0;
-  ExpectHas(Text(look), {"client     none"});
+  Inspection inspection = SampleInspection();
+  inspection.region.client = {.life = Life::kAbsent};
+  ExpectHas(Text(inspection), {"but steps"});
+  inspection.rates->exchanges_per_sec = 0;
+  ExpectHas(Text(inspection), {"client     none"});
 }
 
 TEST(LookText, SectionsAreShownOnceOneIsWrong) {
-  Look look = SampleLook();
-  EXPECT_FALSE(absl::StrContains(Text(look), "sections"));
-  look.region.sections[1].problem = "it overlaps";
-  ExpectHas(Text(look), {"obs          at         4096", "1536 bytes   WRONG"});
+  Inspection inspection = SampleInspection();
+  EXPECT_FALSE(absl::StrContains(Text(inspection), "sections"));
+  inspection.region.sections[1].problem = "it overlaps";
+  ExpectHas(Text(inspection),
+            {"obs          at         4096", "1536 bytes   WRONG"});
 }
 
 TEST(LookText, WithoutAHeaderOnlyTheFileIsShown) {
-  Look look;
-  look.name = "demo";
-  look.region.file_bytes = 12;
-  look.verdict.problems = {"too short"};
-  EXPECT_EQ(Text(look),
+  Inspection inspection;
+  inspection.name = "demo";
+  inspection.region.file_bytes = 12;
+  inspection.verdict.problems = {"too short"};
+  EXPECT_EQ(Text(inspection),
             "demo: BROKEN\n  WRONG  too short\n\nfile       12 bytes\n");
 }
 
 TEST(LookText, GarbageOfAnyKindIsText) {
-  Look look = SampleLook();
-  look.region.generation = ~uint64_t{0};
-  look.region.exchange = ExchangeState::kImpossible;
-  look.region.engine.phase = static_cast<Phase>(15);
-  look.region.autoreset = static_cast<AutoresetMode>(~0u);
-  look.region.status = static_cast<ErrorCode>(~0u);
-  look.region.step_times.counts.fill(~uint64_t{0});
-  look.region.step_times.total_ns = ~uint64_t{0};
-  look.region.to_client.messages.reset();
-  look.region.frames->problem = "no ring";
-  look.rates->exchanges_per_sec = 1e300;
-  ExpectHas(Text(look), {"garbled for", "does not fit", "on the move",
-                         "garbled: no ring", "Unknown"});
+  Inspection inspection = SampleInspection();
+  inspection.region.generation = ~uint64_t{0};
+  inspection.region.exchange = ExchangeState::kImpossible;
+  inspection.region.engine.phase = static_cast<Phase>(15);
+  inspection.region.autoreset = static_cast<AutoresetMode>(~0u);
+  inspection.region.status = static_cast<ErrorCode>(~0u);
+  inspection.region.step_times.counts.fill(~uint64_t{0});
+  inspection.region.step_times.total_ns = ~uint64_t{0};
+  inspection.region.to_client.messages.reset();
+  inspection.region.frames->problem = "no ring";
+  inspection.rates->exchanges_per_sec = 1e300;
+  ExpectHas(Text(inspection), {"garbled for", "does not fit", "on the move",
+                               "garbled: no ring", "Unknown"});
 }
 
 TEST(LookText, ASegmentHasItsWriterAndItsFrames) {
-  Look look;
-  look.name = "mosaic.fastlane.run";
-  look.is_segment = true;
-  look.segment.writer = Life::kUnknown;
-  look.segment.ring.geometry = {
+  Inspection inspection;
+  inspection.name = "mosaic.fastlane.run";
+  inspection.is_segment = true;
+  inspection.segment.writer = Life::kUnknown;
+  inspection.segment.ring.geometry = {
       .width = 4, .height = 2, .channels = 4, .capacity = 3};
-  look.frames_per_sec = 12.25;
-  ExpectHas(Text(look), {"run: OK", "holds no lock", "4x2 RGBA, 3 slots",
-                         "12.2/s", "not watched"});
+  inspection.frames_per_sec = 12.25;
+  ExpectHas(Text(inspection), {"run: OK", "holds no lock", "4x2 RGBA, 3 slots",
+                               "12.2/s", "not watched"});
 }
 
 TEST(LookText, WhatCannotBeReadIsItsError) {
-  Look look;
-  look.status = MakeError(ErrorCode::kNotReady, "there is none");
-  EXPECT_EQ(Text(look), "there is none\n");
+  Inspection inspection;
+  inspection.status = MakeError(ErrorCode::kNotReady, "there is none");
+  EXPECT_EQ(Text(inspection), "there is none\n");
 }
 
 TEST(LookText, TheListHasALineForEach) {
-  Look broken = SampleLook();
+  Inspection broken = SampleInspection();
   broken.name = std::string(60, 'n');
   broken.verdict.problems = {"it is dead"};
-  Look unreadable;
+  Inspection unreadable;
   unreadable.name = "secret";
   unreadable.status = MakeError(ErrorCode::kAccessDenied, "it is alice's");
-  Look fine = SampleLook();
+  Inspection fine = SampleInspection();
   fine.verdict.remarks.clear();
   const std::vector<std::string> lines = absl::StrSplit(
       ListTextOf({broken, unreadable, fine}), '\n', absl::SkipEmpty());

@@ -1,4 +1,4 @@
-#include "engine_adapter/frames/picture_encoder.h"
+#include "engine_adapter/frames/image_encoder.h"
 
 // jpeglib.h uses FILE without saying where it comes from.
 // clang-format off
@@ -33,48 +33,48 @@ std::vector<uint8_t> Slopes(uint32_t width, uint32_t height) {
   return rgb;
 }
 
-Picture Encoded(PictureFormat format, uint32_t width, uint32_t height) {
-  absl::StatusOr<Picture> picture =
-      EncodePicture(Slopes(width, height), width, height, format);
-  EXPECT_TRUE(picture.ok()) << picture.status();
-  EXPECT_EQ(picture->width, width);
-  EXPECT_EQ(picture->height, height);
-  EXPECT_EQ(picture->channels, 3U);
-  EXPECT_EQ(picture->format, format);
-  EXPECT_EQ(picture->depth_scale, 0);
-  return *std::move(picture);
+Image Encoded(ImageFormat format, uint32_t width, uint32_t height) {
+  absl::StatusOr<Image> image =
+      EncodeImage(Slopes(width, height), width, height, format);
+  EXPECT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ(image->width, width);
+  EXPECT_EQ(image->height, height);
+  EXPECT_EQ(image->channels, 3U);
+  EXPECT_EQ(image->format, format);
+  EXPECT_EQ(image->depth_scale, 0);
+  return *std::move(image);
 }
 
-TEST(PictureFormat, NamesFitColoursOrDepth) {
-  EXPECT_EQ(PictureFormatNamed("", false).value(), PictureFormat::kRaw);
-  EXPECT_EQ(PictureFormatNamed("", true).value(), PictureFormat::kGray16);
-  for (const PictureFormat format :
-       {PictureFormat::kRaw, PictureFormat::kPng, PictureFormat::kJpeg}) {
-    EXPECT_EQ(PictureFormatNamed(NameOf(format), false).value(), format);
-    EXPECT_EQ(CodeOf(PictureFormatNamed(NameOf(format), true).status()),
+TEST(ImageFormat, NamesFitColoursOrDepth) {
+  EXPECT_EQ(ImageFormatNamed("", false).value(), ImageFormat::kRaw);
+  EXPECT_EQ(ImageFormatNamed("", true).value(), ImageFormat::kGray16);
+  for (const ImageFormat format :
+       {ImageFormat::kRaw, ImageFormat::kPng, ImageFormat::kJpeg}) {
+    EXPECT_EQ(ImageFormatNamed(NameOf(format), false).value(), format);
+    EXPECT_EQ(CodeOf(ImageFormatNamed(NameOf(format), true).status()),
               ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(PictureFormatNamed(NameOf(PictureFormat::kGray16), true).value(),
-            PictureFormat::kGray16);
+  EXPECT_EQ(ImageFormatNamed(NameOf(ImageFormat::kGray16), true).value(),
+            ImageFormat::kGray16);
   for (const char* name : {"gray16", "PNG", "webp"}) {
-    const absl::Status status = PictureFormatNamed(name, false).status();
+    const absl::Status status = ImageFormatNamed(name, false).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(absl::StrContains(status.message(), name)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "jpeg")) << status;
   }
 }
 
-TEST(PictureEncoder, RawIsThePixels) {
-  EXPECT_EQ(Encoded(PictureFormat::kRaw, 5, 3).data, Slopes(5, 3));
+TEST(ImageEncoder, RawIsThePixels) {
+  EXPECT_EQ(Encoded(ImageFormat::kRaw, 5, 3).data, Slopes(5, 3));
 }
 
-TEST(PictureEncoder, PngHasThePixelsThemselves) {
+TEST(ImageEncoder, PngHasThePixelsThemselves) {
   for (const uint32_t width : {1U, 7U, 320U}) {
-    const Picture picture = Encoded(PictureFormat::kPng, width, 5);
+    const Image image = Encoded(ImageFormat::kPng, width, 5);
     png_image image = {};
     image.version = PNG_IMAGE_VERSION;
-    ASSERT_NE(png_image_begin_read_from_memory(&image, picture.data.data(),
-                                               picture.data.size()),
+    ASSERT_NE(png_image_begin_read_from_memory(&image, image.data.data(),
+                                               image.data.size()),
               0);
     EXPECT_EQ(image.width, width);
     EXPECT_EQ(image.height, 5U);
@@ -86,14 +86,14 @@ TEST(PictureEncoder, PngHasThePixelsThemselves) {
   }
 }
 
-TEST(PictureEncoder, JpegHasNearlyThePixels) {
+TEST(ImageEncoder, JpegHasNearlyThePixels) {
   for (const uint32_t width : {1U, 7U, 320U}) {
-    const Picture picture = Encoded(PictureFormat::kJpeg, width, 24);
+    const Image image = Encoded(ImageFormat::kJpeg, width, 24);
     jpeg_decompress_struct jpeg;
     jpeg_error_mgr errors;  // its default ends the test's process
     jpeg.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&jpeg);
-    jpeg_mem_src(&jpeg, picture.data.data(), picture.data.size());
+    jpeg_mem_src(&jpeg, image.data.data(), image.data.size());
     jpeg_read_header(&jpeg, TRUE);
     jpeg_start_decompress(&jpeg);
     ASSERT_EQ(jpeg.output_width, width);
@@ -114,25 +114,25 @@ TEST(PictureEncoder, JpegHasNearlyThePixels) {
   }
 }
 
-TEST(PictureEncoder, ASizeThatJpegCannotHoldIsAnError) {
-  const absl::StatusOr<Picture> picture =
-      EncodePicture(Slopes(70'000, 1), 70'000, 1, PictureFormat::kJpeg);
-  EXPECT_EQ(CodeOf(picture.status()), ErrorCode::kEngineFailed);
-  EXPECT_TRUE(absl::StrContains(picture.status().message(), "libjpeg"))
-      << picture.status();
+TEST(ImageEncoder, ASizeThatJpegCannotHoldIsAnError) {
+  const absl::StatusOr<Image> image =
+      EncodeImage(Slopes(70'000, 1), 70'000, 1, ImageFormat::kJpeg);
+  EXPECT_EQ(CodeOf(image.status()), ErrorCode::kEngineFailed);
+  EXPECT_TRUE(absl::StrContains(image.status().message(), "libjpeg"))
+      << image.status();
 }
 
-TEST(PictureEncoder, DepthIsInEqualStepsUpToTheFarthest) {
+TEST(ImageEncoder, DepthIsInEqualStepsUpToTheFarthest) {
   const std::vector<float> metres = {0, 1.25F, 65.535F, 131.07F, 500, 0.0014F};
-  const Picture picture = EncodeDepth(metres, 3, 2, 131.07);
-  EXPECT_EQ(picture.width, 3U);
-  EXPECT_EQ(picture.height, 2U);
-  EXPECT_EQ(picture.channels, 1U);
-  EXPECT_FLOAT_EQ(picture.depth_scale, 0.002F);
-  ASSERT_EQ(picture.data.size(), 12U);
+  const Image image = EncodeDepth(metres, 3, 2, 131.07);
+  EXPECT_EQ(image.width, 3U);
+  EXPECT_EQ(image.height, 2U);
+  EXPECT_EQ(image.channels, 1U);
+  EXPECT_FLOAT_EQ(image.depth_scale, 0.002F);
+  ASSERT_EQ(image.data.size(), 12U);
   std::vector<uint32_t> values;
-  for (size_t at = 0; at < picture.data.size(); at += 2) {
-    values.push_back(picture.data[at] + 256U * picture.data[at + 1]);
+  for (size_t at = 0; at < image.data.size(); at += 2) {
+    values.push_back(image.data[at] + 256U * image.data[at + 1]);
   }
   EXPECT_EQ(values, (std::vector<uint32_t>{0, 625, 32'768, 65'535, 65'535, 1}));
 }

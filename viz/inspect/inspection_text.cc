@@ -8,7 +8,7 @@
 #include "transport/base/error.h"
 #include "transport/session/phase_word.h"
 #include "viz/core/quantities.h"
-#include "viz/inspect/look_output.h"
+#include "viz/inspect/inspection_output.h"
 
 namespace tandem {
 namespace {
@@ -19,12 +19,13 @@ std::string StateOf(const RegionVerdict& verdict) {
 }
 
 // Its name and state, and what is wrong.
-std::string HeadOf(const Look& look) {
-  std::string text = absl::StrCat(look.name, ": ", StateOf(look.verdict), "\n");
-  for (const std::string& problem : look.verdict.problems) {
+std::string HeadOf(const Inspection& inspection) {
+  std::string text =
+      absl::StrCat(inspection.name, ": ", StateOf(inspection.verdict), "\n");
+  for (const std::string& problem : inspection.verdict.problems) {
     absl::StrAppend(&text, "  WRONG  ", problem, "\n");
   }
-  for (const std::string& remark : look.verdict.remarks) {
+  for (const std::string& remark : inspection.verdict.remarks) {
     absl::StrAppend(&text, "  note   ", remark, "\n");
   }
   return text + "\n";
@@ -50,11 +51,12 @@ std::string PeerText(const PeerReport& peer) {
              : absl::StrCat(text, ", ", NameOf(peer.phase), " for ", age);
 }
 
-// A foreign client leaves no trace between two exchanges but that they grow.
-std::string ClientText(const Look& look) {
-  const PeerReport& client = look.region.client;
-  if (client.life == Life::kAbsent && look.rates &&
-      look.rates->exchanges_per_sec > 0) {
+// A header-only client leaves no trace between two exchanges but that they
+// grow.
+std::string ClientText(const Inspection& inspection) {
+  const PeerReport& client = inspection.region.client;
+  if (client.life == Life::kAbsent && inspection.rates &&
+      inspection.rates->exchanges_per_sec > 0) {
     return "unknown (holds no lock), but steps";
   }
   return PeerText(client);
@@ -76,9 +78,9 @@ std::string ExchangesText(const RegionReport& region) {
                       " does not fit");
 }
 
-std::string SpeedText(const Look& look) {
-  const RegionRates& rates = *look.rates;
-  const double steps = rates.exchanges_per_sec * look.region.num_envs;
+std::string SpeedText(const Inspection& inspection) {
+  const RegionRates& rates = *inspection.rates;
+  const double steps = rates.exchanges_per_sec * inspection.region.num_envs;
   return absl::StrFormat(
       "%s exchanges/s, %s environment steps/s, engine busy %.0f %%",
       RoundedText(rates.exchanges_per_sec), RoundedText(steps),
@@ -101,17 +103,19 @@ void AppendTimes(absl::string_view name, const StepTimesSnapshot& times,
                         DurationText(times.Quantile(0.99)), slowest);
 }
 
-void AppendTimesTable(const Look& look, std::string* text) {
-  const RegionReport& region = look.region;
+void AppendTimesTable(const Inspection& inspection, std::string* text) {
+  const RegionReport& region = inspection.region;
   if (region.step_times.count() + region.round_trips.count() == 0) return;
   absl::StrAppendFormat(text, "\n%-18s %11s %9s %9s %9s %9s %11s\n", "",
                         "exchanges", "mean", "p50", "p90", "p99", "slowest");
   const std::string last =
-      look.rates ? absl::StrFormat("  last %.1f s", look.rates->secs) : "";
+      inspection.rates
+          ? absl::StrFormat("  last %.1f s", inspection.rates->secs)
+          : "";
   AppendTimes("engine's steps", region.step_times, text);
-  if (look.rates) AppendTimes(last, look.rates->step_times, text);
+  if (inspection.rates) AppendTimes(last, inspection.rates->step_times, text);
   AppendTimes("round trips", region.round_trips, text);
-  if (look.rates) AppendTimes(last, look.rates->round_trips, text);
+  if (inspection.rates) AppendTimes(last, inspection.rates->round_trips, text);
   const std::string bars = BarsOf(region.step_times);
   if (!bars.empty()) absl::StrAppend(text, "\nengine's steps\n", bars);
 }
@@ -192,9 +196,10 @@ std::string TaskText(const RegionReport& region) {
   return text;
 }
 
-std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
-  const RegionReport& region = look.region;
-  std::string text = HeadOf(look);
+std::string RegionText(const Inspection& inspection, absl::Time now,
+                       absl::TimeZone zone) {
+  const RegionReport& region = inspection.region;
+  std::string text = HeadOf(inspection);
   const auto row = [&](absl::string_view name, absl::string_view value) {
     AppendRow(name, value, &text);
   };
@@ -205,15 +210,15 @@ std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
   row("task", TaskText(region));
   row("region", BirthText(region, now, zone));
   row("engine", PeerText(region.engine));
-  row("client", ClientText(look));
+  row("client", ClientText(inspection));
   row("exchanges", ExchangesText(region));
-  if (look.rates) row("speed", SpeedText(look));
-  AppendTimesTable(look, &text);
+  if (inspection.rates) row("speed", SpeedText(inspection));
+  AppendTimesTable(inspection, &text);
   absl::StrAppend(&text, "\n");
   row("rings", absl::StrCat("to the client ", RingText(region.to_client)));
   row("", absl::StrCat("to the engine ", RingText(region.to_engine)));
   if (region.commands) {
-    const CommandsReport& commands = *region.commands;
+    const RpcReport& commands = *region.commands;
     row("services", absl::StrCat(NamesText(commands.on), " on; ",
                                  NamesText(commands.off), " off"));
     if (commands.dropped_messages != 0) {
@@ -224,8 +229,9 @@ std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
   if (region.frames) {
     row("frames",
         FramesText(*region.frames,
-                   look.rates ? std::optional(look.rates->frames_per_sec)
-                              : std::nullopt));
+                   inspection.rates
+                       ? std::optional(inspection.rates->frames_per_sec)
+                       : std::nullopt));
   }
   if (region.images) {
     row("images",
@@ -247,9 +253,9 @@ std::string RegionText(const Look& look, absl::Time now, absl::TimeZone zone) {
   return text;
 }
 
-std::string SegmentText(const Look& look) {
-  const SegmentReport& segment = look.segment;
-  std::string text = HeadOf(look);
+std::string SegmentText(const Inspection& inspection) {
+  const SegmentReport& segment = inspection.segment;
+  std::string text = HeadOf(inspection);
   AppendRow("writer",
             absl::StrCat(NameOf(segment.writer),
                          segment.writer == Life::kUnknown
@@ -257,7 +263,8 @@ std::string SegmentText(const Look& look) {
                              : ", ",
                          BytesText(segment.file_bytes)),
             &text);
-  AppendRow("frames", FramesText(segment.ring, look.frames_per_sec), &text);
+  AppendRow("frames", FramesText(segment.ring, inspection.frames_per_sec),
+            &text);
   AppendRow(
       "metrics",
       absl::StrFormat("last reward %g, rolling return %g, %g steps/s",
@@ -274,22 +281,24 @@ struct ListRow {
   std::string does;
 };
 
-ListRow SegmentRow(const Look& look) {
-  const FrameRingReport& ring = look.segment.ring;
-  return {StateOf(look.verdict), look.name,
-          absl::StrFormat("frames, %dx%d", ring.geometry.width,
-                          ring.geometry.height),
-          absl::StrFormat("writer %s, %s published, %.1f/s",
-                          NameOf(look.segment.writer), CountText(ring.frames),
-                          look.frames_per_sec.value_or(0))};
+ListRow SegmentRow(const Inspection& inspection) {
+  const FrameRingReport& ring = inspection.segment.ring;
+  return {
+      StateOf(inspection.verdict), inspection.name,
+      absl::StrFormat("frames, %dx%d", ring.geometry.width,
+                      ring.geometry.height),
+      absl::StrFormat("writer %s, %s published, %.1f/s",
+                      NameOf(inspection.segment.writer), CountText(ring.frames),
+                      inspection.frames_per_sec.value_or(0))};
 }
 
-ListRow RegionRow(const Look& look) {
-  const RegionReport& region = look.region;
+ListRow RegionRow(const Inspection& inspection) {
+  const RegionReport& region = inspection.region;
   const bool has_client = region.client.life != Life::kAbsent;
-  const double rate = look.rates ? look.rates->exchanges_per_sec : 0;
+  const double rate =
+      inspection.rates ? inspection.rates->exchanges_per_sec : 0;
   return {
-      StateOf(look.verdict), look.name,
+      StateOf(inspection.verdict), inspection.name,
       region.has_header
           ? absl::StrFormat("%s x %s", region.task, CountText(region.num_envs))
           : "region",
@@ -298,35 +307,39 @@ ListRow RegionRow(const Look& look) {
           has_client ? NameOf(region.client.life) : "none", RoundedText(rate))};
 }
 
-ListRow RowOf(const Look& look) {
-  if (!look.status.ok()) {
-    return {"?", look.name, look.is_segment ? "frames" : "region",
-            std::string(look.status.message())};
+ListRow RowOf(const Inspection& inspection) {
+  if (!inspection.status.ok()) {
+    return {"?", inspection.name, inspection.is_segment ? "frames" : "region",
+            std::string(inspection.status.message())};
   }
-  ListRow row = look.is_segment ? SegmentRow(look) : RegionRow(look);
-  if (!look.verdict.problems.empty()) {
-    row.does = look.verdict.problems.front();
-  } else if (!look.verdict.remarks.empty()) {
-    row.does = look.verdict.remarks.front();
+  ListRow row =
+      inspection.is_segment ? SegmentRow(inspection) : RegionRow(inspection);
+  if (!inspection.verdict.problems.empty()) {
+    row.does = inspection.verdict.problems.front();
+  } else if (!inspection.verdict.remarks.empty()) {
+    row.does = inspection.verdict.remarks.front();
   }
   return row;
 }
 
 }  // namespace
 
-std::string TextOf(const Look& look, absl::Time now, absl::TimeZone zone) {
-  if (!look.status.ok()) {
-    return absl::StrCat(look.status.message(), "\n");
+std::string TextOf(const Inspection& inspection, absl::Time now,
+                   absl::TimeZone zone) {
+  if (!inspection.status.ok()) {
+    return absl::StrCat(inspection.status.message(), "\n");
   }
-  return look.is_segment ? SegmentText(look) : RegionText(look, now, zone);
+  return inspection.is_segment ? SegmentText(inspection)
+                               : RegionText(inspection, now, zone);
 }
 
-std::string ListTextOf(const std::vector<Look>& looks) {
-  if (looks.empty()) {
+std::string ListTextOf(const std::vector<Inspection>& inspections) {
+  if (inspections.empty()) {
     return "no region and no segment of frames is in shared memory\n";
   }
   std::vector<ListRow> rows = {{"", "NAME", "what", "does"}};
-  for (const Look& look : looks) rows.push_back(RowOf(look));
+  for (const Inspection& inspection : inspections)
+    rows.push_back(RowOf(inspection));
   constexpr size_t kWidest = 40;  // longer ones push the rest aside
   size_t name_width = 0;
   size_t what_width = 0;

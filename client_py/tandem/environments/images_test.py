@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.environments.pictures import separate
+from tandem.environments.images import separate
 from tools.testing import pytest_main
 
 SOUND: dict[str, Any] = {"step": 1, "envs": [0, 1, 2], "rows": 2, "columns": 2}

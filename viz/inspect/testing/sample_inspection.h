@@ -1,20 +1,20 @@
 // A look at a region in which every part is there, for tests.
 //
-//   const Look look = SampleLook();
+//   const Inspection inspection = SampleInspection();
 
-#ifndef TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_
-#define TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_
+#ifndef TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_
+#define TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_
 
 #include "schema/layout/error_codes.h"
-#include "viz/inspect/look.h"
+#include "viz/inspect/inspection.h"
 
 namespace tandem {
 
-inline Look SampleLook() {
-  Look look;
-  look.name = "demo";
-  look.verdict.remarks = {"a remark"};
-  RegionReport& region = look.region;
+inline Inspection SampleInspection() {
+  Inspection inspection;
+  inspection.name = "demo";
+  inspection.verdict.remarks = {"a remark"};
+  RegionReport& region = inspection.region;
   region.has_header = true;
   region.file_bytes = 328'832;
   region.version = 1;
@@ -55,16 +55,16 @@ inline Look SampleLook() {
   region.commands = {
       .on = {"agent", "scene"}, .off = {"camera"}, .dropped_messages = 3};
   region.sections = {{"obs", 4096, 4352}, {"actions", 8448, 1536}};
-  look.rates = RegionRates();
-  look.rates->secs = 0.5;
-  look.rates->exchanges_per_sec = 1480;
-  look.rates->busy_share = 0.82;
-  look.rates->frames_per_sec = 30;
-  look.rates->step_times.counts[60] = 740;
-  look.rates->round_trips.counts[61] = 740;
-  return look;
+  inspection.rates = RegionRates();
+  inspection.rates->secs = 0.5;
+  inspection.rates->exchanges_per_sec = 1480;
+  inspection.rates->busy_share = 0.82;
+  inspection.rates->frames_per_sec = 30;
+  inspection.rates->step_times.counts[60] = 740;
+  inspection.rates->round_trips.counts[61] = 740;
+  return inspection;
 }
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_INSPECT_TESTING_SAMPLE_LOOK_H_
+#endif  // TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_

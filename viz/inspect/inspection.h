@@ -1,18 +1,17 @@
-// Look: one look at a region or at a segment of frames; Onlooker, which takes
-// them and knows the looks before, so that it can tell speeds.
+// Inspection: one look at a region or at a segment of frames; Inspector, which
+// takes them and knows the looks before, so that it can tell speeds.
 //
-// Data flow: names -> reports (transport/session) -> looks, with rates and
-// verdicts -> text or JSON.
-// Ownership: the command's one thread.
+// Data flow: names -> reports (transport/session) -> inspections, with rates
+// and verdicts -> text or JSON. Ownership: the command's one thread.
 //
-//   Onlooker onlooker;
-//   onlooker.LookAtName("demo");
+//   Inspector inspector;
+//   inspector.InspectName("demo");
 //   ... half a second later ...
-//   Look look = onlooker.LookAtName("demo");
-//   if (look.status.ok()) std::cout << TextOf(look);
+//   Inspection inspection = inspector.InspectName("demo");
+//   if (inspection.status.ok()) std::cout << TextOf(inspection);
 
-#ifndef TANDEM_VIZ_INSPECT_LOOK_H_
-#define TANDEM_VIZ_INSPECT_LOOK_H_
+#ifndef TANDEM_VIZ_INSPECT_INSPECTION_H_
+#define TANDEM_VIZ_INSPECT_INSPECTION_H_
 
 #include <map>
 #include <optional>
@@ -27,7 +26,7 @@
 
 namespace tandem {
 
-struct Look {
+struct Inspection {
   std::string name;  // escaped
   bool is_segment = false;
   absl::Status status;  // not OK: why nothing could be read; the rest is empty
@@ -40,21 +39,21 @@ struct Look {
   std::optional<double> frames_per_sec;
 };
 
-class Onlooker {
+class Inspector {
  public:
   // By a region's name, a segment's whole one, or a segment's run id where no
   // region has that name. Waits as ReadRegionReport does.
-  Look LookAtName(absl::string_view name);
+  Inspection InspectName(absl::string_view name);
 
   // At all that ListShared has, in its order. What went meanwhile is left out.
-  std::vector<Look> LookAtAll();
+  std::vector<Inspection> InspectAll();
 
  private:
-  Look LookAt(const SharedName& at);
+  Inspection Inspect(const SharedName& at);
 
-  std::map<std::string, Look> before_;  // by name, not escaped
+  std::map<std::string, Inspection> before_;  // by name, not escaped
 };
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_INSPECT_LOOK_H_
+#endif  // TANDEM_VIZ_INSPECT_INSPECTION_H_

@@ -1,4 +1,4 @@
-#include "viz/inspect/look.h"
+#include "viz/inspect/inspection.h"
 
 #include <utility>
 
@@ -40,65 +40,66 @@ std::optional<double> FramesPerSec(const SegmentReport& earlier,
 
 }  // namespace
 
-Look Onlooker::LookAtName(absl::string_view name) {
+Inspection Inspector::InspectName(absl::string_view name) {
   if (absl::StartsWith(name, kFlanSegmentPrefix)) {
-    return LookAt({std::string(name), /*is_segment=*/true});
+    return Inspect({std::string(name), /*is_segment=*/true});
   }
-  Look region = LookAt({std::string(name), /*is_segment=*/false});
+  Inspection region = Inspect({std::string(name), /*is_segment=*/false});
   const ErrorCode code = CodeOf(region.status);
   if (code == ErrorCode::kNotReady || code == ErrorCode::kInvalidArgument) {
     const absl::StatusOr<std::string> run = FrameSegmentName(name);
     if (run.ok()) {
-      Look segment = LookAt({*run, /*is_segment=*/true});
+      Inspection segment = Inspect({*run, /*is_segment=*/true});
       if (CodeOf(segment.status) != ErrorCode::kNotReady) return segment;
     }
   }
   return region;
 }
 
-std::vector<Look> Onlooker::LookAtAll() {
-  std::vector<Look> looks;
+std::vector<Inspection> Inspector::InspectAll() {
+  std::vector<Inspection> inspections;
   for (const SharedName& at : ListShared()) {
-    Look look = LookAt(at);
-    if (CodeOf(look.status) == ErrorCode::kNotReady) continue;
-    looks.push_back(std::move(look));
+    Inspection inspection = Inspect(at);
+    if (CodeOf(inspection.status) == ErrorCode::kNotReady) continue;
+    inspections.push_back(std::move(inspection));
   }
-  return looks;
+  return inspections;
 }
 
-Look Onlooker::LookAt(const SharedName& at) {
-  Look look;
-  look.name = Printable(at.name);
-  look.is_segment = at.is_segment;
+Inspection Inspector::Inspect(const SharedName& at) {
+  Inspection inspection;
+  inspection.name = Printable(at.name);
+  inspection.is_segment = at.is_segment;
   const auto before = before_.find(at.name);
   if (at.is_segment) {
     absl::StatusOr<SegmentReport> segment = ReadSegmentReport(at.name);
-    look.status = segment.status();
+    inspection.status = segment.status();
     if (segment.ok()) {
-      look.segment = *std::move(segment);
-      look.verdict = JudgeSegment(look.segment);
+      inspection.segment = *std::move(segment);
+      inspection.verdict = JudgeSegment(inspection.segment);
       if (before != before_.end()) {
-        look.frames_per_sec =
-            FramesPerSec(before->second.segment, look.segment);
+        inspection.frames_per_sec =
+            FramesPerSec(before->second.segment, inspection.segment);
       }
     }
   } else {
     absl::StatusOr<RegionReport> region = ReadRegionReport(at.name);
-    look.status = region.status();
+    inspection.status = region.status();
     if (region.ok()) {
-      look.region = *std::move(region);
-      look.verdict = JudgeRegion(look.region);
+      inspection.region = *std::move(region);
+      inspection.verdict = JudgeRegion(inspection.region);
       if (before != before_.end()) {
-        look.rates = RatesBetween(before->second.region, look.region);
+        inspection.rates =
+            RatesBetween(before->second.region, inspection.region);
       }
     }
   }
-  if (look.status.ok()) {
-    before_.insert_or_assign(at.name, look);
+  if (inspection.status.ok()) {
+    before_.insert_or_assign(at.name, inspection);
   } else {
     before_.erase(at.name);
   }
-  return look;
+  return inspection;
 }
 
 }  // namespace tandem
