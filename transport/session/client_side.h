@@ -103,8 +103,8 @@ class ClientSide {
   // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,
   // kUnsupported: the engine's own words; received, but its arrays are not
   // results. kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
-  // Allocates nothing. `lasts` is called once, if it is about to sleep or has
-  // spun for 20 us, and before any Options::interrupted.
+  // Allocates nothing. `on_long_wait` is called once, if it is about to sleep
+  // or has spun for 20 us, and before any Options::interrupted.
   ErrorCode Recv(Deadline deadline,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
