@@ -29,17 +29,19 @@ _MODES = [mode.value for mode in tandem.AutoresetMode]
 
 
 @pytest.fixture(autouse=True)
-def no_region_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Checks that what this process's engines had in /dev/shm is gone after each test."""
-    names = []
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checks that this process's engines have exited after each test, and that their files in /dev/shm are gone."""
+    names, pids = [], []
     start = tandem.EngineProcess.__init__
 
     def noted(engine: tandem.EngineProcess, name: str, command: list[str]) -> None:
         names.append(name)
         start(engine, name, command)
+        pids.append(engine.pid)
 
     monkeypatch.setattr(tandem.EngineProcess, "__init__", noted)
     yield
+    assert [pid for pid in pids if _is_running(pid)] == []
     assert [path.name for path in Path("/dev/shm").iterdir() if any(name in path.name for name in names)] == []
 
 
@@ -88,7 +90,7 @@ def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
 
 
 def test_engine_killed_before_close() -> None:
-    """Close is clean, and so is forgetting the environments without it."""
+    """Closing and collecting the environments leave neither process nor region."""
     envs = tandem.make_vec("HalfCheetah-v5")
     _kill(envs)
     envs.close()
