@@ -35,8 +35,6 @@ class SpinBudget {
   // Sleeps are not measured as shorter than this, so that a spin lasts for two
   // sides that run.
   static constexpr int64_t kShortestNs = 4'000;
-  // The cost of asking the kernel for a sleep. A spin of this length is free.
-  static constexpr int64_t kFreeNs = 2'000;
   // How long a preempted peer is away: 3 to 16 ms were measured.
   static constexpr int64_t kMostCreditNs = 16'000'000;
   // Two sides on one core, of which each sleeps in turn, stay there: the
@@ -50,7 +48,7 @@ class SpinBudget {
   static constexpr int64_t kLoanedSleepNs = 2'500;
 
   SpinBudget() : SpinBudget(kLongestNs, kMostCreditNs) {}
-  // No wait spins for more than 2 us + `longest_ns` + `most_credit_ns`.
+  // No wait spins for more than `longest_ns` + `most_credit_ns`.
   SpinBudget(int64_t longest_ns, int64_t most_credit_ns)
       : longest_ns_(longest_ns),
         most_credit_ns_(most_credit_ns),
@@ -60,7 +58,7 @@ class SpinBudget {
   int64_t ForThisWait() {
     if (spins_) {
       if (long_waits_ < kLongWaitsToSleep) {
-        return kFreeNs + SleepNs() + std::min(credit_ns_, kMostCreditNs);
+        return SleepNs() + std::min(credit_ns_, kMostCreditNs);
       }
       long_waits_ = 0;
       return 0;
@@ -69,7 +67,7 @@ class SpinBudget {
       --waits_to_probe_;
       return 0;
     }
-    return kFreeNs + SleepNs();  // until Hit or Miss ends the probe
+    return SleepNs();  // until Hit or Miss ends the probe
   }
 
   // Whether answers take long: the core of such a spin is of use to others.
@@ -77,17 +75,15 @@ class SpinBudget {
 
   // The condition came true after `spun_ns` of spinning.
   void Hit(int64_t spun_ns) {
-    const int64_t waited_ns = std::max<int64_t>(spun_ns - kFreeNs, 0);
     spins_ = true;
     misses_ = 0;
     probe_interval_ = kFirstProbeInterval;
     // Stops at the limit: a counter that is never reset does not wrap.
     long_waits_ =
-        waited_ns > kLongNs ? std::min(long_waits_ + 1, kLongWaitsToSleep) : 0;
+        spun_ns > kLongNs ? std::min(long_waits_ + 1, kLongWaitsToSleep) : 0;
     // A loan is more than the most credit, and is only spent.
     const int64_t most = std::max(credit_ns_, most_credit_ns_);
-    credit_ns_ =
-        std::clamp<int64_t>(credit_ns_ + sleep_ns_ - waited_ns, 0, most);
+    credit_ns_ = std::clamp<int64_t>(credit_ns_ + sleep_ns_ - spun_ns, 0, most);
   }
 
   // It did not while the wait spun. Returns whether a loan is due.

@@ -7,7 +7,6 @@
 namespace tandem {
 namespace {
 
-constexpr int64_t kFree = SpinBudget::kFreeNs;
 constexpr int64_t kMost = SpinBudget::kMostCreditNs;
 
 // A wait whose answer comes `spin_ns` after its begin to a side that spins,
@@ -51,8 +50,8 @@ bool LoanIsDue(SpinBudget& budget) {
 }
 
 TEST(SpinBudget, StartsWithTheLongestSpin) {
-  EXPECT_EQ(SpinBudget().ForThisWait(), kFree + SpinBudget::kLongestNs);
-  EXPECT_EQ(SpinBudget(50'000, 0).ForThisWait(), kFree + 50'000);
+  EXPECT_EQ(SpinBudget().ForThisWait(), SpinBudget::kLongestNs);
+  EXPECT_EQ(SpinBudget(50'000, 0).ForThisWait(), 50'000);
 }
 
 TEST(SpinBudget, SleepsAfterMissesInARow) {
@@ -68,64 +67,58 @@ TEST(SpinBudget, KeepsSpinningAfterASingleMiss) {
   for (int i = 0; i < 100; ++i) {
     budget.Miss();
     ASSERT_GT(budget.ForThisWait(), 0);
-    budget.Hit(kFree);
+    budget.Hit(0);
   }
 }
 
 TEST(SpinBudget, SpinsForAsLongAsSleepsHaveLasted) {
   SpinBudget budget = AsleepFor(60'000);
   WaitsUntilProbe(budget);
-  EXPECT_NEAR(static_cast<double>(budget.ForThisWait()), kFree + 60'000, 10);
+  EXPECT_NEAR(static_cast<double>(budget.ForThisWait()), 60'000, 10);
 }
 
 TEST(SpinBudget, SpinsForTheLongestTimeAtMostWithoutCredit) {
   SpinBudget budget = AsleepFor(1'000'000'000);
   WaitsUntilProbe(budget);
-  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
 }
 
 TEST(SpinBudget, SpinsForTheShortestTimeAtLeast) {
   SpinBudget budget = AsleepFor(100);
   WaitsUntilProbe(budget);
-  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kShortestNs);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kShortestNs);
 }
 
 TEST(SpinBudget, AnAnswerSoonerThanASleepEarnsTheDifference) {
   SpinBudget budget;
-  budget.Hit(kFree + 100'000);
-  EXPECT_EQ(budget.ForThisWait(), kFree + 2 * SpinBudget::kLongestNs - 100'000);
-}
-
-TEST(SpinBudget, AFreeSpinCostsNothing) {
-  SpinBudget budget;
-  budget.Hit(kFree);
-  EXPECT_EQ(budget.ForThisWait(), kFree + 2 * SpinBudget::kLongestNs);
+  budget.Hit(100'000);
+  EXPECT_EQ(budget.ForThisWait(), 2 * SpinBudget::kLongestNs - 100'000);
 }
 
 TEST(SpinBudget, ALaterAnswerSpendsTheDifference) {
   SpinBudget budget;
   budget.Hit(0);
-  budget.Hit(kFree + SpinBudget::kLongestNs + 1'000);
-  EXPECT_EQ(budget.ForThisWait(), kFree + 2 * SpinBudget::kLongestNs - 1'000);
+  budget.Hit(SpinBudget::kLongestNs + 1'000);
+  EXPECT_EQ(budget.ForThisWait(), 2 * SpinBudget::kLongestNs - 1'000);
 }
 
 TEST(SpinBudget, CreditEndsAtItsLimit) {
   SpinBudget budget;
   for (int i = 0; i < 1000; ++i) budget.Hit(0);
-  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs + kMost);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs + kMost);
 }
 
 TEST(SpinBudget, AMissEndsTheCredit) {
   SpinBudget budget;
   budget.Hit(0);
   budget.Miss();
-  EXPECT_EQ(budget.ForThisWait(), kFree + SpinBudget::kLongestNs);
+  EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
 }
 
 TEST(SpinBudget, WithoutCreditNoSpinIsLongerThanTheLongest) {
   SpinBudget budget(50'000, /*most_credit_ns=*/0);
   for (int i = 0; i < 1000; ++i) budget.Hit(0);
-  EXPECT_EQ(budget.ForThisWait(), kFree + 50'000);
+  EXPECT_EQ(budget.ForThisWait(), 50'000);
 }
 
 // Whatever the peer does, waiting takes at most about twice what sleeping does.
@@ -149,7 +142,7 @@ TEST(SpinBudget, SpinningCostsAtMostWhatSleepingDoes) {
         total += may_spin + kSleep;
       }
     }
-    EXPECT_LE(total, int64_t{2} * kWaits * (kSleep + kFree)) << late_every;
+    EXPECT_LE(total, int64_t{2} * kWaits * kSleep) << late_every;
   }
 }
 
@@ -201,7 +194,7 @@ TEST(SpinBudget, AProbeThatIsAHitRestartsSpinning) {
   for (int round = 0; round < 3; ++round) {
     MissUntilAsleep(budget);
     EXPECT_EQ(WaitsUntilProbe(budget), 15);
-    budget.Hit(kFree);
+    budget.Hit(0);
     EXPECT_GT(budget.ForThisWait(), 0);
   }
 }
@@ -229,7 +222,7 @@ TEST(SpinBudget, ALoanLastsForItsTimeInTurnsOfTheMostCredit) {
   ASSERT_TRUE(LoanIsDue(budget));
   budget.TakeLoan();
   int64_t spun = 0;
-  while (budget.ForThisWait() == kFree + SpinBudget::kShortestNs + kMost) {
+  while (budget.ForThisWait() == SpinBudget::kShortestNs + kMost) {
     budget.Hit(8'000'000);
     spun += 8'000'000;
     ASSERT_LE(spun, SpinBudget::kLoanNs);
@@ -240,9 +233,9 @@ TEST(SpinBudget, ALoanLastsForItsTimeInTurnsOfTheMostCredit) {
 TEST(SpinBudget, QuickAnswersDoNotAddToALoan) {
   SpinBudget budget = AsleepFor(2'000);
   budget.TakeLoan();
-  for (int i = 0; i < 100'000; ++i) budget.Hit(kFree);
-  budget.Hit(SpinBudget::kLoanNs + kFree + 2'000);
-  EXPECT_LE(budget.ForThisWait(), kFree + SpinBudget::kShortestNs + 10);
+  for (int i = 0; i < 100'000; ++i) budget.Hit(0);
+  budget.Hit(SpinBudget::kLoanNs + 2'000);
+  EXPECT_LE(budget.ForThisWait(), SpinBudget::kShortestNs + 10);
 }
 
 TEST(SpinBudget, TheNextLoanIsDueAfterFourTimesAsLongAsleep) {

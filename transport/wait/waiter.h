@@ -199,7 +199,7 @@ template <typename Ready>
       spinning = now - start < spin_ns;
       if (came && spinning) {
         Hit(now - start, yielded);
-      } else if (!spinning && spin_ns > SpinBudget::kFreeNs) {
+      } else if (!spinning) {
         // Also if it came: this thread was away for longer than it may spin,
         // and a sleep would have been no later.
         Miss();
