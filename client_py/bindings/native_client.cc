@@ -96,7 +96,7 @@ PyObject* NativeClient::Step(py::handle actions) {
   const std::span<const float> checked = Checked(actions);
   const ErrorCode code =
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
-        return client_.Step(checked, timeout_secs_, lasts);
+        return client_.Step(checked, timeout_secs_, on_long_wait);
       });
   if (code != ErrorCode::kOk) RaiseCode(code);
   return Py_NewRef(results_.ptr());
@@ -119,7 +119,7 @@ void NativeClient::Await(double timeout_secs) {
   const InCall in_call(this);
   const ErrorCode code =
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
-        return client_.Recv(Deadline::After(timeout_secs), lasts);
+        return client_.Recv(Deadline::After(timeout_secs), on_long_wait);
       });
   if (code != ErrorCode::kOk) RaiseCode(code);
 }

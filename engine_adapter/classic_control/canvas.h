@@ -50,7 +50,7 @@ struct Color {
 
 inline constexpr Color kBlack = {};
 
-// What a image measures in Gymnasium, in pixels.
+// What an image measures in Gymnasium, in pixels.
 struct CanvasSize {
   double width = 0;
   double height = 0;

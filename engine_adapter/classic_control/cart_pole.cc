@@ -39,7 +39,7 @@ bool PushesRight(float action) {
 // Operations are in Gymnasium's order, in which they round alike.
 class CartPole final : public Environment {
  public:
-  // What a image shows.
+  // What an image shows.
   struct Pose {
     double x = 0;
     double theta = 0;

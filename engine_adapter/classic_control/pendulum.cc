@@ -36,7 +36,7 @@ double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 // what is made of the torque alone is float32. Mass and length are 1.
 class Pendulum final : public Environment {
  public:
-  // What a image shows.
+  // What an image shows.
   struct Pose {
     double theta = 0;
     float torque = 0;

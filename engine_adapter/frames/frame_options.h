@@ -35,7 +35,7 @@ enum class FrameCamera : uint8_t {
   kFixed,      // the same, but for what depends on the state drawn first
 };
 
-// What makes a image prettier, and slower.
+// What makes an image prettier, and slower.
 struct FrameEffects {
   bool shadows = false;
   bool reflections = false;

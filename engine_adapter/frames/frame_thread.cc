@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kProbeNs = 200'000'000;
-// A image that shows nothing new is drawn now and then all the same, so that
+// An image that shows nothing new is drawn now and then all the same, so that
 // viewers see that the engine lives, and at what rate it steps: 0.
 constexpr int64_t kRefreshNs = kSecondNs;
 // Over which the step rate is measured.

@@ -27,7 +27,7 @@
 namespace tandem {
 namespace {
 
-// Environments that are a number each, which a image shows in every byte.
+// Environments that are a number each, which an image shows in every byte.
 class NumberSource final : public FrameSource {
  public:
   explicit NumberSource(size_t envs) : numbers(envs) {}

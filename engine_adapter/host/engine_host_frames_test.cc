@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint32_t kEnvs = 3;
 
-// Environments that count their steps; a image shows the count in each byte.
+// Environments that count their steps; an image shows the count in each byte.
 class CountingEngine final : public Engine, public FrameSource {
  public:
   const EngineSchema& schema() const override { return schema_; }

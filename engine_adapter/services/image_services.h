@@ -95,7 +95,7 @@ class ImageCalls {
   absl::StatusOr<ImageStream> Stream(const ImageRequest& request, double hz);
 
  private:
-  // With Image::held, of a image.
+  // With Image::held, of an image.
   using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
                                   std::shared_ptr<const void>)>;
   absl::Status Begin(const ImageRequest& request,

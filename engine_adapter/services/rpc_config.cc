@@ -153,7 +153,7 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
   constexpr uint32_t kMostKib = kMaxRingBytes / 1024;
   constexpr uint32_t kLeastKib = 4;
   RpcFlags flags = {.mode = absl::GetFlag(FLAGS_mode)};
-  const uint32_t kib = absl::GetFlag(FLAGS_command_ring_kib);
+  const uint32_t kib = absl::GetFlag(FLAGS_rpc_ring_kib);
   if (kib < kLeastKib || kib > kMostKib || !std::has_single_bit(kib)) {
     return MakeError(
         ErrorCode::kInvalidArgument,

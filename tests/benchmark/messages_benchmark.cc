@@ -7,7 +7,7 @@
 // reads. NAME/BYTES/paced writes a message each 100 us; its counters are the
 // microseconds from before the write until after the read. Every message is
 // copied in and out, and its number checked. All channels but the pipe hold as
-// many bytes of messages as a RPC ring does. Each benchmark forks a writer;
+// many bytes of messages as an RPC ring does. Each benchmark forks a writer;
 // a failure ends the process with a line on stderr.
 #include <benchmark/benchmark.h>
 #include <signal.h>
@@ -123,7 +123,7 @@ class RingEnds {
   NoWatch watch_;
 };
 
-// Entries of a RPC ring.
+// Entries of an RPC ring.
 template <typename Message, WaitStrategy kWait>
 class RingChannel {
  public:
@@ -153,7 +153,7 @@ class RingChannel {
   RingReader reader_ = ends_.Reader();
 };
 
-// Envelopes over a RPC ring, packed and verified: the format of an RPC. The
+// Envelopes over an RPC ring, packed and verified: the format of an RPC. The
 // message is the bytes of their payload.
 template <typename Message>
 class EnvelopeChannel {

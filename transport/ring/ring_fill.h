@@ -1,4 +1,4 @@
-// RingFill: read-only count of the messages in a RPC ring, for monitoring.
+// RingFill: read-only count of the messages in an RPC ring, for monitoring.
 //
 // Data flow: a region's file -> copies of positions and lengths, checked ->
 // counts. No message is read.

@@ -1,4 +1,4 @@
-// EnvelopeReader: takes envelopes from a RPC ring, whole and verified.
+// EnvelopeReader: takes envelopes from an RPC ring, whole and verified.
 //
 // Data flow: ring entry -> copied out -> FlatBuffers' verifier -> an Envelope;
 // Fragments are put together first.

@@ -27,7 +27,7 @@ std::vector<uint8_t> Pack(const rpc::EnvelopeT& envelope) {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// A call with a image of so many bytes, each of which is known.
+// A call with an image of so many bytes, each of which is known.
 std::vector<uint8_t> Image(uint64_t id, size_t bytes) {
   rpc::ImageFrameT frame;
   frame.data.resize(bytes);

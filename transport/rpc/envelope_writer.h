@@ -1,4 +1,4 @@
-// EnvelopeWriter: sends envelopes over a RPC ring, large ones in pieces.
+// EnvelopeWriter: sends envelopes over an RPC ring, large ones in pieces.
 //
 // Data flow: an envelope, or its FlatBuffer -> Post -> queue -> Pump, as far as
 // there is room -> ring entries: the envelope itself, or Fragments of it -> the

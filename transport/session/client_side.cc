@@ -64,7 +64,7 @@ class ClientSide::Watch final : public WaitWatch {
         interrupted_(interrupted),
         settled_seq_(settled_seq),
         judges_frames_(judges_frames),
-        on_long_wait_(lasts) {}
+        on_long_wait_(on_long_wait) {}
 
   void OnLongWait() override { on_long_wait_(); }
 
@@ -258,7 +258,7 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
   if (in_use.refused()) return Refusal();
   const ErrorCode code = PostActions(actions);
   if (code != ErrorCode::kOk) return code;
-  return AwaitResults(Deadline::After(timeout_secs, sent_at_ns_), lasts);
+  return AwaitResults(Deadline::After(timeout_secs, sent_at_ns_), on_long_wait);
 }
 
 ErrorCode ClientSide::PostActions(std::span<const float> actions) {
@@ -325,14 +325,14 @@ ErrorCode ClientSide::Recv(Deadline deadline,
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
   if (state() == State::kLost) return lost_to_;
   if (state() != State::kPending) return ErrorCode::kNoStepPending;
-  return AwaitResults(deadline, lasts);
+  return AwaitResults(deadline, on_long_wait);
 }
 
 ErrorCode ClientSide::AwaitResults(Deadline deadline,
                                    absl::FunctionRef<void()> on_long_wait) {
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
-              lasts);
+              on_long_wait);
   const ErrorCode code = waiter_.Until(
       [&] {
         // SYNC(lockstep.frame): acquire; the number, then the results.

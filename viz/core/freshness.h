@@ -47,7 +47,7 @@ class Freshness {
     kAttached,  // a ring is mapped and its writer is not known to be gone
   };
 
-  // A image older than this is never called live. Three frames a second, seen
+  // An image older than this is never called live. Three frames a second, seen
   // by looks 16 ms apart, are live throughout: between two of them an age comes
   // to 333 ms and two looks. And with looks at most 50 ms apart a view has 50
   // ms left to draw, for what is on screen to be right within 500 ms of the

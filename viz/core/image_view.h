@@ -1,4 +1,4 @@
-// ImageView: where a image, or one tile of it, is drawn: fitted, zoomed or
+// ImageView: where an image, or one tile of it, is drawn: fitted, zoomed or
 // moved, its aspect ratio kept.
 //
 // Data flow: the area of the window, the image's size, tiles, and the user's
@@ -27,7 +27,7 @@ struct ViewRect {
   friend bool operator==(const ViewRect&, const ViewRect&) = default;
 };
 
-// Where tile `index` of `tiles` lies in a image: rows = ceil(sqrt(tiles)),
+// Where tile `index` of `tiles` lies in an image: rows = ceil(sqrt(tiles)),
 // columns = ceil(tiles / rows), as tile_frames lays them. The whole image if
 // there is no such tile, or if the image does not divide evenly.
 ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
@@ -39,7 +39,7 @@ int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x, double y);
 class ImageView {
  public:
   static constexpr int kGrid = -1;         // all tiles
-  static constexpr double kMaxScale = 64;  // area units for a image pixel
+  static constexpr double kMaxScale = 64;  // area units for an image pixel
 
   // Keep what the user sees: a fitted image stays fitted, a zoomed one keeps
   // its middle and scale.
@@ -68,7 +68,7 @@ class ImageView {
 
   double scale() const;
   ViewRect Source() const;  // image pixels
-  ViewRect Target() const;  // where Source is drawn; empty without a image
+  ViewRect Target() const;  // where Source is drawn; empty without an image
   // The tile under a point of the area, or -1.
   int TileUnder(double x, double y) const;
 

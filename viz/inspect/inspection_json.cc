@@ -184,7 +184,7 @@ Json ObjectOf(const Inspection& inspection) {
     return json;
   }
   json["state"] = !inspection.verdict.problems.empty()  ? "broken"
-                  : !inspection.verdict.remarks.empty() ? "inspection"
+                  : !inspection.verdict.remarks.empty() ? "look"
                                                         : "ok";
   json["problems"] = inspection.verdict.problems;
   json["remarks"] = inspection.verdict.remarks;

@@ -65,7 +65,7 @@ std::set<std::string> DocumentedKeys() {
   return keys;
 }
 
-TEST(LookJson, HasTheKeysThatTheReadmeLists) {
+TEST(InspectionJson, HasTheKeysThatTheReadmeLists) {
   std::set<std::string> keys;
   CollectKeys(Parse(SampleInspection()), "", &keys);
   CollectKeys(Parse(SampleSegment()), "", &keys);
@@ -89,11 +89,11 @@ TEST(LookJson, HasTheKeysThatTheReadmeLists) {
   EXPECT_EQ(folded, DocumentedKeys());
 }
 
-TEST(LookJson, ValuesAreThoseOfTheLook) {
+TEST(InspectionJson, ValuesAreThoseOfTheLook) {
   const Json json = Parse(SampleInspection());
   EXPECT_EQ(json["kind"], "region");
   EXPECT_EQ(json["name"], "demo");
-  EXPECT_EQ(json["state"], "inspection");
+  EXPECT_EQ(json["state"], "look");
   EXPECT_EQ(json["remarks"], Json({"a remark"}));
   EXPECT_EQ(json["born"], "2023-11-14T22:13:20+00:00");
   EXPECT_EQ(json["engine"]["phase"], "stepping");
@@ -113,7 +113,7 @@ TEST(LookJson, ValuesAreThoseOfTheLook) {
   EXPECT_EQ(json["sections"][1]["offset"], 8448);
 }
 
-TEST(LookJson, StateIsTheWorst) {
+TEST(InspectionJson, StateIsTheWorst) {
   Inspection inspection = SampleInspection();
   inspection.verdict.problems = {"a problem"};
   EXPECT_EQ(Parse(inspection)["state"], "broken");
@@ -124,7 +124,7 @@ TEST(LookJson, StateIsTheWorst) {
   EXPECT_EQ(Parse(inspection)["problems"], Json({"none"}));
 }
 
-TEST(LookJson, WhatCannotBeToldIsNull) {
+TEST(InspectionJson, WhatCannotBeToldIsNull) {
   Inspection inspection = SampleInspection();
   inspection.rates.reset();
   inspection.region.frames.reset();
@@ -144,7 +144,7 @@ TEST(LookJson, WhatCannotBeToldIsNull) {
   EXPECT_TRUE(json["engine"]["pid"].is_null());
 }
 
-TEST(LookJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
+TEST(InspectionJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
   Inspection inspection;
   inspection.region.file_bytes = 7;
   inspection.verdict.problems = {"too short"};
@@ -153,7 +153,7 @@ TEST(LookJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
   EXPECT_FALSE(json.contains("engine"));
 }
 
-TEST(LookJson, BytesThatAreNoTextAreReplaced) {
+TEST(InspectionJson, BytesThatAreNoTextAreReplaced) {
   Inspection inspection;
   inspection.status =
       MakeError(ErrorCode::kInvalidArgument, "found '\xff\xfe'");
@@ -161,7 +161,7 @@ TEST(LookJson, BytesThatAreNoTextAreReplaced) {
   EXPECT_FALSE(absl::StrContains(JsonOf(inspection), "\n"));
 }
 
-TEST(LookJson, AListHasAnEntryForEach) {
+TEST(InspectionJson, AListHasAnEntryForEach) {
   EXPECT_EQ(Json::parse(ListJsonOf({})), Json::parse(R"({"entries": []})"));
   const Json list =
       Json::parse(ListJsonOf({SampleInspection(), SampleSegment()}));

@@ -26,7 +26,7 @@ void ExpectHas(const std::string& text,
   }
 }
 
-TEST(LookText, SaysWhatIsThereAndHowFast) {
+TEST(InspectionText, SaysWhatIsThereAndHowFast) {
   ExpectHas(
       Text(SampleInspection()),
       {"demo: LOOK", "a remark", "HalfCheetah-v5, 64 environments", "SAME_STEP",
@@ -39,7 +39,7 @@ TEST(LookText, SaysWhatIsThereAndHowFast) {
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
 
-TEST(LookText, BeginsWithWhatIsWrong) {
+TEST(InspectionText, BeginsWithWhatIsWrong) {
   Inspection inspection = SampleInspection();
   inspection.verdict.problems = {"a problem"};
   const std::vector<std::string> lines = absl::StrSplit(Text(inspection), '\n');
@@ -48,20 +48,20 @@ TEST(LookText, BeginsWithWhatIsWrong) {
   EXPECT_TRUE(absl::StrContains(lines[2], "a remark"));
 }
 
-TEST(LookText, FitsAWindow) {
+TEST(InspectionText, FitsAWindow) {
   const std::string text = Text(SampleInspection());
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     EXPECT_LE(line.size(), 110u) << line;
   }
 }
 
-TEST(LookText, ADeadSideIsCalledDead) {
+TEST(InspectionText, ADeadSideIsCalledDead) {
   Inspection inspection = SampleInspection();
   inspection.region.engine.life = Life::kDead;
   ExpectHas(Text(inspection), {"dead, pid 40001, last stepping"});
 }
 
-TEST(LookText, AForeignClientShowsInTheSpeed) {
+TEST(InspectionText, AForeignClientShowsInTheSpeed) {
   Inspection inspection = SampleInspection();
   inspection.region.client = {.life = Life::kAbsent};
   ExpectHas(Text(inspection), {"but steps"});
@@ -69,7 +69,7 @@ TEST(LookText, AForeignClientShowsInTheSpeed) {
   ExpectHas(Text(inspection), {"client     none"});
 }
 
-TEST(LookText, SectionsAreShownOnceOneIsWrong) {
+TEST(InspectionText, SectionsAreShownOnceOneIsWrong) {
   Inspection inspection = SampleInspection();
   EXPECT_FALSE(absl::StrContains(Text(inspection), "sections"));
   inspection.region.sections[1].problem = "it overlaps";
@@ -77,7 +77,7 @@ TEST(LookText, SectionsAreShownOnceOneIsWrong) {
             {"obs          at         4096", "1536 bytes   WRONG"});
 }
 
-TEST(LookText, WithoutAHeaderOnlyTheFileIsShown) {
+TEST(InspectionText, WithoutAHeaderOnlyTheFileIsShown) {
   Inspection inspection;
   inspection.name = "demo";
   inspection.region.file_bytes = 12;
@@ -86,7 +86,7 @@ TEST(LookText, WithoutAHeaderOnlyTheFileIsShown) {
             "demo: BROKEN\n  WRONG  too short\n\nfile       12 bytes\n");
 }
 
-TEST(LookText, GarbageOfAnyKindIsText) {
+TEST(InspectionText, GarbageOfAnyKindIsText) {
   Inspection inspection = SampleInspection();
   inspection.region.generation = ~uint64_t{0};
   inspection.region.exchange = ExchangeState::kImpossible;
@@ -102,7 +102,7 @@ TEST(LookText, GarbageOfAnyKindIsText) {
                                "garbled: no ring", "Unknown"});
 }
 
-TEST(LookText, ASegmentHasItsWriterAndItsFrames) {
+TEST(InspectionText, ASegmentHasItsWriterAndItsFrames) {
   Inspection inspection;
   inspection.name = "mosaic.fastlane.run";
   inspection.is_segment = true;
@@ -114,13 +114,13 @@ TEST(LookText, ASegmentHasItsWriterAndItsFrames) {
                                "12.2/s", "not watched"});
 }
 
-TEST(LookText, WhatCannotBeReadIsItsError) {
+TEST(InspectionText, WhatCannotBeReadIsItsError) {
   Inspection inspection;
   inspection.status = MakeError(ErrorCode::kNotReady, "there is none");
   EXPECT_EQ(Text(inspection), "there is none\n");
 }
 
-TEST(LookText, TheListHasALineForEach) {
+TEST(InspectionText, TheListHasALineForEach) {
   Inspection broken = SampleInspection();
   broken.name = std::string(60, 'n');
   broken.verdict.problems = {"it is dead"};
@@ -143,7 +143,7 @@ std::vector<std::string> Bars(const StepTimesSnapshot& times) {
   return absl::StrSplit(BarsOf(times), '\n', absl::SkipEmpty());
 }
 
-TEST(LookText, BarsAreAsLongAsTheirShare) {
+TEST(InspectionText, BarsAreAsLongAsTheirShare) {
   StepTimesSnapshot times;
   EXPECT_EQ(BarsOf(times), "");
   times.counts[40] = 1000;
@@ -161,7 +161,7 @@ TEST(LookText, BarsAreAsLongAsTheirShare) {
   ExpectHas(bars[0], {"131 us", "1,000"});
 }
 
-TEST(LookText, BarsOfAWideHistogramAreGroupedWithoutLoss) {
+TEST(InspectionText, BarsOfAWideHistogramAreGroupedWithoutLoss) {
   StepTimesSnapshot times;
   times.counts.fill(1);
   const std::vector<std::string> bars = Bars(times);

@@ -1,4 +1,4 @@
-// A image that encodes its step number in every pixel, and runs that publish
+// An image that encodes its step number in every pixel, and runs that publish
 // it: for tests that have to know what is on a screen.
 //
 // Data flow: step -> pixels; a real process publishes them until it is killed.

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr double kEdge = 0.02;  // of a image pixel
+constexpr double kEdge = 0.02;  // of an image pixel
 
 bool NearEdge(double value) {
   const double part = value - std::floor(value);

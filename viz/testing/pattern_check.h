@@ -1,4 +1,4 @@
-// CheckPattern: is it the pattern that a image shows, corner to corner?
+// CheckPattern: is it the pattern that an image shows, corner to corner?
 //
 //   PatternSeen seen = CheckPattern(screen, area, geometry, whole);
 //   EXPECT_EQ(seen.wrong, "");

@@ -155,7 +155,7 @@ TEST_F(ViewerCommandTest, SaysWhatWasMissingForASnapshot) {
   EXPECT_FALSE(QFile::exists(File("out.png")));
 }
 
-// A image that was there before is no reason for a snapshot.
+// An image that was there before is no reason for a snapshot.
 TEST_F(ViewerCommandTest, SavesNoOldImage) {
   PatternRun pattern = {.run = run_};
   pattern.still_after = 1;

@@ -210,7 +210,7 @@ TEST_F(ImageServices, LargeImagesAreBoundedUntilTheyAreHandedOver) {
 }
 
 TEST_F(ImageServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
-  // The render thread stays at a image until it may go on.
+  // The render thread stays at an image until it may go on.
   std::promise<void> go_on;
   const auto held_up = std::make_shared<bool>(true);
   ASSERT_TRUE(engine_->ports()

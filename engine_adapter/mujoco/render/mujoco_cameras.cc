@@ -126,7 +126,7 @@ absl::Status MujocoCameras::Complete(ImageRequest* request) const {
                    request->width, "x", request->height));
 }
 
-// Counts a image as under way, until what this gives is gone.
+// Counts an image as under way, until what this gives is gone.
 absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
     const ImageRequest& request) const {
   const size_t bytes = size_t{request.width} * request.height *

@@ -1,7 +1,7 @@
 // MujocoCameras: single images of MuJoCo environments, on request.
 //
 // Data flow: Draw (the thread that steps) -> a snapshot in the queue -> the
-// render thread -> SceneRenderer -> a Image -> done.
+// render thread -> SceneRenderer -> an Image -> done.
 // Ownership: the engine's, beside the environments and the canvas that it
 // shows. The thread that steps calls; the render thread is this class's own.
 //

@@ -119,7 +119,7 @@ TEST(SceneRenderer, WritesItsTileAndNothingBeyond) {
   EXPECT_GT(written, 33U * 21 * 3 / 2);
 }
 
-// How many pixels of a image are not black, where the world's things are
+// How many pixels of an image are not black, where the world's things are
 // `metres` away from what the camera looks at.
 int64_t SeenAt(double metres, bool endless_planes) {
   const ModelPtr model = Scene();

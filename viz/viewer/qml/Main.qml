@@ -10,7 +10,7 @@ Window {
 
     width: viewer.initialWidth
     height: viewer.initialHeight
-    // Beyond any screen, and 270 MB: what a image of the window takes.
+    // Beyond any screen, and 270 MB: what an image of the window takes.
     maximumWidth: 8192
     maximumHeight: 8192
     visible: true

@@ -16,7 +16,7 @@ QtObject {
     readonly property color returns: dark ? "#34d399" : "#047857"
     readonly property color rate: dark ? "#60a5fa" : "#1d4ed8"
 
-    // What lies on a image is the same in both: images have any colour.
+    // What lies on an image is the same in both: images have any colour.
     readonly property color veil: "#c80b0d10"
     readonly property color veilText: "#f3f6fa"
     readonly property color veilFaint: "#b8c2cf"

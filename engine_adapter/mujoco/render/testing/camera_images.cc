@@ -4,7 +4,7 @@
 //   camera_images MODEL.xml FOLDER STEPS
 //
 // Environment i is stepped with all actions (i + 1) / 2. Each file of the
-// folder is a image: ENV_WHAT_FORMAT, WHAT being camera0, viewport0 and so
+// folder is an image: ENV_WHAT_FORMAT, WHAT being camera0, viewport0 and so
 // on, "marked" those with a line and an arrow, "cleared" those without them
 // again; files of gray16 begin with the float32 depth_scale.
 #include <cstdint>
