@@ -2,5 +2,5 @@
 
 Nothing here imports the rest of the package, NumPy included: parts that may be broken are tried in a child process,
 which
-may fail, crash or hang. Hence `tandem/__init__.py` imports nothing either when Python was started for the doctor.
+may fail, crash or hang. So `tandem/__init__.py` imports nothing either when Python was started for the doctor.
 """
