@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
-from tandem.arguments import contract_seed, env_indices, seconds, seeds_of, text
+from tandem.arguments import contract_seed, env_indices, one_of, seconds, seeds_of, text
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields
@@ -127,7 +127,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = default_region_name() if name is None else name
-        self._name, wait = text("name", self._name), text("wait", wait)
+        self._name = text("name", self._name)
+        one_of("wait", wait, ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = NativeClient(self._name, attach_timeout, wait, mode)

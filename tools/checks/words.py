@@ -17,41 +17,29 @@ SUFFIXES = (".cc", ".fbs", ".h", ".md", ".proto", ".py", ".qml")
 EXEMPT = ("docs/decisions", "schema/goldens", "tools/checks/words.py", "tools/checks/words_test.py")
 
 _ACTOR = "the actor: the caller, the client, the engine, the process, the thread, the user"
-_NO_ACTOR = f"no process, no caller, no user, or {_ACTOR}"
-_YIELD = "the scheduler's words: yield, preempt, migrate"
+_ACTORS = "anybody anyone everybody everyone he him his somebody someone whoever whomever whosoever"
 _REPLACEMENTS = {
+    **dict.fromkeys(_ACTORS.split(), _ACTOR),
+    **dict.fromkeys(("nobody", "no one"), f"no process, no caller, no user, or {_ACTOR}"),
+    **dict.fromkeys(("lend", "lends", "lent"), "the scheduler's words: yield, preempt, migrate"),
     "afresh": "again",
     "albeit": "although",
     "anew": "again",
-    "anybody": _ACTOR,
-    "anyone": _ACTOR,
     "at all events": "in each case",
     "came of it": "the result",
-    "everybody": _ACTOR,
-    "everyone": _ACTOR,
     "forthwith": "at once",
-    "he": _ACTOR,
     "hence": "so",
     "henceforth": "from then on",
     "hereby": "by this",
-    "him": _ACTOR,
-    "his": _ACTOR,
     "hitherto": "until then",
     "in vain": "without effect, or: a miss",
     "kept quiet": "not reported",
-    "lend": _YIELD,
-    "lends": _YIELD,
-    "lent": _YIELD,
     "lest": "so that ... not",
     "likewise": "also, or: in the same way",
     "mend": "fix",
     "mended": "fixed",
     "mending": "fixing",
     "mends": "fixes",
-    "no one": _NO_ACTOR,
-    "nobody": _NO_ACTOR,
-    "someone": _ACTOR,
-    "somebody": _ACTOR,
     "thence": "from there",
     "thereby": "by this",
     "therein": "in it",
@@ -61,9 +49,6 @@ _REPLACEMENTS = {
     "whence": "from where",
     "whereby": "by which",
     "wherein": "in which",
-    "whoever": _ACTOR,
-    "whomever": _ACTOR,
-    "whosoever": _ACTOR,
 }
 
 _WORD = re.compile(rf"\b({'|'.join(_REPLACEMENTS)})\b", re.IGNORECASE)
