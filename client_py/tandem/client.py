@@ -63,19 +63,16 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory; no step copies results. They belong to the engine
     between `send` and `recv`, and otherwise to the caller. The next step overwrites what `step` returned: copy what
-    must
-    last. A view stays readable for as long as it is referenced, also after `close`.
+    must last. A view stays readable for as long as it is referenced, also after `close`.
 
     An engine has one client at a time. A client belongs to the process that made it; it cannot be pickled or used in a
     forked child. One thread at a time may step, reset, reconnect or close.
 
     Other threads may call the engine's services meanwhile: `get_schema`, `services`, and the methods of `agent`,
-    `mujoco`,
-    `telemetry`, `scene`, `camera`, `viewport` and `debug`.
+    `mujoco`, `telemetry`, `scene`, `camera`, `viewport` and `debug`.
 
     After `StepTimeout`, and usually after `KeyboardInterrupt`, the step or reset is still pending; see `pending`. Then
-    `recv`
-    waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
+    `recv` waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
     `StepPending`.
 
     >>> import numpy as np
@@ -109,10 +106,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
           timeout: Seconds that every waiting call may take, unless the call has a timeout of its own.
           attach_timeout: Seconds that this call may take; None: `timeout`.
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
-            sleeps
-            after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning has
-            recently
-            been faster than sleeping, then sleeps.
+            sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning
+            has recently been faster than sleeping, then sleeps.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum is accepted too.
 
         Raises:
@@ -183,8 +178,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         """Starts a new episode in some environments; the others keep their state.
 
         A contract is sent first, and the engine adopts it before it resets any environment. It also holds for later
-        resets of
-        these environments, until another contract replaces it. `agent.set_contract` sends a contract without a reset.
+        resets of these environments, until another contract replaces it. `agent.set_contract` sends a contract without
+        a reset.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
@@ -192,8 +187,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
             for one: the environment's own random stream continues. A contract's draws use the same seed.
           contract: How these environments differ from the task from now on; `SimulationContract()`: not at all; None:
             unchanged. Fields without effect on the task are reported by the warning `UnusedContractFields`. If that
-            warning
-            is an error, the engine has adopted the contract, but no environment is reset.
+            warning is an error, the engine has adopted the contract, but no environment is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.

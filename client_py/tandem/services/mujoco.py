@@ -138,12 +138,10 @@ class Mujoco(Service):
 
         Args:
           controls: float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
-            from 0,
-            to values; in the actuators' own units.
+            from 0, to values; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
           wait_for_next_step: Whether to wait until a step has begun with them. Another thread has to step meanwhile;
-            otherwise
-            this call raises `StepTimeout`.
+            otherwise this call raises `StepTimeout`.
           clamp: Whether to clamp values to the actuators' ranges.
           timeout: Seconds to wait for the answer; None: the client's.
 
@@ -151,8 +149,8 @@ class Mujoco(Service):
           How many were set, and which were not.
 
         Raises:
-          InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such
-            actuator or environment; nothing was set.
+          InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such actuator
+            or environment; nothing was set.
         """
         values = self._caller.call(
             MethodId.SendControl,
