@@ -1,6 +1,6 @@
 """Fuzz targets."""
 
-load("//tools/build:targets.bzl", "cc_library", "tested")
+load("//tools/build:targets.bzl", "cc_library", "with_tested")
 
 def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000):
     """Makes a fuzz target of NAME.cc, which defines LLVMFuzzerTestOneInput.
@@ -18,7 +18,7 @@ def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000):
         name = name + "_function",
         testonly = True,
         srcs = [name + ".cc"],
-        deps = tested(name, "_fuzz") + deps + ["//transport/testing:fuzz_script"],
+        deps = with_tested(name, deps, "_fuzz") + ["//transport/testing:fuzz_script"],
         alwayslink = True,
     )
     native.cc_binary(

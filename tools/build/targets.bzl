@@ -15,15 +15,18 @@ folder testing/ is testonly.
 
 _ABSL = ["@com_google_absl//:absl"]
 
-def tested(name, suffix = "_test"):
-    """Returns the label of the target that a test or fuzz target is for, in a list; [] if none stands above it.
+def with_tested(name, deps, suffix = "_test"):
+    """Returns deps with the target that a test or fuzz target is for, if there is one above it.
 
     Args:
       name: Of the test.
+      deps: That it names itself.
       suffix: Of its name.
     """
     target = name[:-len(suffix)] if name.endswith(suffix) else ""
-    return [":" + target] if target and native.existing_rule(target) else []
+    rule = native.existing_rule(target) if target else None
+    is_usable = rule and rule["kind"] in ["cc_library", "py_binary", "py_library"]
+    return [":" + target] + deps if is_usable and ":" + target not in deps else deps
 
 def _file(name, suffix):
     return native.glob([name + suffix, "testing/" + name + suffix])
@@ -63,7 +66,7 @@ def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        deps = tested(name) + deps + _ABSL + ([main] if main else []),
+        deps = with_tested(name, deps) + _ABSL + ([main] if main else []),
         **attributes
     )
 
@@ -79,6 +82,6 @@ def py_test(name, srcs = None, deps = [], **attributes):
     native.py_test(
         name = name,
         srcs = [name + ".py"] if srcs == None else srcs,
-        deps = tested(name) + deps + ["//tools/testing:pytest_main"],
+        deps = with_tested(name, deps) + ["//tools/testing:pytest_main"],
         **attributes
     )
