@@ -123,7 +123,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = default_region_name() if name is None else name
         self._name = text("name", self._name)
-        one_of("wait", wait, ("spin", "adaptive", "block"))
+        one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = NativeClient(self._name, attach_timeout, wait, mode)
