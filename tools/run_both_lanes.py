@@ -83,7 +83,7 @@ def _config(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _ask(query: str, *values: object) -> list[tuple[object, ...]]:
-    """Asks the daemon's file, read-only, as anyone may at any time."""
+    """Queries the daemon's file, read-only, while the daemon writes it."""
     with contextlib.closing(sqlite3.connect("file:tandem.db?mode=ro", uri=True)) as table:
         return table.execute(query, values).fetchall()
 

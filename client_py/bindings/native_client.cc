@@ -18,21 +18,11 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-WaitStrategy CheckedWait(const std::string& wait, const std::string& region) {
-  if (const auto strategy = WaitStrategyNamed(wait)) return *strategy;
-  Raise(MakeError(ErrorCode::kInvalidArgument,
-                  absl::StrCat(
-                      "wait: expected 'spin', 'adaptive' or 'block', found '",
-                      wait, "'")),
-        region);
-}
-
 ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
                          const std::string& wait, uint32_t autoreset) {
-  const WaitStrategy strategy = CheckedWait(wait, name);
   const ClientSide::Options options = {
-      .timeout_secs = CheckedTimeout(timeout_secs, name),
-      .wait = strategy,
+      .timeout_secs = timeout_secs,
+      .wait = WaitStrategyNamed(wait).value(),
       .autoreset = static_cast<AutoresetMode>(autoreset),
       .interrupted = PythonInterrupts};
   absl::StatusOr<ClientSide> client =
@@ -40,29 +30,6 @@ ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
   RaiseWhatPythonRaised();
   if (!client.ok()) Raise(client.status(), name);
   return *std::move(client);
-}
-
-// Takes a str, or nullptr with an error, which is dropped. As errors.cc,
-// without py::object: making that str may have run Python code.
-std::string Taken(PyObject* str) {
-  const char* const text = str == nullptr ? nullptr : PyUnicode_AsUTF8(str);
-  std::string taken = text == nullptr ? "?" : text;
-  PyErr_Clear();
-  Py_XDECREF(str);
-  return taken;
-}
-
-// "float64[8, 6]", or the type's name of another object.
-std::string Found(py::handle actions) {
-  if (!py::isinstance<py::array>(actions)) {
-    return Taken(PyType_GetName(Py_TYPE(actions.ptr())));
-  }
-  const auto* const array = py::detail::array_proxy(actions.ptr());
-  std::string text = absl::StrCat(Taken(PyObject_Str(array->descr)), "[");
-  for (int i = 0; i < array->nd; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", array->dimensions[i]);
-  }
-  return absl::StrCat(text, "]");
 }
 
 }  // namespace
@@ -111,7 +78,7 @@ void NativeClient::Post(std::span<const float> actions) {
 }
 
 py::tuple NativeClient::Recv(std::optional<double> timeout_secs) {
-  Await(CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_));
+  Await(timeout_secs.value_or(timeout_secs_));
   return results_;
 }
 
@@ -133,14 +100,13 @@ void NativeClient::SendReset(
 }
 
 void NativeClient::SetTimeout(double timeout_secs) {
-  timeout_secs_ = CheckedTimeout(timeout_secs, name_);
-  rpc_.SetTimeout(timeout_secs_);
+  timeout_secs_ = timeout_secs;
+  rpc_.SetTimeout(timeout_secs);
 }
 
 py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
   const InCall in_call(this);
-  const double secs =
-      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
+  const double secs = timeout_secs.value_or(timeout_secs_);
   if (!client_.has_frames()) {
     Raise(MakeError(ErrorCode::kUnsupported,
                     absl::StrCat("region '", name_,
@@ -172,8 +138,7 @@ py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
 
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const InCall in_call(this);
-  const double secs =
-      CheckedTimeout(timeout_secs.value_or(timeout_secs_), name_);
+  const double secs = timeout_secs.value_or(timeout_secs_);
   reconnecting_ = true;
   rpc_.EndSession();
   const absl::Status status =
@@ -240,35 +205,15 @@ ErrorCode NativeClient::KeepingGil(Wait wait) {
 }
 
 void NativeClient::RaiseInvalidAction(py::handle actions) const {
-  const auto* const array = py::isinstance<py::array>(actions)
-                                ? py::detail::array_proxy(actions.ptr())
-                                : nullptr;
-  const bool fits =
-      array != nullptr && array->nd == 2 &&
-      array->dimensions[0] == static_cast<py::ssize_t>(views_.num_envs) &&
-      array->dimensions[1] == static_cast<py::ssize_t>(views_.act_size);
-  using Api = py::detail::npy_api;
-  absl::string_view layout = "";
-  absl::string_view next =
-      "pass np.ascontiguousarray(actions, dtype=np.float32)";
-  if (array != nullptr && (array->flags & Api::NPY_ARRAY_C_CONTIGUOUS_) == 0) {
-    layout = ", not C-contiguous";
-  } else if (array != nullptr &&
-             (array->flags & Api::NPY_ARRAY_ALIGNED_) == 0) {
-    layout = ", not aligned";
-    next = "pass actions.copy()";
+  // Plain pointers: see Raise.
+  PyObject* const module = PyImport_ImportModule("tandem.arguments");
+  if (module != nullptr) {
+    Py_XDECREF(PyObject_CallMethod(module, "refuse_actions", "OII",
+                                   actions.ptr(), views_.num_envs,
+                                   views_.act_size));
+    Py_DECREF(module);
   }
-  if (array != nullptr && !fits) {
-    next =
-        "pass one row for each environment (client.num_envs, "
-        "client.act_size)";
-  }
-  Raise(MakeError(
-            ErrorCode::kInvalidAction,
-            absl::StrCat("actions: expected float32[", views_.num_envs, ", ",
-                         views_.act_size, "], C-contiguous, found ",
-                         Found(actions), layout, "; nothing was sent; ", next)),
-        name_);
+  throw py::error_already_set();
 }
 
 void NativeClient::RaiseCode(ErrorCode code) const {

@@ -45,8 +45,7 @@ NativeStream::NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
       born_in_(ForkCount()) {}
 
 py::object NativeStream::Next(double timeout_secs) {
-  const Deadline deadline =
-      Deadline::After(CheckedTimeout(timeout_secs, region_));
+  const Deadline deadline = Deadline::After(timeout_secs);
   const absl::StatusOr<std::optional<RpcMessage>> item =
       WithoutGil([&] { return client_->Next(id_, deadline); });
   if (CodeOf(item.status()) == ErrorCode::kStepTimeout) {
@@ -81,8 +80,7 @@ void NativeStream::Close() {
 
 py::dict NativeRpc::Call(uint16_t method, py::handle request,
                          std::optional<double> timeout_secs) {
-  const double secs =
-      CheckedTimeout(timeout_secs.value_or(timeout_secs_), side_->name());
+  const double secs = timeout_secs.value_or(timeout_secs_);
   const std::shared_ptr<RpcClient> session = Session();
   const auto id = static_cast<rpc::MethodId>(method);
   PackedCall call = PackRequest(id, request, side_->name());

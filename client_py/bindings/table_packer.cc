@@ -9,8 +9,10 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_values.h"
@@ -54,15 +56,9 @@ class Packer {
                                       const Place& place);
 
  private:
-  // A field's value, ready to be put into its table.
-  struct Packed {
-    voffset_t field;
-    ElementaryType type;
-    uint64_t bits = 0;    // of a number
-    uint32_t offset = 0;  // of what lies outside of the table; else 0
-    float floats[4] = {};
-    size_t num_floats = 0;  // of a struct
-  };
+  // Adds a field to the table that is being built. Texts, vectors and tables
+  // are packed before; so all fields of a table are read before it begins.
+  using AddField = absl::AnyInvocable<void()>;
 
   [[noreturn]] void Refuse(const Place& place, absl::string_view expected,
                            py::handle found) const {
@@ -110,9 +106,17 @@ class Packer {
   uint32_t PackText(py::handle value, const Place& place);
   uint32_t PackVector(py::handle value, ElementaryType type,
                       const TypeTable* ref, const Place& place);
-  void PackValue(py::handle value, const TypeTable* ref, const Place& place,
-                 Packed* packed);
-  void Put(const Packed& packed);
+  AddField PackValue(py::handle value, ElementaryType type,
+                     const TypeTable* ref, const Place& place, voffset_t field);
+  template <typename T>
+  AddField Number(voffset_t field, T number) {
+    return [this, field, number] { builder_.AddElement(field, number); };
+  }
+  AddField Offset(voffset_t field, uint32_t offset) {
+    return [this, field, offset] {
+      builder_.AddOffset(field, flatbuffers::Offset<void>(offset));
+    };
+  }
 
   FlatBufferBuilder& builder_;
   absl::string_view region_;
@@ -263,37 +267,34 @@ uint32_t Packer::PackVector(py::handle value, ElementaryType type,
   return builder_.CreateVector(elements).o;
 }
 
-void Packer::PackValue(py::handle value, const TypeTable* ref,
-                       const Place& place, Packed* packed) {
-  if (packed->type == flatbuffers::ET_BOOL) {
+Packer::AddField Packer::PackValue(py::handle value, ElementaryType type,
+                                   const TypeTable* ref, const Place& place,
+                                   voffset_t field) {
+  if (type == flatbuffers::ET_BOOL) {
     // numpy.bool_ is no bool; its type is named bool_ or bool.
     const std::string kind =
         py::str(py::type::handle_of(value).attr("__name__"));
     if (!PyBool_Check(value.ptr()) && kind != "bool_" && kind != "bool") {
       Refuse(place, "a bool", value);
     }
-    packed->bits = PyObject_IsTrue(value.ptr()) == 1 ? 1 : 0;
-    return;
+    return Number<uint8_t>(field, PyObject_IsTrue(value.ptr()) == 1 ? 1 : 0);
   }
-  if (WithNumberType(packed->type, [&]<typename T>(T) {
+  AddField number;
+  if (WithNumberType(type, [&]<typename T>(T) {
         if constexpr (std::is_floating_point_v<T>) {
-          const T number = Real<T>(value, place);
-          std::memcpy(&packed->bits, &number, sizeof(number));
+          number = Number(field, Real<T>(value, place));
         } else {
-          packed->bits = static_cast<uint64_t>(Integer<T>(value, ref, place));
+          number = Number(field, Integer<T>(value, ref, place));
         }
       })) {
-    return;
+    return number;
   }
-  if (packed->type == flatbuffers::ET_STRING) {
-    packed->offset = PackText(value, place);
-    return;
+  if (type == flatbuffers::ET_STRING) {
+    return Offset(field, PackText(value, place));
   }
   if (ref->st != flatbuffers::ST_STRUCT) {
-    packed->offset = PackTable(value, ref, place).o;
-    return;
+    return Offset(field, PackTable(value, ref, place).o);
   }
-  packed->num_floats = ref->num_elems;
   const std::string expected = absl::StrCat(ref->num_elems, " numbers");
   const auto array =
       py::array_t<float, py::array::c_style | py::array::forcecast>::ensure(
@@ -301,42 +302,20 @@ void Packer::PackValue(py::handle value, const TypeTable* ref,
   if (!array || static_cast<size_t>(array.size()) != ref->num_elems) {
     Refuse(place, expected, value);
   }
-  std::memcpy(packed->floats, array.data(),
-              static_cast<size_t>(array.nbytes()));
-}
-
-void Packer::Put(const Packed& packed) {
-  if (packed.num_floats > 0) {
+  std::vector<float> floats(array.data(), array.data() + array.size());
+  return [this, field, floats = std::move(floats)] {
     builder_.StartStruct(alignof(float));
-    builder_.PushBytes(reinterpret_cast<const uint8_t*>(packed.floats),
-                       packed.num_floats * sizeof(float));
-    builder_.AddStructOffset(packed.field, builder_.EndStruct());
-    return;
-  }
-  if (packed.offset != 0) {
-    builder_.AddOffset(packed.field, flatbuffers::Offset<void>(packed.offset));
-    return;
-  }
-  switch (flatbuffers::InlineSize(packed.type, nullptr)) {
-    case 1:
-      return builder_.AddElement(packed.field,
-                                 static_cast<uint8_t>(packed.bits));
-    case 2:
-      return builder_.AddElement(packed.field,
-                                 static_cast<uint16_t>(packed.bits));
-    case 4:
-      return builder_.AddElement(packed.field,
-                                 static_cast<uint32_t>(packed.bits));
-    default:
-      return builder_.AddElement(packed.field, packed.bits);
-  }
+    builder_.PushBytes(reinterpret_cast<const uint8_t*>(floats.data()),
+                       floats.size() * sizeof(float));
+    builder_.AddStructOffset(field, builder_.EndStruct());
+  };
 }
 
 flatbuffers::Offset<void> Packer::PackTable(py::handle fields,
                                             const TypeTable* type,
                                             const Place& place) {
   if (!PyDict_Check(fields.ptr())) Refuse(place, "a dict of fields", fields);
-  std::vector<Packed> values;
+  std::vector<AddField> adders;
   for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(fields)) {
     size_t index = 0;
     while (index < type->num_elems &&
@@ -356,20 +335,18 @@ flatbuffers::Offset<void> Packer::PackTable(py::handle fields,
     const TypeCode code = type->type_codes[index];
     const TypeTable* const ref = RefOf(type, code);
     const Place at = {&place, type->names[index]};
-    Packed packed = {
-        .field = flatbuffers::FieldIndexToOffset(static_cast<voffset_t>(index)),
-        .type = static_cast<ElementaryType>(code.base_type)};
-    if (code.is_repeating != 0) {
-      packed.offset = PackVector(value, packed.type, ref, at);
-    } else {
-      PackValue(value, ref, at, &packed);
-    }
-    values.push_back(packed);
+    const voffset_t field =
+        flatbuffers::FieldIndexToOffset(static_cast<voffset_t>(index));
+    const auto element = static_cast<ElementaryType>(code.base_type);
+    adders.push_back(code.is_repeating != 0
+                         ? Offset(field, PackVector(value, element, ref, at))
+                         : PackValue(value, element, ref, at, field));
   }
   // At most: the table, its head and its vtable.
-  MakeRoomFor(values.size() * (sizeof(Packed::floats) + 8) + 16, place);
+  constexpr size_t kMostFieldBytes = 4 * sizeof(float) + 8;
+  MakeRoomFor(adders.size() * kMostFieldBytes + 16, place);
   const flatbuffers::uoffset_t start = builder_.StartTable();
-  for (const Packed& value : values) Put(value);
+  for (AddField& add : adders) add();
   return flatbuffers::Offset<void>(builder_.EndTable(start));
 }
 

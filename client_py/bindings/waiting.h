@@ -14,8 +14,6 @@
 
 #include <type_traits>
 
-#include "absl/strings/string_view.h"
-
 namespace tandem {
 
 // Calls without the GIL. Not by gil_scoped_release: at the interpreter's exit
@@ -41,9 +39,6 @@ bool PythonInterrupts();
 // To be called after every wait: a handler may have raised although the wait
 // was successful.
 void RaiseWhatPythonRaised();
-
-// Raises InvalidArgument unless it is 0 or more.
-double CheckedTimeout(double timeout_secs, absl::string_view region);
 
 }  // namespace tandem
 

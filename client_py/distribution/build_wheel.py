@@ -2,8 +2,8 @@
 
 Data flow: pyproject.toml and files -> a wheel tagged linux_* -> auditwheel repair -> one tagged manylinux_*.
 
-What the wheel is called and what it requires is pyproject.toml's to say; its version is _version.py's, which lies
-among the files; the Python that it is for is the one that runs this.
+What the wheel is called and what it requires is pyproject.toml's to say; its version is _version.py's, which lies among
+the files; the Python that it is for is the one that runs this.
 """
 
 import argparse

@@ -170,7 +170,7 @@ def draw(search: Search, random: float, before: float, after: float, path: Path)
 
 
 def main() -> None:
-    """Trains, and shows what came of it."""
+    """Trains, and shows the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
     parser.add_argument("--num_envs", type=int, default=64, help="an even number; half as many directions an iteration")

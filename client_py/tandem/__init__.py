@@ -4,7 +4,7 @@
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
-    tandem.services     commands to an engine: contracts, scene, cameras, telemetry
+    tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
     tandem.telemetry    jobs and their events, with tandem-daemon
     tandem.doctor       `python -m tandem.doctor`: whether this machine can run Tandem
 

@@ -8,12 +8,12 @@ import operator
 import os
 import reprlib
 from collections.abc import Sequence
-from typing import Any, SupportsFloat, SupportsIndex, TypeVar
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.errors import InvalidArgument
+from tandem.errors import InvalidAction, InvalidArgument
 
 _Member = TypeVar("_Member", bound=enum.IntEnum)
 
@@ -40,6 +40,27 @@ def shown(value: object) -> str:
 def described(value: object) -> str:
     """Returns dtype and shape of an array, such as "int64[3, 2]"; of another object the name of its type."""
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def refuse_actions(actions: object, num_envs: int, act_size: int) -> NoReturn:
+    """Raises InvalidAction: says why actions are not float32[num_envs, act_size], C-contiguous and aligned."""
+    layout, after = "", "pass np.ascontiguousarray(actions, dtype=np.float32)"
+    if isinstance(actions, np.ndarray):
+        if not actions.flags.c_contiguous:
+            layout = ", not C-contiguous"
+        elif not actions.flags.aligned:
+            layout, after = ", not aligned", "pass actions.copy()"
+        if actions.shape != (num_envs, act_size):
+            after = "pass one row for each environment (client.num_envs, client.act_size)"
+    raise InvalidAction(
+        f"actions: expected float32[{num_envs}, {act_size}], C-contiguous, found {described(actions)}{layout}"
+        f"{_NOT_SENT}; {after}"
+    )
+
+
+def or_zero(name: str, value: SupportsIndex | None) -> int:
+    """Returns an integer from 1, or 0 for None: so the schema writes that the engine chooses."""
+    return 0 if value is None else integer(name, value, 1, 2**32 - 1, _NOT_SENT)
 
 
 def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, after: str = "") -> int:

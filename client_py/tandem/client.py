@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
-from tandem.arguments import contract_seed, env_indices, seconds, seeds_of, text
+from tandem.arguments import contract_seed, env_indices, one_of, seconds, seeds_of, text
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields
@@ -63,19 +63,16 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory; no step copies results. They belong to the engine
     between `send` and `recv`, and otherwise to the caller. The next step overwrites what `step` returned: copy what
-    must
-    last. A view stays readable for as long as it is referenced, also after `close`.
+    must last. A view stays readable for as long as it is referenced, also after `close`.
 
     An engine has one client at a time. A client belongs to the process that made it; it cannot be pickled or used in a
     forked child. One thread at a time may step, reset, reconnect or close.
 
     Other threads may call the engine's services meanwhile: `get_schema`, `services`, and the methods of `agent`,
-    `mujoco`,
-    `telemetry`, `scene`, `camera`, `viewport` and `debug`.
+    `mujoco`, `telemetry`, `scene`, `camera`, `viewport` and `debug`.
 
     After `StepTimeout`, and usually after `KeyboardInterrupt`, the step or reset is still pending; see `pending`. Then
-    `recv`
-    waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
+    `recv` waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
     `StepPending`.
 
     >>> import numpy as np
@@ -109,10 +106,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
           timeout: Seconds that every waiting call may take, unless the call has a timeout of its own.
           attach_timeout: Seconds that this call may take; None: `timeout`.
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
-            sleeps
-            after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning has
-            recently
-            been faster than sleeping, then sleeps.
+            sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning
+            has recently been faster than sleeping, then sleeps.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum is accepted too.
 
         Raises:
@@ -127,7 +122,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         self._name = default_region_name() if name is None else name
-        self._name, wait = text("name", self._name), text("wait", wait)
+        self._name = text("name", self._name)
+        one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = NativeClient(self._name, attach_timeout, wait, mode)
@@ -182,8 +178,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         """Starts a new episode in some environments; the others keep their state.
 
         A contract is sent first, and the engine adopts it before it resets any environment. It also holds for later
-        resets of
-        these environments, until another contract replaces it. `agent.set_contract` sends a contract without a reset.
+        resets of these environments, until another contract replaces it. `agent.set_contract` sends a contract without
+        a reset.
 
         Args:
           env_ids: Indices, or a mask bool[num_envs]; None: all environments.
@@ -191,8 +187,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
             for one: the environment's own random stream continues. A contract's draws use the same seed.
           contract: How these environments differ from the task from now on; `SimulationContract()`: not at all; None:
             unchanged. Fields without effect on the task are reported by the warning `UnusedContractFields`. If that
-            warning
-            is an error, the engine has adopted the contract, but no environment is reset.
+            warning is an error, the engine has adopted the contract, but no environment is reset.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.

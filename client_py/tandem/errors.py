@@ -18,95 +18,73 @@ class TandemError(Exception):
 
     code: ClassVar[int] = -1
 
+    def __init_subclass__(cls, *, code: int | None = None) -> None:
+        """Takes the class's number; a class without one has that of its base."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
 
-class NotReady(TandemError, ConnectionError):
+
+class NotReady(TandemError, ConnectionError, code=1):
     """No engine serves a region of that name, and none appeared before the time-out. Start one, or check the name."""
 
-    code = 1
 
-
-class PeerGone(TandemError, ConnectionError):
+class PeerGone(TandemError, ConnectionError, code=2):
     """The engine has stopped, died or was killed. Start it again and call `reconnect`, or `close`."""
 
-    code = 2
 
-
-class StepTimeout(TandemError, TimeoutError):
+class StepTimeout(TandemError, TimeoutError, code=3):
     """The engine did not answer in time. A step is still pending: `recv`, `reconnect` and `close` are legal.
 
     A late answer of an RPC is dropped; the engine may still have done what was asked. A stream is still open.
     """
 
-    code = 3
 
-
-class LayoutMismatch(TandemError):
+class LayoutMismatch(TandemError, code=4):
     """The region has another version or is damaged; or, after a restart, its task or sizes differ from before."""
 
-    code = 4
 
-
-class AlreadyAttached(TandemError):
+class AlreadyAttached(TandemError, code=5):
     """Another client uses this engine, or another engine serves this name. The message names the process."""
 
-    code = 5
 
-
-class StepPending(TandemError):
+class StepPending(TandemError, code=6):
     """The last step or reset was not received. Call `recv` first, or `reconnect`."""
 
-    code = 6
 
-
-class NoStepPending(TandemError):
+class NoStepPending(TandemError, code=7):
     """`recv` was called, but nothing was sent."""
 
-    code = 7
 
-
-class ConcurrentUse(TandemError):
+class ConcurrentUse(TandemError, code=8):
     """Another thread is inside a call on the same client. Give each thread its own client and engine, or lock."""
 
-    code = 8
 
-
-class ForkedChild(TandemError):
+class ForkedChild(TandemError, code=9):
     """The client belongs to the parent of this forked process. Make a client after the fork, or use `spawn`."""
 
-    code = 9
 
-
-class ClientClosed(TandemError):
+class ClientClosed(TandemError, code=10):
     """The client was closed, or the session of a call or stream ended, by `close` or `reconnect`."""
 
-    code = 10
 
-
-class InvalidAction(TandemError, ValueError):
+class InvalidAction(TandemError, ValueError, code=11):
     """Actions of a wrong shape or dtype, not contiguous, or not finite. Nothing was sent."""
 
-    code = 11
 
-
-class InvalidArgument(TandemError, ValueError):
+class InvalidArgument(TandemError, ValueError, code=12):
     """An invalid name, size, option or index."""
 
-    code = 12
 
-
-class BrokenPeer(TandemError, ConnectionError):
+class BrokenPeer(TandemError, ConnectionError, code=13):
     """The other side broke the protocol. Another program may write to the region."""
 
-    code = 13
 
-
-class EngineFailed(TandemError, RuntimeError):
+class EngineFailed(TandemError, RuntimeError, code=14):
     """The engine reported a failure of its own in a step, reset or RPC. It still serves; only this call failed."""
 
-    code = 14
 
-
-class EngineStartFailed(TandemError, RuntimeError):
+class EngineStartFailed(TandemError, RuntimeError, code=15):
     """An engine that `launch_engine` started ended, or took too long, before it served its region.
 
     Attributes:
@@ -114,58 +92,40 @@ class EngineStartFailed(TandemError, RuntimeError):
       log_tail: The last lines of its standard error.
     """
 
-    code = 15
-
     exit_code: int | None = None
     log_tail: str = ""
 
 
-class AccessDenied(TandemError, PermissionError):
+class AccessDenied(TandemError, PermissionError, code=16):
     """The region or the daemon belongs to another user; the message names that user."""
 
-    code = 16
 
-
-class OutOfSharedMemory(TandemError, MemoryError):
+class OutOfSharedMemory(TandemError, MemoryError, code=17):
     """/dev/shm or memory has no room; the message has the figures. In a container: `--shm-size`, `--memory`."""
 
-    code = 17
 
-
-class Interrupted(TandemError):
+class Interrupted(TandemError, code=18):
     """A wait was interrupted; a step is still pending. Ctrl-C itself arrives as `KeyboardInterrupt`."""
 
-    code = 18
 
-
-class RingFull(TandemError):
+class RingFull(TandemError, code=19):
     """The RPC ring has no room for the message now."""
 
-    code = 19
 
-
-class RingEmpty(TandemError):
+class RingEmpty(TandemError, code=20):
     """The RPC ring holds no message now."""
 
-    code = 20
 
-
-class MessageTooLarge(TandemError, ValueError):
+class MessageTooLarge(TandemError, ValueError, code=21):
     """The message is larger than half the RPC ring, the limit of one entry."""
 
-    code = 21
 
-
-class Unsupported(TandemError, NotImplementedError):
+class Unsupported(TandemError, NotImplementedError, code=22):
     """This version, engine or machine does not support the call."""
 
-    code = 22
 
-
-class SystemCallFailed(TandemError, OSError):
+class SystemCallFailed(TandemError, OSError, code=23):
     """A system call failed; the message names the call, the object and the reason."""
-
-    code = 23
 
 
 # Region name -> a function that returns the last lines of the engine that this process launched.

@@ -164,7 +164,7 @@ TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
   size_t all = 0;
   for (const std::vector<std::string>& chunk : chunks) {
     all += chunk.size();
-    // Spinning sides never sleep, nor wake anyone.
+    // Spinning sides never sleep, nor wake another process.
     for (const std::string& call : chunk) {
       EXPECT_FALSE(absl::StrContains(call, "futex(")) << call;
     }

@@ -85,7 +85,7 @@ ErrorCode StepAndCheck(ClientSide& client, float action) {
 class SessionThreads : public testing::TestWithParam<WaitStrategy> {};
 
 TEST_P(SessionThreads, ExchangeInLockStep) {
-  // Spinning threads that share a core with anyone hand over once a time slice.
+  // Spinning threads that share a core yield once a time slice.
   const int exchanges = GetParam() == WaitStrategy::kSpin ? 500 : 5000;
   const std::string name = UniqueRegionName("session-thread");
   const Served served(name, GetParam());

@@ -15,8 +15,7 @@ from tests.learning import trainings
 from tests.learning.report import VECTORS, Comparison, VectorTraining, draw, table
 from tests.learning.trainings import Job
 
-_EXAMPLES = Path(__file__).parents[2] / "client_py" / "examples"
-SCRIPTS = {"ppo_cleanrl": _EXAMPLES / "train_ppo_cleanrl.py", "ppo_sb3": _EXAMPLES / "train_ppo_sb3.py"}
+SCRIPTS = {name: Path(__file__).with_name(f"train_{name}.py") for name in ("ppo_cleanrl", "ppo_sb3")}
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def parse_arguments(arguments: Sequence[str] | None, scripts: Sequence[str]) -> 
     )
     parser.add_argument("--task", default="HalfCheetah-v5")
     parser.add_argument("--scripts", nargs="+", choices=scripts, default=scripts)
-    parser.add_argument("--float64", action="store_true", help="don't round what Gymnasium's own environments give")
+    parser.add_argument("--float64", action="store_true", help="do not round values of Gymnasium's own environments")
     return trainings.parse(parser, arguments, steps=300_000, seeds=(0, 1, 2), out="learning")
 
 

@@ -7,8 +7,8 @@
     receives, looks once more, judges          Recv's wait; Waiter's last ready() after a free lock; what follows it
     leaves, dies                               ~ClientSide or Reconnect; any death: both let go of the lock, no more
 
-A header-only client takes no lock, says no hello and sets no kind. Its first exchange is a reset. While it posts, others
-may see a zero, as from struct.pack_into.
+A header-only client takes no lock, sends no attach request and sets no kind. Its first exchange is a reset. While it
+posts, others may see a zero, as from struct.pack_into.
 """
 
 from collections.abc import Iterator

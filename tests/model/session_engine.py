@@ -5,8 +5,8 @@ looks for an action, looks for a hello   EngineSide::Ready, each load a step
 reads the hello, takes an action         Take, too; the hello that it then acts on is the one it read
 reads the kind, applies, ends,           Take; ExchangeRunner::Run; Complete up to the store of frame_seq;
   publishes                                that store
-resets for the hello, welcomes,          EngineHost::Serve(kClientArrived); AcknowledgeAttach up to the store of attach_ack;
-  acknowledges                             that store
+resets for the hello, welcomes,          EngineHost::Serve(kClientArrived); AcknowledgeAttach up to the store of
+  acknowledges                             attach_ack; that store
 finds the lock free, forgets,            LookAfter; ForgetClient; EngineHost::Serve(kClientLeft). There is no last
   resets after it                          look in between: Next makes one, Poll does not
 resynchronises                           LookAfter, Resynchronise; its patience may end at any time

@@ -1,6 +1,8 @@
 """Fuzz targets."""
 
-def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
+load("//tools/build:targets.bzl", "cc_library", "with_tested")
+
+def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000):
     """Makes a fuzz target of NAME.cc, which defines LLVMFuzzerTestOneInput.
 
     NAME is the fuzzer: bazel run --config=fuzz //some:NAME -- -max_total_time=60. NAME_test runs the same function over
@@ -8,15 +10,15 @@ def fuzz_target(name, deps, corpus = "corpus", scripts = 4000):
 
     Args:
       name: Of the source file, without ".cc".
-      deps: What the source file needs, but for "//transport/testing:fuzz_script".
+      deps: What the source file needs, but for "//transport/testing:fuzz_script", Abseil, and :X of X_fuzz.
       corpus: The folder of inputs beside the BUILD file.
       scripts: How many random scripts NAME_test runs.
     """
-    native.cc_library(
+    cc_library(
         name = name + "_function",
         testonly = True,
         srcs = [name + ".cc"],
-        deps = deps + ["//transport/testing:fuzz_script"],
+        deps = with_tested(name, deps, "_fuzz") + ["//transport/testing:fuzz_script"],
         alwayslink = True,
     )
     native.cc_binary(

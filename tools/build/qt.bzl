@@ -1,10 +1,11 @@
 """Debian's Qt 6 as a Bazel repository, and the two generators that its programs need.
 
-    load("//tools/build:qt.bzl", "qt_moc", "qt_resources")
+    load("//tools/build:qt.bzl", "qt_library", "qt_resources")
 
-`qt_moc` turns a header with Q_OBJECT into the source file that has to be compiled along with it; `qt_resources` packs
-files, such as QML, into a source file. Both are plain genrules.
+`qt_library` is a library whose header has Q_OBJECT; `qt_resources` packs files, such as QML, into a source file.
 """
+
+load("//tools/build:targets.bzl", "cc_library")
 
 # Target -> the modules whose headers and libraries it brings, the ones that they need included.
 _MODULES = {
@@ -67,19 +68,31 @@ qt_repository = repository_rule(
     local = True,
 )
 
-def qt_moc(name, hdr):
-    """Makes {name}.cc, which belongs into the srcs of the library that has the header.
+def qt_library(name, deps, stem = None):
+    """Makes a library of {stem}.cc and {stem}.h, and of the code that Qt's moc generates from the header.
 
     Args:
-      name: of the genrule.
-      hdr: a header of this package.
+      name: of the library.
+      deps: of the library.
+      stem: of its files; default: the name.
     """
+    stem = stem or name
+    moc = stem + "_moc"
     native.genrule(
-        name = name,
-        srcs = [hdr],
-        outs = [name + ".cc"],
-        cmd = "$(execpath @qt6//:moc) -f %s/%s -o $@ $<" % (native.package_name(), hdr),
+        name = moc,
+        srcs = [stem + ".h"],
+        outs = [moc + ".cc"],
+        cmd = "$(execpath @qt6//:moc) -f %s/%s.h -o $@ $<" % (native.package_name(), stem),
         exec_tools = ["@qt6//:moc"],
+    )
+    cc_library(
+        name = name,
+        srcs = [
+            stem + ".cc",
+            moc + ".cc",
+        ],
+        hdrs = [stem + ".h"],
+        deps = deps,
     )
 
 def qt_resources(name, srcs, prefix):

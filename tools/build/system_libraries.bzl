@@ -16,26 +16,6 @@ cc_library(
 )
 """
 
-# Bazel's name for a part of Abseil -> the targets it has. Each stands for the whole library: the linker takes from
-# the archives what is used.
-_ABSEIL_PACKAGES = {
-    "algorithm": ["container"],
-    "base": ["base", "core_headers", "no_destructor"],
-    "cleanup": ["cleanup"],
-    "container": ["btree", "fixed_array", "flat_hash_map", "flat_hash_set", "inlined_vector"],
-    "debugging": ["failure_signal_handler", "stacktrace", "symbolize"],
-    "flags": ["flag", "parse", "reflection", "usage"],
-    "functional": ["any_invocable", "bind_front", "function_ref"],
-    "hash": ["hash"],
-    "memory": ["memory"],
-    "random": ["random"],
-    "status": ["status", "statusor"],
-    "strings": ["str_format", "strings"],
-    "synchronization": ["synchronization"],
-    "time": ["time"],
-    "types": ["span"],
-}
-
 def _multiarch_folder(ctx):
     machine = ctx.execute(["uname", "-m"]).stdout.strip()
     return ctx.path("/usr/lib/%s-linux-gnu" % machine)
@@ -133,14 +113,9 @@ def _abseil_repository_impl(ctx):
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
     ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
-    for package, targets in _ABSEIL_PACKAGES.items():
-        ctx.file("absl/%s/BUILD.bazel" % package, "".join([
-            'alias(name = "%s", actual = "//:absl", visibility = ["//visibility:public"])\n' % target
-            for target in targets
-        ]))
 
 abseil_repository = repository_rule(
-    doc = "Debian's Abseil under the target names that Abseil's own Bazel build uses.",
+    doc = "Debian's Abseil as one library: the linker takes from the archives what is used.",
     implementation = _abseil_repository_impl,
     local = True,
 )

@@ -2,38 +2,63 @@
 
     load("//tools/build:targets.bzl", "cc_library", "cc_test")
 
-    cc_library(name = "ring")    # ring.cc and ring.h, whichever are there
-    cc_test(name = "ring_test")  # ring_test.cc, with GoogleTest's main
-    py_test(name = "look_test")  # look_test.py, with pytest's main
+    cc_library(name = "ring")       # ring.cc and ring.h, whichever exist
+    cc_test(name = "ring_test")     # ring_test.cc, which tests :ring, with GoogleTest's main
+    cc_library(name = "test_ring")  # testing/test_ring.cc and .h, if they exist: testonly
 
-C++ targets may use Abseil's strings and statuses without naming them.
+    py_library(name = "services")   # services.py, or else the modules of the folder services/ but for its tests
+    py_test(name = "look_test")     # look_test.py, which tests :look if it exists, with pytest's main
+
+Every C++ target may use Abseil. A test X_test depends on :X if the target X stands above it. What lies in tests/ or in a
+folder testing/ is testonly.
 """
 
-_ABSL = [
-    "@com_google_absl//absl/status",
-    "@com_google_absl//absl/status:statusor",
-    "@com_google_absl//absl/strings",
-    "@com_google_absl//absl/strings:str_format",
-]
+_ABSL = ["@com_google_absl//:absl"]
+
+def with_tested(name, deps, suffix = "_test"):
+    """Returns deps with the target that a test or fuzz target is for, if there is one above it.
+
+    Args:
+      name: Of the test.
+      deps: That it names itself.
+      suffix: Of its name.
+    """
+    target = name[:-len(suffix)] if name.endswith(suffix) else ""
+    rule = native.existing_rule(target) if target else None
+    is_usable = rule and rule["kind"] in ["cc_library", "py_binary", "py_library"]
+    return [":" + target] + deps if is_usable and ":" + target not in deps else deps
 
 def _file(name, suffix):
-    return native.glob([name + suffix])
+    return native.glob([name + suffix, "testing/" + name + suffix])
+
+def _modules(name):
+    return native.glob([name + ".py"]) or native.glob([name + "/*.py"], exclude = [name + "/*_test.py"])
+
+def _marked(files, attributes):
+    """Returns attributes with `testonly` where it applies."""
+    package = native.package_name()
+    for_tests = package.startswith("tests/") or package.endswith("/testing")
+    for_tests = for_tests or [file for file in files if file.startswith("testing/")]
+    return dict({"testonly": True} if for_tests else {}, **attributes)
 
 def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
+    srcs = _file(name, ".cc") if srcs == None else srcs
+    hdrs = _file(name, ".h") if hdrs == None else hdrs
     native.cc_library(
         name = name,
-        srcs = _file(name, ".cc") if srcs == None else srcs,
-        hdrs = _file(name, ".h") if hdrs == None else hdrs,
+        srcs = srcs,
+        hdrs = hdrs,
         deps = deps + _ABSL,
-        **attributes
+        **_marked(srcs + hdrs, attributes)
     )
 
 def cc_binary(name, srcs = None, deps = [], **attributes):
+    srcs = [name + ".cc"] if srcs == None else srcs
     native.cc_binary(
         name = name,
-        srcs = [name + ".cc"] if srcs == None else srcs,
+        srcs = srcs,
         deps = deps + _ABSL,
-        **attributes
+        **_marked(srcs, attributes)
     )
 
 def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest_main", **attributes):
@@ -41,28 +66,22 @@ def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        deps = deps + _ABSL + ([main] if main else []),
+        deps = with_tested(name, deps) + _ABSL + ([main] if main else []),
         **attributes
     )
 
 def py_library(name, srcs = None, **attributes):
-    native.py_library(
-        name = name,
-        srcs = [name + ".py"] if srcs == None else srcs,
-        **attributes
-    )
+    srcs = _modules(name) if srcs == None else srcs
+    native.py_library(name = name, srcs = srcs, **_marked(srcs, attributes))
 
 def py_binary(name, srcs = None, **attributes):
-    native.py_binary(
-        name = name,
-        srcs = [name + ".py"] if srcs == None else srcs,
-        **attributes
-    )
+    srcs = [name + ".py"] if srcs == None else srcs
+    native.py_binary(name = name, srcs = srcs, **_marked(srcs, attributes))
 
 def py_test(name, srcs = None, deps = [], **attributes):
     native.py_test(
         name = name,
         srcs = [name + ".py"] if srcs == None else srcs,
-        deps = deps + ["//tools/testing:pytest_main"],
+        deps = with_tested(name, deps) + ["//tools/testing:pytest_main"],
         **attributes
     )

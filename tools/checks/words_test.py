@@ -2,7 +2,7 @@
 
 from pathlib import PurePath
 
-from tools.checks.words import is_exempt, word_problems
+from tools.checks.words import is_searched, word_problems
 from tools.testing import pytest_main
 
 
@@ -25,10 +25,10 @@ def test_skips_code() -> None:
     assert len([*word_problems(PurePath("a.md"), "```text\nmend\n```\nmend `code` mend\n")]) == 2
 
 
-def test_skips_decision_records() -> None:
-    """Other pages are searched."""
-    assert is_exempt(PurePath("docs/decisions/0001-a.md"))
-    assert not is_exempt(PurePath("docs/benchmarks.md"))
+def test_reads_pages_sources_and_commands() -> None:
+    """It does not read decision records, and files without prose."""
+    assert all(is_searched(PurePath(path)) for path in ("docs/benchmarks.md", "tools/check", "viz/viewer/qml/Main.qml"))
+    assert not any(is_searched(PurePath(path)) for path in ("docs/decisions/0001-a.md", "tools/BUILD.bazel", "LICENSE"))
 
 
 if __name__ == "__main__":

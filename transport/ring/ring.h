@@ -1,11 +1,11 @@
-// The RPC ring: messages of up to half its capacity from one process to
-// another, in order, each delivered once.
+// The RPC ring: a queue of messages from one process to another. It delivers
+// each message once, in order.
 //
 // Data flow: message -> RingWriter copies it into the data, then publishes
 // write_pos -> RingReader copies it out, then publishes read_pos.
-// Ownership: header and data lie in the mapped region, which outlives both
-// views; one RingWriter and one RingReader exist for a ring, in one process
-// each (two threads of one process will do).
+// Ownership: header and data are in the mapped region, which outlives both
+// ends. A ring has one RingWriter and one RingReader, in two processes or in
+// two threads of one process.
 //
 //   absl::StatusOr<RingWriter> writer =
 //       RingWriter::Attach(header, data, reader_bell);  // engine
@@ -18,22 +18,26 @@
 //   size_t bytes = 0;
 //   while (reader->TryRead(buffer, &bytes) == ErrorCode::kOk) Handle(...);
 //
-// The peer's words are not trusted. Each side goes by a position of its own
-// that the peer cannot reach, and takes from the peer an index, and lengths,
-// that it checks before use; whatever the peer writes, and whenever, nothing
-// outside the data is touched. What a peer cannot have meant counts as nothing
-// new (full, empty) at first, since a foreign writer may store a word byte by
-// byte (Python's struct.pack_into clears it first). If it is still there after
-// `grace_ns`, the answer is kBrokenPeer, and remains so until the side
-// attaches again.
+// An entry is a message with its length before it. An entry fills at most half
+// of the data.
+//
+// Neither side trusts the other:
+//  - Each side keeps its own position in private memory.
+//  - It checks every position and length of the other side before it uses it.
+//    So it never accesses a byte outside the data.
+//  - It ignores an invalid value at first, and returns kRingFull or kRingEmpty:
+//    a writer in Python may store a word byte by byte, and zeroes it before.
+//  - If the value is invalid for `grace_ns`, it returns kBrokenPeer, from then
+//    on in every call. A new Attach is then necessary.
 //
 //  word       writer      reader      publishes          initially
 //  write_pos  RingWriter  RingReader  entries            0
 //  read_pos   RingReader  RingWriter  free room          0
 //  lengths    RingWriter  RingReader  (by ring.commit)   0
 //
-// Positions wrap at 2^32, which every capacity divides. They are compared by
-// subtraction only.
+// Positions count bytes and wrap at 2^32. Every capacity divides 2^32, so a
+// position modulo the capacity is an offset in the data. Both sides compare
+// positions by subtraction only.
 
 #ifndef TANDEM_TRANSPORT_RING_RING_H_
 #define TANDEM_TRANSPORT_RING_RING_H_
@@ -53,29 +57,31 @@
 
 namespace tandem {
 
-// The largest message of a ring of `capacity` bytes: with its length it fills
-// half of it, so that an empty ring takes it wherever the positions stand.
+// The largest message of a ring of `capacity` bytes. Its entry is half of the
+// capacity. So it fits into an empty ring at every position.
 constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
-  return capacity / 2 - 4;  // the length
+  return capacity / 2 - 4;  // the entry's length word
 }
 
-// Longer than a foreign writer is off its core between two bytes.
+// The scheduler may preempt a writer between two bytes of a word, but not for
+// so long.
 inline constexpr int64_t kRingGraceNs = 20'000'000;
 
-// Empties the ring: both positions 0. Only while neither side, or only the
-// caller, is attached; that side must attach again.
+// Empties the ring: sets both positions to 0. Legal while no other process or
+// thread has an end of the ring. The caller must then attach its end again.
 void ResetRing(RingHeader* header);
 
 // The sending side. Not thread-safe. Writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
 class RingWriter {
  public:
-  // Takes up the ring where it stands. `data` lies 8-byte aligned behind the
-  // header and is as long as the ring's capacity, a power of two from
-  // kMinRingBytes to kMaxRingBytes. `reader_bell` is what the reader sleeps on.
-  // kInvalidArgument: invalid size or alignment. kBrokenPeer: the positions
-  // have been invalid for `grace_ns`; ResetRing repairs that while no other
-  // side is attached.
+  // Continues at the ring's current positions. `data` is 8-byte aligned; its
+  // size is the ring's capacity, a power of two from kMinRingBytes to
+  // kMaxRingBytes. The reader sleeps on `reader_bell`. Blocks for `grace_ns` at
+  // most, and only while the positions are invalid.
+  //  - kInvalidArgument: invalid size or alignment.
+  //  - kBrokenPeer: the positions were invalid for `grace_ns`. ResetRing
+  //    repairs them.
   static absl::StatusOr<RingWriter> Attach(RingHeader* header,
                                            std::span<std::byte> data,
                                            Doorbell reader_bell,
@@ -84,14 +90,17 @@ class RingWriter {
   RingWriter(RingWriter&&) = default;
   RingWriter& operator=(RingWriter&&) = default;
 
-  // Sends a message and rings the reader's bell. Doesn't wait; makes a system
-  // call only to wake a reader that sleeps.
-  // kOk: published. Otherwise nothing was written: kRingFull, the reader must
-  // read first; kMessageTooLarge, it will never fit; kBrokenPeer, for good.
+  // Copies `message` into the ring and publishes it. Never blocks. Makes a
+  // system call only to wake a reader that sleeps.
+  //  - kOk: published.
+  //  - kRingFull: no room until the reader reads; nothing was published.
+  //  - kMessageTooLarge: above max_message_bytes(); nothing was published.
+  //  - kBrokenPeer: so is every later call; nothing was published.
   ErrorCode TryWrite(std::span<const std::byte> message);
 
-  // As TryWrite, but waits for room, with `waiter` on this side's own bell.
-  // Instead of kRingFull: kStepTimeout at the deadline, or what `watch` says.
+  // As TryWrite, but waits for room; `waiter` sleeps on the writer's own bell.
+  // Never returns kRingFull. Instead it returns kStepTimeout at the deadline,
+  // or the error of `watch`.
   ErrorCode Write(std::span<const std::byte> message, Deadline deadline,
                   Waiter& waiter, WaitWatch& watch);
 
@@ -111,8 +120,8 @@ class RingWriter {
   std::byte* data_;
   uint32_t capacity_;
   Doorbell reader_bell_;
-  uint32_t write_pos_;  // what was published; the region's copy isn't read
-  uint32_t read_pos_;   // the reader's, as last seen and found possible
+  uint32_t write_pos_;  // its own; never read from the region
+  uint32_t read_pos_;   // the reader's last valid position
   GracePeriod grace_;
   bool broken_ = false;
 };
@@ -121,7 +130,8 @@ class RingWriter {
 // A moved-from reader may only be assigned to or destroyed.
 class RingReader {
  public:
-  // As RingWriter::Attach. Messages that wait in the ring will be read.
+  // As RingWriter::Attach, with the bell that the writer sleeps on. Messages
+  // that are in the ring remain readable.
   static absl::StatusOr<RingReader> Attach(RingHeader* header,
                                            std::span<std::byte> data,
                                            Doorbell writer_bell,
@@ -130,16 +140,20 @@ class RingReader {
   RingReader(RingReader&&) = default;
   RingReader& operator=(RingReader&&) = default;
 
-  // Copies the oldest message to the start of `buffer` and rings the writer's
-  // bell. Doesn't wait; makes a system call only to wake a writer that sleeps.
-  // kOk: `*bytes` of `buffer` are the message. kRingEmpty: there is none.
-  // kInvalidArgument: it has `*bytes`, more than `buffer` (never happens with
-  // max_message_bytes()); it stays in the ring. kBrokenPeer: for good. Unless
-  // kOk, the buffer is as it was; unless kOk or kInvalidArgument, so is *bytes.
+  // Copies the oldest message into `buffer` and removes it from the ring. Never
+  // blocks. Makes a system call only to wake a writer that sleeps.
+  //  - kOk: the first `*bytes` bytes of `buffer` are the message.
+  //  - kRingEmpty: no message; `buffer` and `*bytes` are unchanged.
+  //  - kInvalidArgument: `buffer` is smaller than the message, whose size is
+  //    now in `*bytes`. The message stays in the ring; `buffer` is unchanged. A
+  //    buffer of max_message_bytes() is always large enough.
+  //  - kBrokenPeer: so is every later call; `buffer` and `*bytes` keep their
+  //    values.
   ErrorCode TryRead(std::span<std::byte> buffer, size_t* bytes);
 
-  // As TryRead, but waits for a message, with `waiter` on this side's own bell.
-  // Instead of kRingEmpty: kStepTimeout at the deadline, or what `watch` says.
+  // As TryRead, but waits for a message; `waiter` sleeps on the reader's own
+  // bell. Never returns kRingEmpty. Instead it returns kStepTimeout at the
+  // deadline, or the error of `watch`.
   ErrorCode Read(std::span<std::byte> buffer, size_t* bytes, Deadline deadline,
                  Waiter& waiter, WaitWatch& watch);
 
@@ -160,8 +174,8 @@ class RingReader {
   std::byte* data_;
   uint32_t capacity_;
   Doorbell writer_bell_;
-  uint32_t write_pos_;  // the writer's, as last seen and found possible
-  uint32_t read_pos_;   // what was published; the region's copy isn't read
+  uint32_t write_pos_;  // the writer's last valid position
+  uint32_t read_pos_;   // its own; never read from the region
   GracePeriod grace_;
   bool broken_ = false;
 };

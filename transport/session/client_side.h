@@ -1,9 +1,11 @@
 // ClientSide: the trainer's end of the lock-step protocol.
 //
-// Data flow: actions -> Step -> arrays().obs, rewards, ...; or in two halves,
-// Send -> engine -> Recv, to compute meanwhile.
-// Ownership: one trainer process; one thread at a time, a second is refused.
-// docs/protocol.md is the specification.
+// Data flow: actions -> Step -> arrays().obs, rewards, ... Step is Send and
+// then Recv. A caller of Send and Recv can compute while the engine steps.
+// Ownership: one process owns a ClientSide. One thread at a time may call it;
+// the call of a second thread gets kConcurrentUse.
+// Specification: docs/protocol.md. Each step or reset is one *exchange*: a
+// request of the client, and the engine's answer.
 //
 //   absl::StatusOr<ClientSide> client = ClientSide::Attach("demo", {});
 //   ErrorCode code = client->Step(actions, 10);  // [num_envs * act_size]
@@ -37,48 +39,55 @@
 
 namespace tandem {
 
-// What a long wait asks now and then, and after every signal: true ends it with
-// kInterrupted. Called by the waiting thread.
+// A function that the waiting thread calls during a long wait: every 50 ms, and
+// after each signal. If it returns true, the wait ends with kInterrupted.
 using InterruptHook = bool (*)();
 
 // Where a client's time went since it attached.
 struct ClientStats {
   uint64_t exchanges = 0;
-  uint64_t policy_ns = 0;  // from a recv's end to the next send
-  // From a send to its recv's end. The clock is read just after the number
-  // went out, so that the engine's part of one may be the longer by a little.
+  uint64_t policy_ns = 0;  // from the end of a Recv to the next Send
+  // From a Send to the end of its Recv. Send reads the clock after it has
+  // published the request. So a round trip may be slightly shorter than the
+  // engine's time for the same exchange.
   StepTimesSnapshot round_trips;
-  StepTimesSnapshot engine_steps;  // the engine's own part of those
+  StepTimesSnapshot engine_steps;  // the engine's time for these exchanges
 };
 
-// Move-only. States and legal calls; all others are refused without effect:
+// Move-only. An illegal call returns an error and has no effect. Send* stands
+// for Send and SendReset; Step is legal as Send is, and changes the state as
+// Recv does.
 //
-//  state     entered by                     legal calls
-//  idle      Attach, Reconnect, Recv kOk    Send*, Step, Reconnect, Close
-//  pending   Send* kOk; Recv kStepTimeout   Recv, Reconnect, Close
-//            or kInterrupted
-//  lost      Recv kPeerGone or kBrokenPeer, Reconnect, Close
-//            a Reconnect that failed
-//  closed    Close                          -
+//  state     entered by                       legal calls
+//  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame,
+//            completed the exchange           Reconnect, Close
+//  pending   Send* with kOk; Recv with        Recv, Reconnect, Close
+//            kStepTimeout or kInterrupted
+//  lost      kPeerGone or kBrokenPeer; a      Reconnect, Close
+//            Reconnect that failed
+//  closed    Close                            Close
 //
-// arrays() may be read in every state: the mapping lives as long as the client
-// or anyone who shares mapping(). In a forked child all calls give
-// kForkedChild, and destruction leaves the parent's session alone.
+// arrays() may be read in every state. The region stays mapped while the client
+// or a copy of mapping() exists. In a forked child every call returns
+// kForkedChild, and the destructor does not end the parent's session.
 class ClientSide {
  public:
   struct Options {
-    double timeout_secs = 10.0;  // for a region to appear and welcome us
+    double timeout_secs = 10.0;  // until the engine acknowledges the attach
     WaitStrategy wait = WaitStrategy::kAdaptive;
     AutoresetMode autoreset = AutoresetMode::kSameStep;
     InterruptHook interrupted = nullptr;
   };
 
-  // Waits for an engine to serve the region and takes the client's place.
-  // Errors: kNotReady (none did in time), kStepTimeout (it did, but did not
-  // answer in time), kAlreadyAttached (another client has the place; its label
-  // pid is named), kLayoutMismatch, kAccessDenied, kInvalidArgument (name),
-  // kUnsupported (inference mode), kInterrupted, and what the engine refused
-  // us with.
+  // Waits until an engine serves the region, and takes the client slot: the
+  // region's one place for a client, held by a lock. Blocks. Errors:
+  //  - kNotReady: no engine served the region before the timeout.
+  //  - kStepTimeout: the engine did not acknowledge before the timeout.
+  //  - kAlreadyAttached: another client has the slot. The text has its pid.
+  //  - kLayoutMismatch, kAccessDenied, kInterrupted.
+  //  - kInvalidArgument: the name is invalid.
+  //  - kUnsupported: the region is in inference mode.
+  //  - kEngineFailed, kUnsupported: the engine refused the client.
   static absl::StatusOr<ClientSide> Attach(absl::string_view name,
                                            const Options& options);
   ClientSide(ClientSide&&) noexcept;
@@ -86,86 +95,101 @@ class ClientSide {
   ~ClientSide();
 
   // Copies `actions` ([num_envs * act_size], all finite) into the region and
-  // asks for a step. If they already are arrays().actions nothing is copied.
-  // kOk; kInvalidAction (nothing was sent); kStepPending; kPeerGone,
-  // kBrokenPeer and kClientClosed (sticky); kForkedChild; kConcurrentUse.
-  // Neither blocks nor allocates; a system call only if the engine sleeps.
+  // requests a step. Copies nothing if `actions` is arrays().actions.
+  //  - kOk: sent.
+  //  - kInvalidAction: wrong size, or a value that is not finite.
+  //  - kStepPending: the last exchange was not received.
+  //  - kPeerGone, kBrokenPeer: the client is lost.
+  //  - kClientClosed: closed, or the last Reconnect failed.
+  //  - kForkedChild, kConcurrentUse.
+  // After an error nothing was sent. Never blocks or allocates. Makes a system
+  // call only to wake an engine that sleeps.
   ErrorCode Send(std::span<const float> actions);
 
-  // Flags these environments for a reset, each with its seed if it has one
-  // (`seeds` is as long as `env_ids`, or empty for none), and asks for an
-  // exchange that steps no environment. Errors as Send; kInvalidArgument for an
-  // index out of range or another number of seeds.
+  // Requests a reset of the environments `env_ids`; the exchange steps no
+  // environment. `seeds` has a seed, or nullopt, for each of `env_ids`; if it
+  // is empty, no environment gets a seed. Errors: as Send; kInvalidArgument for
+  // an index out of range, or if the sizes differ.
   ErrorCode SendReset(std::span<const int64_t> env_ids,
                       std::span<const std::optional<uint64_t>> seeds);
 
-  // Waits for the results. kOk: arrays() holds them. kStepTimeout,
-  // kInterrupted: still pending. kPeerGone, kBrokenPeer: lost. kEngineFailed,
-  // kUnsupported: the engine's own words; received, but its arrays are not
-  // results. kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
-  // Allocates nothing. `on_long_wait` is called once, if it is about to sleep
-  // or has spun for 20 us, and before any Options::interrupted.
+  // Waits for the results.
+  //  - kOk: arrays() has the results.
+  //  - kStepTimeout, kInterrupted: the exchange is still pending.
+  //  - kPeerGone, kBrokenPeer: the client is lost.
+  //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
+  //    returns. The exchange is complete; arrays() has no valid results.
+  //  - kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
+  // Allocates nothing. Recv calls `on_long_wait` at most once: before it sleeps
+  // or after it has spun for 20 us, and before any Options::interrupted.
   ErrorCode Recv(Deadline deadline,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
-  // Send, then Recv until `timeout_secs` after it: their errors and states, in
-  // less time.
+  // Does Send, then Recv with a deadline `timeout_secs` after the Send. Errors
+  // and states are those of the two. One call costs less than two.
   ErrorCode Step(std::span<const float> actions, double timeout_secs,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
 
-  // The number of the exchange whose state arrays().images show; 0 without
-  // images. As recent as the last Recv, or Attach.
+  // The number of the exchange whose state arrays().images shows, as of the
+  // last Recv or Attach; 0 if the engine renders no images.
   uint64_t image_step() const {
     // relaxed: frame_seq or attach_ack published it.
     return header()->image_step.load(std::memory_order_relaxed);
   }
 
-  // Asks for a frame of the state as it is, and waits until the frame ring's
-  // newest is one. Legal while idle and has_frames(); idle afterwards, too,
-  // unless lost. kOk; kStepTimeout, kInterrupted: ask again; kPeerGone;
-  // otherwise as Send, and kUnsupported without frames. Allocates nothing.
+  // Requests a frame of the current state, and waits until the frame ring has
+  // it as its newest frame. The client stays idle, except after kPeerGone.
+  //  - kOk: the newest frame shows the current state.
+  //  - kStepTimeout, kInterrupted: no frame came; the caller may call again.
+  //  - kPeerGone: the client is lost.
+  //  - kUnsupported: the engine has no frame ring.
+  //  - an illegal call: as Send.
+  // Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
-  // This session's RPC rings, each to be taken once; of no use after a
-  // Reconnect. One thread may use them while another steps. kBrokenPeer: the
-  // engine has scribbled over them.
+  // The two ends of this session's RPC rings. A caller makes each end once a
+  // session; both are invalid after a Reconnect. One thread may use them while
+  // another thread steps. kBrokenPeer: the ring's positions are invalid.
   absl::StatusOr<RingReader> RpcRingReader();
   absl::StatusOr<RingWriter> RpcRingWriter();
-  // To wait on for what comes through them, in a thread of one's own.
+  // A waiter for these two ends. The thread that uses them makes its own.
   Waiter RpcWaiter() const;
-  // What the engine is at, for error texts: "stepping for 9.98 s". Any thread
-  // may ask. Allocates.
+  // The engine's current phase, for error texts: "stepping for 9.98 s". Any
+  // thread may call it. Allocates.
   std::string EnginePhase() const;
-  // Whether the engine lives: a system call. Any thread may ask.
+  // Whether the engine lives. Any thread may call it. Makes a system call.
   bool EngineAlive() const { return region_.EngineAlive(); }
 
-  // Leaves the session, if there is one, and attaches to the engine that now
-  // has the name. On success the arrays are others (the old mapping stays
-  // as long as it is shared). Errors: as Attach; kLayoutMismatch also if task,
-  // sizes or layout differ from before. After an error the state is lost.
+  // Ends the session, if there is one, and attaches to the engine that now has
+  // the name. Blocks. On success arrays() is in the new region's mapping; the
+  // old mapping stays while a copy of mapping() exists. Errors: as Attach;
+  // kLayoutMismatch also if task, sizes or layout changed. After an error of
+  // the new attach the client is lost.
   absl::Status Reconnect(double timeout_secs);
 
-  // Releases the client slot. Safe twice. kConcurrentUse if another thread is
-  // inside a call.
+  // Ends the session and releases the client slot. A second call has no effect.
+  // kConcurrentUse: another thread is inside a call. kForkedChild.
   ErrorCode Close();
 
-  // What a call gets that finds another under way: kConcurrentUse, or
-  // kForkedChild if that one's thread is the parent's.
+  // The error of a call that begins while another call is in progress:
+  // kConcurrentUse. In a forked child it is kForkedChild, since the thread in
+  // that other call exists only in the parent.
   ErrorCode Refusal() const;
 
-  // The last failure in words: expected, found, where, what to do. Allocates.
+  // The last failure as a status; its text says what was expected, what was
+  // found, where, and the next action. Allocates.
   absl::Status Explain(ErrorCode code) const;
-  // From now on Explain advises users of environments, whose class has reset()
-  // and close() but no reconnect().
+  // Makes Explain name the next actions of SharedMemoryVectorEnv, which has
+  // reset() and close() but no reconnect().
   void ServeEnvironments() { serves_environments_ = true; }
-  // The advice when their session is over.
+  // The next action of SharedMemoryVectorEnv when the client is lost.
   static constexpr char kNextOfEnvironments[] =
       "close() these environments and make new ones";
 
-  // These three may be asked by any thread, but not during a Reconnect.
+  // Any thread may call these three, except during a Reconnect.
   bool pending() const { return state() == State::kPending; }
   bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;
@@ -187,10 +211,10 @@ class ClientSide {
                                                        const Options& options,
                                                        Deadline deadline);
   absl::Status RequestAttach(Deadline deadline);
-  // What the engine said with its last answer.
+  // The status of the engine's last answer.
   absl::Status EngineStatus() const;
-  // The codes that an engine may answer with; any other is its failure, never a
-  // verdict of this side's.
+  // An engine may answer with two codes; any other counts as kEngineFailed. So
+  // an engine cannot imitate an error that this side reports.
   static ErrorCode EngineCode(ErrorCode status) {
     return status == ErrorCode::kUnsupported ? status
                                              : ErrorCode::kEngineFailed;
@@ -198,7 +222,7 @@ class ClientSide {
   void Leave();
   std::span<std::byte> RpcRingData(uint64_t ring_offset) const;
   State state() const {
-    // relaxed: asked by the thread that set it, or by one that only shows it.
+    // relaxed: read by the thread that set it, or only to display it.
     return static_cast<State>(state_.load(std::memory_order_relaxed));
   }
   void Become(State state) {
@@ -225,16 +249,17 @@ class ClientSide {
   Waiter waiter_;
   Doorbell own_bell_;
   Doorbell engine_bell_;
-  uint32_t born_in_;  // ForkCount() of the owner
+  uint32_t born_in_;  // ForkCount() of the process that made this client
 
-  // Writer: the thread inside a call; readers: any. Publish nothing.
+  // Writer: the thread inside a call. Readers: any thread. No word publishes
+  // another.
   SharedWord<uint32_t> state_{};
   SharedWord<uint64_t> exchanges_{};
   SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
-  uint64_t seq_ = 0;               // exchanges completed, as the region counts
-  uint32_t hello_ = 0;             // our attach_request
-  int64_t frame_asked_at_ns_ = 0;  // 0: never
+  uint64_t seq_ = 0;               // exchanges completed in this region
+  uint32_t hello_ = 0;             // this client's attach_request
+  int64_t frame_asked_at_ns_ = 0;  // the last AwaitFrame; 0: none
   int64_t bad_action_ = -1;
   float bad_value_ = 0;
   bool serves_environments_ = false;
@@ -243,7 +268,7 @@ class ClientSide {
   int64_t received_at_ns_ = 0;
   StepTimesSnapshot engine_steps_at_attach_;
 
-  // Writer and readers: threads of this process; 1 while one is inside a call.
+  // True while a thread is inside a call. Writers: threads of this process.
   std::unique_ptr<std::atomic<bool>> in_use_;
 };
 

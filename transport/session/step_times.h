@@ -1,6 +1,6 @@
 // Recording into and reading from the StepTimes histograms of the region.
 //
-// Data flow: one side records each exchange; anyone copies and reads quantiles.
+// Data flow: one side records each exchange; any process reads quantiles.
 // Ownership: the region's words, written by one side.
 //
 //   RecordStepTime(&header->engine_step_times, taken_to_published_ns);

@@ -67,8 +67,7 @@ def launch_engine(
     """Starts an engine and waits until a client can attach to it.
 
     The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`, at the end
-    of
-    a `with` block, with the last reference to the returned object, and with this process, even if that is killed.
+    of a `with` block, with the last reference to the returned object, and with this process, even if that is killed.
 
     Args:
       task: The task, such as "HalfCheetah-v5".
@@ -77,8 +76,7 @@ def launch_engine(
       name: The region's name; None: a new, unique one.
       model: A model file to simulate in place of the task's own.
       task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Values
-        may
-        be tuples, paths, infinities, NumPy's numbers and arrays.
+        may be tuples, paths, infinities, NumPy's numbers and arrays.
       max_episode_steps: Steps that truncate an episode; 0: no limit; None: the task's own number.
       seed: Environment i starts from seed + i.
       frames: A size, such as (320, 240), or `FrameOptions`: some environments are drawn side by side while a viewer is

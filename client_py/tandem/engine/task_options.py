@@ -16,8 +16,8 @@ def to_json(options: Mapping[str, object]) -> str:
     """Returns options as a JSON object.
 
     A value is None, a bool, a number, a text, a path, a NumPy scalar or array, or a list, tuple or mapping of such.
-    NumPy's
-    values become plain, and infinities the texts "inf" and "-inf". InvalidArgument names the option that is refused.
+    NumPy's values become plain, and infinities the texts "inf" and "-inf". InvalidArgument names the option that is
+    refused.
 
     >>> to_json({"healthy_z_range": (0.2, float("inf"))})
     '{"healthy_z_range": [0.2, "inf"]}'

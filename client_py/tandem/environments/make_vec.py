@@ -61,8 +61,7 @@ def make_vec(
       model: An MJCF file to simulate in place of a task.
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it.
       frames: A size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
-      images: A size such as (64, 64), or `ImageOptions`: each step also draws each environment, into
-        `client.images`.
+      images: A size such as (64, 64), or `ImageOptions`: each step also draws each environment, into `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height of
         the images of `render`, Gymnasium's by default.

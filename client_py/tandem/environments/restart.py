@@ -29,8 +29,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
 
     The step that finds the engine dead truncates every environment, with reward 0 and the last observation that was
     returned, and sets `infos["engine_restarted"]`. The next episodes begin by the autoreset mode, from new random
-    streams. A
-    reset that finds the engine dead resets every environment, whatever its mask.
+    streams. A reset that finds the engine dead resets every environment, whatever its mask.
 
     Until the results report a death, every call continues where an interrupt or an error stopped the last one:
 

@@ -20,8 +20,8 @@ _FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled", "max_epis
 class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     """One environment in an engine of its own; `gymnasium.make("tandem/Ant-v5")` makes one.
 
-    It has no time limit, as Gymnasium's own environments have none: `gymnasium.make` adds the wrapper that
-    truncates episodes, `TimeLimit`.
+    It has no time limit, as Gymnasium's own environments have none: `gymnasium.make` adds the wrapper that truncates
+    episodes, `TimeLimit`.
 
     Attributes:
       observation_space: As of Gymnasium's environment.
@@ -79,8 +79,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
 
         Args:
           seed: Of the environment's random stream, which continues if this is None. The first reset without a seed
-            draws
-            one; `np_random_seed` has it.
+            draws one; `np_random_seed` has it.
           options: None, or a mapping with "contract"; see `SharedMemoryVectorEnv.reset`.
 
         Returns:

@@ -160,9 +160,8 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
 
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
-          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: the environments to reset;
-            the others keep their state. The call removes it from a dict, as Gymnasium's SyncVectorEnv does. "contract",
-            a
+          options: None, or a mapping with any of these. "reset_mask", bool[num_envs]: the environments to reset; the
+            others keep their state. The call removes it from a dict, as Gymnasium's SyncVectorEnv does. "contract", a
             `SimulationContract`: how the reset environments differ from the task from now on; see
             `SharedMemoryClient.reset`.
 

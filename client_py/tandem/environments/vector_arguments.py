@@ -20,8 +20,7 @@ def as_floats(
     """Converts the actions of a step to float32[num_envs, act_size].
 
     `single` and `batched` are the action spaces of one and of all environments. A number out of float32's range becomes
-    an
-    infinity, which the client refuses. Another shape or kind, or a discrete action out of range, is InvalidAction.
+    an infinity, which the client refuses. Another shape or kind, or a discrete action out of range, is InvalidAction.
     """
     try:
         given = np.asarray(actions)

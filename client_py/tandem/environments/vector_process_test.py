@@ -70,7 +70,7 @@ def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
         envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
         envs.reset(seed=0)
         if during == "recv" or "stopped" in during:
-            os.kill(envs.client.engine_pid, signal.SIGSTOP)  # lest it answers before it is killed
+            os.kill(envs.client.engine_pid, signal.SIGSTOP)  # so that it does not answer before the kill
         if during == "recv":
             envs.send(_zeros(envs))
         if "stopped" in during:

@@ -1,8 +1,8 @@
 """Frames: images of a run in shared memory, with metrics and metadata, for viewers.
 
 `FastLaneWriter` publishes frames and never waits; `FastLaneReader` reads the newest frame. `publish_frames` publishes
-the
-images of any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md, "Frames").
+the images of any Gymnasium environment. MOSAIC's programs read and write the same segments (docs/protocol.md,
+"Frames").
 """
 
 from tandem.fastlane.frames import FastLaneConfig, FastLaneFrame, FastLaneMetrics

@@ -19,8 +19,7 @@ class FastLaneConfig:
       channels: Bytes of a pixel: 3 or 4.
       pixel_format: "RGB" with 3 channels, "RGBA" with 4.
       capacity: Slots. A reader that is `capacity - 1` frames late loses the frame that it is reading and reads the
-        newest
-        instead. Memory is capacity times a frame: 118 MB for 128 of 640 x 480.
+        newest instead. Memory is capacity times a frame: 118 MB for 128 of 640 x 480.
       metadata_size: Room for a frame's metadata, bytes. Longer metadata is cut off.
     """
 

@@ -39,18 +39,14 @@ def publish_frames(
     """Wraps an environment so that viewers show it while it runs.
 
     After some steps and resets the wrapper calls `env.render()` and publishes the image under `run_id`, with reward,
-    rolling
-    return (the mean of the last 100 episodes) and step rate (of all environments together). The images of a vector
-    environment are tiled. Rate and viewers are checked before `render` is called: without a viewer and with
-    `unseen_hz=0`
-    nothing is rendered, and a step takes under a microsecond more. (The segment begins empty, with frames of one pixel,
-    until the first image is rendered.)
+    rolling return (the mean of the last 100 episodes) and step rate (of all environments together). The images of a
+    vector environment are tiled. Rate and viewers are checked before `render` is called: without a viewer and with
+    `unseen_hz=0` nothing is rendered, and a step takes under a microsecond more. (The segment begins empty, with frames
+    of one pixel, until the first image is rendered.)
 
     A missing segment ends no training. If the segment cannot be made later (/dev/shm is full, another run has taken the
-    run
-    id), the wrapper warns once and tries again each second. A wrapper that steps in a forked child warns once and
-    publishes
-    nothing. An error of `render` is raised by the step or reset that needed the image.
+    run id), the wrapper warns once and tries again each second. A wrapper that steps in a forked child warns once and
+    publishes nothing. An error of `render` is raised by the step or reset that needed the image.
 
     The wrapper reads the variables of `apply_fastlane_environment`: video mode "off" publishes nothing, "single" shows
     environment SLOT of a vector, "grid" the first GRID_LIMIT.
@@ -67,8 +63,7 @@ def publish_frames(
 
     Raises:
       InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id (also a ValueError). During
-        a
-        step or reset: invalid images.
+        a step or reset: invalid images.
       AlreadyAttached: A live writer has that run id.
       OutOfSharedMemory: /dev/shm has no room even for a pixel.
       AccessDenied: The name belongs to another user.

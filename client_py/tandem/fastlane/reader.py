@@ -17,8 +17,7 @@ class FastLaneReader(ClosesOnExit):
     """Reads the newest frame of a run; never delays the writer.
 
     Make one with `attach`. While it is open, Tandem's writers see a viewer. One thread at a time may use it. In a
-    forked
-    child it still works, but the writer does not see it.
+    forked child it still works, but the writer does not see it.
     """
 
     def __init__(self, native: NativeFrameReader, run_id: str) -> None:

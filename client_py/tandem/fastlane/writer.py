@@ -15,8 +15,7 @@ class FastLaneWriter(ClosesOnExit):
     """Publishes frames of one run; the newest replaces older ones, and the writer waits for no reader.
 
     Make one with `create`. One thread at a time may use it. It ends with `close` or as a context manager. If its
-    process
-    dies, readers see that, and the next `create` replaces the segment.
+    process dies, readers see that, and the next `create` replaces the segment.
 
     >>> import tandem
     >>> config = tandem.FastLaneConfig(width=2, height=1, capacity=4)

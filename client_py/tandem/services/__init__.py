@@ -1,4 +1,4 @@
-"""Commands to an engine beside its steps: one module for each service. `SharedMemoryClient` has one object of each."""
+"""RPCs to an engine: one module for each service. `SharedMemoryClient` has one object of each."""
 
 from tandem._native import MethodId
 from tandem.services.agent import Agent, AgentSchema

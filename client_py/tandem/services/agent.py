@@ -5,8 +5,8 @@ from typing import Any, overload
 
 from tandem._native import MethodId
 from tandem.arguments import integer, shown
-from tandem.errors import BrokenPeer, InvalidArgument
-from tandem.services.caller import EnvIds, Service
+from tandem.errors import InvalidArgument
+from tandem.services.caller import EnvIds, Service, part
 from tandem.services.contract import SimulationContract
 
 
@@ -31,7 +31,11 @@ class AgentSchema:
 
 
 class Agent(Service):
-    """Reads the schemas of agents and sets their contracts; `client.agent` is one."""
+    """Reads the schemas of agents and sets their contracts; `client.agent` is one.
+
+    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
+    service is off or the engine lacks it, and the errors that docs/commands.md lists.
+    """
 
     @overload
     def schema(self, env_ids: None = None, *, timeout: float | None = None) -> AgentSchema: ...
@@ -51,15 +55,11 @@ class Agent(Service):
 
         Raises:
           InvalidArgument: No such environment.
-          Unsupported: The service is off.
-          TandemError: See docs/commands.md.
         """
         values = self._caller.call(MethodId.GetAgentSchema, timeout, env_ids=self._caller.env_ids(env_ids))
         if env_ids is not None:
             return tuple(_schema(each) for each in values["schemas"])
-        if values["schema"] is None:
-            raise BrokenPeer("expected a schema in the engine's answer, found none; reconnect(), or close()")
-        return _schema(values["schema"])
+        return _schema(part(values, "schema", "a schema"))
 
     def set_contract(
         self,
@@ -82,8 +82,6 @@ class Agent(Service):
 
         Raises:
           InvalidArgument: No such environment, or a value out of the task's range.
-          Unsupported: The engine does not randomise, or the service is off.
-          TandemError: As `schema`.
         """
         if not isinstance(contract, SimulationContract):
             raise InvalidArgument(f"contract: expected a tandem.services.SimulationContract, found {shown(contract)}")

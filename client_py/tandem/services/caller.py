@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tandem._native import MethodId, NativeClient
 from tandem.arguments import env_indices, integer
 from tandem.arguments import seconds as seconds_of
-from tandem.errors import EngineFailed, InvalidArgument
+from tandem.errors import BrokenPeer, EngineFailed, InvalidArgument
 from tandem.services.streams import Stream
 
 EnvIds = Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
@@ -85,13 +85,16 @@ class Service:
         self._caller = caller
 
 
+def part(values: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    """Returns a table in the fields of an answer; raises BrokenPeer if it is missing."""
+    found: dict[str, Any] | None = values[name]
+    if found is None:
+        raise BrokenPeer(f"expected {what} in the engine's answer, found none; reconnect(), or close()")
+    return found
+
+
 def checked(method: MethodId, values: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of an answer unchanged; raises EngineFailed if its field `success` is False."""
     if values.get("success", True):
         return values
     raise EngineFailed(values.get("message") or f"{method.name}: the engine failed and gave no reason")
-
-
-def fps_of(fps: int | None) -> int:
-    """Returns a rate in items a second as the schema writes it, where 0 is for None: the engine's greatest rate."""
-    return 0 if fps is None else integer("fps", fps, 1, 2**32 - 1, "; nothing was sent")

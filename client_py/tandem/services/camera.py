@@ -22,25 +22,17 @@ class CameraInfo:
 
 
 class Camera(ImageService):
-    """Draws images from the cameras of the environments; `client.camera` is one."""
+    """Draws images from the cameras of the environments; `client.camera` is one.
+
+    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
+    service is off or the engine lacks it, and the errors that docs/commands.md lists.
+    """
 
     _FRAME = MethodId.GetCameraFrame
     _STREAM = MethodId.StreamCamera
 
     def list(self, *, env_id: int = 0, timeout: float | None = None) -> tuple[CameraInfo, ...]:
-        """Lists the cameras of an environment.
-
-        Args:
-          env_id: The environment.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          All of its cameras.
-
-        Raises:
-          Unsupported: The engine draws no images, or the service is off.
-          TandemError: See docs/commands.md.
-        """
+        """Returns all cameras of an environment."""
         values = self._caller.call(MethodId.ListCameras, timeout, env_id=self._caller.env_id(env_id))
         return tuple(CameraInfo(**each) for each in values["cameras"])
 

@@ -32,10 +32,8 @@ class SimulationContract:
     """How environments differ from the task, from their next reset on.
 
     A range is (min, max): each environment draws its own number from it, uniformly, at each reset; None leaves the
-    task's
-    value. A noise is the standard deviation of a normal distribution around the task's value; 0: none. A contract
-    replaces
-    the contract before: `SimulationContract()` is the task without randomisation.
+    task's value. A noise is the standard deviation of a normal distribution around the task's value; 0: none. A
+    contract replaces the contract before: `SimulationContract()` is the task without randomisation.
 
     Attributes:
       pose_position_noise: Metres, (x, y, z): of the initial position.

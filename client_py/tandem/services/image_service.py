@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from tandem._native import MethodId
-from tandem.arguments import integer, member
-from tandem.services.caller import Service, fps_of
+from tandem.arguments import member, or_zero
+from tandem.services.caller import Service
 from tandem.services.images import CameraKind, Image, image_of, named_image_of
 from tandem.services.streams import Stream
 
@@ -80,7 +80,7 @@ class ImageService(Service):
           TandemError: As `frame`.
         """
         fields = self._fields(which, kind, width, height, format, env_id)
-        return self._caller.stream(self._STREAM, timeout, image_of, target_fps=fps_of(fps), **fields)
+        return self._caller.stream(self._STREAM, timeout, image_of, target_fps=or_zero("fps", fps), **fields)
 
     def _source(self, which: int | str) -> dict[str, Any]:
         """Returns the part of a request that names the drawn environment or camera."""
@@ -92,13 +92,8 @@ class ImageService(Service):
         return {
             **self._source(which),
             "kind": member("kind", kind, CameraKind),
-            "width": _pixels("width", width),
-            "height": _pixels("height", height),
+            "width": or_zero("width", width),
+            "height": or_zero("height", height),
             "format": format,
             "env_id": self._caller.env_id(env_id),
         }
-
-
-def _pixels(name: str, pixels: int | None) -> int:
-    # In the schema 0 is for None.
-    return 0 if pixels is None else integer(name, pixels, 1, 2**32 - 1, "; nothing was sent")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.errors import BrokenPeer, InvalidArgument
+from tandem.services.caller import part
 
 
 class CameraKind(enum.IntEnum):
@@ -116,6 +117,4 @@ def image_of(values: dict[str, Any]) -> Image:
 
 def named_image_of(values: dict[str, Any]) -> Image:
     """Makes an image from the schema's NamedImageFrame, an answer; raises BrokenPeer if it has none."""
-    if values["frame"] is None:
-        raise BrokenPeer("expected an image in the engine's answer, found none; reconnect(), or close()")
-    return image_of({**values["frame"], "name": values["name"]})
+    return image_of({**part(values, "frame", "an image"), "name": values["name"]})

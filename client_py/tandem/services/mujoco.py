@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, finite_number, flag, integer, shown
-from tandem.errors import BrokenPeer
-from tandem.services.caller import EnvIds, Service, fps_of
+from tandem.arguments import finite, finite_number, flag, integer, or_zero, shown
+from tandem.services.caller import EnvIds, Service, part
 from tandem.services.streams import Stream
 
 
@@ -62,18 +61,14 @@ class ControlsSent:
 
 
 class Mujoco(Service):
-    """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one."""
+    """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one.
+
+    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
+    service is off or the engine lacks it, and the errors that docs/commands.md lists.
+    """
 
     def info(self, *, timeout: float | None = None) -> MujocoInfo:
-        """Returns the model's sizes and names, the same for all environments.
-
-        Args:
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          Unsupported: The engine does not simulate with MuJoCo, or the service is off.
-          TandemError: See docs/commands.md.
-        """
+        """Returns the model's sizes and names, the same for all environments."""
         values = self._caller.call(MethodId.GetMujocoInfo, timeout)
         return MujocoInfo(
             values["nq"], values["nv"], values["nu"], tuple(values["joint_names"]), tuple(values["actuator_names"])
@@ -97,7 +92,6 @@ class Mujoco(Service):
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `info`.
         """
         values = self._caller.call(MethodId.GetJointState, timeout, env_ids=self._caller.env_ids(env_ids))
         return _joint_state(values) if env_ids is None else _joint_states(values)
@@ -125,9 +119,8 @@ class Mujoco(Service):
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `info`.
         """
-        fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": fps_of(fps)}
+        fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": or_zero("fps", fps)}
         if env_ids is None:
             return self._caller.stream(MethodId.StreamJointState, timeout, _joint_state, **fields)
         return self._caller.stream(MethodId.StreamJointState, timeout, _joint_states, **fields)
@@ -145,12 +138,10 @@ class Mujoco(Service):
 
         Args:
           controls: float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
-            from 0,
-            to values; in the actuators' own units.
+            from 0, to values; in the actuators' own units.
           env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
           wait_for_next_step: Whether to wait until a step has begun with them. Another thread has to step meanwhile;
-            otherwise
-            this call raises `StepTimeout`.
+            otherwise this call raises `StepTimeout`.
           clamp: Whether to clamp values to the actuators' ranges.
           timeout: Seconds to wait for the answer; None: the client's.
 
@@ -158,9 +149,8 @@ class Mujoco(Service):
           How many were set, and which were not.
 
         Raises:
-          InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such
-            actuator or environment; nothing was set.
-          TandemError: As `info`.
+          InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such actuator
+            or environment; nothing was set.
         """
         values = self._caller.call(
             MethodId.SendControl,
@@ -189,11 +179,12 @@ def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -
 
 
 def _joint_state(values: dict[str, Any]) -> JointState:
-    state = values["state"]
-    if state is None:
-        raise BrokenPeer("expected a joint state in the engine's answer, found none; reconnect(), or close()")
-    return JointState(state["env_id"], state["positions"], state["velocities"])
+    return _state(part(values, "state", "a joint state"))
 
 
 def _joint_states(values: dict[str, Any]) -> tuple[JointState, ...]:
-    return tuple(JointState(state["env_id"], state["positions"], state["velocities"]) for state in values["states"])
+    return tuple(_state(state) for state in values["states"])
+
+
+def _state(values: dict[str, Any]) -> JointState:
+    return JointState(values["env_id"], values["positions"], values["velocities"])

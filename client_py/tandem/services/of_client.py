@@ -18,49 +18,23 @@ class ClientServices:
     """The services of an engine. Any number of threads may call them, also while another steps: docs/commands.md.
 
     `reconnect` keeps these objects; it ends calls that wait and streams that are open.
+
+    Attributes:
+      agent: What agents observe and do, and the contracts of environments.
+      mujoco: Joints and actuators.
+      telemetry: Positions and controls, at a bounded rate.
+      scene: The entities of the environments, and how simulated time runs.
+      camera: Images from the cameras of the environments.
+      viewport: Images of whole environments.
+      debug: Lines and arrows in images.
     """
 
     def __init__(self, native: NativeClient) -> None:
         """Calls through the session of `native`, which must outlive this object."""
         self._caller = caller = Caller(native)
-        self._agent, self._mujoco, self._telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
-        self._scene, self._camera, self._viewport = Scene(caller), Camera(caller), Viewport(caller)
-        self._debug = Debug(caller)
-
-    @property
-    def agent(self) -> Agent:
-        """What agents observe and do, and the contracts of environments."""
-        return self._agent
-
-    @property
-    def mujoco(self) -> Mujoco:
-        """Joints and actuators."""
-        return self._mujoco
-
-    @property
-    def telemetry(self) -> Telemetry:
-        """Positions and controls, at a bounded rate."""
-        return self._telemetry
-
-    @property
-    def scene(self) -> Scene:
-        """The entities of the environments, and how simulated time runs."""
-        return self._scene
-
-    @property
-    def camera(self) -> Camera:
-        """Images from the cameras of the environments."""
-        return self._camera
-
-    @property
-    def viewport(self) -> Viewport:
-        """Images of whole environments."""
-        return self._viewport
-
-    @property
-    def debug(self) -> Debug:
-        """Lines and arrows in images."""
-        return self._debug
+        self.agent, self.mujoco, self.telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
+        self.scene, self.camera, self.viewport = Scene(caller), Camera(caller), Viewport(caller)
+        self.debug = Debug(caller)
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
         """Returns the engine's services by name, such as "camera".
@@ -81,4 +55,4 @@ class ClientServices:
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> AgentSchema | tuple[AgentSchema, ...]:
         """Calls `agent.schema`."""
-        return self._agent.schema(env_ids, timeout=timeout)
+        return self.agent.schema(env_ids, timeout=timeout)

@@ -147,8 +147,7 @@ class Scene(Service):
         """Moves an entity, at once.
 
         If its place is part of the environment's state, as with a free joint, the move lasts until the next reset; if
-        it is
-        part of the model, until the next move.
+        it is part of the model, until the next move.
 
         Args:
           which: The entity, its id or its name; a name costs a second call.

@@ -15,10 +15,9 @@ class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
     """An iterator over the items of an RPC stream, until the engine ends it or `close` is called.
 
     Each item has a deadline of its own. After `StepTimeout` the stream is still open; call `next` again. Items wait
-    here
-    until they are taken: some in the ring, and 64, of up to 64 MiB, in this process. Older items are dropped and
-    counted in
-    `dropped`; steps never wait for them. A `with` block ends the stream at the engine, and so does its collection.
+    here until they are taken: some in the ring, and 64, of up to 64 MiB, in this process. Older items are dropped and
+    counted in `dropped`; steps never wait for them. A `with` block ends the stream at the engine, and so does its
+    collection.
 
     After `reconnect` or `close` of the client, items that had come can still be taken; then the stream raises
     `ClientClosed`.

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import MethodId
-from tandem.errors import BrokenPeer
-from tandem.services.caller import EnvIds, Service, fps_of
+from tandem.arguments import or_zero
+from tandem.services.caller import EnvIds, Service, part
 from tandem.services.streams import Stream
 
 
@@ -52,24 +52,15 @@ class TelemetryFrame:
 
 
 class Telemetry(Service):
-    """Streams positions and controls; `client.telemetry` is one."""
+    """Streams positions and controls; `client.telemetry` is one.
+
+    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
+    service is off or the engine lacks it, and the errors that docs/commands.md lists.
+    """
 
     def schema(self, *, timeout: float | None = None) -> TelemetrySchema:
-        """Returns what telemetry frames hold.
-
-        Args:
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          Sizes and names.
-
-        Raises:
-          Unsupported: The engine has no telemetry, or the service is off.
-          TandemError: See docs/commands.md.
-        """
-        schema = self._caller.call(MethodId.GetTelemetrySchema, timeout)["schema"]
-        if schema is None:
-            raise BrokenPeer("expected a schema in the engine's answer, found none; reconnect(), or close()")
+        """Returns sizes and names of the numbers in telemetry frames."""
+        schema = part(self._caller.call(MethodId.GetTelemetrySchema, timeout), "schema", "a schema")
         return TelemetrySchema(
             tuple(schema["observation_names"]), tuple(schema["action_names"]), schema["nq"], schema["nu"]
         )
@@ -89,13 +80,12 @@ class Telemetry(Service):
 
         Raises:
           InvalidArgument: No such environment.
-          TandemError: As `schema`.
         """
         return self._caller.stream(
             MethodId.StreamTelemetry,
             timeout,
             _frame,
-            target_fps=fps_of(fps),
+            target_fps=or_zero("fps", fps),
             env_ids=self._caller.env_ids(env_ids),
         )
 

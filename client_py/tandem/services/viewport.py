@@ -40,25 +40,17 @@ class ViewportInfo:
 
 
 class Viewport(ImageService):
-    """Draws images of whole environments; `client.viewport` is one."""
+    """Draws images of whole environments; `client.viewport` is one.
+
+    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
+    service is off or the engine lacks it, and the errors that docs/commands.md lists.
+    """
 
     _FRAME = MethodId.GetViewportFrame
     _STREAM = MethodId.StreamViewport
 
     def info(self, *, env_id: int = 0, timeout: float | None = None) -> ViewportInfo:
-        """Returns the viewports of an environment.
-
-        Args:
-          env_id: The environment.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          Their names, and what is streamed.
-
-        Raises:
-          Unsupported: The engine has no viewport, or the service is off.
-          TandemError: See docs/commands.md.
-        """
+        """Returns the names of an environment's viewports, and the stream that runs."""
         values = self._caller.call(MethodId.GetViewportInfo, timeout, env_id=self._caller.env_id(env_id))
         config = values["current_config"]
         current = None if config is None else ViewportStreamConfig(**config)

@@ -1,0 +1,55 @@
+"""client_py/examples/train_ppo_cleanrl.py, with Tandem or Gymnasium's SyncVectorEnv; tools/learning starts it."""
+
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.wrappers import vector as wrappers
+
+import tandem
+from examples import train_ppo_cleanrl
+from tests.learning.curve import Curve, as_float32, run
+
+
+class Recorder(VectorWrapper):
+    """Fills in a curve while a program steps."""
+
+    def __init__(self, envs: VectorEnv, curve: Curve) -> None:
+        """Wraps environments with statistics of episodes."""
+        super().__init__(envs)
+        self.curve = curve
+
+    def step(self, actions: Any) -> Any:
+        """Steps."""
+        with self.curve.stepping():
+            results = self.env.step(actions)
+        self.curve.steps += self.num_envs
+        infos = results[4]
+        if "episode" in infos:
+            for value in infos["episode"]["r"][infos["_episode"]]:
+                self.curve.add_episode(float(value))
+        return results
+
+
+def _make(curve: Curve) -> VectorEnv:
+    envs: VectorEnv
+    if curve.vector == "tandem":
+        envs = tandem.make_vec(curve.task, curve.num_envs)
+    else:
+        envs = gymnasium.make_vec(curve.task, curve.num_envs, vectorization_mode="sync")
+    if curve.float64:
+        return envs
+    return wrappers.TransformReward(wrappers.TransformObservation(envs, as_float32), as_float32)
+
+
+def train(curve: Curve) -> None:
+    """Trains."""
+    envs = Recorder(train_ppo_cleanrl.wrap(_make(curve)), curve)
+    try:
+        train_ppo_cleanrl.train(envs, curve.asked_steps, curve.seed)
+    finally:
+        envs.close()
+
+
+if __name__ == "__main__":
+    run(train)
