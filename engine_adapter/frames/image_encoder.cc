@@ -156,11 +156,9 @@ absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
     image.data = std::move(rgb);
     return image;
   }
-  absl::StatusOr<std::vector<uint8_t>> data = format == ImageFormat::kPng
-                                                  ? Png(rgb, width, height)
-                                                  : Jpeg(rgb, width, height);
-  if (!data.ok()) return data.status();
-  image.data = *std::move(data);
+  ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
+                                   ? Png(rgb, width, height)
+                                   : Jpeg(rgb, width, height));
   return image;
 }
 

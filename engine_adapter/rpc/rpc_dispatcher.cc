@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// How often room is looked for while answers wait.
+// How often the ring is polled for room while answers wait.
 constexpr int64_t kRoomNs = 1'000'000;
 
 std::string Name(rpc::Payload payload) {
@@ -60,7 +60,7 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
        ++calls) {
     if (TooMuchWaits()) {
-      more = false;  // not before the client has read: DueNs says when to look
+      more = false;  // not before the client has read: DueNs says when to poll
       break;
     }
     switch (reader_->Next()) {

@@ -178,44 +178,43 @@ const char* NameOf(Life life) {
 }
 
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
-  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
   RegionReport report;
   report.name = Printable(name);
-  report.name_gone = file->name_gone();
-  report.file_bytes = file->bytes();
-  report.device = file->device();
-  report.inode = file->inode();
+  report.name_gone = file.name_gone();
+  report.file_bytes = file.bytes();
+  report.device = file.device();
+  report.inode = file.inode();
   report.read_ns = MonotonicNanos();
   LrbcHeader header;
-  report.has_header = ReadHeader(*file, &header);
-  for (GracePeriod grace(kLookGraceNs);
+  report.has_header = ReadHeader(file, &header);
+  for (GracePeriod grace(kSequenceGraceNs);
        report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
        !grace.Expired();
        sched_yield()) {
     // Torn by a copy that was interrupted, or just being written.
-    report.has_header = ReadHeader(*file, &header);
+    report.has_header = ReadHeader(file, &header);
     report.read_ns = MonotonicNanos();
   }
-  if (!file->has_spare_link() &&
+  if (!file.has_spare_link() &&
       (!report.has_header || header.magic != kLrbcMagic)) {
     return MakeError(
         ErrorCode::kLayoutMismatch,
         absl::StrCat("'", report.name, "': expected a region, found a file of ",
-                     file->bytes(), " bytes that is none"));
+                     file.bytes(), " bytes that is none"));
   }
   if (!report.has_header) {
     report.header_problems.push_back(
         absl::StrCat("expected a header of ", kLrbcHeaderBytes,
-                     " bytes, found a file of ", file->bytes()));
+                     " bytes, found a file of ", file.bytes()));
     return report;
   }
-  HeaderFindings found = ExamineHeader(header, file->bytes());
+  HeaderFindings found = ExamineHeader(header, file.bytes());
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   FillCounts(header, &report);
-  FillPeers(*file, header, &report);
-  FillParts(*file, header, &report);
+  FillPeers(file, header, &report);
+  FillParts(file, header, &report);
   return report;
 }
 

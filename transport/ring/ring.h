@@ -22,7 +22,7 @@
 // that the peer cannot reach, and takes from the peer an index, and lengths,
 // that it checks before use; whatever the peer writes, and whenever, nothing
 // outside the data is touched. What a peer cannot have meant counts as nothing
-// new (full, empty) at first, since a foreign writer may store a word byte by
+// new (full, empty) at first, since a writer may store a word byte by
 // byte (Python's struct.pack_into clears it first). If it is still there after
 // `grace_ns`, the answer is kBrokenPeer, and remains so until the side
 // attaches again.
@@ -32,8 +32,12 @@
 //  read_pos   RingReader  RingWriter  free room          0
 //  lengths    RingWriter  RingReader  (by ring.commit)   0
 //
-// Positions wrap at 2^32, which every capacity divides. They are compared by
-// subtraction only.
+// The wrap rule. Positions wrap at 2^32, which every capacity divides, and are
+// compared by subtraction only: they differ by at most the capacity. An entry
+// is the message's length (u32), the message, and padding to 8 bytes. It is
+// never split: if it does not fit between its offset and the end of the data,
+// the writer stores kRingSkip there in place of a length, and the entry at the
+// start of the data.
 
 #ifndef TANDEM_TRANSPORT_RING_RING_H_
 #define TANDEM_TRANSPORT_RING_RING_H_
@@ -59,16 +63,71 @@ constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
   return capacity / 2 - 4;  // the length
 }
 
-// Longer than a foreign writer is off its core between two bytes.
+// The bytes of an entry: length, message and padding.
+constexpr uint32_t RingEntryBytes(uint32_t message_bytes) {
+  constexpr uint32_t kMask = kRingEntryAlignment - 1;
+  return (static_cast<uint32_t>(sizeof(uint32_t)) + message_bytes + kMask) &
+         ~kMask;
+}
+
+// The bytes from an entry, or a skip, to what follows it; 0: no writer stores
+// `length` there. Of the entry's offset: `to_end` bytes are left up to the end
+// of the data, `published` bytes up to write_pos.
+constexpr uint32_t RingEntryStride(uint32_t length, uint32_t capacity,
+                                   uint32_t to_end, uint32_t published) {
+  uint32_t bytes = to_end;
+  if (length == kRingSkip) {
+    // Only what lacks room for some entry is skipped. At the start of the data
+    // that is never so: one skip does not follow another.
+    if (to_end >= capacity / 2) return 0;
+  } else {
+    if (length > MaxRingMessageBytes(capacity)) return 0;
+    bytes = RingEntryBytes(length);
+  }
+  return bytes <= to_end && bytes <= published ? bytes : 0;
+}
+
+// Longer than a writer is off its core between two bytes.
 inline constexpr int64_t kRingGraceNs = 20'000'000;
 
 // Empties the ring: both positions 0. Only while neither side, or only the
 // caller, is attached; that side must attach again.
 void ResetRing(RingHeader* header);
 
+// What both sides keep of a ring.
+class RingSide {
+ public:
+  uint32_t capacity() const { return capacity_; }
+  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
+
+ protected:
+  // See RingWriter::Attach.
+  static absl::StatusOr<RingSide> Open(RingHeader* header,
+                                       std::span<std::byte> data,
+                                       Doorbell peer_bell, int64_t grace_ns);
+  // The answer to an invalid word of the peer: `unchanged` during the grace
+  // period, then kBrokenPeer.
+  ErrorCode Refuse(ErrorCode unchanged);
+
+  RingHeader* header_;
+  std::byte* data_;
+  uint32_t capacity_;
+  Doorbell peer_bell_;
+  // Of one's own, what was published: the region's copy isn't read. Of the
+  // peer's, what was last seen and found valid.
+  uint32_t write_pos_ = 0;
+  uint32_t read_pos_ = 0;
+  GracePeriod grace_;
+  bool broken_ = false;
+
+ private:
+  RingSide(RingHeader* header, std::span<std::byte> data, Doorbell peer_bell,
+           int64_t grace_ns);
+};
+
 // The sending side. Not thread-safe. Writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
-class RingWriter {
+class RingWriter : public RingSide {
  public:
   // Takes up the ring where it stands. `data` lies 8-byte aligned behind the
   // header and is as long as the ring's capacity, a power of two from
@@ -95,31 +154,15 @@ class RingWriter {
   ErrorCode Write(std::span<const std::byte> message, Deadline deadline,
                   Waiter& waiter, WaitWatch& watch);
 
-  uint32_t capacity() const { return capacity_; }
-  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
-
  private:
-  RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos,
-             GracePeriod grace);
-
+  explicit RingWriter(const RingSide& side) : RingSide(side) {}
   bool HasRoom(uint32_t bytes) const;
   bool RefreshReadPos();
-  ErrorCode Refuse();
-
-  RingHeader* header_;
-  std::byte* data_;
-  uint32_t capacity_;
-  Doorbell reader_bell_;
-  uint32_t write_pos_;  // what was published; the region's copy isn't read
-  uint32_t read_pos_;   // the reader's, as last seen and found possible
-  GracePeriod grace_;
-  bool broken_ = false;
 };
 
 // The receiving side. Not thread-safe. Reads allocate nothing.
 // A moved-from reader may only be assigned to or destroyed.
-class RingReader {
+class RingReader : public RingSide {
  public:
   // As RingWriter::Attach. Messages that wait in the ring will be read.
   static absl::StatusOr<RingReader> Attach(RingHeader* header,
@@ -143,27 +186,11 @@ class RingReader {
   ErrorCode Read(std::span<std::byte> buffer, size_t* bytes, Deadline deadline,
                  Waiter& waiter, WaitWatch& watch);
 
-  uint32_t capacity() const { return capacity_; }
-  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
-
  private:
-  RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos,
-             GracePeriod grace);
-
+  explicit RingReader(const RingSide& side) : RingSide(side) {}
   ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
   bool RefreshWritePos();
-  ErrorCode Refuse();
   void Free(uint32_t bytes);
-
-  RingHeader* header_;
-  std::byte* data_;
-  uint32_t capacity_;
-  Doorbell writer_bell_;
-  uint32_t write_pos_;  // the writer's, as last seen and found possible
-  uint32_t read_pos_;   // what was published; the region's copy isn't read
-  GracePeriod grace_;
-  bool broken_ = false;
 };
 
 }  // namespace tandem

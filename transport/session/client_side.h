@@ -67,7 +67,7 @@ struct ClientStats {
 class ClientSide {
  public:
   struct Options {
-    double timeout_secs = 10.0;  // for a region to appear and welcome us
+    double timeout_secs = 10.0;  // for a region to appear and acknowledge
     WaitStrategy wait = WaitStrategy::kAdaptive;
     AutoresetMode autoreset = AutoresetMode::kSameStep;
     InterruptHook interrupted = nullptr;
@@ -187,6 +187,7 @@ class ClientSide {
                                                        const Options& options,
                                                        Deadline deadline);
   absl::Status RequestAttach(Deadline deadline);
+  std::string Explanation(ErrorCode code) const;
   // What the engine said with its last answer.
   absl::Status EngineStatus() const;
   // The codes that an engine may answer with; any other is its failure, never a
@@ -233,7 +234,7 @@ class ClientSide {
   SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
   uint64_t seq_ = 0;               // exchanges completed, as the region counts
-  uint32_t hello_ = 0;             // our attach_request
+  uint32_t attach_number_ = 0;     // our attach_request
   int64_t frame_asked_at_ns_ = 0;  // 0: never
   int64_t bad_action_ = -1;
   float bad_value_ = 0;

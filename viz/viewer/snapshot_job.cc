@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kLookMs = 10;
+constexpr int kPollMs = 10;
 // Without a run the list is what is saved: after two scans it knows what moves.
 constexpr int64_t kListNs = 1'300'000'000;
 
@@ -18,7 +18,7 @@ constexpr int64_t kListNs = 1'300'000'000;
 SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
     : options_(options), viewer_(viewer), begin_ns_(MonotonicNanos()) {
   QObject::connect(&timer_, &QTimer::timeout, [this] { Poll(); });
-  timer_.start(kLookMs);
+  timer_.start(kPollMs);
 }
 
 void SnapshotJob::Poll() {
