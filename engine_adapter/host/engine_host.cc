@@ -112,12 +112,13 @@ EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
 EngineHost::~EngineHost() { Stop(); }
 
 absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
-  ASSIGN_OR_RETURN(auto writer, FrameWriter::Create(side_.frame_ring(),
-                                                    side_.frame_geometry()));
+  ASSIGN_OR_RETURN(auto writer,
+                   FrameWriter::Create(side_.region().frame_ring(),
+                                       side_.region().frame_geometry()));
   frames_ = std::make_unique<FrameThread>(
       source, *options_.frames, num_envs, std::move(writer),
       FrameThread::Links{
-          .watched = [this] { return side_.FramesWatched(); },
+          .watched = [this] { return side_.region().FramesWatched(); },
           .wake_step_thread = [this] { side_.WakeStepThread(); },
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
           .log = [this](absl::string_view line) { Log(line); }});

@@ -96,7 +96,7 @@ class EngineHost {
 
   // Takes the region's name away, for a process that is about to end without
   // destroying its host. From any thread; does not wait for a step.
-  void RemoveName() const { side_.RemoveName(); }
+  void RemoveName() const { side_.region().RemoveName(); }
 
   const EngineSide& side() const { return side_; }
 

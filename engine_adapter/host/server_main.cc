@@ -156,9 +156,9 @@ std::string Describe(const EngineSchema& schema, const ServerOptions& options,
       "serving '%s' (%s): %d environments, %d observations, %d actions, "
       "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
       "attach with tandem.SharedMemoryClient('%s')",
-      side.name(), schema.task, schema.num_envs, schema.obs_size,
+      side.region().name(), schema.task, schema.num_envs, schema.obs_size,
       schema.act_size, options.threads, side.mapping()->bytes() / 1024,
-      side.mapping()->HugePageBytes() / 1024, getpid(), side.name());
+      side.mapping()->HugePageBytes() / 1024, getpid(), side.region().name());
 }
 
 // What the launcher's death does, whatever the main thread is at: loading

@@ -62,9 +62,6 @@ class NamedFile {
   // allocates nothing.
   void RestoreName() const;
 
-  // Takes its name away. Safe twice.
-  void Unlink();
-
   // Takes the name away and changes nothing else, for a process that is about
   // to end without destroying this. From any thread. Does nothing in a forked
   // child.

@@ -164,17 +164,8 @@ StepTimesSnapshot NewIn(const StepTimesSnapshot& earlier,
 }  // namespace
 
 const char* NameOf(Life life) {
-  switch (life) {
-    case Life::kAlive:
-      return "alive";
-    case Life::kDead:
-      return "dead";
-    case Life::kAbsent:
-      return "absent";
-    case Life::kUnknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::array kNames = {"alive", "dead", "absent", "unknown"};
+  return kNames.at(static_cast<size_t>(life));
 }
 
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
@@ -239,15 +230,9 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
 }
 
 std::string NameOf(AutoresetMode mode) {
-  switch (mode) {
-    case AutoresetMode::kSameStep:
-      return "SAME_STEP";
-    case AutoresetMode::kNextStep:
-      return "NEXT_STEP";
-    case AutoresetMode::kDisabled:
-      return "DISABLED";
-  }
-  return absl::StrCat(static_cast<uint32_t>(mode));
+  constexpr std::array kNames = {"SAME_STEP", "NEXT_STEP", "DISABLED"};
+  const auto index = static_cast<size_t>(mode);
+  return index < kNames.size() ? kNames[index] : absl::StrCat(index);
 }
 
 std::optional<RegionRates> RatesBetween(const RegionReport& earlier,

@@ -35,7 +35,6 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/base/grace_period.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
@@ -171,22 +170,10 @@ class EngineSide {
   const StepArrays& arrays() const { return arrays_; }
   // Which frame the client asked for last; wraps, compared for equality only.
   uint32_t frame_request() const { return frame_request_; }
-  // Where frames go, for a FrameWriter of frame_geometry(): empty unless the
-  // spec asked for frames.
-  std::span<std::byte> frame_ring() const { return region_.frame_ring(); }
-  const FrameGeometry& frame_geometry() const {
-    return region_.frame_geometry();
-  }
-  // Whether a reader has the frames open. Thread-safe; a system call of 1 to
-  // 2 us.
-  bool FramesWatched() const { return region_.FramesWatched(); }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
-  // Takes the region's name away, for a process that is about to end without
-  // destroying its side. From any thread.
-  void RemoveName() const { region_.RemoveName(); }
-
-  const std::string& name() const { return region_.name(); }
+  // Its RemoveName and FramesWatched: from any thread.
+  const OwnedRegion& region() const { return region_; }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return region_.mapping();
   }
