@@ -153,6 +153,10 @@ class RpcDispatcher {
     return writer_->queued_bytes() > limits_.waiting_bytes;
   }
   absl::Status AskAgain(rpc::MethodId method) const;
+  // An answer to that call, or an item of that stream; with the error, if any.
+  static rpc::EnvelopeT EnvelopeOf(rpc::MethodId method,
+                                   uint64_t correlation_id,
+                                   const absl::Status& status = {});
   void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
@@ -240,9 +244,7 @@ void RpcDispatcher::SendResponse(rpc::MethodId method, uint64_t correlation_id,
     SendError(method, correlation_id, response.status());
     return;
   }
-  rpc::EnvelopeT answer;
-  answer.method = method;
-  answer.correlation_id = correlation_id;
+  rpc::EnvelopeT answer = EnvelopeOf(method, correlation_id);
   answer.payload.Set(*std::move(response));
   Send(answer);
 }

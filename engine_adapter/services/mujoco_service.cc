@@ -19,8 +19,6 @@ namespace {
 using Items = std::vector<rpc::PayloadUnion>;
 using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
 
-using Items = std::vector<rpc::PayloadUnion>;
-
 }  // namespace
 
 absl::StatusOr<rpc::GetJointStateResponseT> MujocoService::GetJointState(

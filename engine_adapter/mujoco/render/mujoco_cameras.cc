@@ -81,10 +81,9 @@ absl::Status MujocoCameras::Draw(const ImageRequest& request,
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     DropUnwanted();
+    ASSIGN_OR_RETURN(job.held, Hold(job.request));
+    ASSIGN_OR_RETURN(job.snapshot, SpareSnapshot());
   }
-  ASSIGN_OR_RETURN(job.held, Hold(job.request));
-  ASSIGN_OR_RETURN(std::unique_ptr<SceneSnapshot> snapshot, SpareSnapshot());
-  job.snapshot = std::move(snapshot);
   job.snapshot->Take(*environments_[request.env], canvas_->Marks(request.env));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -148,14 +147,12 @@ absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
       });
 }
 
+// Under mutex_.
 absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!spare_.empty()) {
-      std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
-      spare_.pop_back();
-      return snapshot;
-    }
+  if (!spare_.empty()) {
+    std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
+    spare_.pop_back();
+    return snapshot;
   }
   ASSIGN_OR_RETURN(auto made, SceneSnapshot::Create(model_));
   return std::make_unique<SceneSnapshot>(std::move(made));
