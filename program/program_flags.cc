@@ -135,7 +135,7 @@ absl::Status ProgramFlags::SetFromWords(
       }
     }
     if (flag == nullptr) return Unknown(words[i]);
-    if (absl::Status status = Set(flag, value); !status.ok()) return status;
+    RETURN_IF_ERROR(Set(flag, value));
   }
   return absl::OkStatus();
 }

@@ -120,7 +120,7 @@ NativeFrameWriter::NativeFrameWriter(const std::string& run_id, uint32_t width,
                                               .metadata_bytes = metadata_size});
   }();
   if (!segment.ok()) Raise(segment.status(), run_id);
-  segment_ = *std::move(segment);
+  segment_.emplace(*std::move(segment));
 }
 
 OwnedFrameSegment& NativeFrameWriter::Segment() {

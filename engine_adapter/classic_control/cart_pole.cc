@@ -13,6 +13,7 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -146,9 +147,7 @@ BoxSpace ObservationSpace() {
 absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
   const bool sutton_barto_reward =
       request.options.Bool("sutton_barto_reward", false);
-  if (absl::Status status = request.options.Finish(); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(request.options.Finish());
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
   std::vector<const CartPole*> drawn;
   drawn.reserve(environments.size());

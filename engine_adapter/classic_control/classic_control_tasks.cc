@@ -39,11 +39,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
     const std::string& task, TaskRequest request) {
   for (const Row& row : kTasks) {
     if (task != row.name) continue;
-    absl::Status fits =
+    RETURN_IF_ERROR(
         CheckMemory(request.num_envs * kBytesOfOne,
                     absl::StrCat(request.num_envs, " environments need"),
-                    "use fewer environments");
-    if (!fits.ok()) return fits;
+                    "use fewer environments"));
     return row.make(std::move(request));
   }
   return MakeError(ErrorCode::kInvalidArgument,

@@ -12,6 +12,7 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -136,9 +137,7 @@ class Pendulum final : public Environment {
 
 absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
   const double gravity = request.options.Number("g", kDefaultGravity);
-  if (absl::Status status = request.options.Finish(); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(request.options.Finish());
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
   std::vector<const Pendulum*> drawn;
   drawn.reserve(environments.size());

@@ -27,7 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/conformance/foreign_client.h"
+#include "engine_adapter/conformance/header_only_client.h"
 #include "engine_adapter/conformance/server_process.h"
 #include "engine_adapter/conformance/suite_arguments.h"
 #include "schema/layout/error_codes.h"
@@ -332,7 +332,7 @@ TEST_F(EngineConformance, SurvivesActionsThatAreNoNumbers) {
   Attach();  // waits for the region
   client_.reset();
   {
-    ForeignClient foreign(name_);
+    HeaderOnlyClient foreign(name_);
     const float infinity = std::numeric_limits<float>::infinity();
     for (const float bad : {std::nanf(""), infinity, -infinity, 1e38F}) {
       for (float& action : foreign.arrays().actions) action = bad;
@@ -349,11 +349,11 @@ TEST_F(EngineConformance, SurvivesActionsThatAreNoNumbers) {
   }
 }
 
-TEST_F(EngineConformance, AForeignClientGetsStepsAndSameStep) {
+TEST_F(EngineConformance, AHeaderOnlyClientGetsStepsAndSameStep) {
   StartServer({absl::StrCat("--", SuiteArguments::Get().limit_flag, "=2")});
   Attach(AutoresetMode::kDisabled);
   client_.reset();
-  ForeignClient foreign(name_);
+  HeaderOnlyClient foreign(name_);
   // Its first exchange may come before the engine has seen the client leave,
   // whose mode would then still hold.
   while (!absl::StrContains(server_->Stderr(), "client left")) usleep(1000);

@@ -1,6 +1,7 @@
 #include "engine_adapter/core/task_description.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,15 +15,8 @@ namespace {
 using nlohmann::json;
 
 const char* NameOf(NumberType type) {
-  switch (type) {
-    case NumberType::kFloat64:
-      return "float64";
-    case NumberType::kFloat32:
-      return "float32";
-    case NumberType::kInt64:
-      return "int64";
-  }
-  return "";
+  constexpr std::array kNames = {"float64", "float32", "int64"};
+  return kNames.at(static_cast<size_t>(type));
 }
 
 // JSON has no infinities: they are written as text.

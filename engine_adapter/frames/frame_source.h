@@ -42,7 +42,7 @@ class FrameSource {
   // that a step sees, allocates nothing.
   virtual void Capture(uint32_t place) = 0;
 
-  // From the render thread: loads what draws; called when a viewer looks for
+  // From the render thread: loads what draws; called when a viewer attaches for
   // the first time. kUnsupported says what the machine lacks.
   virtual absl::Status Start() = 0;
 

@@ -151,7 +151,7 @@ void FrameThread::SleepUntil(int64_t at_ns) {
 
 // Asks the thread that steps for copies; false if this thread is to end.
 bool FrameThread::AwaitCopies() {
-  // SYNC(frames.turn): release; our last look at the copies before the word.
+  // SYNC(frames.turn): release; our last read of the copies before the word.
   turn_.store(kSteps, std::memory_order_release);
   links_.wake_step_thread();
   const auto copied = [this] {
@@ -193,8 +193,7 @@ void FrameThread::DrawFrame() {
 absl::Status FrameThread::DrawTiles(std::span<std::byte> frame) {
   for (uint32_t place = 0; place < options_.envs.size(); ++place) {
     if (Stopping()) return absl::OkStatus();
-    absl::Status drawn = source_->Draw(place, grid_.Tile(frame, place));
-    if (!drawn.ok()) return drawn;
+    RETURN_IF_ERROR(source_->Draw(place, grid_.Tile(frame, place)));
   }
   grid_.BlackenRest(frame);
   return absl::OkStatus();
@@ -213,7 +212,8 @@ std::string FrameThread::Metadata(const absl::Status& drawn) const {
   return json.dump();
 }
 
-// Also while no viewer looks, so that the first frame has the rate of now.
+// Also while no viewer is attached, so that the first frame has the rate of
+// now.
 void FrameThread::UpdateRate(int64_t now_ns) {
   if (now_ns - rate_since_ns_ < kRateNs) return;
   // relaxed: a statistic.

@@ -32,7 +32,7 @@
 namespace tandem {
 
 // Steps never wait for images: the copies belong to one thread at a time,
-// which hands them over by a word, and the one that steps looks at that word
+// which hands them over by a word, and the one that steps reads that word
 // once an exchange.
 //
 //  word        writer      readers  publishes                    initially
@@ -42,15 +42,15 @@ namespace tandem {
 //  wanted_     steps       render   nothing: a request's number  0
 //  stop_       the owner   render   nothing                      0
 //
-// While no viewer looks and no client asks, the render thread sleeps and asks
-// every 200 ms whether a viewer looks; nothing is copied, drawn or loaded.
-// Copying or drawing that fails, or throws, gives a black frame whose metadata
-// has "error".
+// While no viewer is attached and no client asks, the render thread sleeps and
+// asks every 200 ms whether a viewer is attached; nothing is copied, drawn or
+// loaded. Copying or drawing that fails, or throws, gives a black frame whose
+// metadata has "error".
 class FrameThread {
  public:
   // How it speaks to the rest of the engine; called by the render thread.
   struct Links {
-    std::function<bool()> watched;           // does a viewer look?
+    std::function<bool()> watched;           // is a viewer attached?
     std::function<void()> wake_step_thread;  // make the other thread call Serve
     std::function<void(uint32_t)> answer;    // the request's frame is published
     std::function<void(absl::string_view)> log;

@@ -135,17 +135,8 @@ absl::StatusOr<ImageFormat> ImageFormatNamed(absl::string_view name,
 }
 
 absl::string_view NameOf(ImageFormat format) {
-  switch (format) {
-    case ImageFormat::kRaw:
-      return "raw";
-    case ImageFormat::kPng:
-      return "png";
-    case ImageFormat::kJpeg:
-      return "jpeg";
-    case ImageFormat::kGray16:
-      return "gray16";
-  }
-  return "";
+  constexpr std::array kNames = {"raw", "png", "jpeg", "gray16"};
+  return kNames.at(static_cast<size_t>(format));
 }
 
 absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
@@ -156,11 +147,9 @@ absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
     image.data = std::move(rgb);
     return image;
   }
-  absl::StatusOr<std::vector<uint8_t>> data = format == ImageFormat::kPng
-                                                  ? Png(rgb, width, height)
-                                                  : Jpeg(rgb, width, height);
-  if (!data.ok()) return data.status();
-  image.data = *std::move(data);
+  ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
+                                   ? Png(rgb, width, height)
+                                   : Jpeg(rgb, width, height));
   return image;
 }
 

@@ -130,8 +130,7 @@ absl::Status ImageThread::DrawChosen() {
                        "expected to draw every environment, found that the "
                        "engine is to stop; start it again");
     }
-    absl::Status drawn = source_->Draw(env, TileOf(env));
-    if (!drawn.ok()) return drawn;
+    RETURN_IF_ERROR(source_->Draw(env, TileOf(env)));
   }
   return absl::OkStatus();
 }

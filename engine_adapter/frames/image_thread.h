@@ -47,7 +47,7 @@ class ImageThread {
   ImageThread& operator=(const ImageThread&) = delete;
 
   // Draws every environment as it is now. After an error, the source's or
-  // kEngineFailed with what it threw, the images are nothing that can be told.
+  // kEngineFailed with what it threw, the images are unspecified.
   absl::Status DrawAll();
   // Draws those whose flag is not 0; all, if the last call failed. `flags` is
   // [num_envs], and may be scribbled over meanwhile.

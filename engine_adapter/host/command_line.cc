@@ -72,7 +72,7 @@ absl::Status SetFromFile(const std::string& path) {
     if (flag == nullptr || name == FLAGS_config.Name()) {
       return Flags().Unknown(name, path, FLAGS_config.Name());
     }
-    if (absl::Status s = ProgramFlags::Set(flag, words); !s.ok()) return s;
+    RETURN_IF_ERROR(ProgramFlags::Set(flag, words));
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,7 @@ namespace tandem {
 namespace {
 
 constexpr absl::string_view kBrokenRings =
-    "commands: the client has broken its rings; none is heard";
+    "RPCs: the client's RPC rings are invalid; none is answered";
 
 rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
   return options.mode.value_or(rpc::SimulationMode::FAST);
@@ -40,10 +40,8 @@ absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
 absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
-  absl::Status drawable = CheckDrawable("--frames", *engine, source);
-  if (!drawable.ok()) return drawable;
-  absl::Status status = CheckFrameOptions(options, engine->schema().num_envs);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckDrawable("--frames", *engine, source));
+  RETURN_IF_ERROR(CheckFrameOptions(options, engine->schema().num_envs));
   const FrameGrid grid = FrameGrid::Of(options);
   *geometry = {.width = grid.FrameWidth(),
                .height = grid.FrameHeight(),
@@ -58,17 +56,13 @@ absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
   const EngineSchema& schema = engine->schema();
-  absl::StatusOr<std::string> description =
-      ToJson(schema.description, schema.obs_size, schema.act_size);
-  if (!description.ok()) return description.status();
-  if (absl::Status status = Simulation::Check(*engine, FirstMode(options));
-      !status.ok()) {
-    return status;
-  }
+  ASSIGN_OR_RETURN(
+      std::string description,
+      ToJson(schema.description, schema.obs_size, schema.act_size));
+  RETURN_IF_ERROR(Simulation::Check(*engine, FirstMode(options)));
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
-    absl::Status status = PrepareFrames(engine, *options.frames, &frames);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));
   }
   ImageSize images;
   if (options.images) {
@@ -78,35 +72,30 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
-  absl::StatusOr<EngineSide> side =
-      EngineSide::Create(options.name,
-                         {.num_envs = schema.num_envs,
-                          .obs_size = schema.obs_size,
-                          .act_size = schema.act_size,
-                          .ring_bytes = options.rpc_ring_bytes,
-                          .task = schema.task,
-                          .info_size = InfoSize(schema.description),
-                          .description = *std::move(description),
-                          .frames = frames,
-                          .commands = true,
-                          .images = images},
-                         options.side);
-  if (!side.ok()) return side.status();
+  ASSIGN_OR_RETURN(
+      auto side, EngineSide::Create(options.name,
+                                    {.num_envs = schema.num_envs,
+                                     .obs_size = schema.obs_size,
+                                     .act_size = schema.act_size,
+                                     .ring_bytes = options.rpc_ring_bytes,
+                                     .task = schema.task,
+                                     .info_size = InfoSize(schema.description),
+                                     .description = std::move(description),
+                                     .frames = frames,
+                                     .commands = true,
+                                     .images = images},
+                                    options.side));
   std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, std::move(options), *std::move(side)));
+      new EngineHost(engine, std::move(options), std::move(side)));
   host->side_.ShowServices(host->commands_->enabled_services());
   if (host->options_.images) {
-    absl::Status status = host->StartImages(engine->images(), schema.num_envs);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
-  absl::Status status = host->ResetAll(host->options_.seed);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(host->ResetAll(host->options_.seed));
   if (host->options_.frames) {
-    status = host->StartFrames(engine->frames(), schema.num_envs);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(host->StartFrames(engine->frames(), schema.num_envs));
   }
-  status = host->side_.Open();
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(host->side_.Open());
   return host;
 }
 
@@ -123,13 +112,13 @@ EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
 EngineHost::~EngineHost() { Stop(); }
 
 absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
-  absl::StatusOr<FrameWriter> writer =
-      FrameWriter::Create(side_.frame_ring(), side_.frame_geometry());
-  if (!writer.ok()) return writer.status();
+  ASSIGN_OR_RETURN(auto writer,
+                   FrameWriter::Create(side_.region().frame_ring(),
+                                       side_.region().frame_geometry()));
   frames_ = std::make_unique<FrameThread>(
-      source, *options_.frames, num_envs, *std::move(writer),
+      source, *options_.frames, num_envs, std::move(writer),
       FrameThread::Links{
-          .watched = [this] { return side_.FramesWatched(); },
+          .watched = [this] { return side_.region().FramesWatched(); },
           .wake_step_thread = [this] { side_.WakeStepThread(); },
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
           .log = [this](absl::string_view line) { Log(line); }});
@@ -137,11 +126,9 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
 }
 
 absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
-  absl::StatusOr<std::unique_ptr<ImageThread>> images =
-      ImageThread::Create(source, *options_.images, num_envs,
-                          side_.arrays().images, options_.stopping);
-  if (!images.ok()) return images.status();
-  images_ = *std::move(images);
+  ASSIGN_OR_RETURN(
+      images_, ImageThread::Create(source, *options_.images, num_envs,
+                                   side_.arrays().images, options_.stopping));
   return absl::OkStatus();
 }
 

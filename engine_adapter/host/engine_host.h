@@ -55,7 +55,7 @@ class EngineHost {
     uint32_t rpc_ring_bytes = kDefaultRingBytes;  // a power of two
     // With which each client starts; none: FAST.
     std::optional<rpc::SimulationMode> mode = {};
-    // Draws environments while a viewer looks, on a thread of its own.
+    // Draws environments while a viewer is attached, on a thread of its own.
     std::optional<FrameOptions> frames = {};
     // Draws environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
@@ -63,8 +63,8 @@ class EngineHost {
     // are many: once it says so, Create ends with kInterrupted, and an exchange
     // with kEngineFailed. From any thread.
     std::function<bool()> stopping = {};
-    // Told what happens, a line at a time: clients that come, leave, break.
-    // By the thread that serves, and by the one that draws.
+    // Called with a line for each event: clients that come, leave, break. By
+    // the thread that serves, and by the one that draws.
     std::function<void(absl::string_view)> log = {};
   };
 
@@ -96,7 +96,7 @@ class EngineHost {
 
   // Takes the region's name away, for a process that is about to end without
   // destroying its host. From any thread; does not wait for a step.
-  void RemoveName() const { side_.RemoveName(); }
+  void RemoveName() const { side_.region().RemoveName(); }
 
   const EngineSide& side() const { return side_; }
 

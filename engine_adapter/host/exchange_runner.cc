@@ -118,17 +118,17 @@ absl::Status ExchangeRunner::ResetUnrequested(
   return ResetListed(accumulated.arrays);
 }
 
-// An exchange has stepped or reset: what was not told yet is told with it.
+// An exchange has stepped or reset: it reports what was not reported yet.
 void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
   Accumulated& accumulated = *accumulated_;
-  bool untold = false;
+  bool unreported = false;
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
     if (arrays_->resets[env] != 0) {
       accumulated.Clear(env);
       continue;
     }
     if (kind == ExchangeKind::kResetOnly) {
-      untold = true;
+      unreported = true;
       continue;
     }
     arrays_->rewards[env] += accumulated.rewards[env];
@@ -145,7 +145,7 @@ void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
     }
     accumulated.Clear(env);
   }
-  accumulated.any = untold;
+  accumulated.any = unreported;
 }
 
 absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
@@ -211,7 +211,8 @@ absl::Status ExchangeRunner::ResetEngine(const StepArrays& arrays) {
   return Guarded([&] { return engine_->Reset(to_reset_, io); });
 }
 
-// Of kind kStep: whom it does not step was reset, and so has no flag.
+// Of kind kStep: an environment that it does not step was reset, and so has no
+// flag.
 absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
                                   AutoresetMode autoreset,
                                   const StepArrays& arrays) {
@@ -223,6 +224,7 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
                      .infos = arrays.infos};
   absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
   if (!status.ok()) return status;
+  // DISABLED: only the client's flags reset.
   if (!MarkDones(arrays) || autoreset == AutoresetMode::kDisabled) {
     return absl::OkStatus();
   }
@@ -230,11 +232,13 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
   to_reset_.clear();
   for (const uint32_t env : envs) {
     if (arrays.dones[env] == 0) continue;
+    // NEXT_STEP: RunOn resets in place of the next step.
     if (autoreset == AutoresetMode::kNextStep) {
       reset_next_[env] = 1;
       ++to_reset_next_;
       continue;
     }
+    // SAME_STEP: the last observation and infos are kept, then it is reset.
     KeepRow(arrays.obs, arrays.obs_size, env, arrays.final_obs);
     KeepRow(arrays.infos, arrays.info_size, env, arrays.final_infos);
     to_reset_.push_back({.env = env, .seed = {}});

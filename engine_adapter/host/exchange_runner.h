@@ -54,7 +54,7 @@ class ExchangeRunner {
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
  private:
-  // As a region's, in memory of its own, with what was not told yet.
+  // As a region's, in memory of its own, with what was not reported yet.
   struct Accumulated {
     explicit Accumulated(const StepArrays& like);
     std::vector<float> floats;

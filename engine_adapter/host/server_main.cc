@@ -156,9 +156,9 @@ std::string Describe(const EngineSchema& schema, const ServerOptions& options,
       "serving '%s' (%s): %d environments, %d observations, %d actions, "
       "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
       "attach with tandem.SharedMemoryClient('%s')",
-      side.name(), schema.task, schema.num_envs, schema.obs_size,
+      side.region().name(), schema.task, schema.num_envs, schema.obs_size,
       schema.act_size, options.threads, side.mapping()->bytes() / 1024,
-      side.mapping()->HugePageBytes() / 1024, getpid(), side.name());
+      side.mapping()->HugePageBytes() / 1024, getpid(), side.region().name());
 }
 
 // What the launcher's death does, whatever the main thread is at: loading
@@ -213,70 +213,70 @@ void LogStopped(bool launcher_left) {
               : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
 }
 
-// From engine to exit code, signals being handled already.
-int Serve(const EngineFactory& make_engine) {
+// Of the flags; kInvalidArgument.
+absl::StatusOr<ServerOptions> OptionsFromFlags() {
   ServerOptions options;
   options.num_envs = absl::GetFlag(FLAGS_num_envs);
   const uint32_t threads = absl::GetFlag(FLAGS_threads);
   if (options.num_envs == 0 || options.num_envs > kMaxEnvs) {
-    return Report(MakeError(ErrorCode::kInvalidArgument,
-                            absl::StrCat("--num_envs: expected 1 to ", kMaxEnvs,
-                                         ", found ", options.num_envs)));
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--num_envs: expected 1 to ", kMaxEnvs,
+                                  ", found ", options.num_envs));
   }
   if (threads > kMaxThreads) {
-    return Report(MakeError(ErrorCode::kInvalidArgument,
-                            absl::StrCat("--threads: expected at most ",
-                                         kMaxThreads, ", found ", threads)));
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--threads: expected at most ", kMaxThreads,
+                                  ", found ", threads));
   }
   options.threads = threads > 0 ? static_cast<int>(threads)
                                 : SuitableThreads(options.num_envs);
   const int launcher_fd = absl::GetFlag(FLAGS_launcher_fd);
   if (launcher_fd >= 0 && fcntl(launcher_fd, F_SETFD, FD_CLOEXEC) != 0) {
-    return Report(MakeError(
+    return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("--launcher_fd: expected the number of an open "
                      "descriptor, found ",
-                     launcher_fd, " (", strerrordesc_np(errno), ")")));
+                     launcher_fd, " (", strerrordesc_np(errno), ")"));
   }
-  LauncherGuard launcher(launcher_fd);
+  return options;
+}
 
-  absl::StatusOr<RpcFlags> rpc_flags = RpcFromFlags();
-  if (!rpc_flags.ok()) return Report(rpc_flags.status());
-  absl::StatusOr<std::optional<FrameOptions>> frames =
-      FramesFromFlags(options.num_envs);
-  if (!frames.ok()) return Report(frames.status());
-  absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
-  if (!images.ok()) return Report(images.status());
-
-  absl::StatusOr<std::unique_ptr<Engine>> engine = make_engine(options);
-  if (!engine.ok()) return Report(engine.status());
-  if (*engine == nullptr) return kExitStopped;
+// Makes an engine and serves it until a stop is requested. The caller handles
+// signals that come before there is an engine.
+absl::Status Serve(const EngineFactory& make_engine) {
+  ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
+  LauncherGuard launcher(absl::GetFlag(FLAGS_launcher_fd));
+  ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
+  ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
+  ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(options));
+  if (engine == nullptr) return absl::OkStatus();
   // Until here, while models load, a signal just ends the process: there is
   // nothing yet that it could leave behind.
   InstallSignalHandlers();
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
-      engine->get(),
+      engine.get(),
       {.name = absl::GetFlag(FLAGS_name),
        .seed = absl::GetFlag(FLAGS_seed),
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},
-       .rpc = rpc_flags->config,
-       .rpc_ring_bytes = rpc_flags->ring_bytes,
-       .mode = rpc_flags->mode,
-       .frames = *std::move(frames),
-       .images = *std::move(images),
+       .rpc = rpc_flags.config,
+       .rpc_ring_bytes = rpc_flags.ring_bytes,
+       .mode = rpc_flags.mode,
+       .frames = std::move(frames),
+       .images = std::move(images),
        // relaxed: the number is all that is said.
        .stopping =
            [] { return stop_signal.load(std::memory_order_relaxed) != 0; },
        .log = LogLine});
-  if (!host.ok() && CodeOf(host.status()) == ErrorCode::kInterrupted) {
+  if (CodeOf(host.status()) == ErrorCode::kInterrupted) {
     LogStopped(/*launcher_left=*/false);
-    return kExitStopped;
+    return absl::OkStatus();
   }
-  if (!host.ok()) return Report(host.status());
+  if (!host.ok()) return host.status();
 
   launcher.Serving(host->get());
-  LogLine(Describe((*engine)->schema(), options, (*host)->side()));
+  LogLine(Describe(engine->schema(), options, (*host)->side()));
   // relaxed: for the handler in this thread; see serving_host.
   serving_host.store(host->get(), std::memory_order_relaxed);
   if (stop_signal.load(std::memory_order_relaxed) != 0) {
@@ -289,7 +289,7 @@ int Serve(const EngineFactory& make_engine) {
   launcher.Stopping();
   host->reset();
   LogStopped(launcher_left);
-  return kExitStopped;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -323,7 +323,8 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
     return kExitStopped;
   }
   try {
-    return Serve(make_engine);
+    const absl::Status status = Serve(make_engine);
+    return status.ok() ? kExitStopped : Report(status);
   } catch (const std::bad_alloc&) {
     return Report(MakeError(ErrorCode::kOutOfSharedMemory,
                             "memory has no room for the engine; use fewer "

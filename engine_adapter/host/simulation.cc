@@ -93,7 +93,7 @@ void Simulation::Restart() {
 }
 
 absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
-  if (absl::Status status = Check(*engine_, mode); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(*engine_, mode));
   if (mode != mode_) TakeMode(mode);
   if (!paused_ && mode != rpc::SimulationMode::REALTIME) {
     side_->ReleaseExchange();

@@ -44,7 +44,7 @@ namespace tandem {
 namespace {
 
 constexpr size_t kLongestName = 63;
-// Environments that are made between two looks at the available memory.
+// Environments that are made between two checks of the available memory.
 constexpr uint32_t kCheckedAtOnce = 64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(
   setup.NeedAtLeast(1, setup.model().nv, "velocities (nv)");
   setup.NeedAtLeast(1, setup.model().nu, "actuators (nu)");
   std::shared_ptr<const Task> task = type.make(setup);
-  if (absl::Status status = options.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(options.Finish());
   if (!setup.status().ok()) return setup.status();
   return task;
 }
@@ -143,9 +143,8 @@ absl::StatusOr<EnvironmentFittings> Fittings(
                                                     served.end());
   auto canvas =
       std::make_unique<DebugCanvas>(static_cast<uint32_t>(served.size()));
-  absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
-      MujocoCameras::Create(model, drawn, view, canvas.get());
-  if (!cameras.ok()) return cameras.status();
+  ASSIGN_OR_RETURN(auto cameras,
+                   MujocoCameras::Create(model, drawn, view, canvas.get()));
   EnvironmentFittings fittings = {
       .step_secs = task->step_secs(),
       .randomization = std::make_unique<MujocoRandomization>(task, served),
@@ -154,7 +153,7 @@ absl::StatusOr<EnvironmentFittings> Fittings(
   fittings.frames =
       std::make_unique<MujocoFrames>(model, drawn, view, canvas.get());
   fittings.images = std::make_unique<MujocoFrames>(model, drawn, view, nullptr);
-  fittings.camera = *std::move(cameras);
+  fittings.camera = std::move(cameras);
   fittings.debug = std::move(canvas);
   return fittings;
 }
@@ -221,22 +220,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    const std::string& path,
                                                    std::string name,
                                                    const TaskRequest& request) {
-  absl::StatusOr<std::shared_ptr<const Task>> made =
-      MakeTheTask(type, std::move(model), path, request.options);
-  if (!made.ok()) return made.status();
-  const std::shared_ptr<const Task>& task = *made;
+  ASSIGN_OR_RETURN(std::shared_ptr<const Task> made,
+                   MakeTheTask(type, std::move(model), path, request.options));
+  const std::shared_ptr<const Task>& task = made;
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
-  absl::StatusOr<EngineSchema> schema = TrySchema(*task, data->get());
-  if (!schema.ok()) return schema.status();
-  schema->task = std::move(name);
-  schema->description.max_episode_steps =
+  ASSIGN_OR_RETURN(EngineSchema schema, TrySchema(*task, data->get()));
+  schema.task = std::move(name);
+  schema.description.max_episode_steps =
       request.max_episode_steps.value_or(type.max_episode_steps);
 
   const EnvironmentMemory memory(**data);
-  absl::Status fits = memory.Check(request.num_envs, 0);
-  if (!fits.ok()) return fits;
-  const uint32_t reset_infos = ResetInfos(schema->description);
+  RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
+  const uint32_t reset_infos = ResetInfos(schema.description);
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
@@ -251,17 +247,15 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
     if (!data.ok()) return data.status();
     memory.Touch(data->get());
     if (environments.size() % kCheckedAtOnce == 0) {
-      fits = memory.Check(request.num_envs,
-                          static_cast<uint32_t>(environments.size()));
-      if (!fits.ok()) return fits;
+      RETURN_IF_ERROR(memory.Check(request.num_envs,
+                                   static_cast<uint32_t>(environments.size())));
     }
   }
-  absl::StatusOr<EnvironmentFittings> fittings =
-      Fittings(task, served, path, type.camera);
-  if (!fittings.ok()) return fittings.status();
+  ASSIGN_OR_RETURN(EnvironmentFittings fittings,
+                   Fittings(task, served, path, type.camera));
   return std::make_unique<EnvironmentEngine>(
-      *std::move(schema), std::move(environments), request.threads,
-      *std::move(fittings));
+      std::move(schema), std::move(environments), request.threads,
+      std::move(fittings));
 }
 
 absl::Status About(absl::string_view argument, const absl::Status& status) {
@@ -290,12 +284,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
                      "FILE"));
   }
   const TaskType& type = **found;
-  absl::StatusOr<ModelFile> file = FindModelFile(
-      request.options.Text("xml_file", type.xml_file), request.assets_folder);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<ModelPtr> model = LoadModel(*file);
+  ASSIGN_OR_RETURN(ModelFile file, FindModelFile(request.options.Text(
+                                                     "xml_file", type.xml_file),
+                                                 request.assets_folder));
+  absl::StatusOr<ModelPtr> model = LoadModel(file);
   if (!model.ok()) return About("xml_file", model.status());
-  return MakeEngine(type, *std::move(model), file->path, type.name, request);
+  return MakeEngine(type, *std::move(model), file.path, type.name, request);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(

@@ -109,7 +109,7 @@ class MujocoPort {
   // As the last step or reset left them; env_id is set.
   virtual rpc::JointStateT Joints(uint32_t env) const = 0;
 
-  // What the last step was told, nu of them, or what was set since; without
+  // The last step's controls, nu of them, or what was set since; without
   // the offsets that a contract puts on motors.
   virtual std::vector<float> Controls(uint32_t env) const = 0;
 

@@ -20,7 +20,7 @@ namespace tandem {
 
 class MainThreadQueue {
  public:
-  // `wake` makes the thread that steps look; the posting thread calls it.
+  // `wake` wakes the thread that steps; the posting thread calls it.
   explicit MainThreadQueue(std::function<void()> wake)
       : wake_(std::move(wake)) {}
   MainThreadQueue(const MainThreadQueue&) = delete;

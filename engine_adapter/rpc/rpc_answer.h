@@ -64,7 +64,7 @@ class RpcAnswer {
   void operator()(absl::StatusOr<Response> response) const {
     give_(std::move(response));
   }
-  // Expired: work on the answer may end. Any thread may look.
+  // Expired: work on the answer may end. Any thread may check.
   const std::weak_ptr<const void>& wanted() const { return wanted_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// How often room is looked for while answers wait.
+// How often the ring is polled for room while answers wait.
 constexpr int64_t kRoomNs = 1'000'000;
 
 std::string Name(rpc::Payload payload) {
@@ -60,7 +60,7 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
        ++calls) {
     if (TooMuchWaits()) {
-      more = false;  // not before the client has read: DueNs says when to look
+      more = false;  // not before the client has read: DueNs says when to poll
       break;
     }
     switch (reader_->Next()) {
@@ -147,12 +147,18 @@ void RpcDispatcher::Send(const rpc::EnvelopeT& envelope) {
 
 void RpcDispatcher::SendError(rpc::MethodId method, uint64_t correlation_id,
                               const absl::Status& status) {
-  rpc::EnvelopeT answer;
-  answer.method = method;
-  answer.correlation_id = correlation_id;
-  answer.error_code = static_cast<uint16_t>(CodeOf(status));
-  answer.error_message = std::string(status.message());
-  Send(answer);
+  Send(EnvelopeOf(method, correlation_id, status));
+}
+
+rpc::EnvelopeT RpcDispatcher::EnvelopeOf(rpc::MethodId method,
+                                         uint64_t correlation_id,
+                                         const absl::Status& status) {
+  rpc::EnvelopeT envelope;
+  envelope.method = method;
+  envelope.correlation_id = correlation_id;
+  envelope.error_code = static_cast<uint16_t>(CodeOf(status));
+  envelope.error_message = std::string(status.message());
+  return envelope;
 }
 
 bool RpcDispatcher::TakeLate(const std::weak_ptr<const void>& wanted,
@@ -225,9 +231,7 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
   response.success = late_.erase(request->correlation_id) > 0;
   if (stream != streams_.end()) {
     response.success = true;
-    rpc::EnvelopeT last;
-    last.method = stream->second.method;
-    last.correlation_id = stream->first;
+    rpc::EnvelopeT last = EnvelopeOf(stream->second.method, stream->first);
     last.dropped = stream->second.dropped;
     last.end_of_stream = true;
     streams_.erase(stream);
@@ -261,13 +265,10 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
     stream->dropped += lost;
     return true;
   }
-  rpc::EnvelopeT envelope;
-  envelope.method = stream->method;
-  envelope.correlation_id = correlation_id;
+  rpc::EnvelopeT envelope =
+      EnvelopeOf(stream->method, correlation_id, items.status());
   envelope.dropped = stream->dropped;
   if (!items.ok()) {
-    envelope.error_code = static_cast<uint16_t>(CodeOf(items.status()));
-    envelope.error_message = std::string(items.status().message());
     envelope.end_of_stream = true;
     Send(envelope);
     return false;

@@ -4,7 +4,7 @@
 // Data flow: EnvelopeReader -> a method's handler -> EnvelopeWriter; streams'
 // sources, when they are due -> EnvelopeWriter.
 // Ownership: EngineHost's; the thread that steps polls it between exchanges.
-// Handlers run in that thread, and may look at whatever it owns.
+// Handlers run in that thread, and may read whatever it owns.
 //
 //   RpcDispatcher dispatcher;
 //   dispatcher.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
@@ -37,6 +37,7 @@
 #include "engine_adapter/base/guarded.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/error.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 
@@ -113,8 +114,7 @@ class RpcDispatcher {
   // answers wait for room. Nothing: never.
   std::optional<int64_t> DueNs(int64_t now_ns) const;
 
-  // The client's words made no sense; nothing of it is heard until the next
-  // Begin.
+  // The client's ring is invalid; nothing of it is read until the next Begin.
   bool broken() const { return broken_; }
   // Entries that were no envelopes, and calls that could not be answered for
   // want of a correlation id. Since Begin.
@@ -153,6 +153,10 @@ class RpcDispatcher {
     return writer_->queued_bytes() > limits_.waiting_bytes;
   }
   absl::Status AskAgain(rpc::MethodId method) const;
+  // An answer to that call, or an item of that stream; with the error, if any.
+  static rpc::EnvelopeT EnvelopeOf(rpc::MethodId method,
+                                   uint64_t correlation_id,
+                                   const absl::Status& status = {});
   void Send(const rpc::EnvelopeT& envelope);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
@@ -168,7 +172,7 @@ class RpcDispatcher {
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
   // Calls to be answered later, by correlation id, which a client may use
-  // again and another may use too: what tells their answers that they are
+  // again and another may use too: while it exists, the answer is
   // wanted.
   std::map<uint64_t, std::shared_ptr<const void>> late_;
   bool broken_ = false;
@@ -198,10 +202,9 @@ void RpcDispatcher::Serve(
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
         SendResponse(call.method(), call.correlation_id(),
                      Guarded([&]() -> absl::StatusOr<Response> {
-                       const absl::StatusOr<Request> request =
-                           Unpacked<Request>(call);
-                       if (!request.ok()) return request.status();
-                       return handler(*request);
+                       ASSIGN_OR_RETURN(const Request request,
+                                        Unpacked<Request>(call));
+                       return handler(request);
                      }));
       };
 }
@@ -241,9 +244,7 @@ void RpcDispatcher::SendResponse(rpc::MethodId method, uint64_t correlation_id,
     SendError(method, correlation_id, response.status());
     return;
   }
-  rpc::EnvelopeT answer;
-  answer.method = method;
-  answer.correlation_id = correlation_id;
+  rpc::EnvelopeT answer = EnvelopeOf(method, correlation_id);
   answer.payload.Set(*std::move(response));
   Send(answer);
 }
@@ -255,9 +256,8 @@ void RpcDispatcher::ServeStream(
   handlers_[method] =
       [this, handler = std::move(handler)](const rpc::Envelope& call) {
         Open(call, Guarded([&]() -> absl::StatusOr<RpcStream> {
-               const absl::StatusOr<Request> request = Unpacked<Request>(call);
-               if (!request.ok()) return request.status();
-               return handler(*request);
+               ASSIGN_OR_RETURN(const Request request, Unpacked<Request>(call));
+               return handler(request);
              }));
       };
 }

@@ -99,13 +99,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
                      task.empty() ? "neither" : "both",
                      "; tandem-engine --list_tasks prints the tasks"));
   }
-  absl::StatusOr<TaskOptions> task_options =
-      TaskOptions::Parse(absl::GetFlag(FLAGS_task_options));
-  if (!task_options.ok()) return task_options.status();
+  ASSIGN_OR_RETURN(TaskOptions task_options,
+                   TaskOptions::Parse(absl::GetFlag(FLAGS_task_options)));
   TaskRequest request = {
       .num_envs = options.num_envs,
       .threads = options.threads,
-      .options = *std::move(task_options),
+      .options = std::move(task_options),
       .assets_folder = absl::GetFlag(FLAGS_assets),
       .max_episode_steps = absl::GetFlag(FLAGS_max_episode_steps)};
   return task.empty() ? MakeModelEngine(model, std::move(request))

@@ -38,14 +38,13 @@ rpc::AgentSchemaT AgentService::SchemaOf(uint32_t env) const {
 
 absl::StatusOr<rpc::GetAgentSchemaResponseT> AgentService::GetAgentSchema(
     const rpc::GetAgentSchemaRequestT& request) const {
-  const absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs);
-  if (!envs.ok()) return envs.status();
+  ASSIGN_OR_RETURN(
+      const std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs));
   rpc::GetAgentSchemaResponseT response;
-  response.schema =
-      std::make_unique<rpc::AgentSchemaT>(SchemaOf(envs->front()));
+  response.schema = std::make_unique<rpc::AgentSchemaT>(SchemaOf(envs.front()));
   if (request.env_ids.empty()) return response;
-  for (const uint32_t env : *envs) {
+  for (const uint32_t env : envs) {
     response.schemas.push_back(
         std::make_unique<rpc::AgentSchemaT>(SchemaOf(env)));
   }
@@ -54,9 +53,9 @@ absl::StatusOr<rpc::GetAgentSchemaResponseT> AgentService::GetAgentSchema(
 
 absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
     const rpc::ResetAgentRequestT& request) {
-  const absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs);
-  if (!envs.ok()) return envs.status();
+  ASSIGN_OR_RETURN(
+      const std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs));
   const rpc::SimulationContractT* const contract =
       request.simulation_contract.get();
   const std::optional<uint64_t> seed =
@@ -64,10 +63,8 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
   rpc::ResetAgentResponseT response;
   simulation_->NoteChange();
   if (randomization_ != nullptr) {
-    absl::StatusOr<std::vector<std::string>> unused =
-        randomization_->SetContract(*envs, contract, seed);
-    if (!unused.ok()) return unused.status();
-    response.unused_fields = *std::move(unused);
+    ASSIGN_OR_RETURN(response.unused_fields,
+                     randomization_->SetContract(envs, contract, seed));
   } else if (contract != nullptr) {
     return MakeError(
         ErrorCode::kUnsupported,
@@ -82,8 +79,7 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
                      *seed, "; leave it out, or give it to the reset itself"));
   }
   if (!request.at_next_reset) {
-    absl::Status status = simulation_->Reset(*envs, seed);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(simulation_->Reset(envs, seed));
   }
   const absl::string_view what =
       !request.at_next_reset      ? "reset"
@@ -92,7 +88,7 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
                                   : "nothing changes, for want of a contract, "
                                     "in";
   response.success = true;
-  response.message = Message(what, envs->size(), response.unused_fields);
+  response.message = Message(what, envs.size(), response.unused_fields);
   return response;
 }
 

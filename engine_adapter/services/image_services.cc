@@ -45,26 +45,28 @@ std::string Known(const std::vector<rpc::CameraInfoT>& cameras) {
 absl::Status ImageCalls::Complete(absl::string_view format,
                                   rpc::CameraStreamKind kind,
                                   ImageRequest* request) const {
-  absl::Status status = CheckEnv(request->env, num_envs_);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckEnv(request->env, num_envs_));
   if (kind > rpc::CameraStreamKind::MAX) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("kind: expected COLOR or DEPTH, found ",
                                   static_cast<int>(kind)));
   }
   request->depth = kind == rpc::CameraStreamKind::DEPTH;
-  const absl::StatusOr<ImageFormat> named =
-      ImageFormatNamed(format, request->depth);
-  if (!named.ok()) return named.status();
-  request->format = *named;
+  ASSIGN_OR_RETURN(request->format, ImageFormatNamed(format, request->depth));
   return absl::OkStatus();
 }
 
-void ImageCalls::Draw(const ImageRequest& request, std::string name,
-                      RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::Status begun = Begin(
+std::string ImageCalls::NameOf(const ImageRequest& request) const {
+  return request.of_viewport ? port_->Viewports()[request.index]
+                             : port_->Cameras()[request.index].name;
+}
+
+absl::StatusOr<ImageRequest> ImageCalls::Draw(
+    const ImageRequest& request,
+    const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+  RETURN_IF_ERROR(BeginImage(
       request, answer.wanted(),
-      [answer, name = std::move(name)](
+      [answer, name = NameOf(request)](
           absl::StatusOr<rpc::ImageFrameT> frame,
           const std::shared_ptr<const void>& /*held*/) {
         if (!frame.ok()) {
@@ -75,19 +77,20 @@ void ImageCalls::Draw(const ImageRequest& request, std::string name,
         response.name = name;
         response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
         answer(std::move(response));
-      });
-  if (!begun.ok()) answer(begun);
+      }));
+  return request;
 }
 
 // `then` is called unless this fails, or `wanted` expires.
-absl::Status ImageCalls::Begin(const ImageRequest& request,
-                               std::weak_ptr<const void> wanted, Then then) {
+absl::Status ImageCalls::BeginImage(const ImageRequest& request,
+                                    std::weak_ptr<const void> wanted,
+                                    Then then) {
   rpc::ImageFrameT frame;
   frame.timestamp_ms = UnixMillis();
   frame.env_id = request.env;
   frame.frame_seq = simulation_->frame_seq();
-  // In the render thread, which hands everything on: `then` may stand on what
-  // only the thread that steps may touch.
+  // The render thread calls this and hands the image on: only the stepping
+  // thread may touch what `then` uses.
   return port_->Draw(
       request, std::move(wanted),
       [queue = queue_, then = std::move(then),
@@ -108,13 +111,16 @@ absl::Status ImageCalls::Begin(const ImageRequest& request,
       });
 }
 
-absl::StatusOr<ImageStream> ImageCalls::Stream(const ImageRequest& request,
-                                               double hz) {
-  auto state = std::make_shared<ImageStream::State>(ImageStream::State{
-      .request = request, .watch = MomentWatch(simulation_)});
+absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
+                                              double hz) {
+  auto state = std::make_shared<ImageStream::State>(
+      ImageStream::State{.request = request,
+                         .name = NameOf(request),
+                         .watch = MomentWatch(simulation_)});
   state->watch.IsNew();  // this moment is begun here
-  if (absl::Status begun = BeginNext(state); !begun.ok()) return begun;
+  RETURN_IF_ERROR(BeginNext(state));
   ImageStream stream;
+  stream.name = state->name;
   stream.state = state;
   stream.source.hz = hz;
   using Items = std::vector<rpc::PayloadUnion>;
@@ -145,39 +151,30 @@ absl::Status ImageCalls::BeginNext(
     const std::shared_ptr<ImageStream::State>& state) {
   // A stream that is over meanwhile is not kept, and its image not drawn.
   const std::weak_ptr<ImageStream::State> kept = state;
-  absl::Status begun =
-      Begin(state->request, kept,
-            [kept](absl::StatusOr<rpc::ImageFrameT> frame,
-                   std::shared_ptr<const void> held) {
-              const std::shared_ptr<ImageStream::State> stream = kept.lock();
-              if (stream == nullptr) return;
-              stream->drawing = false;
-              if (frame.ok()) {
-                frame->frame_number = ++stream->images;
-                stream->width = frame->width;
-                stream->height = frame->height;
-              }
-              stream->ready = std::move(frame);
-              stream->held = std::move(held);
-            });
-  // Not before the thread that steps looks again is it told of the image.
+  absl::Status begun = BeginImage(
+      state->request, kept,
+      [kept](absl::StatusOr<rpc::ImageFrameT> frame,
+             std::shared_ptr<const void> held) {
+        const std::shared_ptr<ImageStream::State> stream = kept.lock();
+        if (stream == nullptr) return;
+        stream->drawing = false;
+        if (frame.ok()) {
+          frame->name = stream->name;
+          frame->frame_number = ++stream->images;
+          stream->width = frame->width;
+          stream->height = frame->height;
+        }
+        stream->ready = std::move(frame);
+        stream->held = std::move(held);
+      });
+  // The stepping thread runs that lambda only when it polls its queue again.
   state->drawing = begun.ok();
   return begun;
 }
 
-CameraService::CameraService(CameraPort* port, SimulationPort* simulation,
-                             std::shared_ptr<MainThreadQueue> queue,
-                             uint32_t num_envs)
-    : port_(port),
-      num_envs_(num_envs),
-      calls_(port, simulation, std::move(queue), num_envs,
-             /*of_viewports=*/false) {}
-
 absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
     const rpc::ListCamerasRequestT& request) const {
-  if (absl::Status status = CheckEnv(request.env_id, num_envs_); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
   rpc::ListCamerasResponseT response;
   for (const rpc::CameraInfoT& camera : port_->Cameras()) {
     response.cameras.push_back(std::make_unique<rpc::CameraInfoT>(camera));
@@ -185,27 +182,11 @@ absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
   return response;
 }
 
-void CameraService::GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
-                                   RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<ImageRequest> image =
-      calls_.RequestOf(request, IndexOf(request.id, request.name));
-  if (!image.ok()) {
-    answer(image.status());
-    return;
-  }
-  calls_.Draw(*image, port_->Cameras()[image->index].name, std::move(answer));
-}
-
 absl::StatusOr<RpcStream> CameraService::StreamCamera(
     const rpc::StreamCameraRequestT& request) {
-  const absl::StatusOr<ImageRequest> image =
-      calls_.RequestOf(request, IndexOf(request.id, request.name));
-  if (!image.ok()) return image.status();
-  absl::StatusOr<ImageStream> stream =
-      calls_.Stream(*image, request.target_fps);
-  if (!stream.ok()) return stream.status();
-  return NamedStream(std::move(stream->source),
-                     port_->Cameras()[image->index].name);
+  ASSIGN_OR_RETURN(ImageStream stream,
+                   calls_.Stream(request, IndexOf(request.id, request.name)));
+  return std::move(stream.source);
 }
 
 absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
@@ -222,20 +203,9 @@ absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
                    name.empty() ? absl::StrCat("id ", id) : Quoted(name)));
 }
 
-ViewportService::ViewportService(CameraPort* port, SimulationPort* simulation,
-                                 std::shared_ptr<MainThreadQueue> queue,
-                                 uint32_t num_envs, double most_fps)
-    : port_(port),
-      num_envs_(num_envs),
-      most_fps_(most_fps),
-      calls_(port, simulation, std::move(queue), num_envs,
-             /*of_viewports=*/true) {}
-
 absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
     const rpc::GetViewportInfoRequestT& request) const {
-  if (absl::Status status = CheckEnv(request.env_id, num_envs_); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
   rpc::GetViewportInfoResponseT response;
   response.available_viewports = port_->Viewports();
   const auto last =
@@ -252,39 +222,23 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
   return response;
 }
 
-void ViewportService::GetViewportFrame(
-    const rpc::GetViewportFrameRequestT& request,
-    RpcAnswer<rpc::NamedImageFrameT> answer) {
-  const absl::StatusOr<ImageRequest> image =
-      calls_.RequestOf(request, IndexOf(request.viewport_name));
-  if (!image.ok()) {
-    answer(image.status());
-    return;
-  }
-  calls_.Draw(*image, port_->Viewports()[image->index], std::move(answer));
-}
-
 absl::StatusOr<RpcStream> ViewportService::StreamViewport(
     const rpc::StartViewportStreamRequestT& request) {
-  const absl::StatusOr<ImageRequest> image =
-      calls_.RequestOf(request, IndexOf(request.viewport_name));
-  if (!image.ok()) return image.status();
-  absl::StatusOr<ImageStream> stream =
-      calls_.Stream(*image, request.target_fps);
-  if (!stream.ok()) return stream.status();
+  ASSIGN_OR_RETURN(ImageStream stream,
+                   calls_.Stream(request, IndexOf(request.viewport_name)));
   const double fps = request.target_fps == 0
                          ? most_fps_
                          : std::min<double>(request.target_fps, most_fps_);
   std::erase_if(started_,
                 [](const Started& each) { return each.state.expired(); });
   Started& started = started_.emplace_back();
-  started.state = stream->state;
+  started.state = stream.state;
   started.config.streaming = true;
-  started.config.viewport_name = port_->Viewports()[image->index];
+  started.config.viewport_name = stream.name;
   started.config.fps = static_cast<uint32_t>(std::ceil(fps));
   started.config.width = request.width;
   started.config.height = request.height;
-  return NamedStream(std::move(stream->source), started.config.viewport_name);
+  return std::move(stream.source);
 }
 
 absl::StatusOr<uint32_t> ViewportService::IndexOf(

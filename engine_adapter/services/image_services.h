@@ -30,6 +30,7 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/moment_watch.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 
@@ -38,6 +39,7 @@ class ImageStream {
  public:
   struct State {
     ImageRequest request;
+    std::string name;  // of the camera or viewport
     MomentWatch watch;
     bool drawing = false;
     // Drawn, not yet sent.
@@ -49,6 +51,7 @@ class ImageStream {
   };
 
   RpcStream source;
+  std::string name;  // of the camera or viewport
   // Gone when the stream is over.
   std::weak_ptr<const State> state;
 };
@@ -66,8 +69,35 @@ class ImageCalls {
         num_envs_(num_envs),
         of_viewports_(of_viewports) {}
 
-  // A service's request, for the camera or viewport of that index, or that
-  // error. kInvalidArgument for an invalid format, kind or environment.
+  // Answers with an image of the current state, of the camera or viewport of
+  // that index. The stepping thread calls `answer` once, now or later; perhaps
+  // never, if its caller has left. kInvalidArgument for an invalid format, kind
+  // or environment; otherwise the index's error or those of CameraPort::Draw.
+  template <typename Request>
+  void Answer(const Request& request, const absl::StatusOr<uint32_t>& index,
+              const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+    absl::StatusOr<ImageRequest> image = RequestOf(request, index);
+    if (image.ok()) image = Draw(*image, answer);
+    if (!image.ok()) answer(image.status());
+  }
+
+  // An image whenever one is due and the state has changed since the last one
+  // began. The next begins when the last was taken: a slow renderer or reader
+  // gets fewer images, each of them new, none of them lost. So does a stream
+  // that finds too many requests under way. The first begins here. Errors: as
+  // Answer.
+  template <typename Request>
+  absl::StatusOr<ImageStream> Stream(const Request& request,
+                                     const absl::StatusOr<uint32_t>& index) {
+    ASSIGN_OR_RETURN(const ImageRequest image, RequestOf(request, index));
+    return Begin(image, request.target_fps);
+  }
+
+ private:
+  // With Image::held, of an image.
+  using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
+                                  std::shared_ptr<const void>)>;
+
   template <typename Request>
   absl::StatusOr<ImageRequest> RequestOf(
       const Request& request, const absl::StatusOr<uint32_t>& index) const {
@@ -77,32 +107,19 @@ class ImageCalls {
                           .index = *index,
                           .width = request.width,
                           .height = request.height};
-    absl::Status status = Complete(request.format, request.kind, &image);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(Complete(request.format, request.kind, &image));
     return image;
   }
-
-  // Of the current state. The stepping thread calls `answer` once, now or
-  // later, with the image and this name; perhaps never, if its caller has left.
-  void Draw(const ImageRequest& request, std::string name,
-            RpcAnswer<rpc::NamedImageFrameT> answer);
-
-  // An image whenever one is due and the state has changed since the last one
-  // began. The next begins when the last was taken: a slow renderer or reader
-  // gets fewer images, each of them new, none of them lost. So does a stream
-  // that finds too many requests under way. The first begins here; its errors
-  // are those of CameraPort::Draw.
-  absl::StatusOr<ImageStream> Stream(const ImageRequest& request, double hz);
-
- private:
-  // With Image::held, of an image.
-  using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
-                                  std::shared_ptr<const void>)>;
-  absl::Status Begin(const ImageRequest& request,
-                     std::weak_ptr<const void> wanted, Then then);
   absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,
                         ImageRequest* request) const;
+  std::string NameOf(const ImageRequest& request) const;
+  absl::StatusOr<ImageRequest> Draw(
+      const ImageRequest& request,
+      const RpcAnswer<rpc::NamedImageFrameT>& answer);
+  absl::StatusOr<ImageStream> Begin(const ImageRequest& request, double hz);
   absl::Status BeginNext(const std::shared_ptr<ImageStream::State>& state);
+  absl::Status BeginImage(const ImageRequest& request,
+                          std::weak_ptr<const void> wanted, Then then);
 
   CameraPort* port_;
   SimulationPort* simulation_;
@@ -111,31 +128,25 @@ class ImageCalls {
   bool of_viewports_;
 };
 
-// `stream` gives rpc::ImageFrameT and nothing else.
-inline RpcStream NamedStream(RpcStream stream, std::string name) {
-  auto next = [next = std::move(stream.next), name = std::move(name)] {
-    auto items = next();
-    if (!items.ok()) return items;
-    for (rpc::PayloadUnion& item : *items) item.AsImageFrame()->name = name;
-    return items;
-  };
-  return {
-      .hz = stream.hz, .next = std::move(next), .pass = std::move(stream.pass)};
-}
-
 // kInvalidArgument for an invalid environment, camera, size, format or kind;
 // otherwise CameraPort's errors.
 class CameraService {
  public:
   // All outlive it except the queue.
   CameraService(CameraPort* port, SimulationPort* simulation,
-                std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs);
+                std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs)
+      : port_(port),
+        num_envs_(num_envs),
+        calls_(port, simulation, std::move(queue), num_envs,
+               /*of_viewports=*/false) {}
 
   absl::StatusOr<rpc::ListCamerasResponseT> ListCameras(
       const rpc::ListCamerasRequestT& request) const;
 
   void GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
-                      RpcAnswer<rpc::NamedImageFrameT> answer);
+                      const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+    calls_.Answer(request, IndexOf(request.id, request.name), answer);
+  }
 
   // Of rpc::ImageFrameT.
   absl::StatusOr<RpcStream> StreamCamera(
@@ -157,14 +168,21 @@ class ViewportService {
   // stream.
   ViewportService(CameraPort* port, SimulationPort* simulation,
                   std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
-                  double most_fps);
+                  double most_fps)
+      : port_(port),
+        num_envs_(num_envs),
+        most_fps_(most_fps),
+        calls_(port, simulation, std::move(queue), num_envs,
+               /*of_viewports=*/true) {}
 
   // current_config is that of a running stream, or missing.
   absl::StatusOr<rpc::GetViewportInfoResponseT> GetViewportInfo(
       const rpc::GetViewportInfoRequestT& request) const;
 
   void GetViewportFrame(const rpc::GetViewportFrameRequestT& request,
-                        RpcAnswer<rpc::NamedImageFrameT> answer);
+                        const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+    calls_.Answer(request, IndexOf(request.viewport_name), answer);
+  }
 
   // Of rpc::ImageFrameT.
   absl::StatusOr<RpcStream> StreamViewport(

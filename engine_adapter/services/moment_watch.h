@@ -1,4 +1,4 @@
-// MomentWatch: whether anything can have changed since a stream looked last.
+// MomentWatch: whether anything can have changed since a stream polled last.
 //
 // Data flow: SimulationPort's changes -> IsNew -> a stream's next item, or
 // none. Ownership: one stream's.

@@ -19,23 +19,19 @@ namespace {
 using Items = std::vector<rpc::PayloadUnion>;
 using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
 
-using Items = std::vector<rpc::PayloadUnion>;
-
 }  // namespace
 
 absl::StatusOr<rpc::GetJointStateResponseT> MujocoService::GetJointState(
     const rpc::GetJointStateRequestT& request) const {
-  const absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
-  if (!envs.ok()) return envs.status();
-  return JointsOf(*envs, /*list=*/!request.env_ids.empty());
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
+                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  return JointsOf(envs, /*list=*/!request.env_ids.empty());
 }
 
 absl::StatusOr<rpc::GetMujocoInfoResponseT> MujocoService::GetMujocoInfo(
     const rpc::GetMujocoInfoRequestT& request) const {
-  const absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
-  if (!envs.ok()) return envs.status();
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
+                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   const MujocoPort::Info& info = port_->info();
   rpc::GetMujocoInfoResponseT response;
   response.success = true;
@@ -163,10 +159,9 @@ absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
     controls[entry->actuator_index] = entry->value;
   }
   for (const auto& entry : request.named) {
-    const absl::StatusOr<uint32_t> actuator =
-        ActuatorNamed(entry->actuator_name);
-    if (!actuator.ok()) return actuator.status();
-    controls[*actuator] = entry->value;
+    ASSIGN_OR_RETURN(const uint32_t actuator,
+                     ActuatorNamed(entry->actuator_name));
+    controls[actuator] = entry->value;
   }
   for (auto& [actuator, value] : controls) {
     if (!std::isfinite(value)) {
@@ -184,20 +179,18 @@ absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
 
 absl::StatusOr<rpc::SendControlResponseT> MujocoService::Write(
     const rpc::SendControlRequestT& request) {
-  const absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
-  if (!envs.ok()) return envs.status();
-  const absl::StatusOr<Controls> controls = ControlsOf(request);
-  if (!controls.ok()) return controls.status();
-  for (const uint32_t env : *envs) {
-    for (const auto& [actuator, value] : *controls) {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
+                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  ASSIGN_OR_RETURN(const Controls controls, ControlsOf(request));
+  for (const uint32_t env : envs) {
+    for (const auto& [actuator, value] : controls) {
       port_->SetControl(env, actuator, value);
     }
   }
   simulation_->NoteChange();
   rpc::SendControlResponseT response;
   response.success = true;
-  response.actuators_written = static_cast<uint32_t>(controls->size());
+  response.actuators_written = static_cast<uint32_t>(controls.size());
   return response;
 }
 
@@ -219,16 +212,15 @@ TelemetryService::GetTelemetrySchema(
 
 absl::StatusOr<RpcStream> TelemetryService::StreamTelemetry(
     const rpc::StreamTelemetryRequestT& request) const {
-  absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, /*name=*/"", num_envs_);
-  if (!envs.ok()) return envs.status();
+  ASSIGN_OR_RETURN(std::vector<uint32_t> envs,
+                   SelectEnvs(request.env_ids, /*name=*/"", num_envs_));
   struct State {
     std::vector<uint32_t> envs;
     MomentWatch watch;
     uint32_t number = 0;  // of the last moment, lost or not
   };
   const auto state = std::make_shared<State>(
-      State{.envs = *std::move(envs), .watch = MomentWatch(simulation_)});
+      State{.envs = std::move(envs), .watch = MomentWatch(simulation_)});
   return RpcStream{.hz = static_cast<double>(request.target_fps),
                    .next =
                        [this, state] {

@@ -45,7 +45,7 @@ ABSL_FLAG(
     absl::StrCat("which services clients may call: all, none, or some of ",
                  absl::StrJoin(tandem::kServiceNames, ", "), ", with commas"));
 ABSL_FLAG(std::string, stream_hz, "",
-          "most items a second of a service's streams, 60 unless told, such as "
+          "most items per second of a service's streams (default 60), such as "
           "camera=10,telemetry=200");
 ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
           "KiB of each of the two RPC rings: a power of two from 4 to "
@@ -130,11 +130,11 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
 }
 
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
-  const absl::StatusOr<std::vector<Rate>> rates =
-      absl::StartsWith(text, "{") ? RatesOfJson(text) : RatesOfText(text);
-  if (!rates.ok()) return rates.status();
+  ASSIGN_OR_RETURN(const std::vector<Rate> rates, absl::StartsWith(text, "{")
+                                                      ? RatesOfJson(text)
+                                                      : RatesOfText(text));
   RpcConfig changed = *config;
-  for (const auto& [name, rate] : *rates) {
+  for (const auto& [name, rate] : rates) {
     const std::optional<Service> service = ServiceNamed(name);
     double hz = 0;
     if (!service ||

@@ -26,7 +26,7 @@ bool IsKnown(rpc::SimulationMode mode) {
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
-  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetSceneInfoResponseT response;
   response.scene_name = port_->scene_name();
   response.scene_path = port_->scene_path();
@@ -36,7 +36,7 @@ absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
 
 absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
     const rpc::ListEntitiesRequestT& request) const {
-  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(request.env_id));
   rpc::ListEntitiesResponseT response;
   for (rpc::EntityInfoT& entity : port_->Entities(
            request.env_id, {.transforms = request.include_transforms,
@@ -49,7 +49,7 @@ absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
 
 absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
     const rpc::GetEntityRequestT& request) const {
-  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetEntityResponseT response;
   const std::optional<uint64_t> id =
       request.name.empty() ? request.id : port_->IdOf(request.name);
@@ -65,7 +65,7 @@ absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
 absl::StatusOr<rpc::SetEntityTransformResponseT>
 SceneService::SetEntityTransform(
     const rpc::SetEntityTransformRequestT& request) {
-  if (absl::Status status = Check(request.env_id); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(request.env_id));
   if (request.id == 0 || request.id > port_->entity_count()) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -76,9 +76,8 @@ SceneService::SetEntityTransform(
     return MakeError(ErrorCode::kInvalidArgument,
                      "transform: expected one, found none");
   }
-  absl::Status status =
-      port_->SetTransform(request.env_id, request.id, *request.transform);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(
+      port_->SetTransform(request.env_id, request.id, *request.transform));
   simulation_->NoteChange();
   rpc::SetEntityTransformResponseT response;
   response.success = true;
@@ -98,8 +97,7 @@ absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
                      absl::StrJoin(rpc::EnumValuesSimulationMode(), ", ", name),
                      "; found ", static_cast<int>(request.mode)));
   }
-  absl::Status status = simulation_->SetMode(request.mode);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(simulation_->SetMode(request.mode));
   rpc::SetSimulationModeResponseT response;
   response.success = true;
   response.current_mode = simulation_->mode();

@@ -52,11 +52,11 @@
   ROW(18, kInterrupted, kCancelled, Interrupted,                           \
       "the wait was interrupted; the exchange is still pending")           \
   ROW(19, kRingFull, kResourceExhausted, RingFull,                         \
-      "the command ring has no room for the message now")                  \
+      "the RPC ring has no room for the message now")                      \
   ROW(20, kRingEmpty, kUnavailable, RingEmpty,                             \
-      "the command ring holds no message now")                             \
+      "the RPC ring holds no message now")                                 \
   ROW(21, kMessageTooLarge, kInvalidArgument, MessageTooLarge,             \
-      "the message is larger than half the command ring")                  \
+      "the message is larger than half the RPC ring")                      \
   ROW(22, kUnsupported, kUnimplemented, Unsupported,                       \
       "this version cannot do that")                                       \
   ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \

@@ -40,7 +40,7 @@ inline constexpr uint32_t kFlanRgba = 0xf601dff1;  // "RGBA"
 // has the first byte of flags for itself, which is the same byte of the file as
 // an engine's of a region, so that one sweep finds the dead of both. Readers
 // share the first byte of tail, which the format has no use for, in a segment
-// and in a region alike. Foreign programs hold neither.
+// and in a region alike. Other programs hold neither.
 inline constexpr int64_t kFlanWriterLockByte = 8;
 inline constexpr int64_t kFlanReadersLockByte = 48;
 
@@ -50,7 +50,7 @@ constexpr uint64_t FlanSeqWriting(uint64_t number) { return 2 * number + 1; }
 constexpr uint64_t FlanSeqWhole(uint64_t number) { return 2 * number + 2; }
 
 struct FlanHeader {
-  // Constant after birth by our writers; foreign ones rewrite the whole header
+  // Constant after birth by our writers; others rewrite the entire header
   // with each frame, byte by byte, from zeroes.
   char magic[4];
   uint32_t version;
@@ -76,10 +76,10 @@ struct FlanHeader {
 };
 
 // The head of a slot. Slots lie wherever slot_size puts them, so that a seq may
-// be misaligned: rings in regions pad the metadata room, foreign ones don't.
+// be misaligned: rings in regions pad the metadata room, others don't.
 struct FlanSlot {
   // Writer: the ring's writer; readers: all others; which frame it holds, and
-  // whether it is whole; 0: none yet.
+  // whether it is complete; 0: none yet.
   uint64_t seq;
   uint32_t frame_len;     // bytes
   uint32_t metadata_len;  // bytes

@@ -6,7 +6,7 @@
 // SharedWords change, each written by the one side that its row names; but the
 // engine also writes client_pid, client_phase, exchange_kind and resets once a
 // client has left or an exchange ends, and both positions of both rings when it
-// welcomes a client.
+// acknowledges a client.
 // Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
 // with offset, type, value and meaning; prose points there.
 //
@@ -56,6 +56,7 @@ enum class ExchangeKind : uint32_t {
 // When an ended episode is followed by the next. Named as Gymnasium's
 // AutoresetMode; zero is what a header-only client gets.
 enum class AutoresetMode : uint32_t {
+  // Gymnasium's SAME_STEP, NEXT_STEP, DISABLED.
   kSameStep = 0,  // reset at once; the episode's last obs goes to final_obs
   kNextStep = 1,  // the next step resets, whatever its action; reward 0
   kDisabled = 2,  // only the client's flags reset
@@ -66,8 +67,9 @@ inline constexpr uint8_t kResetRequested = 1;
 inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
 
 // Bits of feature_bits: which extensions the engine that made the region keeps.
-inline constexpr uint64_t kFeatureArrays = 1;   // terminateds .. reset_seeds
-inline constexpr uint64_t kFeatureSession = 2;  // locks, hello, bells, phases
+inline constexpr uint64_t kFeatureArrays = 1;  // terminateds .. reset_seeds
+inline constexpr uint64_t kFeatureSession =
+    2;  // locks, attaching, doorbells, phases
 inline constexpr uint64_t kFeatureStepTimes = 4;
 inline constexpr uint64_t kFeatureInfos = 8;    // info_size, the infos section
 inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
@@ -84,7 +86,7 @@ inline constexpr uint64_t kFeaturesOfVersion1 =
 // What a side is doing, for the other's error texts and for observers.
 enum class Phase : uint8_t {
   kAbsent = 0,     // no process (a client's), or not yet started
-  kAttaching = 1,  // client: has the lock, waits for the engine's welcome
+  kAttaching = 1,  // client: has the lock, waits for the engine's answer
   kIdle = 2,       // client: its own code runs; engine: waits for an exchange
   kWaiting = 3,    // client: waits for the engine's results
   kStepping = 4,   // engine: resets and steps environments
@@ -173,7 +175,7 @@ struct LrbcHeader {
   uint8_t gpu_event_handle[64];
   char task[64];  // what the engine runs, NUL-terminated
   // CRC-32 (IEEE 802.3, as zlib's crc32) of the constant bytes,
-  // kLayoutCrcRanges in turn: an offset that was scribbled over may still look
+  // kLayoutCrcRanges in turn: an overwritten offset may still look
   // like an offset.
   uint32_t layout_crc32;
   uint8_t reserved_900[124];
@@ -181,15 +183,16 @@ struct LrbcHeader {
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
   SharedWord<uint32_t> autoreset_mode;  // published by attach_request
-  SharedWord<uint32_t> attach_request;  // a new client's hello; wraps, compared
-                                        // for equality only; 0 at birth
-  SharedWord<uint32_t> frame_request;   // a frame of the state as it is, asked
-                                        // for; wraps, compared for equality
-                                        // only; 0 at birth
+  SharedWord<uint32_t>
+      attach_request;                  // a new client's number; wraps, compared
+                                       // for equality only; 0 at birth
+  SharedWord<uint32_t> frame_request;  // a frame of the state as it is, asked
+                                       // for; wraps, compared for equality
+                                       // only; 0 at birth
   uint8_t reserved_1040[112];
 
   // Writer engine; reader client.
-  SharedWord<uint32_t> attach_ack;       // the hello that the engine welcomed
+  SharedWord<uint32_t> attach_ack;  // the request that the engine acknowledged
   SharedWord<uint32_t> exchange_status;  // ErrorCode, published by frame_seq
   char error_text[240];  // of exchange_status, published by frame_seq
   SharedWord<uint32_t> frame_answer;  // the frame_request whose frame is in
@@ -197,8 +200,8 @@ struct LrbcHeader {
   SharedWord<uint32_t> services;      // that answer calls: bits of service.h;
                                       // constant once the region has a name
 
-  // Doorbells: see docs/protocol.md, "Waiting". Writer of a bell: the peer of
-  // the side it wakes; it counts rings, wraps, and is compared for equality
+  // Doorbells: see docs/protocol.md, "Waiting". Writer of a doorbell: the peer
+  // of the side it wakes; it counts rings, wraps, and is compared for equality
   // only. Writer of sleepers: the side that sleeps.
   SharedWord<uint32_t> engine_doorbell;
   uint8_t reserved_1412[124];

@@ -1,11 +1,9 @@
-// The head of a command ring, and the form of its entries.
+// The head of an RPC ring.
 //
 // Data flow: the writer copies an entry into the data, then advances write_pos;
 // the reader copies it out, then advances read_pos.
 // Ownership: the mapped region; writer and reader are one process each.
-// Positions run freely modulo 2^32 and so differ by at most the capacity.
-// An entry is `length` (u32), `length` bytes, padding to 8. It is never split:
-// kRingSkip in place of a length sends the reader to the start of the data.
+// transport/ring/ring.h has the form of an entry, and the wrap rule.
 //
 //   auto* ring = reinterpret_cast<RingHeader*>(base + header->cmd_c2s_offset);
 //   std::byte* data = reinterpret_cast<std::byte*>(ring) + sizeof(RingHeader);

@@ -51,6 +51,16 @@ class SharedWord {
   T value_;
 };
 
+// As a relaxed store, for a word that rarely changes: a store takes the cache
+// line away from the other side, a load that finds the value there does not.
+template <typename T>
+void StoreIfOther(SharedWord<T>* word, std::type_identity_t<T> value) {
+  // relaxed: the caller's next release publishes it.
+  if (word->load(std::memory_order_relaxed) == value) return;
+  // relaxed: as above.
+  word->store(value, std::memory_order_relaxed);
+}
+
 // A float64, by its bits. As SharedWord.
 class SharedDouble {
  public:

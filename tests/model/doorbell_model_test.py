@@ -22,41 +22,41 @@ from tests.model.explorer import Result, Step, explore
 from tools.testing import pytest_main
 
 SLEEPER = ("sees", "announces", "fences", "looks", "asks to sleep", "withdraws")
-RINGER = ("stores", "fences", "looks for sleepers", "rings", "wakes")
+WAKER = ("stores", "fences", "looks for sleepers", "rings", "wakes")
 
-# What is done otherwise -> the sleeper's and the ringer's steps.
+# What is done otherwise -> the sleeper's and the waker's steps.
 MUTATIONS = {
-    "the sleeper has no fence": (("sees", "announces", "looks", "asks to sleep", "withdraws"), RINGER),
-    "the ringer has no fence": (SLEEPER, ("stores", "looks for sleepers", "rings", "wakes")),
-    "the sleeper does not look again": (("sees", "announces", "fences", "asks to sleep", "withdraws"), RINGER),
+    "the sleeper has no fence": (("sees", "announces", "looks", "asks to sleep", "withdraws"), WAKER),
+    "the waker has no fence": (SLEEPER, ("stores", "looks for sleepers", "rings", "wakes")),
+    "the sleeper does not look again": (("sees", "announces", "fences", "asks to sleep", "withdraws"), WAKER),
     "the sleeper looks before it announces": (
         ("sees", "looks", "announces", "fences", "asks to sleep", "withdraws"),
-        RINGER,
+        WAKER,
     ),
-    "the sleeper sees the bell after its look": (
+    "the sleeper sees the doorbell after its look": (
         ("announces", "fences", "looks", "sees", "asks to sleep", "withdraws"),
-        RINGER,
+        WAKER,
     ),
-    "the ringer does not change the bell": (SLEEPER, ("stores", "fences", "looks for sleepers", "wakes")),
-    "the ringer wakes before it changes the bell": (
+    "the waker does not change the doorbell": (SLEEPER, ("stores", "fences", "looks for sleepers", "wakes")),
+    "the waker wakes before it changes the doorbell": (
         SLEEPER,
         ("stores", "fences", "looks for sleepers", "wakes", "rings"),
     ),
-    "the ringer only changes the bell": (SLEEPER, ("stores", "fences", "looks for sleepers", "rings")),
-    "the ringer looks before it stores": (SLEEPER, ("looks for sleepers", "stores", "fences", "rings", "wakes")),
+    "the waker only changes the doorbell": (SLEEPER, ("stores", "fences", "looks for sleepers", "rings")),
+    "the waker looks before it stores": (SLEEPER, ("looks for sleepers", "stores", "fences", "rings", "wakes")),
     "the sleeper does not withdraw": (
         SLEEPER[:-1],  # sleepers is never lowered: not a lost wake, but the count must end at 0
-        RINGER,
+        WAKER,
     ),
 }
 
 
 class Thread(NamedTuple):
-    """A sleeper, or the ringer, which is the last of the threads."""
+    """A sleeper, or the waker, which is the last of the threads."""
 
     at: int = 0  # index of its next step
-    round: int = 1  # what a sleeper waits for; what the ringer stores
-    seen: int = 0  # the bell's value
+    round: int = 1  # what a sleeper waits for; what the waker stores
+    seen: int = 0  # the doorbell's value
     ready: bool = False  # what the look said: the sleeper's turn has come, or a side sleeps
     asleep: bool = False
     buffer: tuple[tuple[str, int], ...] = ()  # word, what is added to it
@@ -71,14 +71,14 @@ class State(NamedTuple):
     threads: tuple[Thread, ...]
 
 
-def run(sleeper: tuple[str, ...], ringer: tuple[str, ...], *, sleepers: int, rounds: int) -> Result[State]:
+def run(sleeper: tuple[str, ...], waker: tuple[str, ...], *, sleepers: int, rounds: int) -> Result[State]:
     """Explores threads that do these steps.
 
     Args:
       sleeper: Steps of each sleeper, repeated until it has seen all rounds.
-      ringer: Steps of the ringer, repeated for each round.
+      waker: Steps of the waker, repeated for each round.
       sleepers: How many there are.
-      rounds: How often the ringer stores; each sleeper waits for each.
+      rounds: How often the waker stores; each sleeper waits for each.
 
     Returns:
       What was found.
@@ -86,8 +86,8 @@ def run(sleeper: tuple[str, ...], ringer: tuple[str, ...], *, sleepers: int, rou
 
     def advance(state: State, index: int) -> Iterator[State]:
         thread = state.threads[index]
-        is_ringer = index == sleepers
-        program = ringer if is_ringer else sleeper
+        is_waker = index == sleepers
+        program = waker if is_waker else sleeper
         step = program[thread.at]
         following = thread._replace(at=thread.at + 1)
         if step in ("fences", "asks to sleep", "wakes") and thread.buffer:
@@ -111,20 +111,20 @@ def run(sleeper: tuple[str, ...], ringer: tuple[str, ...], *, sleepers: int, rou
             others = tuple(other._replace(asleep=False) for other in others)
         if following.at == len(program):
             # A sleeper's loop: it leaves only by a look of its own outside of SleepUnless.
-            done = is_ringer or state.turn >= thread.round
+            done = is_waker or state.turn >= thread.round
             following = Thread(0, thread.round + done, buffer=following.buffer)
         yield state._replace(threads=(*others[:index], following, *others[index + 1 :]))
 
     def steps(state: State) -> Iterator[Step[State]]:
         for index, thread in enumerate(state.threads):
-            name = "ringer" if index == sleepers else f"sleeper {index + 1}"
+            name = "waker" if index == sleepers else f"sleeper {index + 1}"
             if thread.buffer:
                 (word, change), rest = thread.buffer[0], thread.buffer[1:]
                 threads = (*state.threads[:index], thread._replace(buffer=rest), *state.threads[index + 1 :])
                 written = state._replace(threads=threads)
                 yield f"{name}'s store of {word} is written", written._replace(**{word: getattr(state, word) + change})
             if thread.round <= rounds and not thread.asleep:
-                program = ringer if index == sleepers else sleeper
+                program = waker if index == sleepers else sleeper
                 for after in advance(state, index):
                     yield f"{name} {program[thread.at]}", after
 
@@ -140,7 +140,7 @@ def run(sleeper: tuple[str, ...], ringer: tuple[str, ...], *, sleepers: int, rou
 @pytest.mark.parametrize(("sleepers", "rounds"), [(1, 5), (2, 2)])
 def test_no_wake_is_lost(sleepers: int, rounds: int) -> None:
     """Whatever the order of steps, every side sees every round, and none stays counted."""
-    result = run(SLEEPER, RINGER, sleepers=sleepers, rounds=rounds)
+    result = run(SLEEPER, WAKER, sleepers=sleepers, rounds=rounds)
     print(f"{sleepers} sleepers, {rounds} rounds: {result}")
     assert not result.problem, str(result)
 

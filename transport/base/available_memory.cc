@@ -1,12 +1,16 @@
 #include "transport/base/available_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
-#include <optional>
-#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -28,7 +32,114 @@ uint64_t MachinesBytes() {
       .value_or(std::numeric_limits<uint64_t>::max());
 }
 
+// Version 1 writes "no limit" as a number above this one.
+constexpr uint64_t kUnlimitedBytes = uint64_t{1} << 60;
+
+struct Version {
+  absl::string_view limit;
+  absl::string_view used;
+  // Of memory.stat, for the group with the groups below it.
+  std::array<absl::string_view, 3> reclaimable;
+};
+
+constexpr Version kVersion1 = {
+    .limit = "memory.limit_in_bytes",
+    .used = "memory.usage_in_bytes",
+    .reclaimable = {"total_inactive_file", "total_active_file", ""}};
+constexpr Version kVersion2 = {
+    .limit = "memory.max",
+    .used = "memory.current",
+    .reclaimable = {"inactive_file", "active_file", "slab_reclaimable"}};
+
+// A file of one number; "max" and a missing file are none.
+std::optional<uint64_t> NumberIn(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  uint64_t number = 0;
+  if (!(file >> word) || !absl::SimpleAtoi(word, &number)) return std::nullopt;
+  return number;
+}
+
+uint64_t ReclaimableIn(const std::string& folder, const Version& version) {
+  std::ifstream stat(absl::StrCat(folder, "/memory.stat"));
+  uint64_t bytes = 0;
+  std::string key;
+  for (uint64_t number = 0; stat >> key >> number;) {
+    if (std::ranges::find(version.reclaimable, key) !=
+        version.reclaimable.end()) {
+      bytes += number;
+    }
+  }
+  return bytes;
+}
+
+std::optional<MemoryLimit> LimitOf(const std::string& folder,
+                                   const Version& version) {
+  std::string file = absl::StrCat(folder, "/", version.limit);
+  const std::optional<uint64_t> limit = NumberIn(file);
+  if (!limit || *limit >= kUnlimitedBytes) return std::nullopt;
+  const uint64_t used =
+      NumberIn(absl::StrCat(folder, "/", version.used)).value_or(0);
+  return MemoryLimit{
+      .limit_bytes = *limit,
+      .used_bytes = used,
+      .reclaimable_bytes = std::min(used, ReclaimableIn(folder, version)),
+      .file = std::move(file)};
+}
+
+// The path of a group of another namespace begins with "/..".
+bool IsOutside(absl::string_view path) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
+  return std::ranges::find(parts, "..") != parts.end();
+}
+
+void TakeTightest(const std::string& mount, absl::string_view path,
+                  const Version& version,
+                  std::optional<MemoryLimit>* tightest) {
+  if (IsOutside(path)) path = "";
+  while (absl::EndsWith(path, "/")) path.remove_suffix(1);
+  for (;;) {
+    std::optional<MemoryLimit> limit =
+        LimitOf(absl::StrCat(mount, path), version);
+    if (limit && (!*tightest ||
+                  limit->available_bytes() < (*tightest)->available_bytes())) {
+      *tightest = std::move(limit);
+    }
+    if (path.empty()) return;
+    path = path.substr(0, path.rfind('/'));
+    // A group of version 1 without it does not limit the groups below it.
+    if (NumberIn(absl::StrCat(mount, path, "/memory.use_hierarchy")) == 0) {
+      return;
+    }
+  }
+}
+
 }  // namespace
+
+uint64_t MemoryLimit::available_bytes() const {
+  const uint64_t held = used_bytes - reclaimable_bytes;
+  return limit_bytes - std::min(limit_bytes, held);
+}
+
+std::optional<MemoryLimit> TightestMemoryLimit(const ControlGroupPaths& paths) {
+  std::optional<MemoryLimit> tightest;
+  std::ifstream groups(paths.process);
+  // Each line: hierarchy, controllers, path; version 2 names no controllers.
+  for (std::string line; std::getline(groups, line);) {
+    const std::vector<absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3 || !absl::StartsWith(parts[2], "/")) continue;
+    const std::vector<absl::string_view> controllers =
+        absl::StrSplit(parts[1], ',');
+    if (parts[1].empty()) {
+      TakeTightest(paths.mount, parts[2], kVersion2, &tightest);
+    } else if (std::ranges::find(controllers, "memory") != controllers.end()) {
+      TakeTightest(absl::StrCat(paths.mount, "/memory"), parts[2], kVersion1,
+                   &tightest);
+    }
+  }
+  return tightest;
+}
 
 uint64_t AvailableMemoryBytes(const ControlGroupPaths& groups) {
   const std::optional<MemoryLimit> limit = TightestMemoryLimit(groups);

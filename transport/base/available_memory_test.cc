@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "transport/base/error.h"
-#include "transport/base/memory_limit.h"
 
 namespace tandem {
 namespace {

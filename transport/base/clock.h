@@ -39,7 +39,7 @@ class Deadline {
   static constexpr Deadline Infinite() {
     return Deadline(std::numeric_limits<int64_t>::max());
   }
-  // Has passed from the start: a wait with it looks once.
+  // Has passed from the start: a wait with it polls once.
   static constexpr Deadline Now() { return Deadline(0); }
   // When CLOCK_MONOTONIC says `at_ns`.
   static constexpr Deadline At(int64_t at_ns) { return Deadline(at_ns); }

@@ -5,14 +5,37 @@
 // binding turns the code into its own exception by the one table.
 //
 //   if (fd < 0) return MakeSystemError("open", path, errno);
-//   return MakeError(ErrorCode::kNotReady, "no region 'demo': start ...");
+//   RETURN_IF_ERROR(CheckRegionName(name));
+//   ASSIGN_OR_RETURN(const RegionLock lock, RegionLock::On(fd));
 
 #ifndef TANDEM_TRANSPORT_BASE_ERROR_H_
 #define TANDEM_TRANSPORT_BASE_ERROR_H_
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
+
+// Returns the expression's absl::Status to the caller unless it is OK.
+#define RETURN_IF_ERROR(...)                                         \
+  do {                                                               \
+    absl::Status TANDEM_UNIQUE_(status) = (__VA_ARGS__);             \
+    if (!TANDEM_UNIQUE_(status).ok()) return TANDEM_UNIQUE_(status); \
+  } while (false)
+
+// Moves the value of an absl::StatusOr into `target`, a variable or the
+// declaration of one; returns the status to the caller if there is no value.
+#define ASSIGN_OR_RETURN(target, ...)                                       \
+  auto TANDEM_UNIQUE_(result) = (__VA_ARGS__);                              \
+  if (!TANDEM_UNIQUE_(result).ok()) return TANDEM_UNIQUE_(result).status(); \
+  target = *std::move(TANDEM_UNIQUE_(result))
+
+// The name with the number of its line: unique in its scope.
+#define TANDEM_UNIQUE_(name) TANDEM_UNIQUE_OF_(name, __LINE__)
+#define TANDEM_UNIQUE_OF_(name, line) TANDEM_JOIN_(name, line)
+#define TANDEM_JOIN_(name, line) tandem_##name##_##line
 
 namespace tandem {
 

@@ -48,6 +48,14 @@ uint32_t FormatOf(uint32_t channels) {
 
 }  // namespace
 
+FrameMetrics MetricsOf(const FlanHeader& header) {
+  // relaxed, here and below: numbers for people; nothing is read by them.
+  return {
+      .last_reward = header.last_reward.load(std::memory_order_relaxed),
+      .rolling_return = header.rolling_return.load(std::memory_order_relaxed),
+      .step_rate_hz = header.step_rate_hz.load(std::memory_order_relaxed)};
+}
+
 FrameGeometry WithAlignedSlots(FrameGeometry geometry) {
   constexpr uint64_t kAlignment = 64;
   const uint64_t slot =
@@ -58,10 +66,7 @@ FrameGeometry WithAlignedSlots(FrameGeometry geometry) {
 }
 
 absl::StatusOr<FlanHeader> PlanFrameRing(const FrameGeometry& geometry) {
-  if (absl::Status status = CheckLimits(ErrorCode::kInvalidArgument, geometry);
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckLimits(ErrorCode::kInvalidArgument, geometry));
   FlanHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
   std::copy(std::begin(kFlanMagic), std::end(kFlanMagic), header.magic);
@@ -103,10 +108,7 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                             .height = header.height,
                             .channels = header.channels,
                             .capacity = header.capacity};
-  if (absl::Status status = CheckLimits(ErrorCode::kLayoutMismatch, geometry);
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckLimits(ErrorCode::kLayoutMismatch, geometry));
   if (header.format != FormatOf(header.channels)) {
     return Mismatch(
         absl::StrCat("the format of ", header.channels, " channels"),

@@ -1,4 +1,5 @@
-// What a FLAN frame ring's frames look like, and the ring's header from it.
+// The format of a FLAN ring's frames, and the ring's header from it.
+// FrameMetrics: the numbers that a head-up display shows beside a frame.
 //
 // Data flow: FrameGeometry -> PlanFrameRing -> a header -> the ring -> a
 // reader's copy of the header -> CheckFrameRing -> FrameGeometry.
@@ -32,6 +33,19 @@ struct FrameGeometry {
   uint64_t FrameBytes() const { return uint64_t{width} * height * channels; }
   friend bool operator==(const FrameGeometry&, const FrameGeometry&) = default;
 };
+
+// rolling_return: the mean of the latest episodes; step_rate_hz: steps of all
+// environments a second.
+struct FrameMetrics {
+  double last_reward = 0;
+  double rolling_return = 0;
+  double step_rate_hz = 0;
+  friend bool operator==(const FrameMetrics&, const FrameMetrics&) = default;
+};
+
+// Of a ring's header, or of a copy. Each number is complete; they may be of
+// different frames.
+FrameMetrics MetricsOf(const FlanHeader& header);
 
 // The same with a metadata room padded so that every slot starts on a multiple
 // of 64 bytes behind the first: no seq is misaligned then. For rings of ours;

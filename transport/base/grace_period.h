@@ -3,7 +3,7 @@
 // Data flow: a check of shared words fails -> Expired, each time, until they
 // have been impossible for too long -> the other side counts as broken. A
 // foreign writer may store a word byte by byte (Python's struct.pack_into
-// clears it first), so that one look proves nothing.
+// clears it first), so that one read proves nothing.
 //
 //   if (IsPossible(word)) grace.Clear();
 //   else if (grace.Expired()) return kBroken;

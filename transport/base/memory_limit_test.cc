@@ -1,5 +1,3 @@
-#include "transport/base/memory_limit.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "transport/base/available_memory.h"
 
 namespace tandem {
 namespace {

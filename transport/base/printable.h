@@ -1,4 +1,5 @@
-// Printable: text of foreign bytes, safe for a terminal, a log and a database.
+// Printable: text of bytes from outside, safe for a terminal, a log and a
+// database.
 //
 // Data flow: a name, a reason or a line that another program wrote -> the text
 // that an error, a table or a log shows. client_py/tandem/printable.py has the

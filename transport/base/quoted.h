@@ -1,4 +1,4 @@
-// Quoted: a foreign text in a message of ours.
+// Quoted: a text from outside in a message.
 //
 // Data flow: a peer's text -> an error's text that may repeat it.
 //

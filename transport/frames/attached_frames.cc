@@ -11,11 +11,9 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/base/unique_fd.h"
-#include "transport/frames/frame_segment_name.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/found_region.h"
+#include "transport/memory/attached_region.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {
@@ -29,82 +27,58 @@ absl::Status Said(absl::string_view name, const absl::Status& status) {
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
-  const absl::StatusOr<std::string> segment = FrameSegmentName(run_id);
-  if (!segment.ok()) return segment.status();
-  const std::string& name = *segment;
+  ASSIGN_OR_RETURN(const std::string name, FrameSegmentName(run_id));
   const std::string path = RegionPath(name);
-  // O_NONBLOCK: the file may be a FIFO.
-  const UniqueFd fd(
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat file;
-  if (!fd.valid() || fstat(fd.get(), &file) != 0) {
-    if (errno == ENOENT) {
-      return MakeError(
-          ErrorCode::kNotReady,
-          absl::StrCat("'", Printable(name),
-                       "': expected a writer's frames, "
-                       "found no ",
-                       Printable(path), "; start the run, or check its id"));
-    }
-    if (errno == EACCES) {
-      return MakeError(ErrorCode::kAccessDenied,
-                       absl::StrCat("'", Printable(name), "' belongs to ",
-                                    OwnerOf(path), "; run as that user"));
-    }
-    if (IsNoRegularFile(errno)) return NoRegularFileError(name);
-    return MakeSystemError("open", path, errno);
-  }
-  if (!S_ISREG(file.st_mode)) return NoRegularFileError(name);
-  if (!MayTrust(file)) {
+  const absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDONLY);
+  if (CodeOf(file.status()) == ErrorCode::kNotReady) {
     return MakeError(
-        ErrorCode::kAccessDenied,
-        absl::StrCat(
-            "'", Printable(name), "' belongs to ", OwnerOf(path),
-            ", and that user could truncate it while it is read; run as "
-            "that user"));
+        ErrorCode::kNotReady,
+        absl::StrCat("'", Printable(name),
+                     "': expected a writer's frames, found no ",
+                     Printable(path), "; start the run, or check its id"));
   }
-  if (file.st_size < static_cast<off_t>(sizeof(FlanHeader))) {
+  if (!file.ok()) return file.status();
+  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  const off_t bytes = file->status.st_size;
+  if (bytes < static_cast<off_t>(sizeof(FlanHeader))) {
     return MakeError(
         ErrorCode::kNotReady,
         absl::StrCat("'", Printable(name), "': expected a frame ring, found ",
-                     file.st_size, " bytes"));
+                     bytes, " bytes"));
   }
-  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
-  if (!lock.ok()) return lock.status();
-  return Make(name, fd.get(), *std::move(lock), /*offset=*/0,
-              static_cast<uint64_t>(file.st_size));
+  ASSIGN_OR_RETURN(auto lock, RegionLock::On(file->fd.get()));
+  return Make(name, file->fd.get(), std::move(lock), /*offset=*/0,
+              static_cast<uint64_t>(bytes));
 }
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
     absl::string_view region_name) {
-  absl::StatusOr<FoundRegion> found = FindRegion(region_name);
-  if (!found.ok()) return found.status();
-  if (found->plan.flan_offset == 0) {
+  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(region_name));
+  if (found.plan.flan_offset == 0) {
     return MakeError(ErrorCode::kUnsupported,
                      absl::StrCat("region '", region_name,
                                   "': expected frames, found an engine that "
                                   "makes none; start it with --frames=WxH"));
   }
-  return Make(region_name, found->fd.get(), std::move(found->lock),
-              found->plan.flan_offset, found->plan.flan_size);
+  return Make(region_name, found.fd.get(), std::move(found.lock),
+              found.plan.flan_offset, found.plan.flan_size);
 }
 
 absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
                                                     int fd, RegionLock lock,
                                                     uint64_t offset,
                                                     uint64_t bytes) {
-  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
-      RegionMapping::MapReadOnly(fd, offset + bytes);
-  if (!mapping.ok()) return mapping.status();
+  ASSIGN_OR_RETURN(auto mapping,
+                   RegionMapping::MapReadOnly(fd, offset + bytes));
   absl::StatusOr<FrameReader> reader =
-      FrameReader::Attach({(*mapping)->At<std::byte>(offset), bytes});
+      FrameReader::Attach({mapping->At<std::byte>(offset), bytes});
   if (!reader.ok()) return Said(name, reader.status());
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
   // Fails only if a process holds it exclusively, which the protocol never
   // does: then the writer does not see this reader, which reads all the same.
   (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
-  AttachedFrames frames(std::string(name), std::move(lock), *std::move(mapping),
+  AttachedFrames frames(std::string(name), std::move(lock), std::move(mapping),
                         *std::move(reader));
   frames.device_ = file.st_dev;
   frames.inode_ = file.st_ino;

@@ -44,8 +44,8 @@ class AttachedFrames {
 
   FrameReader& reader() { return reader_; }
 
-  // kUnknown: a foreign writer, which holds no lock; or asked in a forked
-  // child.
+  // kUnknown: a writer that is not Tandem's and holds no lock; or asked in a
+  // forked child.
   enum class Writer { kAlive, kGone, kUnknown };
   // By the writer's lock (in a region the engine's). One system call.
   Writer writer() const;

@@ -35,10 +35,10 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
                      " bytes for its header, found ", ring.size()));
   }
   // Twice the same: a copy that was torn by a writer is not made again.
-  constexpr int kLooks = 64;
+  constexpr int kCopies = 64;
   FrameGeometry before = {.capacity = 0};  // none
   absl::Status status;
-  for (int look = 0; look < kLooks; ++look) {
+  for (int copy = 0; copy < kCopies; ++copy) {
     const absl::StatusOr<FrameGeometry> geometry =
         CheckFrameRing(CopyHeader(ring), ring.size());
     status = geometry.status();
@@ -68,20 +68,8 @@ bool FrameReader::Invalidated() const {
 }
 
 uint64_t FrameReader::Head() const {
-  // relaxed: a number to look at; nothing is read by it.
+  // relaxed: a number for people; nothing is read by it.
   return header()->head.load(std::memory_order_relaxed);
-}
-
-FrameMetrics FrameReader::Metrics() const {
-  FrameMetrics metrics;
-  // relaxed: numbers to look at; each is whole, and that is all they promise.
-  metrics.last_reward = header()->last_reward.load(std::memory_order_relaxed);
-  // relaxed: as above.
-  metrics.rolling_return =
-      header()->rolling_return.load(std::memory_order_relaxed);
-  // relaxed: as above.
-  metrics.step_rate_hz = header()->step_rate_hz.load(std::memory_order_relaxed);
-  return metrics;
 }
 
 bool FrameReader::HeaderIsOurs() const {
@@ -100,7 +88,8 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
                                          Frame* into) {
   const auto slot = FrameSlot<const std::byte>::Of(ring_, geometry_, number);
   if (slot.LoadSeq() != FlanSeqWhole(number)) return Copied::kTorn;
-  // SYNC(flan.seq): fence; the number that calls it whole before the payload.
+  // SYNC(flan.seq): fence; the number that marks it complete before the
+  // payload.
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::span<const std::byte> payload = slot.payload();
   const uint64_t frame_len = slot.LoadFrameLen();
@@ -115,7 +104,7 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
                  std::span(into->metadata.data(), into->metadata.size())),
              payload.subspan(frame_len, metadata_len), Cache::kInto);
   }
-  // SYNC(flan.overwrite): fence; the copy before the second look.
+  // SYNC(flan.overwrite): fence; the copy before the second load.
   std::atomic_thread_fence(std::memory_order_acquire);
   const uint64_t seq = slot.LoadSeq();
   // relaxed: the fence above orders it behind the copy.

@@ -1,9 +1,9 @@
-// FrameReader: takes the newest whole frame out of a FLAN ring.
+// FrameReader: takes the newest complete frame out of a FLAN ring.
 //
 // Data flow: head -> its slot -> copied out -> checked: complete, or
 // overwritten meanwhile and read again.
 // Ownership: the ring's memory is the caller's, may be mapped read-only, and
-// outlives the reader. Any number of readers look at one ring; none of them
+// outlives the reader. Any number of readers read one ring; none of them
 // leaves a trace in it.
 //
 //   absl::StatusOr<FrameReader> reader = FrameReader::Attach(ring);
@@ -13,9 +13,9 @@
 // Nothing in the ring is trusted. The geometry is checked once and kept; all
 // addresses are computed from it, so that nothing outside the ring is read
 // whatever the ring says later. Each read compares it with what the ring says
-// now. Foreign writers (MOSAIC's) rewrite the whole header with each frame,
-// byte by byte from zeroes: what a header cannot have meant counts as nothing
-// new at first, and as broken once it has been so for kFrameGraceNs.
+// now. MOSAIC's writers rewrite the entire header with each frame, byte by byte
+// from zeroes: an invalid header counts as nothing new at first, and as broken
+// once it has been invalid for kFrameGraceNs.
 
 #ifndef TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
 #define TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
@@ -30,11 +30,10 @@
 #include "schema/layout/flan.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/base/grace_period.h"
-#include "transport/frames/frame_metrics.h"
 
 namespace tandem {
 
-// Longer than a foreign writer is off its core between two bytes.
+// Longer than a writer is off its core between two bytes.
 inline constexpr int64_t kFrameGraceNs = 20'000'000;
 
 struct Frame {
@@ -57,7 +56,7 @@ struct Frame {
 class FrameReader {
  public:
   // Checks the header of `ring`, 8-byte aligned; yields the processor a few
-  // times while it makes no sense.
+  // times while it is invalid.
   // kNotReady: not a ring yet, try again. kLayoutMismatch: no ring that this
   // version can read, nor will it become one.
   static absl::StatusOr<FrameReader> Attach(std::span<const std::byte> ring,
@@ -74,11 +73,11 @@ class FrameReader {
       kBroken,       // the ring is corrupt; attach again
   };
 
-  // The newest whole frame, each once; kInvalidated once the writer's last was
-  // delivered. Unless kFrame, what is in `into` is of no use.
+  // The newest complete frame, each once; kInvalidated once the writer's last
+  // was delivered. Unless kFrame, what is in `into` is of no use.
   Found Next(Frame* into);
 
-  // The newest whole frame, again and again, also after the writer has left:
+  // The newest complete frame, again and again, also after the writer has left:
   // never kInvalidated.
   Found Newest(Frame* into);
 
@@ -93,7 +92,7 @@ class FrameReader {
   bool Invalidated() const;
   // The writer's head just now: frames published; may be 0 for an instant.
   uint64_t Head() const;
-  FrameMetrics Metrics() const;
+  FrameMetrics Metrics() const { return MetricsOf(*header()); }
   const FrameGeometry& geometry() const { return geometry_; }
 
  private:

@@ -11,12 +11,11 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/grace_period.h"
-#include "transport/ring/ring.h"
 
 namespace tandem {
 
 FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
-                              uint64_t bytes) {
+                              uint64_t bytes, int64_t grace_ns) {
   FrameRingReport report;
   report.bytes = bytes;
   if (offset > file.bytes() || file.bytes() - offset < sizeof(FlanHeader)) {
@@ -27,7 +26,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
   const uint64_t room = std::min(bytes, file.bytes() - offset);
   report.watched =
       file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);
-  for (GracePeriod grace(kRingGraceNs);; sched_yield()) {
+  for (GracePeriod grace(grace_ns);; sched_yield()) {
     std::array<std::byte, sizeof(FlanHeader)> copy;
     if (!file.Read(offset, copy.data(), copy.size())) {
       report.problem = "frame ring: it lies outside the file";
@@ -49,13 +48,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
     // relaxed: as above.
     report.invalidated =
         (header.flags.load(std::memory_order_relaxed) & kFlanInvalidated) != 0;
-    // relaxed: as above.
-    report.last_reward = header.last_reward.load(std::memory_order_relaxed);
-    // relaxed: as above.
-    report.rolling_return =
-        header.rolling_return.load(std::memory_order_relaxed);
-    // relaxed: as above.
-    report.step_rate_hz = header.step_rate_hz.load(std::memory_order_relaxed);
+    report.metrics = MetricsOf(header);
     return report;
   }
 }

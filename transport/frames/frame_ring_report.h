@@ -18,6 +18,7 @@
 
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/observed_file.h"
+#include "transport/ring/ring.h"
 
 namespace tandem {
 
@@ -26,20 +27,18 @@ struct FrameRingReport {
   FrameGeometry geometry = {.capacity = 0};
   uint64_t frames = 0;       // published so far
   bool invalidated = false;  // its writer left
-  // Whether a reader of ours is there; foreign ones leave no trace. Nothing if
-  // the kernel does not say.
+  // Whether a Tandem reader is there; others leave no trace. Nothing if the
+  // kernel does not say.
   std::optional<bool> watched;
-  double last_reward = 0;
-  double rolling_return = 0;
-  double step_rate_hz = 0;
-  // What cannot be; "": all makes sense. Then geometry is what was checked.
+  FrameMetrics metrics;
+  // What is invalid; "": nothing. Then geometry is what was checked.
   std::string problem = {};
 };
 
-// Makes two system calls. Waits only, for 20 ms, for a header that is not
+// Makes two system calls. Waits only, for `grace_ns`, for a header that is not
 // written yet or being rewritten. `offset` and `bytes` may be anything.
 FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
-                              uint64_t bytes);
+                              uint64_t bytes, int64_t grace_ns = kRingGraceNs);
 
 }  // namespace tandem
 

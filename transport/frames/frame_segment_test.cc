@@ -14,7 +14,6 @@
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_segment_name.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/frames/testing/frame_test_ring.h"
 #include "transport/memory/dead_region.h"

@@ -22,10 +22,10 @@
 
 namespace tandem {
 
-// Whether the head that was seen after frame `number` was copied proves the
-// copy whole: the frame that overwrites it is only begun at the head before its
-// own, number + capacity - 1. A head below `number` was torn by a foreign
-// writer.
+// Whether the head that was read after frame `number` was copied proves the
+// copy complete: the frame that overwrites it is only begun at the head before
+// its own, number + capacity - 1. A head below `number` was torn by a
+// header-only writer.
 constexpr bool HeadProves(uint64_t number, uint64_t head, uint32_t capacity) {
   return head >= number && head - number + 2 <= capacity;
 }

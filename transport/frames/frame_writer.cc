@@ -11,20 +11,18 @@
 namespace tandem {
 
 absl::StatusOr<uint64_t> FrameWriter::RingBytes(const FrameGeometry& geometry) {
-  const absl::StatusOr<FlanHeader> header = PlanFrameRing(geometry);
-  if (!header.ok()) return header.status();
-  return FrameRingBytes(*header);
+  ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
+  return FrameRingBytes(header);
 }
 
 absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
                                                 const FrameGeometry& geometry) {
-  const absl::StatusOr<FlanHeader> header = PlanFrameRing(geometry);
-  if (!header.ok()) return header.status();
-  if (ring.size() < FrameRingBytes(*header) ||
+  ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
+  if (ring.size() < FrameRingBytes(header) ||
       reinterpret_cast<uintptr_t>(ring.data()) % alignof(FlanHeader) != 0) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("frame ring: expected ", FrameRingBytes(*header),
+        absl::StrCat("frame ring: expected ", FrameRingBytes(header),
                      " bytes, aligned to ", alignof(FlanHeader), "; found ",
                      ring.size(), " at ",
                      reinterpret_cast<uintptr_t>(ring.data())));
@@ -33,7 +31,7 @@ absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
   for (uint64_t number = 1; number <= geometry.capacity; ++number) {
     FrameSlot<std::byte>::Of(ring, geometry, number).StoreSeq(0);
   }
-  std::memcpy(ring.data(), static_cast<const void*>(&*header), sizeof(*header));
+  std::memcpy(ring.data(), static_cast<const void*>(&header), sizeof(header));
   return writer;
 }
 
@@ -62,7 +60,8 @@ uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
            Cache::kInto);
   slot.StoreLengths(frame_len, static_cast<uint32_t>(text.size()));
   StoresBefore();
-  // SYNC(flan.seq): fence; the payload before the number that calls it whole.
+  // SYNC(flan.seq): fence; the payload before the number that marks it
+  // complete.
   std::atomic_thread_fence(std::memory_order_release);
   slot.StoreSeq(FlanSeqWhole(++head_));
   // relaxed: flan.commit publishes them, and no reader needs all three at once.
@@ -72,7 +71,7 @@ uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
                                  std::memory_order_relaxed);
   // relaxed: as above.
   header()->step_rate_hz.store(metrics.step_rate_hz, std::memory_order_relaxed);
-  // SYNC(flan.commit): release; the whole slot before the head.
+  // SYNC(flan.commit): release; the slot before the head.
   header()->head.store(head_, std::memory_order_release);
   loaned_ = false;
   return head_;

@@ -33,7 +33,6 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/flan.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/frames/frame_metrics.h"
 #include "transport/frames/frame_slot.h"
 #include "transport/frames/racy_copy.h"
 

@@ -1,8 +1,8 @@
 // OwnedFrameSegment: the stand-alone segment `mosaic.fastlane.{run_id}` of the
 // run that publishes its frames.
 //
-// Data flow: run_id -> an unnamed file, reserved, locked, an empty ring ->
-// linked -> readers find it; destruction invalidates and unlinks it.
+// Data flow: run_id -> NamedFile, an empty ring -> linked -> readers find it;
+// destruction invalidates and unlinks it.
 // Ownership: one process owns a segment and writes it.
 //
 //   absl::StatusOr<OwnedFrameSegment> segment =
@@ -13,15 +13,13 @@
 #define TANDEM_TRANSPORT_FRAMES_OWNED_FRAME_SEGMENT_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/memory/named_file.h"
-#include "transport/memory/region_lock.h"
-#include "transport/memory/region_mapping.h"
 
 namespace tandem {
 
@@ -29,9 +27,9 @@ namespace tandem {
 // writer() there: ask IsOurs.
 class OwnedFrameSegment {
  public:
-  // Removes a dead segment of that name (a foreign one, which keeps no lock,
-  // counts as dead), then makes a new one. Processes that still map the old
-  // one see no change, except that its name leads elsewhere. Makes system
+  // Removes a dead segment of that name (one of another program, which keeps no
+  // lock, counts as dead), then makes a new one. Processes that still map the
+  // old one see no change, except that its name leads elsewhere. Makes system
   // calls. Errors, each leaving nothing behind:
   //   kInvalidArgument    run id or geometry
   //   kAlreadyAttached    a live writer has it, or something that is no file
@@ -41,14 +39,13 @@ class OwnedFrameSegment {
       absl::string_view run_id, const FrameGeometry& geometry);
 
   OwnedFrameSegment(OwnedFrameSegment&&) noexcept = default;
-  OwnedFrameSegment& operator=(OwnedFrameSegment&& other) noexcept;
   ~OwnedFrameSegment();
 
   FrameWriter& writer() { return writer_; }
 
   // Whether a reader of ours holds its lock. Asks the kernel (1 to 2 us) once a
   // second and repeats the answer meanwhile; restores the name on the way.
-  // Foreign readers leave no trace.
+  // Readers of other programs leave no trace.
   bool HasReader();
 
   // False in a forked child, and once moved from.
@@ -56,14 +53,11 @@ class OwnedFrameSegment {
   const std::string& name() const { return file_.name(); }
 
  private:
-  OwnedFrameSegment(NamedFile file, RegionLock lock,
-                    std::shared_ptr<const RegionMapping> mapping,
-                    FrameWriter writer);
+  OwnedFrameSegment(NamedFile file, FrameWriter writer)
+      : file_(std::move(file)), writer_(std::move(writer)) {}
 
-  std::shared_ptr<const RegionMapping> mapping_;
+  NamedFile file_;
   FrameWriter writer_;
-  RegionLock lock_;
-  NamedFile file_;  // last: it is unlinked while the lock is still held
   int64_t asked_ns_ = 0;
   bool has_reader_ = false;
 };

@@ -25,7 +25,7 @@ namespace {
 
 template <typename Word>
 void CopyWord(std::byte* to, const std::byte* from) {
-  // relaxed: a sequence number, read afterwards, says whether it is whole.
+  // relaxed: a sequence number, read afterwards, says whether it is complete.
   const Word word = std::atomic_ref<Word>(
                         *reinterpret_cast<Word*>(const_cast<std::byte*>(from)))
                         .load(std::memory_order_relaxed);
@@ -51,7 +51,8 @@ void CopyByWords(std::byte* to, const std::byte* from, size_t bytes) {
 
 void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
   constexpr size_t kVector = sizeof(__m128i);
-  constexpr size_t kLine = 64;  // written whole, a line is never read first
+  constexpr size_t kLine =
+      64;  // written completely, a line is never read first
   const size_t head = std::min(
       bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);

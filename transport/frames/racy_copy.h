@@ -1,7 +1,7 @@
 // RacyCopy: the copy of a payload that the other side may be changing.
 //
 // Data flow: a frame -> RacyCopy -> its slot -> RacyCopy -> a reader's buffer;
-// a sequence number, read again afterwards, says whether the copy is whole.
+// a sequence number, read again afterwards, says whether the copy is complete.
 // Such a race is by design, but no C++ has it: under ThreadSanitizer the bytes
 // are copied by relaxed atomics, so that it sees none; else by memcpy, or by
 // stores that go past the cache.

@@ -1,25 +1,77 @@
 #include "transport/memory/attached_region.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
 #include <utility>
 
-#include "transport/memory/found_region.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_name.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
+namespace {
+
+absl::Status NotReady(absl::string_view name, absl::string_view found) {
+  return MakeError(
+      ErrorCode::kNotReady,
+      absl::StrCat("region '", name, "': expected an engine that serves it, ",
+                   found,
+                   "; start one with that --name, or check the name "
+                   "(LUCKY_SHM_NAME sets the default)"));
+}
+
+}  // namespace
+
+absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
+  RETURN_IF_ERROR(CheckRegionName(name));
+  const std::string path = RegionPath(name);
+  absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDWR);
+  if (CodeOf(file.status()) == ErrorCode::kNotReady) {
+    return NotReady(name, absl::StrCat("found no ", path));
+  }
+  if (!file.ok()) return file.status();
+  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  UniqueFd& fd = file->fd;
+  LrbcHeader plan;
+  std::memset(static_cast<void*>(&plan), 0, sizeof(plan));
+  const ssize_t got =
+      pread(fd.get(), static_cast<void*>(&plan), sizeof(plan), 0);
+  if (got != static_cast<ssize_t>(sizeof(plan))) {
+    return NotReady(name,
+                    absl::StrCat("found a file of ", file->status.st_size,
+                                 " bytes, too short for a region's header"));
+  }
+  absl::Status status =
+      CheckHeader(plan, static_cast<uint64_t>(file->status.st_size));
+  if (!status.ok()) {
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("region '", name, "': ", status.message()));
+  }
+  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  if (!lock.HeldByOther(kEngineLockByte)) {
+    return NotReady(
+        name, absl::StrCat("found one whose engine (pid ",
+                           // relaxed: a label, in a private copy.
+                           plan.server_pid.load(std::memory_order_relaxed),
+                           ") is gone"));
+  }
+  return FoundRegion{std::move(fd), std::move(lock), plan};
+}
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
-  absl::StatusOr<FoundRegion> found = FindRegion(name);
-  if (!found.ok()) return found.status();
-  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
-      RegionMapping::Map(found->fd.get(), found->plan.region_size);
-  if (!mapping.ok()) return mapping.status();
-  return AttachedRegion(std::move(found->lock), *std::move(mapping),
-                        found->plan);
+  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  ASSIGN_OR_RETURN(auto mapping,
+                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan);
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
-  absl::StatusOr<FoundRegion> found = FindRegion(name);
-  if (!found.ok()) return found.status();
-  return found->plan;
+  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  return found.plan;
 }
 
 AttachedRegion::AttachedRegion(RegionLock lock,

@@ -1,4 +1,5 @@
-// AttachedRegion: a client's hold on an engine's region.
+// AttachedRegion: a client's hold on an engine's region. FoundRegion: a live
+// engine's region, checked, not mapped.
 //
 // Data flow: a name -> a file with a live engine -> a checked header -> mapped.
 // Ownership: one client process; the region itself stays the engine's.
@@ -14,11 +15,25 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
 
 namespace tandem {
+
+struct FoundRegion {
+  UniqueFd fd;  // open for reading and writing
+  RegionLock lock;
+  LrbcHeader plan;  // a copy, checked
+};
+
+// Makes system calls; does not wait; leaves nothing behind in the region.
+// Errors: OpenSharedFile's, CheckTrust's, and
+//   kNotReady        no live engine serves it, or it is too short to be one yet
+//   kLayoutMismatch  it is not a region that this version understands
+absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
 
 // Move-only.
 class AttachedRegion {
@@ -34,7 +49,7 @@ class AttachedRegion {
   bool AcquireClientLock();
   bool HoldsClientLock() const { return holds_client_lock_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
-  // Gives the place free; the mapping stays. Safe twice.
+  // Releases the client lock; the mapping stays. Safe twice.
   void ReleaseClientLock();
 
   const std::shared_ptr<const RegionMapping>& mapping() const {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {
@@ -32,8 +31,7 @@ bool LeadsTo(const std::string& path, const struct stat& file) {
 }
 
 // A copy of the header if the file is a region that keeps locks.
-bool ReadLockedRegion(int fd, const struct stat& file, LrbcHeader* header) {
-  if (!S_ISREG(file.st_mode)) return false;
+bool ReadLockedRegion(int fd, LrbcHeader* header) {
   return pread(fd, static_cast<void*>(header), sizeof(*header), 0) ==
              static_cast<ssize_t>(sizeof(*header)) &&
          header->magic == kLrbcMagic &&
@@ -54,38 +52,34 @@ enum class Judge { kLockedRegions, kAnyFileOfOurs };
 // region, and the other link with it.
 absl::Status RemoveAt(const std::string& path, absl::string_view name,
                       Judge judge) {
-  // O_NONBLOCK: the file may be a FIFO.
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) {
-    if (errno == ENOENT) return absl::OkStatus();
-    if (errno == EACCES || errno == EPERM) {
-      return MakeError(ErrorCode::kAccessDenied,
-                       absl::StrCat("the region belongs to ", OwnerOf(path),
-                                    "; choose another name (", path, ")"));
-    }
-    if (errno == ELOOP || errno == EISDIR || errno == ENXIO) {
+  absl::StatusOr<SharedFile> opened = OpenSharedFile(name, path, O_RDWR);
+  switch (CodeOf(opened.status())) {
+    case ErrorCode::kOk:
+      break;
+    case ErrorCode::kNotReady:
+      return absl::OkStatus();
+    case ErrorCode::kLayoutMismatch:
       return InTheWay(path, "a link, a folder or a device",
                       "remove it if nothing needs it, or choose another name");
-    }
-    return MakeSystemError("open", path, errno);
+    default:
+      return opened.status();
   }
-  struct stat file;
+  const UniqueFd& fd = opened->fd;
+  const struct stat& file = opened->status;
   LrbcHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
   // What a spare link of ours leads to was a region, even if it has
   // been truncated since.
   const auto is_ours_by_name = [&] {
     return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
-           S_ISREG(file.st_mode) && file.st_uid == geteuid();
+           file.st_uid == geteuid();
   };
-  if (fstat(fd.get(), &file) != 0 ||
-      (!ReadLockedRegion(fd.get(), file, &header) && !is_ours_by_name())) {
+  if (!ReadLockedRegion(fd.get(), &header) && !is_ours_by_name()) {
     return InTheWay(path, "a file that is no Tandem region",
                     "remove it if nothing needs it, or choose another name");
   }
-  absl::StatusOr<RegionLock> lock = RegionLock::On(fd.get());
-  if (!lock.ok()) return lock.status();
-  if (!lock->TryAcquire(kEngineLockByte)) {
+  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  if (!lock.TryAcquire(kEngineLockByte)) {
     return InTheWay(
         path,
         header.magic == kLrbcMagic
@@ -108,13 +102,13 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
 
 absl::Status RemovePatiently(absl::string_view name, Judge judge) {
   // Another engine's sweep holds a dead region's lock for an instant.
-  constexpr int kLooks = 10;
+  constexpr int kAttempts = 10;
   const timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   absl::Status status;
-  for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) nanosleep(&pause, nullptr);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) nanosleep(&pause, nullptr);
     // The spare link first: a live engine whose name was just unlinked still
-    // has it, and it tells of a dead region that was truncated.
+    // has it, and it leads to a dead region that was truncated.
     status = RemoveAt(SpareLinkPath(name), name, judge);
     if (status.ok()) status = RemoveAt(RegionPath(name), name, judge);
     if (CodeOf(status) != ErrorCode::kAlreadyAttached) break;
@@ -150,33 +144,6 @@ void RemoveDeadRegions() {
     RemoveAt(spare, name, Judge::kLockedRegions)
         .IgnoreError();  // alive, or not ours to judge
   }
-}
-
-bool IsNoRegularFile(int open_errno) {
-  return open_errno == ELOOP || open_errno == ENXIO || open_errno == EISDIR ||
-         open_errno == ENODEV;
-}
-
-absl::Status NoRegularFileError(absl::string_view name) {
-  return MakeError(
-      ErrorCode::kLayoutMismatch,
-      absl::StrCat("region '", Printable(name),
-                   "': expected a file, found a link, a folder, a FIFO or a "
-                   "device; remove it, or choose another name (",
-                   Printable(RegionPath(name)), ")"));
-}
-
-std::string OwnerOf(const std::string& path) {
-  struct stat file;
-  if (lstat(path.c_str(), &file) != 0) return "another user";
-  passwd entry;
-  passwd* found = nullptr;
-  std::vector<char> text(4096);
-  if (getpwuid_r(file.st_uid, &entry, text.data(), text.size(), &found) == 0 &&
-      found != nullptr) {
-    return absl::StrCat(found->pw_name, " (uid ", file.st_uid, ")");
-  }
-  return absl::StrCat("uid ", file.st_uid);
 }
 
 }  // namespace tandem

@@ -11,8 +11,6 @@
 #ifndef TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
 #define TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -31,15 +29,6 @@ absl::Status RemoveUnlessLocked(absl::string_view name);
 
 // Removes every dead region of this user; skips what it cannot judge.
 void RemoveDeadRegions();
-
-// "alice (uid 1001)", for error texts.
-std::string OwnerOf(const std::string& path);
-
-// Whether open failed, by this errno, since the path leads to no regular file:
-// a symbolic link (with O_NOFOLLOW), a folder, a socket or a device.
-bool IsNoRegularFile(int open_errno);
-// kLayoutMismatch, for a name of /dev/shm whose file is no regular one.
-absl::Status NoRegularFileError(absl::string_view name);
 
 }  // namespace tandem
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
-#include "transport/memory/fork_guard.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
@@ -55,7 +55,7 @@ absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
 absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
                                              uint64_t bytes, bool group_access,
                                              const Texts& texts) {
-  if (absl::Status room = CheckRoom(bytes, texts); !room.ok()) return room;
+  RETURN_IF_ERROR(CheckRoom(bytes, texts));
   const mode_t mode = group_access ? 0660 : 0600;
   UniqueFd fd(open(kSharedMemoryDir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (!fd.valid()) {
@@ -69,49 +69,35 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
     error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error == ENOSPC || error == ENOMEM) {  // another process was faster
-    absl::Status room = CheckRoom(bytes, texts);
-    if (!room.ok()) return room;
+    RETURN_IF_ERROR(CheckRoom(bytes, texts));
   }
   if (error != 0) {
     return MakeSystemError("posix_fallocate", absl::StrCat(bytes, " bytes"),
                            error);
   }
-  return NamedFile(name, std::move(fd));
+  ASSIGN_OR_RETURN(auto mapping, RegionMapping::Map(fd.get(), bytes));
+  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  if (!lock.TryAcquire(kEngineLockByte)) {
+    return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
+  }
+  return NamedFile(name, std::move(fd), std::move(mapping), std::move(lock));
 }
 
-NamedFile::NamedFile(absl::string_view name, UniqueFd fd)
+NamedFile::NamedFile(absl::string_view name, UniqueFd fd,
+                     std::shared_ptr<const RegionMapping> mapping,
+                     RegionLock lock)
     : name_(name),
       path_(RegionPath(name)),
       spare_path_(SpareLinkPath(name)),
       fd_(std::move(fd)),
-      born_in_(ForkCount()) {}
-
-NamedFile::NamedFile(NamedFile&& other) noexcept
-    : name_(std::move(other.name_)),
-      path_(std::move(other.path_)),
-      spare_path_(std::move(other.spare_path_)),
-      fd_(std::move(other.fd_)),
-      born_in_(other.born_in_),
-      linked_(std::exchange(other.linked_, false)) {}
-
-NamedFile& NamedFile::operator=(NamedFile&& other) noexcept {
-  if (this != &other) {
-    Unlink();
-    name_ = std::move(other.name_);
-    path_ = std::move(other.path_);
-    spare_path_ = std::move(other.spare_path_);
-    fd_ = std::move(other.fd_);
-    born_in_ = other.born_in_;
-    linked_ = std::exchange(other.linked_, false);
-  }
-  return *this;
-}
+      mapping_(std::move(mapping)),
+      lock_(std::move(lock)) {}
 
 absl::StatusOr<bool> NamedFile::LinkOver(
     const std::function<absl::Status()>& remove_dead) {
   constexpr int kAttempts = 8;  // each lost to an owner that came and died
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (absl::Status status = remove_dead(); !status.ok()) return status;
+    RETURN_IF_ERROR(remove_dead());
     absl::StatusOr<bool> linked = TryLink();
     if (!linked.ok() || *linked) return linked;
   }
@@ -127,27 +113,17 @@ absl::StatusOr<bool> NamedFile::TryLink() {
     if (errno == EEXIST) return false;
     return MakeSystemError("linkat", spare_path_, errno);
   }
-  linked_ = true;
   if (link(spare_path_.c_str(), path_.c_str()) == 0) return true;
   const int error = errno;
-  Unlink();
+  RemoveName();
   if (error == EEXIST) return false;
   return MakeSystemError("link", path_, error);
 }
 
-bool NamedFile::IsOurs() const {
-  return fd_.valid() && born_in_ == ForkCount();
-}
-
 void NamedFile::RestoreName() const {
-  if (!linked_ || !IsOurs()) return;
-  if (access(path_.c_str(), F_OK) == 0) return;
+  if (!IsOurs() || access(path_.c_str(), F_OK) == 0) return;
   // EEXIST: another process was faster, and has the name now.
   (void)!link(spare_path_.c_str(), path_.c_str());
-}
-
-void NamedFile::Unlink() {
-  if (std::exchange(linked_, false)) RemoveName();
 }
 
 void NamedFile::RemoveName() const {

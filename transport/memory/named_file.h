@@ -1,13 +1,16 @@
-// NamedFile: a file in shared memory that is born whole and dies cleanly.
+// NamedFile: a file in shared memory that its owner reserves, maps, locks,
+// fills and then gives its name, and whose name goes with the owner.
 //
-// Data flow: Reserve -> an unnamed file -> filled by its owner -> LinkOver
-// gives it its name -> destruction takes the name away again. Ownership: one
-// process. The file has a second hard link (SpareLinkPath), by which
-// RestoreName restores a name that was unlinked, and by which the dead
-// are found (dead_region.h).
+// Data flow: Reserve -> an unnamed file, mapped and locked -> filled by its
+// owner -> LinkOver gives it its name -> destruction takes the name away again.
+// Ownership: one process. No other process sees an incomplete file, since it
+// gets its name last. No process takes a live one, since its lock is held from
+// before it has a name until the process is gone. The file has a second hard
+// link (SpareLinkPath), by which RestoreName restores a name that was unlinked,
+// and by which the dead are found (dead_region.h).
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});
-//   ... fill it ...
+//   ... fill file->mapping() ...
 //   absl::StatusOr<bool> linked = file->LinkOver(RemoveDead);
 
 #ifndef TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_
@@ -15,11 +18,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
+#include "transport/memory/region_lock.h"
+#include "transport/memory/region_mapping.h"
 
 namespace tandem {
 
@@ -32,16 +38,17 @@ class NamedFile {
     absl::string_view smaller;  // "use fewer environments"
   };
 
-  // An unnamed file of `bytes` zeroes whose memory is reserved, mode 0600 or,
-  // with group access, 0660. `name` is one that a path can be made of.
-  // kOutOfSharedMemory: needed, available.
+  // An unnamed file of `bytes` zeroes whose memory is reserved and touched,
+  // mode 0600 or, with group access, 0660; kEngineLockByte is locked. `name` is
+  // one that a path can be made of. kOutOfSharedMemory: needed, available.
   static absl::StatusOr<NamedFile> Reserve(absl::string_view name,
                                            uint64_t bytes, bool group_access,
                                            const Texts& texts);
 
-  NamedFile(NamedFile&& other) noexcept;
-  NamedFile& operator=(NamedFile&& other) noexcept;
-  ~NamedFile() { Unlink(); }
+  NamedFile(NamedFile&&) noexcept = default;
+  NamedFile& operator=(NamedFile&&) = delete;
+  // Takes the name away, then unlocks the file.
+  ~NamedFile() { RemoveName(); }
 
   // Gives it its name, some attempts long: before each, `remove_dead` takes
   // away what has it and is dead, or says why it cannot. False: something else
@@ -55,21 +62,22 @@ class NamedFile {
   // allocates nothing.
   void RestoreName() const;
 
-  // Takes its name away. Safe twice.
-  void Unlink();
-
   // Takes the name away and changes nothing else, for a process that is about
   // to end without destroying this. From any thread. Does nothing in a forked
   // child.
   void RemoveName() const;
 
   // False in a forked child, and once moved from.
-  bool IsOurs() const;
-  int fd() const { return fd_.get(); }
+  bool IsOurs() const { return lock_.IsOurs(); }
+  const std::shared_ptr<const RegionMapping>& mapping() const {
+    return mapping_;
+  }
+  const RegionLock& lock() const { return lock_; }
   const std::string& name() const { return name_; }
 
  private:
-  NamedFile(absl::string_view name, UniqueFd fd);
+  NamedFile(absl::string_view name, UniqueFd fd,
+            std::shared_ptr<const RegionMapping> mapping, RegionLock lock);
   // False: something else has the name, or its spare link.
   absl::StatusOr<bool> TryLink();
 
@@ -77,8 +85,8 @@ class NamedFile {
   std::string path_;
   std::string spare_path_;
   UniqueFd fd_;
-  uint32_t born_in_;  // ForkCount() of the owner
-  bool linked_ = false;
+  std::shared_ptr<const RegionMapping> mapping_;
+  RegionLock lock_;
 };
 
 }  // namespace tandem

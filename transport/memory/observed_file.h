@@ -21,16 +21,17 @@
 #include <optional>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/unique_fd.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
 
 // Move-only. No call blocks or allocates, but for Open.
 class ObservedFile {
  public:
-  // By a region's name or a segment's whole one; where that name is gone, by
+  // By a region's name or a segment's full one; where that name is gone, by
   // its spare link. Errors:
   //   kInvalidArgument  no name of either
   //   kNotReady         there is no such file
@@ -45,22 +46,24 @@ class ObservedFile {
   // As tandem::IsLocked.
   std::optional<bool> IsLocked(int64_t byte) const;
 
+  // As tandem::CheckTrust, of the file with that name.
+  absl::Status CheckTrust(absl::string_view name) const {
+    return tandem::CheckTrust(name, file_.status);
+  }
+
   // As of Open.
-  uint64_t bytes() const { return bytes_; }
-  uint64_t device() const { return device_; }
-  uint64_t inode() const { return inode_; }
+  uint64_t bytes() const { return static_cast<uint64_t>(file_.status.st_size); }
+  uint64_t device() const { return file_.status.st_dev; }
+  uint64_t inode() const { return file_.status.st_ino; }
   // A program of ours made it: its spare link leads to it.
   bool has_spare_link() const { return has_spare_link_; }
   // It was found by its spare link only: its name was removed.
   bool name_gone() const { return name_gone_; }
 
  private:
-  explicit ObservedFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit ObservedFile(SharedFile file) : file_(std::move(file)) {}
 
-  UniqueFd fd_;
-  uint64_t bytes_ = 0;
-  uint64_t device_ = 0;
-  uint64_t inode_ = 0;
+  SharedFile file_;
   bool has_spare_link_ = false;
   bool name_gone_ = false;
 };

@@ -3,7 +3,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -28,70 +27,41 @@ uint64_t NanosSinceEpoch() {
 absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
-  if (absl::Status status = CheckRegionName(name); !status.ok()) return status;
-  absl::StatusOr<LrbcHeader> header = PlanRegion(spec, NanosSinceEpoch());
-  if (!header.ok()) return header.status();
+  RETURN_IF_ERROR(CheckRegionName(name));
+  ASSIGN_OR_RETURN(LrbcHeader header, PlanRegion(spec, NanosSinceEpoch()));
   RemoveDeadRegions();
-  if (absl::Status status = RemoveIfDead(name); !status.ok()) return status;
+  RETURN_IF_ERROR(RemoveIfDead(name));
 
-  absl::StatusOr<NamedFile> file =
-      NamedFile::Reserve(name, header->region_size, options.group_access,
-                         {"the region", "use fewer environments"});
-  if (!file.ok()) return file.status();
-  absl::StatusOr<std::shared_ptr<const RegionMapping>> mapping =
-      RegionMapping::Map(file->fd(), header->region_size);
-  if (!mapping.ok()) return mapping.status();
-  absl::StatusOr<RegionLock> lock = RegionLock::On(file->fd());
-  if (!lock.ok()) return lock.status();
-  if (!lock->TryAcquire(kEngineLockByte)) {
-    return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
-  }
+  ASSIGN_OR_RETURN(
+      auto file,
+      NamedFile::Reserve(name, header.region_size, options.group_access,
+                         {"the region", "use fewer environments"}));
+  const RegionMapping& mapping = *file.mapping();
   // relaxed: no other process has the region yet; linking it publishes it.
-  header->server_pid.store(static_cast<uint32_t>(getpid()),
-                           std::memory_order_relaxed);
-  std::memcpy(static_cast<void*>((*mapping)->header()), &*header,
-              sizeof(*header));
-  if (const InfosPlan infos = InfosOf(*header); infos.description_bytes > 0) {
-    spec.description.copy((*mapping)->At<char>(infos.description),
+  header.server_pid.store(static_cast<uint32_t>(getpid()),
+                          std::memory_order_relaxed);
+  std::memcpy(static_cast<void*>(mapping.header()), &header, sizeof(header));
+  if (const InfosPlan infos = InfosOf(header); infos.description_bytes > 0) {
+    spec.description.copy(mapping.At<char>(infos.description),
                           infos.description_bytes);
   }
   FrameRing frames;
-  if (header->flan_offset != 0) {
-    frames = {.offset = header->flan_offset,
-              .bytes = header->flan_size,
+  if (header.flan_offset != 0) {
+    frames = {.offset = header.flan_offset,
+              .bytes = header.flan_size,
               .geometry = WithAlignedSlots(spec.frames)};
     // PlanRegion has checked it.
     const FlanHeader ring = PlanFrameRing(frames.geometry).value();
-    std::memcpy((*mapping)->At<std::byte>(header->flan_offset),
+    std::memcpy(mapping.At<std::byte>(header.flan_offset),
                 static_cast<const void*>(&ring), sizeof(ring));
   }
-  return OwnedRegion(*std::move(file), *std::move(lock), *std::move(mapping),
-                     frames);
-}
-
-OwnedRegion::OwnedRegion(NamedFile file, RegionLock lock,
-                         std::shared_ptr<const RegionMapping> mapping,
-                         const FrameRing& frames)
-    : frames_(frames),
-      mapping_(std::move(mapping)),
-      lock_(std::move(lock)),
-      file_(std::move(file)) {}
-
-OwnedRegion& OwnedRegion::operator=(OwnedRegion&& other) noexcept {
-  if (this != &other) {
-    file_ = std::move(other.file_);  // unlinks while the lock is still held
-    lock_ = std::move(other.lock_);
-    mapping_ = std::move(other.mapping_);
-    frames_ = other.frames_;
-  }
-  return *this;
+  return OwnedRegion(std::move(file), frames);
 }
 
 absl::Status OwnedRegion::Link() {
-  const absl::StatusOr<bool> linked =
-      file_.LinkOver([this] { return RemoveIfDead(name()); });
-  if (!linked.ok()) return linked.status();
-  if (*linked) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool linked,
+                   file_.LinkOver([this] { return RemoveIfDead(name()); }));
+  if (linked) return absl::OkStatus();
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", name(), "': other engines kept ",
                                 "taking the name; choose another"));
@@ -99,13 +69,13 @@ absl::Status OwnedRegion::Link() {
 
 std::span<std::byte> OwnedRegion::frame_ring() const {
   if (frames_.bytes == 0) return {};
-  return {mapping_->At<std::byte>(frames_.offset), frames_.bytes};
+  return {mapping()->At<std::byte>(frames_.offset), frames_.bytes};
 }
 
 bool OwnedRegion::FramesWatched() const {
   return frames_.bytes != 0 &&
-         lock_.HeldByOther(static_cast<int64_t>(frames_.offset) +
-                           kFlanReadersLockByte);
+         file_.lock().HeldByOther(static_cast<int64_t>(frames_.offset) +
+                                  kFlanReadersLockByte);
 }
 
 }  // namespace tandem

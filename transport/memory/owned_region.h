@@ -1,10 +1,8 @@
 // OwnedRegion: the engine's region, from birth to death.
 //
-// Data flow: RegionSpec -> unnamed file, reserved, mapped, locked, filled ->
-// Link -> clients find it -> destruction unlinks it.
-// Ownership: one engine process. No process sees an incomplete region, since
-// it gets its name last. No process takes a live one, since its lock is held
-// from before it has a name until the process is gone.
+// Data flow: RegionSpec -> NamedFile, filled -> Link -> clients find it ->
+// destruction unlinks it.
+// Ownership: one engine process.
 //
 //   absl::StatusOr<OwnedRegion> region = OwnedRegion::Create("demo", spec, {});
 //   ... fill region->mapping() ...
@@ -18,13 +16,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/named_file.h"
-#include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
 
@@ -50,7 +48,6 @@ class OwnedRegion {
                                             const RegionOptions& options);
 
   OwnedRegion(OwnedRegion&&) noexcept = default;
-  OwnedRegion& operator=(OwnedRegion&& other) noexcept;
 
   // Gives it its name. kAlreadyAttached if another engine was faster.
   absl::Status Link();
@@ -63,9 +60,9 @@ class OwnedRegion {
 
   // False in a forked child, and once moved from.
   bool IsOurs() const { return file_.IsOurs(); }
-  bool ClientAlive() const { return lock_.HeldByOther(kClientLockByte); }
+  bool ClientAlive() const { return file_.lock().HeldByOther(kClientLockByte); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
-    return mapping_;
+    return file_.mapping();
   }
   const std::string& name() const { return file_.name(); }
 
@@ -84,14 +81,11 @@ class OwnedRegion {
     FrameGeometry geometry = {.capacity = 0};
   };
 
-  OwnedRegion(NamedFile file, RegionLock lock,
-              std::shared_ptr<const RegionMapping> mapping,
-              const FrameRing& frames);
+  OwnedRegion(NamedFile file, const FrameRing& frames)
+      : file_(std::move(file)), frames_(frames) {}
 
+  NamedFile file_;
   FrameRing frames_;
-  std::shared_ptr<const RegionMapping> mapping_;
-  RegionLock lock_;
-  NamedFile file_;  // last: it is unlinked while the lock is still held
 };
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 #include "transport/memory/region_name.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -51,6 +52,21 @@ absl::Status CheckRegionName(absl::string_view name) {
                    " digit or _; ",
                    found, " (name '", Printable(name.substr(0, kLongestName)),
                    "')"));
+}
+
+absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
+  constexpr size_t kLongest = 184;  // kLongestName, less the prefix
+  if (run_id.empty() || run_id.size() > kLongest ||
+      run_id.find('\0') != absl::string_view::npos) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("run id: expected 1 to ", kLongest,
+                     " bytes without NUL, found ", run_id.size(), " ('",
+                     Printable(run_id.substr(0, kLongest)), "')"));
+  }
+  std::string name = absl::StrCat(kFlanSegmentPrefix, run_id);
+  std::ranges::replace(name, '/', '_');
+  return name;
 }
 
 std::string RegionPath(absl::string_view name) {

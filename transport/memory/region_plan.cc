@@ -216,11 +216,10 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   }
   if (spec.frames.capacity != 0) {
     // At most 64 Ki slots of 1 GiB and a bit: no overflow.
-    const absl::StatusOr<FlanHeader> ring =
-        PlanFrameRing(WithAlignedSlots(spec.frames));
-    if (!ring.ok()) return ring.status();
+    ASSIGN_OR_RETURN(const FlanHeader ring,
+                     PlanFrameRing(WithAlignedSlots(spec.frames)));
     header.flan_offset = end;
-    header.flan_size = FrameRingBytes(*ring);
+    header.flan_size = FrameRingBytes(ring);
     header.feature_bits |= kFeatureFrames;
     end = AlignUp(end + header.flan_size);
   }

@@ -74,9 +74,9 @@ struct RegionSection {
 // All faults of a header, for monitoring.
 struct HeaderFindings {
   // "expected version 1, found 2"; those of the sections among them. The first
-  // is the one that CheckHeader tells. Empty: a client may use the region.
+  // is the one that CheckHeader reports. Empty: a client may use the region.
   std::vector<std::string> problems;
-  // By offset; none if the sizes are such that no section's can be told.
+  // By offset; none if the sizes are invalid.
   std::vector<RegionSection> sections;
 };
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes);

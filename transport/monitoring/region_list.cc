@@ -9,6 +9,7 @@
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
 #include "transport/memory/region_name.h"
@@ -51,19 +52,18 @@ std::vector<SharedName> ListShared() {
 }
 
 absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name) {
-  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
   SegmentReport report;
   report.name = Printable(name);
-  report.file_bytes = file->bytes();
+  report.file_bytes = file.bytes();
   report.read_ns = MonotonicNanos();
-  const std::optional<bool> locked = file->IsLocked(kFlanWriterLockByte);
+  const std::optional<bool> locked = file.IsLocked(kFlanWriterLockByte);
   if (locked.value_or(false)) {
     report.writer = Life::kAlive;
-  } else if (locked.has_value() && file->has_spare_link()) {
+  } else if (locked.has_value() && file.has_spare_link()) {
     report.writer = Life::kDead;
   }
-  report.ring = ReadFrameRing(*file, 0, file->bytes());
+  report.ring = ReadFrameRing(file, 0, file.bytes());
   return report;
 }
 

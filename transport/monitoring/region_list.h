@@ -34,12 +34,12 @@ struct SegmentReport {
   std::string name;  // escaped
   uint64_t file_bytes = 0;
   int64_t read_ns = 0;  // CLOCK_MONOTONIC, when it was copied
-  // kUnknown: a foreign writer, which holds no lock.
+  // kUnknown: a writer of another program, which holds no lock.
   Life writer = Life::kUnknown;
   FrameRingReport ring;
 };
 
-// By its whole name. Errors: ObservedFile::Open's.
+// By its full name. Errors: ObservedFile::Open's.
 absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name);
 
 }  // namespace tandem

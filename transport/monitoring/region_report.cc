@@ -164,58 +164,48 @@ StepTimesSnapshot NewIn(const StepTimesSnapshot& earlier,
 }  // namespace
 
 const char* NameOf(Life life) {
-  switch (life) {
-    case Life::kAlive:
-      return "alive";
-    case Life::kDead:
-      return "dead";
-    case Life::kAbsent:
-      return "absent";
-    case Life::kUnknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::array kNames = {"alive", "dead", "absent", "unknown"};
+  return kNames.at(static_cast<size_t>(life));
 }
 
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
-  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
   RegionReport report;
   report.name = Printable(name);
-  report.name_gone = file->name_gone();
-  report.file_bytes = file->bytes();
-  report.device = file->device();
-  report.inode = file->inode();
+  report.name_gone = file.name_gone();
+  report.file_bytes = file.bytes();
+  report.device = file.device();
+  report.inode = file.inode();
   report.read_ns = MonotonicNanos();
   LrbcHeader header;
-  report.has_header = ReadHeader(*file, &header);
-  for (GracePeriod grace(kLookGraceNs);
+  report.has_header = ReadHeader(file, &header);
+  for (GracePeriod grace(kSequenceGraceNs);
        report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
        !grace.Expired();
        sched_yield()) {
     // Torn by a copy that was interrupted, or just being written.
-    report.has_header = ReadHeader(*file, &header);
+    report.has_header = ReadHeader(file, &header);
     report.read_ns = MonotonicNanos();
   }
-  if (!file->has_spare_link() &&
+  if (!file.has_spare_link() &&
       (!report.has_header || header.magic != kLrbcMagic)) {
     return MakeError(
         ErrorCode::kLayoutMismatch,
         absl::StrCat("'", report.name, "': expected a region, found a file of ",
-                     file->bytes(), " bytes that is none"));
+                     file.bytes(), " bytes that is none"));
   }
   if (!report.has_header) {
     report.header_problems.push_back(
         absl::StrCat("expected a header of ", kLrbcHeaderBytes,
-                     " bytes, found a file of ", file->bytes()));
+                     " bytes, found a file of ", file.bytes()));
     return report;
   }
-  HeaderFindings found = ExamineHeader(header, file->bytes());
+  HeaderFindings found = ExamineHeader(header, file.bytes());
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   FillCounts(header, &report);
-  FillPeers(*file, header, &report);
-  FillParts(*file, header, &report);
+  FillPeers(file, header, &report);
+  FillParts(file, header, &report);
   return report;
 }
 
@@ -240,15 +230,9 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
 }
 
 std::string NameOf(AutoresetMode mode) {
-  switch (mode) {
-    case AutoresetMode::kSameStep:
-      return "SAME_STEP";
-    case AutoresetMode::kNextStep:
-      return "NEXT_STEP";
-    case AutoresetMode::kDisabled:
-      return "DISABLED";
-  }
-  return absl::StrCat(static_cast<uint32_t>(mode));
+  constexpr std::array kNames = {"SAME_STEP", "NEXT_STEP", "DISABLED"};
+  const auto index = static_cast<size_t>(mode);
+  return index < kNames.size() ? kNames[index] : absl::StrCat(index);
 }
 
 std::optional<RegionRates> RatesBetween(const RegionReport& earlier,

@@ -36,7 +36,7 @@ enum class Life : uint8_t {
   kAlive,    // its lock is held
   kDead,     // no lock, but traces of a side that did not leave cleanly
   kAbsent,   // never attached, or left cleanly
-  kUnknown,  // a foreign side, which holds no lock; or the kernel does not say
+  kUnknown,  // a header-only side holds no lock, or the kernel does not say
 };
 const char* NameOf(Life life);  // "alive"
 
@@ -53,9 +53,9 @@ struct PeerReport {
 enum class ExchangeState : uint8_t {
   kIdle,        // action_seq = frame_seq
   kPending,     // one more: the engine's turn
-  kImpossible,  // anything else, for kLookGraceNs
+  kImpossible,  // anything else, for kSequenceGraceNs
 };
-inline constexpr int64_t kLookGraceNs = 20'000'000;
+inline constexpr int64_t kSequenceGraceNs = 20'000'000;
 
 struct ImagesReport {
   uint32_t width = 0;  // pixels
@@ -64,7 +64,7 @@ struct ImagesReport {
   uint64_t step = 0;      // the frame_seq that they belong to
 };
 
-// Of a region whose engine answers commands.
+// Of a region whose engine answers RPCs.
 struct RpcReport {
   std::vector<std::string> on = {};  // services, by name
   std::vector<std::string> off = {};
@@ -119,8 +119,8 @@ struct RegionReport {
   std::optional<RpcReport> commands;      // nothing: it does not say
 };
 
-// Makes some dozen system calls. Waits only where something makes no sense: 20
-// ms for each that does not. Errors: ObservedFile::Open's, and
+// Makes some dozen system calls. Waits only where something is invalid: 20 ms
+// for each. Errors: ObservedFile::Open's, and
 //   kLayoutMismatch  the file is no region: no magic, no spare link
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name);
 

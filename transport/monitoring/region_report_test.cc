@@ -208,7 +208,7 @@ TEST_F(GoldenRegionTest, AFrameRingIsReadWithItsReaders) {
   EXPECT_EQ(report.frames->geometry.width, 8u);
   EXPECT_EQ(report.frames->geometry.capacity, 4u);
   EXPECT_EQ(report.frames->frames, 17u);
-  EXPECT_EQ(report.frames->rolling_return, 2.5);
+  EXPECT_EQ(report.frames->metrics.rolling_return, 2.5);
   EXPECT_EQ(report.frames->watched, false);
   placed_.Lock(static_cast<int64_t>(golden_.flan_offset) +
                kFlanReadersLockByte);

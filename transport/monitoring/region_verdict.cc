@@ -18,15 +18,16 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
   if (engine.life == Life::kDead) {
     verdict->problems.push_back(
         absl::StrCat("the engine (pid ", engine.pid,
-                     ") is gone without a word: killed, or crashed; start it "
-                     "again, which removes what it left here"));
+                     ") died: killed, or crashed; start it again, which "
+                     "removes what it left here"));
   } else if (engine.life == Life::kUnknown) {
     verdict->remarks.push_back(
-        "whether an engine lives cannot be told: the region's keeps no lock");
+        "whether an engine lives is unknown: this region's engine keeps no "
+        "lock");
   }
   if (client.life == Life::kDead) {
     verdict->problems.push_back(absl::StrCat(
-        "the client (pid ", client.pid, ") is gone without a word",
+        "the client (pid ", client.pid, ") died",
         engine.life == Life::kAlive
             ? "; the engine makes room for the next within 10 ms of noticing, "
               "unless it is stopped itself"

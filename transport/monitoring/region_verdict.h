@@ -18,7 +18,7 @@ namespace tandem {
 struct RegionVerdict {
   // The region is corrupt, or a side died: no step is possible.
   std::vector<std::string> problems;
-  // Worth a look: something stands still, fills up, or failed.
+  // To be checked: something stands still, fills up, or failed.
   std::vector<std::string> remarks;
 };
 

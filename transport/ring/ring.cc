@@ -19,55 +19,8 @@ SharedWord<uint32_t>& LengthAt(std::byte* data, uint32_t offset) {
   return *reinterpret_cast<SharedWord<uint32_t>*>(data + offset);
 }
 
-constexpr uint32_t EntryBytes(uint32_t message_bytes) {
-  constexpr uint32_t kMask = kRingEntryAlignment - 1;
-  return (static_cast<uint32_t>(sizeof(uint32_t)) + message_bytes + kMask) &
-         ~kMask;
-}
-
-constexpr bool IsPossible(uint32_t used, uint32_t capacity) {
+constexpr bool IsValid(uint32_t used, uint32_t capacity) {
   return used <= capacity && used % kRingEntryAlignment == 0;
-}
-
-struct Positions {
-  uint32_t write_pos;
-  uint32_t read_pos;
-};
-
-absl::StatusOr<Positions> LoadPositions(const RingHeader& header,
-                                        std::span<std::byte> data,
-                                        int64_t grace_ns) {
-  if (!std::has_single_bit(data.size()) || data.size() < kMinRingBytes ||
-      data.size() > kMaxRingBytes ||
-      reinterpret_cast<uintptr_t>(data.data()) % kRingEntryAlignment != 0) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("ring data: expected a power of two of bytes from ",
-                     kMinRingBytes, " to ", kMaxRingBytes, ", aligned to ",
-                     kRingEntryAlignment, "; found ", data.size(), " bytes at ",
-                     reinterpret_cast<uintptr_t>(data.data())));
-  }
-  GracePeriod grace(grace_ns);
-  for (;; sched_yield()) {
-    Positions positions;
-    // SYNC(ring.free): acquire; the reader's copies before we overwrite.
-    positions.read_pos = header.read_pos.load(std::memory_order_acquire);
-    // SYNC(ring.commit): acquire; the index before the entries.
-    positions.write_pos = header.write_pos.load(std::memory_order_acquire);
-    if (positions.read_pos % kRingEntryAlignment == 0 &&
-        IsPossible(positions.write_pos - positions.read_pos,
-                   static_cast<uint32_t>(data.size()))) {
-      return positions;
-    }
-    if (!grace.Expired()) continue;
-    return MakeError(
-        ErrorCode::kBrokenPeer,
-        absl::StrCat("ring of ", data.size(),
-                     " bytes: expected multiples of 8 that differ by no more; "
-                     "found write_pos ",
-                     positions.write_pos, ", read_pos ", positions.read_pos,
-                     ". Restart the engine."));
-  }
 }
 
 }  // namespace
@@ -79,61 +32,89 @@ void ResetRing(RingHeader* header) {
   header->write_pos.store(0, std::memory_order_release);
 }
 
+RingSide::RingSide(RingHeader* header, std::span<std::byte> data,
+                   Doorbell peer_bell, int64_t grace_ns)
+    : header_(header),
+      data_(data.data()),
+      capacity_(static_cast<uint32_t>(data.size())),
+      peer_bell_(peer_bell),
+      grace_(grace_ns) {}
+
+absl::StatusOr<RingSide> RingSide::Open(RingHeader* header,
+                                        std::span<std::byte> data,
+                                        Doorbell peer_bell, int64_t grace_ns) {
+  if (!std::has_single_bit(data.size()) || data.size() < kMinRingBytes ||
+      data.size() > kMaxRingBytes ||
+      reinterpret_cast<uintptr_t>(data.data()) % kRingEntryAlignment != 0) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("ring data: expected a power of two of bytes from ",
+                     kMinRingBytes, " to ", kMaxRingBytes, ", aligned to ",
+                     kRingEntryAlignment, "; found ", data.size(), " bytes at ",
+                     reinterpret_cast<uintptr_t>(data.data())));
+  }
+  RingSide side(header, data, peer_bell, grace_ns);
+  for (;; sched_yield()) {
+    // SYNC(ring.free): acquire; the reader's copies before we overwrite.
+    side.read_pos_ = header->read_pos.load(std::memory_order_acquire);
+    // SYNC(ring.commit): acquire; the index before the entries.
+    side.write_pos_ = header->write_pos.load(std::memory_order_acquire);
+    if (side.read_pos_ % kRingEntryAlignment == 0 &&
+        IsValid(side.write_pos_ - side.read_pos_, side.capacity_)) {
+      side.grace_.Clear();
+      return side;
+    }
+    if (!side.grace_.Expired()) continue;
+    return MakeError(
+        ErrorCode::kBrokenPeer,
+        absl::StrCat("ring of ", data.size(),
+                     " bytes: expected multiples of 8 that differ by no more; "
+                     "found write_pos ",
+                     side.write_pos_, ", read_pos ", side.read_pos_,
+                     ". Restart the engine."));
+  }
+}
+
+ErrorCode RingSide::Refuse(ErrorCode unchanged) {
+  broken_ = grace_.Expired();
+  return broken_ ? ErrorCode::kBrokenPeer : unchanged;
+}
+
 absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell reader_bell,
                                               int64_t grace_ns) {
-  const absl::StatusOr<Positions> positions =
-      LoadPositions(*header, data, grace_ns);
-  if (!positions.ok()) return positions.status();
-  return RingWriter(header, data.data(), static_cast<uint32_t>(data.size()),
-                    reader_bell, positions->write_pos, positions->read_pos,
-                    GracePeriod(grace_ns));
+  ASSIGN_OR_RETURN(const RingSide side,
+                   Open(header, data, reader_bell, grace_ns));
+  return RingWriter(side);
 }
-
-RingWriter::RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
-                       Doorbell reader_bell, uint32_t write_pos,
-                       uint32_t read_pos, GracePeriod grace)
-    : header_(header),
-      data_(data),
-      capacity_(capacity),
-      reader_bell_(reader_bell),
-      write_pos_(write_pos),
-      read_pos_(read_pos),
-      grace_(grace) {}
 
 bool RingWriter::HasRoom(uint32_t bytes) const {
   return bytes <= capacity_ - (write_pos_ - read_pos_);
 }
 
-// False: what the region holds cannot be.
+// False: the region has an invalid position.
 bool RingWriter::RefreshReadPos() {
   // SYNC(ring.free): acquire; the reader's copies before we overwrite.
   const uint32_t read_pos = header_->read_pos.load(std::memory_order_acquire);
   // It never goes back: no more is in use than before.
-  if (!IsPossible(write_pos_ - read_pos, write_pos_ - read_pos_)) return false;
+  if (!IsValid(write_pos_ - read_pos, write_pos_ - read_pos_)) return false;
   read_pos_ = read_pos;
   grace_.Clear();
   return true;
-}
-
-// The answer to what cannot be.
-ErrorCode RingWriter::Refuse() {
-  broken_ = grace_.Expired();
-  return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingFull;
 }
 
 ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
   if (broken_) return ErrorCode::kBrokenPeer;
   if (message.size() > max_message_bytes()) return ErrorCode::kMessageTooLarge;
   const uint32_t message_bytes = static_cast<uint32_t>(message.size());
-  const uint32_t entry_bytes = EntryBytes(message_bytes);
+  const uint32_t entry_bytes = RingEntryBytes(message_bytes);
   uint32_t offset = write_pos_ & (capacity_ - 1);
   const uint32_t to_end = capacity_ - offset;
   const uint32_t skipped_bytes = to_end < entry_bytes ? to_end : 0;
   const uint32_t needed_bytes = skipped_bytes + entry_bytes;
   if (!HasRoom(needed_bytes)) {
-    if (!RefreshReadPos()) return Refuse();
+    if (!RefreshReadPos()) return Refuse(ErrorCode::kRingFull);
     if (!HasRoom(needed_bytes)) return ErrorCode::kRingFull;
   }
   if (skipped_bytes > 0) {
@@ -154,7 +135,7 @@ ErrorCode RingWriter::TryWrite(std::span<const std::byte> message) {
   write_pos_ += needed_bytes;
   // SYNC(ring.commit): release; the entry before the index.
   header_->write_pos.store(write_pos_, std::memory_order_release);
-  reader_bell_.NotifyIfWaiting();
+  peer_bell_.NotifyIfWaiting();
   return ErrorCode::kOk;
 }
 
@@ -175,40 +156,20 @@ absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell writer_bell,
                                               int64_t grace_ns) {
-  const absl::StatusOr<Positions> positions =
-      LoadPositions(*header, data, grace_ns);
-  if (!positions.ok()) return positions.status();
-  return RingReader(header, data.data(), static_cast<uint32_t>(data.size()),
-                    writer_bell, positions->write_pos, positions->read_pos,
-                    GracePeriod(grace_ns));
+  ASSIGN_OR_RETURN(const RingSide side,
+                   Open(header, data, writer_bell, grace_ns));
+  return RingReader(side);
 }
 
-RingReader::RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
-                       Doorbell writer_bell, uint32_t write_pos,
-                       uint32_t read_pos, GracePeriod grace)
-    : header_(header),
-      data_(data),
-      capacity_(capacity),
-      writer_bell_(writer_bell),
-      write_pos_(write_pos),
-      read_pos_(read_pos),
-      grace_(grace) {}
-
-// False: what the region holds cannot be.
+// False: the region has an invalid position.
 bool RingReader::RefreshWritePos() {
   // SYNC(ring.commit): acquire; the index before the entries.
   const uint32_t write_pos = header_->write_pos.load(std::memory_order_acquire);
   const uint32_t published = write_pos - read_pos_;
-  if (!IsPossible(published, capacity_)) return false;
+  if (!IsValid(published, capacity_)) return false;
   if (published < write_pos_ - read_pos_) return false;  // it never goes back
   write_pos_ = write_pos;
   return true;
-}
-
-// The answer to what cannot be.
-ErrorCode RingReader::Refuse() {
-  broken_ = grace_.Expired();
-  return broken_ ? ErrorCode::kBrokenPeer : ErrorCode::kRingEmpty;
 }
 
 // Advances and publishes read_pos.
@@ -216,32 +177,24 @@ void RingReader::Free(uint32_t bytes) {
   read_pos_ += bytes;
   // SYNC(ring.free): release; our copy before the room is given back.
   header_->read_pos.store(read_pos_, std::memory_order_release);
-  writer_bell_.NotifyIfWaiting();
+  peer_bell_.NotifyIfWaiting();
 }
 
-// What is published and lies at read_pos_: kOk and an entry inside the data,
-// kRingEmpty, or kBrokenPeer, which is not yet the last word. Frees a skip.
+// The published entry at read_pos_: kOk and an entry inside the data,
+// kRingEmpty, or kBrokenPeer if it is invalid. Frees a skip.
 ErrorCode RingReader::FindEntry(uint32_t* offset, uint32_t* length) {
   for (;;) {
     const uint32_t published = write_pos_ - read_pos_;
     if (published == 0) return ErrorCode::kRingEmpty;
     *offset = read_pos_ & (capacity_ - 1);
-    const uint32_t to_end = capacity_ - *offset;
     // relaxed: ordered by ring.commit, in RefreshWritePos.
     *length = LengthAt(data_, *offset).load(std::memory_order_relaxed);
-    if (*length == kRingSkip) {
-      // Only what lacks room for some entry is skipped. At the start of the
-      // data that is never so: one skip doesn't follow another.
-      if (to_end >= capacity_ / 2 || to_end > published) break;
-      Free(to_end);
-      continue;
-    }
-    if (*length > max_message_bytes()) break;
-    const uint32_t entry_bytes = EntryBytes(*length);
-    if (entry_bytes > to_end || entry_bytes > published) break;
-    return ErrorCode::kOk;
+    const uint32_t bytes =
+        RingEntryStride(*length, capacity_, capacity_ - *offset, published);
+    if (bytes == 0) return ErrorCode::kBrokenPeer;
+    if (*length != kRingSkip) return ErrorCode::kOk;
+    Free(bytes);
   }
-  return ErrorCode::kBrokenPeer;
 }
 
 ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
@@ -250,9 +203,11 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
   uint32_t length = 0;
   ErrorCode found = FindEntry(&offset, &length);
   if (found != ErrorCode::kOk) {
-    if (!RefreshWritePos()) return Refuse();
+    if (!RefreshWritePos()) return Refuse(ErrorCode::kRingEmpty);
     found = FindEntry(&offset, &length);
-    if (found == ErrorCode::kBrokenPeer) return Refuse();
+    if (found == ErrorCode::kBrokenPeer) {
+      return Refuse(ErrorCode::kRingEmpty);
+    }
     grace_.Clear();
     if (found != ErrorCode::kOk) return found;
   }
@@ -262,7 +217,7 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
   if (length > 0) {
     std::memcpy(buffer.data(), data_ + offset + sizeof(uint32_t), length);
   }
-  Free(EntryBytes(length));
+  Free(RingEntryBytes(length));
   return ErrorCode::kOk;
 }
 

@@ -18,8 +18,8 @@
 //   size_t bytes = 0;
 //   while (reader->TryRead(buffer, &bytes) == ErrorCode::kOk) Handle(...);
 //
-// An entry is a message with its length before it. An entry fills at most half
-// of the data.
+// An entry is the message's length (u32), the message, and padding to 8 bytes.
+// It fills at most half of the data.
 //
 // Neither side trusts the other:
 //  - Each side keeps its own position in private memory.
@@ -35,9 +35,11 @@
 //  read_pos   RingReader  RingWriter  free room          0
 //  lengths    RingWriter  RingReader  (by ring.commit)   0
 //
-// Positions count bytes and wrap at 2^32. Every capacity divides 2^32, so a
-// position modulo the capacity is an offset in the data. Both sides compare
-// positions by subtraction only.
+// The wrap rule. Positions count bytes and wrap at 2^32. Every capacity divides
+// 2^32, so a position modulo the capacity is an offset in the data. Both sides
+// compare positions by subtraction only. An entry is never split: if it does
+// not fit between its offset and the end of the data, the writer stores
+// kRingSkip there in place of a length, and the entry at the start of the data.
 
 #ifndef TANDEM_TRANSPORT_RING_RING_H_
 #define TANDEM_TRANSPORT_RING_RING_H_
@@ -63,6 +65,30 @@ constexpr uint32_t MaxRingMessageBytes(uint32_t capacity) {
   return capacity / 2 - 4;  // the entry's length word
 }
 
+// The bytes of an entry: length, message and padding.
+constexpr uint32_t RingEntryBytes(uint32_t message_bytes) {
+  constexpr uint32_t kMask = kRingEntryAlignment - 1;
+  return (static_cast<uint32_t>(sizeof(uint32_t)) + message_bytes + kMask) &
+         ~kMask;
+}
+
+// The bytes from an entry, or a skip, to what follows it; 0: no writer stores
+// `length` there. Of the entry's offset: `to_end` bytes are left up to the end
+// of the data, `published` bytes up to write_pos.
+constexpr uint32_t RingEntryStride(uint32_t length, uint32_t capacity,
+                                   uint32_t to_end, uint32_t published) {
+  uint32_t bytes = to_end;
+  if (length == kRingSkip) {
+    // Only what lacks room for some entry is skipped. At the start of the data
+    // that is never so: one skip does not follow another.
+    if (to_end >= capacity / 2) return 0;
+  } else {
+    if (length > MaxRingMessageBytes(capacity)) return 0;
+    bytes = RingEntryBytes(length);
+  }
+  return bytes <= to_end && bytes <= published ? bytes : 0;
+}
+
 // The scheduler may preempt a writer between two bytes of a word, but not for
 // so long.
 inline constexpr int64_t kRingGraceNs = 20'000'000;
@@ -71,9 +97,40 @@ inline constexpr int64_t kRingGraceNs = 20'000'000;
 // thread has an end of the ring. The caller must then attach its end again.
 void ResetRing(RingHeader* header);
 
+// What both sides keep of a ring.
+class RingSide {
+ public:
+  uint32_t capacity() const { return capacity_; }
+  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
+
+ protected:
+  // See RingWriter::Attach.
+  static absl::StatusOr<RingSide> Open(RingHeader* header,
+                                       std::span<std::byte> data,
+                                       Doorbell peer_bell, int64_t grace_ns);
+  // The answer to an invalid word of the peer: `unchanged` during the grace
+  // period, then kBrokenPeer.
+  ErrorCode Refuse(ErrorCode unchanged);
+
+  RingHeader* header_;
+  std::byte* data_;
+  uint32_t capacity_;
+  Doorbell peer_bell_;
+  // Of one's own, what was published: the region's copy isn't read. Of the
+  // peer's, what was last seen and found valid.
+  uint32_t write_pos_ = 0;
+  uint32_t read_pos_ = 0;
+  GracePeriod grace_;
+  bool broken_ = false;
+
+ private:
+  RingSide(RingHeader* header, std::span<std::byte> data, Doorbell peer_bell,
+           int64_t grace_ns);
+};
+
 // The sending side. Not thread-safe. Writes allocate nothing.
 // A moved-from writer may only be assigned to or destroyed.
-class RingWriter {
+class RingWriter : public RingSide {
  public:
   // Continues at the ring's current positions. `data` is 8-byte aligned; its
   // size is the ring's capacity, a power of two from kMinRingBytes to
@@ -104,31 +161,15 @@ class RingWriter {
   ErrorCode Write(std::span<const std::byte> message, Deadline deadline,
                   Waiter& waiter, WaitWatch& watch);
 
-  uint32_t capacity() const { return capacity_; }
-  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
-
  private:
-  RingWriter(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell reader_bell, uint32_t write_pos, uint32_t read_pos,
-             GracePeriod grace);
-
+  explicit RingWriter(const RingSide& side) : RingSide(side) {}
   bool HasRoom(uint32_t bytes) const;
   bool RefreshReadPos();
-  ErrorCode Refuse();
-
-  RingHeader* header_;
-  std::byte* data_;
-  uint32_t capacity_;
-  Doorbell reader_bell_;
-  uint32_t write_pos_;  // its own; never read from the region
-  uint32_t read_pos_;   // the reader's last valid position
-  GracePeriod grace_;
-  bool broken_ = false;
 };
 
 // The receiving side. Not thread-safe. Reads allocate nothing.
 // A moved-from reader may only be assigned to or destroyed.
-class RingReader {
+class RingReader : public RingSide {
  public:
   // As RingWriter::Attach, with the bell that the writer sleeps on. Messages
   // that are in the ring remain readable.
@@ -157,27 +198,11 @@ class RingReader {
   ErrorCode Read(std::span<std::byte> buffer, size_t* bytes, Deadline deadline,
                  Waiter& waiter, WaitWatch& watch);
 
-  uint32_t capacity() const { return capacity_; }
-  uint32_t max_message_bytes() const { return MaxRingMessageBytes(capacity_); }
-
  private:
-  RingReader(RingHeader* header, std::byte* data, uint32_t capacity,
-             Doorbell writer_bell, uint32_t write_pos, uint32_t read_pos,
-             GracePeriod grace);
-
+  explicit RingReader(const RingSide& side) : RingSide(side) {}
   ErrorCode FindEntry(uint32_t* offset, uint32_t* length);
   bool RefreshWritePos();
-  ErrorCode Refuse();
   void Free(uint32_t bytes);
-
-  RingHeader* header_;
-  std::byte* data_;
-  uint32_t capacity_;
-  Doorbell writer_bell_;
-  uint32_t write_pos_;  // the writer's last valid position
-  uint32_t read_pos_;   // its own; never read from the region
-  GracePeriod grace_;
-  bool broken_ = false;
 };
 
 }  // namespace tandem

@@ -64,7 +64,7 @@ class Lengths {
   std::array<std::byte, 16'384> piece_;
 };
 
-// Walks the entries by the rules of RingReader::FindEntry.
+// Walks the entries as RingReader::FindEntry does.
 void CountMessages(Lengths lengths, const Positions& at, RingFill* fill) {
   uint32_t left = fill->used_bytes;
   uint32_t position = at.read_pos;
@@ -78,37 +78,30 @@ void CountMessages(Lengths lengths, const Positions& at, RingFill* fill) {
           absl::StrCat("the file ends before its entry at ", offset);
       return;
     }
-    uint32_t bytes = to_end;
-    if (length == kRingSkip) {
-      if (to_end >= fill->capacity / 2 || to_end > left) {
-        fill->problem = absl::StrCat("an invalid skip at ", offset);
-        return;
-      }
-    } else {
-      const uint32_t most = MaxRingMessageBytes(fill->capacity);
-      constexpr uint32_t kMask = kRingEntryAlignment - 1;
-      bytes = (std::min(length, most + 1) +
-               static_cast<uint32_t>(sizeof(length)) + kMask) &
-              ~kMask;
-      if (length > most || bytes > to_end || bytes > left) {
-        fill->problem = absl::StrCat(
-            "expected a message of at most ",
-            std::min(most, std::min(to_end, left) -
-                               static_cast<uint32_t>(sizeof(length))),
-            " bytes at ", offset, ", found a length of ", length);
-        return;
-      }
-      ++messages;
+    const uint32_t bytes =
+        RingEntryStride(length, fill->capacity, to_end, left);
+    if (bytes == 0) {
+      const uint32_t room = std::min(to_end, left);
+      fill->problem =
+          length == kRingSkip
+              ? absl::StrCat("an invalid skip at ", offset)
+              : absl::StrCat("expected a message of at most ",
+                             std::min(MaxRingMessageBytes(fill->capacity),
+                                      room - uint32_t{sizeof(length)}),
+                             " bytes at ", offset, ", found a length of ",
+                             length);
+      return;
     }
+    if (length != kRingSkip) ++messages;
     position += bytes;
     left -= bytes;
   }
   fill->messages = messages;
 }
 
-// One look. True: the reader moved on meanwhile, so that what was counted may
-// be overwritten entries.
-bool LookOnce(const ObservedFile& file, uint64_t offset, RingFill* fill) {
+// Reads the ring once. True: the reader moved on meanwhile, so that overwritten
+// entries may have been counted.
+bool ReadOnce(const ObservedFile& file, uint64_t offset, RingFill* fill) {
   Positions at;
   if (!ReadPositions(file, offset, &at)) {
     fill->problem = "it lies outside the file";
@@ -147,14 +140,14 @@ RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
     none.problem = "it lies outside the file";
     return none;
   }
-  constexpr int kMostLooks = 8;
+  constexpr int kMostReads = 8;
   GracePeriod grace(kRingGraceNs);
   for (int moved = 0;;) {
     RingFill fill = none;
-    if (LookOnce(file, offset, &fill)) {
+    if (ReadOnce(file, offset, &fill)) {
       fill.messages.reset();
       fill.problem.clear();
-      if (++moved == kMostLooks) return fill;
+      if (++moved == kMostReads) return fill;
       grace.Clear();
     } else if (fill.problem.empty() || grace.Expired()) {
       return fill;

@@ -24,15 +24,14 @@ struct RingFill {
 
   uint32_t capacity = 0;    // bytes
   uint32_t used_bytes = 0;  // by messages that wait, and skips
-  // Nothing if they cannot be told: the reader moved on whenever we looked, or
-  // there is a problem.
+  // Nothing: the reader moved on during each read, or there is a problem.
   std::optional<uint32_t> messages = {};
-  // What cannot be, for kRingGraceNs; "": all makes sense.
+  // What has been invalid for kRingGraceNs; "": nothing.
   std::string problem = {};
 };
 
-// Makes a few system calls, at most one for each message counted. Waits only,
-// for kRingGraceNs, where something makes no sense. `offset` and `capacity`
+// Makes a few system calls, at most one for each message counted. Waits, for
+// kRingGraceNs at most, only where a word is invalid. `offset` and `capacity`
 // may be anything.
 RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
                       uint32_t capacity);

@@ -1,4 +1,4 @@
-// EnvelopeReader: takes envelopes from an RPC ring, whole and verified.
+// EnvelopeReader: takes complete, verified envelopes from an RPC ring.
 //
 // Data flow: ring entry -> copied out -> FlatBuffers' verifier -> an Envelope;
 // Fragments are put together first.
@@ -12,7 +12,7 @@
 //
 // The peer is not trusted. What is no envelope, is one beyond the limits, or
 // lacks pieces is dropped and counted, and what follows is read on. Only a ring
-// whose own words cannot be ends the session (kBrokenPeer).
+// whose positions are invalid ends the session (kBrokenPeer).
 
 #ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_
 #define TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_

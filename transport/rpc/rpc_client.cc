@@ -61,13 +61,11 @@ class RpcClient::Watch final : public WaitWatch {
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     ClientSide* side, const Options& options) {
-  absl::StatusOr<RingReader> reader = side->RpcRingReader();
-  if (!reader.ok()) return reader.status();
-  absl::StatusOr<RingWriter> writer = side->RpcRingWriter();
-  if (!writer.ok()) return writer.status();
+  ASSIGN_OR_RETURN(RingReader reader, side->RpcRingReader());
+  ASSIGN_OR_RETURN(RingWriter writer, side->RpcRingWriter());
   return std::unique_ptr<RpcClient>(
-      new RpcClient(side, EnvelopeReader(*std::move(reader), {}),
-                    EnvelopeWriter(*std::move(writer)), options));
+      new RpcClient(side, EnvelopeReader(std::move(reader), {}),
+                    EnvelopeWriter(std::move(writer)), options));
 }
 
 RpcClient::RpcClient(ClientSide* side, EnvelopeReader reader,
@@ -85,14 +83,13 @@ absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
   absl::Status status = Await(
       lock, [&] { return HasRoom(); }, deadline);
   if (!status.ok()) return status;
-  const absl::StatusOr<uint64_t> id = Post(&call);
-  if (!id.ok()) return id.status();
-  const auto waiting = calls_.emplace(*id, std::nullopt).first;
+  ASSIGN_OR_RETURN(const uint64_t id, Post(&call));
+  const auto waiting = calls_.emplace(id, std::nullopt).first;
   status = Await(
       lock, [&] { return waiting->second.has_value(); }, deadline);
   auto answer = calls_.extract(waiting);
   if (!status.ok()) {
-    cancelled_.push_back(*id);
+    cancelled_.push_back(id);
     WriteOn();
     return status;
   }

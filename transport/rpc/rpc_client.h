@@ -88,7 +88,7 @@ class RpcClient {
   // kRingFull while the engine leaves much unread.
   absl::StatusOr<uint64_t> Open(PackedCall call);
   // The stream's next item; nothing: it is over. Errors as Call's; the engine's
-  // is the stream's last word. Deadline::Now() looks once.
+  // is the stream's last word. Deadline::Now() polls once.
   absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
                                                  Deadline deadline);
   // Items lost so far, by the engine or here, as they were not taken in time.
@@ -151,7 +151,7 @@ class RpcClient {
   // Calls that wait, and what came for them.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;
-  std::deque<uint64_t> cancelled_;   // the engine is not told yet
+  std::deque<uint64_t> cancelled_;   // not sent to the engine yet
   ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
 };
 

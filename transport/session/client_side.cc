@@ -15,7 +15,6 @@
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/phase_word.h"
-#include "transport/session/store_if_other.h"
 
 namespace tandem {
 namespace {
@@ -144,10 +143,9 @@ absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
                                               const Options& options) {
   const Deadline deadline = Deadline::After(options.timeout_secs);
   for (;;) {
-    absl::StatusOr<AttachedRegion> region =
-        OpenByDeadline(name, options, deadline);
-    if (!region.ok()) return region.status();
-    ClientSide client(name, options, *std::move(region));
+    ASSIGN_OR_RETURN(AttachedRegion region,
+                     OpenByDeadline(name, options, deadline));
+    ClientSide client(name, options, std::move(region));
     const absl::Status status = client.RequestAttach(deadline);
     if (status.ok()) return client;
     // Its engine died before it answered: perhaps another is coming.
@@ -198,17 +196,19 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
                                std::memory_order_relaxed);
   // A new number, and not one that the engine has answered before.
   // relaxed: our own word, and one that is only compared.
-  hello_ = shared->attach_request.load(std::memory_order_relaxed) + 1;
-  if (hello_ == shared->attach_ack.load(std::memory_order_relaxed)) ++hello_;
+  attach_number_ = shared->attach_request.load(std::memory_order_relaxed) + 1;
+  if (attach_number_ == shared->attach_ack.load(std::memory_order_relaxed))
+    ++attach_number_;
   // SYNC(attach.hello): release; the mode before the request.
-  shared->attach_request.store(hello_, std::memory_order_release);
+  shared->attach_request.store(attach_number_, std::memory_order_release);
   engine_bell_.NotifyIfWaiting();
 
   Watch watch(region_, options_.interrupted, 0, /*judges_frames=*/false);
   const ErrorCode code = waiter_.Until(
       [&] {
         // SYNC(attach.welcome): acquire; the answer, then what it publishes.
-        return shared->attach_ack.load(std::memory_order_acquire) == hello_;
+        return shared->attach_ack.load(std::memory_order_acquire) ==
+               attach_number_;
       },
       deadline, watch);
   if (code != ErrorCode::kOk) {
@@ -343,9 +343,9 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
     return Lost(code);
   }
   if (code != ErrorCode::kOk) return code;
-  // The engine welcomed another client, and so reset the environments.
+  // The engine acknowledged another client, and so reset the environments.
   // relaxed: frame_seq published it.
-  if (shared->attach_ack.load(std::memory_order_relaxed) != hello_) {
+  if (shared->attach_ack.load(std::memory_order_relaxed) != attach_number_) {
     return Lost(ErrorCode::kBrokenPeer);
   }
   ++seq_;
@@ -406,26 +406,22 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   lost_to_ = ErrorCode::kClientClosed;
   Options options = options_;
   options.timeout_secs = timeout_secs;
-  absl::StatusOr<ClientSide> next = Attach(name_, options);
-  if (!next.ok()) return next.status();
-  if (absl::Status status = CheckSameSchema(plan(), next->plan());
-      !status.ok()) {
-    return status;
-  }
-  region_ = std::move(next->region_);
-  arrays_ = next->arrays_;
-  waiter_ = next->waiter_;
-  own_bell_ = next->own_bell_;
-  engine_bell_ = next->engine_bell_;
-  seq_ = next->seq_;
-  hello_ = next->hello_;
-  engine_steps_at_attach_ = next->engine_steps_at_attach_;
+  ASSIGN_OR_RETURN(ClientSide next, Attach(name_, options));
+  RETURN_IF_ERROR(CheckSameSchema(plan(), next.plan()));
+  region_ = std::move(next.region_);
+  arrays_ = next.arrays_;
+  waiter_ = next.waiter_;
+  own_bell_ = next.own_bell_;
+  engine_bell_ = next.engine_bell_;
+  seq_ = next.seq_;
+  attach_number_ = next.attach_number_;
+  engine_steps_at_attach_ = next.engine_steps_at_attach_;
   // relaxed: statistics.
   exchanges_.store(0, std::memory_order_relaxed);
   policy_ns_.store(0, std::memory_order_relaxed);
-  received_at_ns_ = next->received_at_ns_;
+  received_at_ns_ = next.received_at_ns_;
   Become(State::kIdle);
-  next->in_use_.reset();  // an empty shell: it leaves nothing
+  next.in_use_.reset();  // an empty shell: it leaves nothing
   return absl::OkStatus();
 }
 

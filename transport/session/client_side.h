@@ -211,6 +211,7 @@ class ClientSide {
                                                        const Options& options,
                                                        Deadline deadline);
   absl::Status RequestAttach(Deadline deadline);
+  std::string Explanation(ErrorCode code) const;
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
   // An engine may answer with two codes; any other counts as kEngineFailed. So
@@ -258,7 +259,7 @@ class ClientSide {
   SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
   uint64_t seq_ = 0;               // exchanges completed in this region
-  uint32_t hello_ = 0;             // this client's attach_request
+  uint32_t attach_number_ = 0;     // this client's attach_request
   int64_t frame_asked_at_ns_ = 0;  // the last AwaitFrame; 0: none
   int64_t bad_action_ = -1;
   float bad_value_ = 0;

@@ -42,18 +42,26 @@ std::string ClientSide::EnginePhase() const {
 }
 
 absl::Status ClientSide::Explain(ErrorCode code) const {
+  return code == ErrorCode::kOk ? absl::OkStatus()
+                                : MakeError(code, Explanation(code));
+}
+
+std::string ClientSide::Explanation(ErrorCode code) const {
   if (code == ErrorCode::kConcurrentUse) {  // Reconnect may replace the region
-    return MakeError(code,
-                     "another thread is inside a call on this client; give "
-                     "each thread its own client and engine, or lock around "
-                     "the calls");
+    return "another thread is inside a call on this client; give each thread "
+           "its own client and engine, or lock around the calls";
   }
   // The send's time is the waiter's, which may be a little ahead.
   const int64_t now = std::max(MonotonicNanos(), sent_at_ns_);
+  const auto secs_since = [now](int64_t then) {
+    return static_cast<double>(now - then) / 1e9;
+  };
   const LrbcHeader& shared = *header();
   // relaxed: for people.
   const PhaseSince phase =
       UnpackPhase(shared.engine_phase.load(std::memory_order_relaxed));
+  const std::string doing = Describe(phase, now);
+  const std::string region = absl::StrCat("region '", name_, "': ");
   const std::string engine =
       absl::StrCat("the engine of region '", name_, "' (pid ",
                    // relaxed: for people.
@@ -61,108 +69,85 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
   const absl::string_view next =
       serves_environments_ ? kNextOfEnvironments : "reconnect(), or close()";
   switch (code) {
-    case ErrorCode::kOk:
-      return absl::OkStatus();
     case ErrorCode::kPeerGone:
-      return MakeError(
-          code,
-          absl::StrCat(
-              engine,
-              phase.phase == Phase::kStopped
-                  ? " has stopped; "
-                  : absl::StrCat(" is gone: it died or was killed while ",
-                                 Describe(phase, now), "; "),
-              serves_environments_ ? "" : "start it again and call ", next));
+      return absl::StrCat(
+          engine,
+          phase.phase == Phase::kStopped
+              ? " has stopped; "
+              : absl::StrCat(" is gone: it died or was killed while ", doing,
+                             "; "),
+          serves_environments_ ? "" : "start it again and call ", next);
     case ErrorCode::kStepTimeout:
       if (state() == State::kIdle && frame_asked_at_ns_ != 0) {
-        return MakeError(
-            code,
-            absl::StrFormat(
-                "%s drew no frame for %.2f s; it has been %s; drawing without "
-                "a graphics card takes up to 0.1 s for each environment: ask "
-                "again, with a longer timeout, or for smaller images",
-                engine, static_cast<double>(now - frame_asked_at_ns_) / 1e9,
-                Describe(phase, now)));
+        return absl::StrFormat(
+            "%s drew no frame for %.2f s; it has been %s; drawing without a "
+            "graphics card takes up to 0.1 s for each environment: ask again, "
+            "with a longer timeout, or for smaller images",
+            engine, secs_since(frame_asked_at_ns_), doing);
       }
       if (state() != State::kPending) {
-        return MakeError(
-            code, absl::StrFormat(
-                      "%s did not answer a new client for %.2f s; it has been "
-                      "%s; is it stopped, or stuck? Try again, or restart it",
-                      engine, static_cast<double>(now - sent_at_ns_) / 1e9,
-                      Describe(phase, now)));
+        return absl::StrFormat(
+            "%s did not answer a new client for %.2f s; it has been %s; is it "
+            "stopped, or stuck? Try again, or restart it",
+            engine, secs_since(sent_at_ns_), doing);
       }
-      return MakeError(
-          code,
-          absl::StrFormat(
-              "%s did not answer for %.2f s; it has been %s; the step or reset "
-              "is still pending: recv() waits again, %s, close() ends the "
-              "session",
-              engine, static_cast<double>(now - sent_at_ns_) / 1e9,
-              Describe(phase, now),
-              serves_environments_
-                  ? "reset() waits and then starts new episodes"
-                  : "reconnect() starts a new session"));
+      return absl::StrFormat(
+          "%s did not answer for %.2f s; it has been %s; the step or reset is "
+          "still pending: recv() waits again, %s, close() ends the session",
+          engine, secs_since(sent_at_ns_), doing,
+          serves_environments_ ? "reset() waits and then starts new episodes"
+                               : "reconnect() starts a new session");
     case ErrorCode::kBrokenPeer:
-      return MakeError(
-          code,
-          absl::StrFormat(
-              "%s is in another session: expected frame_seq %d or %d and "
-              "attach_ack %d, found %d and %d; does another program write to "
-              "the region? %s",
-              engine, seq_, seq_ + 1, hello_,
-              // relaxed: for people.
-              shared.frame_seq.load(std::memory_order_relaxed),
-              shared.attach_ack.load(std::memory_order_relaxed), next));
+      return absl::StrFormat(
+          "%s is in another session: expected frame_seq %d or %d and "
+          "attach_ack %d, found %d and %d; does another program write to the "
+          "region? %s",
+          engine, seq_, seq_ + 1, attach_number_,
+          // relaxed: for people.
+          shared.frame_seq.load(std::memory_order_relaxed),
+          shared.attach_ack.load(std::memory_order_relaxed), next);
     case ErrorCode::kInvalidAction:
-      return MakeError(
-          code,
-          bad_action_ < 0
-              ? absl::StrFormat("actions: expected float32[%d, %d]; nothing "
-                                "was sent",
-                                arrays_.num_envs, arrays_.act_size)
-              : absl::StrFormat(
-                    "actions: expected finite values, found %g at [%d, %d]; "
-                    "nothing was sent",
-                    bad_value_, bad_action_ / arrays_.act_size,
-                    bad_action_ % arrays_.act_size));
+      if (bad_action_ < 0) {
+        return absl::StrFormat(
+            "actions: expected float32[%d, %d]; nothing was sent",
+            arrays_.num_envs, arrays_.act_size);
+      }
+      return absl::StrFormat(
+          "actions: expected finite values, found %g at [%d, %d]; nothing was "
+          "sent",
+          bad_value_, bad_action_ / arrays_.act_size,
+          bad_action_ % arrays_.act_size);
     case ErrorCode::kInvalidArgument:
-      return MakeError(code,
-                       absl::StrFormat("env_ids: expected indices in 0 .. %d; "
-                                       "nothing was sent",
-                                       arrays_.num_envs - 1));
+      return absl::StrFormat(
+          "env_ids: expected indices in 0 .. %d; nothing was sent",
+          arrays_.num_envs - 1);
     case ErrorCode::kStepPending:
-      return MakeError(
-          code, absl::StrCat("region '", name_,
-                             "': the last step or reset was not "
-                             "received; call recv() first",
-                             serves_environments_ ? "" : ", or reconnect()"));
+      return absl::StrCat(region,
+                          "the last step or reset was not received; call "
+                          "recv() first",
+                          serves_environments_ ? "" : ", or reconnect()");
     case ErrorCode::kNoStepPending:
-      return MakeError(code, absl::StrCat("region '", name_,
-                                          "': nothing was sent; call send() "
-                                          "before recv()"));
+      return absl::StrCat(region,
+                          "nothing was sent; call send() before recv()");
     case ErrorCode::kForkedChild:
-      return MakeError(code,
-                       absl::StrCat("region '", name_,
-                                    "': this client belongs to the parent of "
-                                    "this process; make a client after fork, "
-                                    "or use the spawn start method"));
+      return absl::StrCat(region,
+                          "this client belongs to the parent of this process; "
+                          "make a client after fork, or use the spawn start "
+                          "method");
     case ErrorCode::kClientClosed:
-      return MakeError(
-          code, absl::StrCat("region '", name_,
-                             state() == State::kClosed
-                                 ? "': the client was closed; make a new one"
-                                 : "': the last reconnect() failed; call it "
-                                   "again, or close()"));
+      return absl::StrCat(
+          region,
+          state() == State::kClosed
+              ? "the client was closed; make a new one"
+              : "the last reconnect() failed; call it again, or close()");
     case ErrorCode::kInterrupted:
-      return MakeError(code,
-                       absl::StrCat("interrupted while waiting for ", engine,
-                                    "; the step or reset is still pending"));
+      return absl::StrCat("interrupted while waiting for ", engine,
+                          "; the step or reset is still pending");
     case ErrorCode::kEngineFailed:
     case ErrorCode::kUnsupported:
-      return MakeError(code, EngineWords(shared));
+      return EngineWords(shared);
     default:
-      return MakeError(code, MeaningOf(code));
+      return std::string(MeaningOf(code));
   }
 }
 

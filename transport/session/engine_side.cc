@@ -10,7 +10,6 @@
 #include "transport/ring/ring.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
-#include "transport/session/store_if_other.h"
 
 namespace tandem {
 namespace {
@@ -27,7 +26,7 @@ class EngineSide::Watch final : public WaitWatch {
   explicit Watch(EngineSide* side) : side_(side) {}
 
   ErrorCode Check(int64_t now_ns, bool interrupted) override {
-    event_ = side_->LookAfter(now_ns);
+    event_ = side_->PollPeer(now_ns);
     if (event_ == EngineEvent::kTimedOut && interrupted) {
       event_ = EngineEvent::kInterrupted;
     }
@@ -45,10 +44,9 @@ class EngineSide::Watch final : public WaitWatch {
 absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
                                               const RegionSpec& spec,
                                               const Options& options) {
-  absl::StatusOr<OwnedRegion> region =
-      OwnedRegion::Create(name, spec, options.region);
-  if (!region.ok()) return region.status();
-  return EngineSide(*std::move(region), options.wait);
+  ASSIGN_OR_RETURN(auto region,
+                   OwnedRegion::Create(name, spec, options.region));
+  return EngineSide(std::move(region), options.wait);
 }
 
 EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
@@ -74,7 +72,7 @@ EngineSide::~EngineSide() {
   if (!region_.IsOurs()) return;
   SetPhase(Phase::kStopped, MonotonicNanos());
   const std::shared_ptr<const RegionMapping> mapping = region_.mapping();
-  // Unlinks the name and drops the lock before the client looks.
+  // Unlinks the name and drops the lock before the client checks.
   { const OwnedRegion gone = std::move(region_); }
   client_bell_.Ring();
 }
@@ -89,7 +87,8 @@ bool EngineSide::Ready() const {
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
-  if (header_->attach_request.load(std::memory_order_acquire) != welcomed_) {
+  if (header_->attach_request.load(std::memory_order_acquire) !=
+      acknowledged_) {
     return true;
   }
   if (HasRpcs()) return true;
@@ -140,22 +139,22 @@ EngineEvent EngineSide::Next(Deadline deadline) {
     } else if (code != ErrorCode::kStepTimeout) {
       event = watch.event();
     } else {
-      // The waiter looks only in waits that last: deadlines may come oftener.
-      event = LookNowAndThen();
+      // The waiter checks only in long waits: deadlines may come oftener.
+      event = PollPeerNowAndThen();
     }
     return Deliver(event);
   }
 }
 
 EngineEvent EngineSide::Poll() {
-  return Deliver(Ready() ? Take(waiter_.NowNs()) : LookNowAndThen());
+  return Deliver(Ready() ? Take(waiter_.NowNs()) : PollPeerNowAndThen());
 }
 
-EngineEvent EngineSide::LookNowAndThen() {
+EngineEvent EngineSide::PollPeerNowAndThen() {
   const int64_t now = waiter_.NowNs();
-  if (now - last_look_ns_ < kPollLookNs) return EngineEvent::kTimedOut;
-  last_look_ns_ = now;
-  const EngineEvent event = LookAfter(now);
+  if (now - polled_peer_ns_ < kPollPeerNs) return EngineEvent::kTimedOut;
+  polled_peer_ns_ = now;
+  const EngineEvent event = PollPeer(now);
   // What a client sent last comes before that it left.
   return Ready() ? Take(now) : event;
 }
@@ -165,13 +164,13 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
     return EngineEvent::kStopRequested;
   }
-  // An exchange comes before a new client: it is the old one's last. The hello
-  // is read first, so that no exchange is overlooked that was sent before it.
-  // One exchange: a client that keeps stepping would otherwise
-  // delay another client's hello for ever.
+  // An exchange comes before a new client: it is the old one's last. The attach
+  // request is read first, so that no exchange is overlooked that was sent
+  // before it. One exchange: a client that keeps stepping would otherwise delay
+  // another client's request for ever.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
-  const bool put_off = arriving_ != welcomed_ && arriving_ == put_off_;
+  const bool put_off = arriving_ != acknowledged_ && arriving_ == put_off_;
   if (!put_off && HasExchange()) {
     put_off_ = arriving_;
     count_grace_.Clear();
@@ -190,7 +189,7 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
         taken_at_ns_);
     return EngineEvent::kExchange;
   }
-  if (arriving_ == welcomed_) return TakeRequest();
+  if (arriving_ == acknowledged_) return TakeRequest();
   DropHeldExchange();
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
@@ -223,9 +222,9 @@ EngineEvent EngineSide::TakeRequest() {
   return EngineEvent::kFrameWanted;
 }
 
-// What may have happened without a word; kTimedOut if nothing. Changes nothing
-// that a caller sees: the event may yet be overtaken by an exchange.
-EngineEvent EngineSide::LookAfter(int64_t now_ns) {
+// What may have happened without a request; kTimedOut if nothing. Changes
+// nothing that a caller sees: the event may yet be overtaken by an exchange.
+EngineEvent EngineSide::PollPeer(int64_t now_ns) {
   RestoreNameNowAndThen(now_ns);
   if (has_client_ && !region_.ClientAlive()) return EngineEvent::kClientLeft;
   // relaxed: only compared; an exchange is taken by Take's acquire.
@@ -325,12 +324,6 @@ void EngineSide::Resynchronise() {
   client_bell_.NotifyIfWaiting();
 }
 
-void EngineSide::Publish() { Complete(ErrorCode::kOk, ""); }
-
-void EngineSide::Fail(ErrorCode code, absl::string_view text) {
-  Complete(code, text);
-}
-
 void EngineSide::TagImages(uint64_t frame_seq) {
   // relaxed: frame_seq or attach_ack publishes it, or the region's name.
   header_->image_step.store(frame_seq, std::memory_order_relaxed);
@@ -363,21 +356,21 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
   count_grace_.Clear();
   ClearRequests();
-  // Commands to and from the last client die with it; the next touches the
-  // rings only once it is welcome.
+  // Messages to and from the last client are dropped with it; the next uses
+  // the rings only once its attach is acknowledged.
   for (const uint64_t offset : {to_client_offset_, to_engine_offset_}) {
     ResetRing(region_.mapping()->At<RingHeader>(offset));
   }
   polls_rpcs_ = false;
   SetStatus(CodeOf(status), absl::string_view(status.message().data(),
                                               status.message().size()));
-  welcomed_ = arriving_;
+  acknowledged_ = arriving_;
   has_client_ = status.ok();
   // Its count may be another than when they were drawn.
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq_);
   SetPhase(Idle(), MonotonicNanos());
   // SYNC(attach.welcome): release; fresh observations before the answer.
-  header_->attach_ack.store(welcomed_, std::memory_order_release);
+  header_->attach_ack.store(acknowledged_, std::memory_order_release);
   client_bell_.NotifyIfWaiting();
 }
 

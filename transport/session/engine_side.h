@@ -11,9 +11,11 @@
 //   absl::Status open = side->Open();
 //   for (;;) switch (side->Next(Deadline::Infinite())) {
 //     case EngineEvent::kExchange: Advance(*side); side->Publish(); break;
-//     case EngineEvent::kClientArrived: ResetAll();
-//     side->AcknowledgeAttach(ok); break; case EngineEvent::kClientLeft:
-//     ResetAll(); break; case EngineEvent::kStopRequested: return;
+//     case EngineEvent::kClientArrived:
+//       side->AcknowledgeAttach(ResetAll());
+//       break;
+//     case EngineEvent::kClientLeft: ResetAll(); break;
+//     case EngineEvent::kStopRequested: return;
 //     ...
 //   }
 
@@ -33,7 +35,6 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/base/grace_period.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_mapping.h"
@@ -50,25 +51,26 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kExchange,       // act on kind(), arrays(), then Publish
     kClientArrived,  // reset everything, then AcknowledgeAttach
     kClientLeft,     // reset everything
-    kFrameWanted,    // a client or WakeStepThread asks: look at frame_request()
+    kFrameWanted,    // a client or WakeStepThread asks: read frame_request()
     kRpcs,           // the client has written into its RPC ring; or, after
                      // PollRpcsAgain, something may be left in it
-    kBrokenClient,   // action_seq made no sense; it was resynchronised, and the
-                     // client will be told. BrokenClientText() says what it was
+    kBrokenClient,   // action_seq was invalid; it was resynchronised, and the
+                     // client gets an error. BrokenClientText() has the values
     kTimedOut,       // the deadline passed
-    kInterrupted,    // a signal handler ran; look at your flags, call again
+    kInterrupted,    // a signal handler ran; check your flags, call again
     kStopRequested,  // from now on every Next says so
 };
 
 // Move-only. States and legal calls:
 //
-//  state      entered by                      legal calls
-//  prepared   Create                          arrays, Open
-//  waiting    Open, Publish, AcknowledgeAttach, others  Next, Poll
-//  exchange   kExchange                       kind, arrays, Publish, Fail,
-//                                             HoldExchange
-//  arrival    kClientArrived                  autoreset_mode, arrays,
-//  AcknowledgeAttach
+//  state      entered by                legal calls
+//  prepared   Create                    arrays, Open
+//  waiting    Open, Publish,            Next, Poll
+//             AcknowledgeAttach, others
+//  exchange   kExchange                 kind, arrays, Publish, Fail,
+//                                       HoldExchange
+//  arrival    kClientArrived            autoreset_mode, arrays,
+//                                       AcknowledgeAttach
 class EngineSide {
  public:
   struct Options {
@@ -92,18 +94,18 @@ class EngineSide {
   // kBrokenClient and a client that asks for what there is not.
   EngineEvent Next(Deadline deadline);
 
-  // The non-blocking form, for an engine that owns its loop: looks once and
-  // says kTimedOut if there is nothing. A system call every few milliseconds
+  // The non-blocking form, for an engine that owns its loop: polls once and
+  // returns kTimedOut if there is nothing. A system call every few milliseconds
   // at most.
   EngineEvent Poll();
 
   // The exchange's results are in arrays(): hands them to the client. Clears
   // the reset flags. One system call if the client sleeps, none otherwise.
-  void Publish();
+  void Publish() { Complete(ErrorCode::kOk, ""); }
 
   // As Publish, but the client's recv gets `code` and `text`, of which it sees
   // the first 239 bytes.
-  void Fail(ErrorCode code, absl::string_view text);
+  void Fail(ErrorCode code, absl::string_view text) { Complete(code, text); }
 
   // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
   // says kExchange again. Legal in exchange; back to waiting. One that is held
@@ -168,22 +170,10 @@ class EngineSide {
   const StepArrays& arrays() const { return arrays_; }
   // Which frame the client asked for last; wraps, compared for equality only.
   uint32_t frame_request() const { return frame_request_; }
-  // Where frames go, for a FrameWriter of frame_geometry(): empty unless the
-  // spec asked for frames.
-  std::span<std::byte> frame_ring() const { return region_.frame_ring(); }
-  const FrameGeometry& frame_geometry() const {
-    return region_.frame_geometry();
-  }
-  // Whether a reader has the frames open. Thread-safe; a system call of 1 to
-  // 2 us.
-  bool FramesWatched() const { return region_.FramesWatched(); }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
-  // Takes the region's name away, for a process that is about to end without
-  // destroying its side. From any thread.
-  void RemoveName() const { region_.RemoveName(); }
-
-  const std::string& name() const { return region_.name(); }
+  // Its RemoveName and FramesWatched: from any thread.
+  const OwnedRegion& region() const { return region_; }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return region_.mapping();
   }
@@ -199,8 +189,8 @@ class EngineSide {
   std::span<std::byte> RpcRingData(uint64_t ring_offset);
   EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();
-  EngineEvent LookAfter(int64_t now_ns);
-  EngineEvent LookNowAndThen();
+  EngineEvent PollPeer(int64_t now_ns);
+  EngineEvent PollPeerNowAndThen();
   EngineEvent Deliver(EngineEvent event);
   void Complete(ErrorCode code, absl::string_view text);
   void ClearRequests();
@@ -212,9 +202,9 @@ class EngineSide {
   // While no step is made.
   Phase Idle() const { return paused_ ? Phase::kPaused : Phase::kIdle; }
 
-  static constexpr int64_t kPollLookNs = 5'000'000;
+  static constexpr int64_t kPollPeerNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
-  // How long a foreign writer may show nonsense before it counts.
+  // How long a writer may show invalid values before they count.
   static constexpr int64_t kGraceNs = 100'000'000;
 
   OwnedRegion region_;
@@ -232,9 +222,9 @@ class EngineSide {
 
   // Private truth: the region's copies can be scribbled over by the peer.
   uint64_t frame_seq_ = 0;
-  uint32_t welcomed_ = 0;  // the attach_request answered last
-  uint32_t put_off_ = 0;   // as it was when the last exchange was taken
-  uint32_t arriving_ = 0;  // the one being answered
+  uint32_t acknowledged_ = 0;  // the attach_request answered last
+  uint32_t put_off_ = 0;       // as it was when the last exchange was taken
+  uint32_t arriving_ = 0;      // the one being answered
   ExchangeKind kind_ = ExchangeKind::kStep;
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
@@ -247,7 +237,7 @@ class EngineSide {
   std::string broken_text_;
 
   int64_t taken_at_ns_ = 0;
-  int64_t last_look_ns_ = 0;
+  int64_t polled_peer_ns_ = 0;
   int64_t name_checked_ns_ = 0;
   GracePeriod count_grace_{kGraceNs};  // whether action_seq makes sense
 

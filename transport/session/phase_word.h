@@ -10,6 +10,8 @@
 #define TANDEM_TRANSPORT_SESSION_PHASE_WORD_H_
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -36,25 +38,10 @@ constexpr PhaseSince UnpackPhase(uint64_t word) {
 }
 
 constexpr const char* NameOf(Phase phase) {
-  switch (phase) {
-    case Phase::kAbsent:
-      return "absent";
-    case Phase::kAttaching:
-      return "attaching";
-    case Phase::kIdle:
-      return "idle";
-    case Phase::kWaiting:
-      return "waiting";
-    case Phase::kStepping:
-      return "stepping";
-    case Phase::kResetting:
-      return "resetting";
-    case Phase::kStopped:
-      return "stopped";
-    case Phase::kPaused:
-      return "paused";
-  }
-  return "garbled";
+  constexpr std::array kNames = {"absent",   "attaching", "idle",    "waiting",
+                                 "stepping", "resetting", "stopped", "paused"};
+  const auto index = static_cast<size_t>(phase);
+  return index < kNames.size() ? kNames[index] : "garbled";
 }
 
 // "stepping for 9.98 s".

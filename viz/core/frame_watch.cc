@@ -11,7 +11,6 @@
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
-#include "transport/frames/frame_segment_name.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
@@ -84,14 +83,14 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
 
 FrameWatch::FrameWatch(std::string run)
     : run_(std::move(run)),
-      reason_("not looked for yet"),
+      reason_("not searched yet"),
       rewards_(kHistoryBuckets),
       returns_(kHistoryBuckets),
       step_rates_(kHistoryBuckets) {}
 
 bool FrameWatch::Poll(int64_t now_ns) {
-  const int64_t since_ns = last_look_ns_.value_or(now_ns);
-  last_look_ns_ = now_ns;
+  const int64_t since_ns = polled_ns_.value_or(now_ns);
+  polled_ns_ = now_ns;
   const bool attached_now = !attached_.has_value();
   if (attached_now && !Attach(now_ns)) return false;
 
@@ -105,7 +104,7 @@ bool FrameWatch::Poll(int64_t now_ns) {
   if (found == FrameReader::Found::kInvalidated) {
     Lose("the writer closed its ring");
   } else if (found == FrameReader::Found::kBroken) {
-    Lose("the ring says what cannot be");
+    Lose("the ring is invalid");
   } else if (attached_->writer() == AttachedFrames::Writer::kGone) {
     Lose("the writer is gone");
   } else if (attached_->Replaced()) {
@@ -158,7 +157,7 @@ void FrameWatch::Lose(absl::string_view reason) {
 }
 
 void FrameWatch::Detach() {
-  if (attached_.has_value()) Lose("not looked at");
+  if (attached_.has_value()) Lose("not polled");
   next_attach_ns_ = 0;
 }
 

@@ -62,8 +62,8 @@ class FrameWatch {
   // a few system calls; does not wait; allocates when a frame's size changes.
   bool Poll(int64_t now_ns);
 
-  // Gives the ring back, so that the writer knows that no viewer looks; the
-  // next Poll attaches again.
+  // Gives the ring back, so that the writer knows that no viewer is attached;
+  // the next Poll attaches again.
   void Detach();
 
   const std::string& run() const { return run_; }
@@ -81,7 +81,7 @@ class FrameWatch {
   uint64_t frames() const { return frames_seen_; }  // delivered
   // Of them: published while we were attached, not found on attaching.
   uint64_t new_frames() const { return new_frames_; }
-  // Published, but passed before we looked.
+  // Published, but passed between two polls.
   uint64_t dropped() const { return dropped_; }
   double FramesPerSecondAt(int64_t now_ns) const {
     return rate_.PerSecondAt(now_ns);
@@ -104,7 +104,7 @@ class FrameWatch {
   std::optional<AttachedFrames> attached_;
   bool was_attached_ = false;  // at any time
   int64_t next_attach_ns_ = 0;
-  std::optional<int64_t> last_look_ns_;
+  std::optional<int64_t> polled_ns_;
   Frame frame_;
   Frame next_frame_;
   FrameMetadata metadata_;

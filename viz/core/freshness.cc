@@ -1,21 +1,14 @@
 #include "viz/core/freshness.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tandem {
 
 absl::string_view FreshnessName(FreshnessState state) {
-  switch (state) {
-    case FreshnessState::kConnected:
-      return "connected";
-    case FreshnessState::kStale:
-      return "stale";
-    case FreshnessState::kReconnecting:
-      return "reconnecting";
-    case FreshnessState::kUnavailable:
-      break;
-  }
-  return "fastlane-unavailable";
+  constexpr std::array kNames = {"connected", "stale", "reconnecting",
+                                 "fastlane-unavailable"};
+  return kNames.at(static_cast<size_t>(state));
 }
 
 void Freshness::SawOldFrame(int64_t now_ns) {

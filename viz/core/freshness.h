@@ -1,7 +1,7 @@
 // Freshness: whether the image on screen may be called live, and how old it is.
 // FrameRate: how many new ones come in a second.
 //
-// Data flow: FrameWatch tells it what became of the link and when a frame was
+// Data flow: FrameWatch sets the state of the link and reports when a frame was
 // new; a view asks for the state at the moment it draws.
 // Ownership: one FrameWatch. Plain arithmetic on times that are handed in: no
 // clock, no system call, no allocation.
@@ -9,7 +9,7 @@
 //   Freshness freshness;
 //   freshness.SetLink(Link::kAttached, now);
 //   freshness.SawOldFrame(now);              // it was there when we came
-//   freshness.SawNewFrame(previous_look);    // published after that look
+//   freshness.SawNewFrame(previous_poll);    // published after that poll
 //   freshness.StateAt(now);                  // kConnected
 //
 // What state follows from what:
@@ -48,8 +48,8 @@ class Freshness {
   };
 
   // An image older than this is never called live. Three frames a second, seen
-  // by looks 16 ms apart, are live throughout: between two of them an age comes
-  // to 333 ms and two looks. And with looks at most 50 ms apart a view has 50
+  // by polls 16 ms apart, are live throughout: between two of them an age comes
+  // to 333 ms and two polls. And with polls at most 50 ms apart a view has 50
   // ms left to draw, for what is on screen to be right within 500 ms of the
   // writer's last frame.
   static constexpr int64_t kMaxLiveAgeNs = 400'000'000;
@@ -58,7 +58,7 @@ class Freshness {
 
   // A frame was in the ring when we attached, at `now_ns`; its age is unknown.
   void SawOldFrame(int64_t now_ns);
-  // A frame was published after `since_ns`, the time of the look before.
+  // A frame was published after `since_ns`, the time of the poll before.
   void SawNewFrame(int64_t since_ns);
 
   FreshnessState StateAt(int64_t now_ns) const;
@@ -71,7 +71,7 @@ class Freshness {
  private:
   Link link_ = Link::kNoRun;
   std::optional<int64_t> seen_ns_;
-  bool new_ = false;  // the frame was published while we looked
+  bool new_ = false;  // the frame was published while we polled
 };
 
 // Frames per second over the last second or so; 0 some time after they stop.

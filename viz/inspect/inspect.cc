@@ -55,14 +55,14 @@ Shown ShowAll(const InspectOptions& options,
                        : ListTextOf(inspections)};
 }
 
-Shown LookAndShow(const InspectOptions& options, Inspector* inspector) {
+Shown InspectAndShow(const InspectOptions& options, Inspector* inspector) {
   return options.what == InspectOptions::What::kList
              ? ShowAll(options, inspector->InspectAll())
              : ShowOne(options, inspector->InspectName(options.name));
 }
 
 // Two inspections, for the speeds; one if nothing moves.
-Shown LookOnce(const InspectOptions& options) {
+Shown InspectOnce(const InspectOptions& options) {
   constexpr absl::Duration kBetween = absl::Milliseconds(500);
   Inspector inspector;
   if (options.what == InspectOptions::What::kList) {
@@ -74,7 +74,7 @@ Shown LookOnce(const InspectOptions& options) {
     }
   }
   absl::SleepFor(kBetween);
-  return LookAndShow(options, &inspector);
+  return InspectAndShow(options, &inspector);
 }
 
 // Returns `code`, or reports that the output could not be written. A closed
@@ -101,7 +101,7 @@ ExitCode Watch(const InspectOptions& options) {
   Inspector inspector;
   Screen screen;
   for (;;) {
-    Shown shown = LookAndShow(options, &inspector);
+    Shown shown = InspectAndShow(options, &inspector);
     // Blocks that follow one another have an empty line between them.
     if (!options.json && !screen.replaces()) shown.text += "\n";
     if (const absl::Status s = screen.Show(shown.text); !s.ok()) {
@@ -136,7 +136,7 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
     return EndBy(kFine, Print(InspectHelp()));
   }
   if (options->watch) return Watch(*options);
-  const Shown shown = LookOnce(*options);
+  const Shown shown = InspectOnce(*options);
   const bool is_error = shown.code == kNoSuchRegion || shown.code == kUsage;
   if (is_error && !options->json) {
     std::fprintf(stderr, "tandem: %sNext: tools/inspect %s\n",

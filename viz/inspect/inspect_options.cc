@@ -56,7 +56,7 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
     return InspectOptions{.what = InspectOptions::What::kHelp};
   }
   std::vector<std::string> names;
-  if (absl::Status s = Flags().SetFromWords(words, &names); !s.ok()) return s;
+  RETURN_IF_ERROR(Flags().SetFromWords(words, &names));
   if (names.size() != 1) {
     return MakeError(
         ErrorCode::kInvalidArgument,

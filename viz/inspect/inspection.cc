@@ -8,7 +8,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/frames/frame_segment_name.h"
+#include "transport/memory/region_name.h"
 
 namespace tandem {
 namespace {
@@ -17,7 +17,7 @@ RegionVerdict JudgeSegment(const SegmentReport& segment) {
   RegionVerdict verdict;
   if (segment.writer == Life::kDead) {
     verdict.problems.push_back(
-        "its writer is gone without a word: killed, or crashed; the next of "
+        "its writer died: killed, or crashed; the next of "
         "that run replaces it");
   }
   if (!segment.ring.problem.empty()) {

@@ -1,7 +1,7 @@
-// Inspection: one look at a region or at a segment of frames; Inspector, which
-// takes them and knows the looks before, so that it can tell speeds.
+// Inspection: one snapshot of a region or of a segment of frames; Inspector,
+// which takes them and keeps the ones before, for speeds.
 //
-// Data flow: names -> reports (transport/session) -> inspections, with rates
+// Data flow: names -> reports (transport/monitoring) -> inspections, with rates
 // and verdicts -> text or JSON. Ownership: the command's one thread.
 //
 //   Inspector inspector;
@@ -33,7 +33,7 @@ struct Inspection {
   RegionVerdict verdict;
 
   RegionReport region;               // of a region
-  std::optional<RegionRates> rates;  // since the last look
+  std::optional<RegionRates> rates;  // since the last inspection
 
   SegmentReport segment;  // of a segment
   std::optional<double> frames_per_sec;
@@ -41,7 +41,7 @@ struct Inspection {
 
 class Inspector {
  public:
-  // By a region's name, a segment's whole one, or a segment's run id where no
+  // By a region's name, a segment's full one, or a segment's run id where no
   // region has that name. Waits as ReadRegionReport does.
   Inspection InspectName(absl::string_view name);
 

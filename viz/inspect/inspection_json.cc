@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,9 +61,9 @@ Json FramesJson(const FrameRingReport& ring) {
           {"published", ring.frames},
           {"writer_left", ring.invalidated},
           {"watched", OrNull(ring.watched)},
-          {"last_reward", ring.last_reward},
-          {"rolling_return", ring.rolling_return},
-          {"step_rate_hz", ring.step_rate_hz},
+          {"last_reward", ring.metrics.last_reward},
+          {"rolling_return", ring.metrics.rolling_return},
+          {"step_rate_hz", ring.metrics.step_rate_hz},
           {"problem", ring.problem}};
 }
 
@@ -76,36 +77,11 @@ Json RatesJson(const std::optional<RegionRates>& rates) {
           {"round_trips", TimesJson(rates->round_trips)}};
 }
 
-const char* ExchangeName(ExchangeState state) {
-  switch (state) {
-    case ExchangeState::kIdle:
-      return "idle";
-    case ExchangeState::kPending:
-      return "pending";
-    case ExchangeState::kImpossible:
-      break;
-  }
-  return "impossible";
-}
-
-Json ModeName(RegionMode mode) {
-  switch (mode) {
-    case RegionMode::kTraining:
-      return "training";
-    case RegionMode::kInference:
-      return "inference";
-  }
-  return nullptr;
-}
-
-Json KindName(ExchangeKind kind) {
-  switch (kind) {
-    case ExchangeKind::kStep:
-      return "step";
-    case ExchangeKind::kResetOnly:
-      return "reset_only";
-  }
-  return nullptr;
+// The name of that value of an enum; null: it has none.
+template <typename Enum>
+Json NameIn(std::initializer_list<const char*> names, Enum value) {
+  const auto at = static_cast<size_t>(value);
+  return at < names.size() ? Json(names.begin()[at]) : Json(nullptr);
 }
 
 std::string Date(uint64_t generation) {
@@ -140,7 +116,7 @@ void AddRegion(const Inspection& inspection, Json* json) {
        {"born", Date(region.generation)},
        {"features", FeatureNames(region.feature_bits)},
        {"task", region.task},
-       {"mode", ModeName(region.mode)},
+       {"mode", NameIn({"training", "inference"}, region.mode)},
        {"num_envs", region.num_envs},
        {"obs_size", region.obs_size},
        {"act_size", region.act_size},
@@ -150,8 +126,8 @@ void AddRegion(const Inspection& inspection, Json* json) {
        {"client", PeerJson(region.client)},
        {"frame_seq", region.frame_seq},
        {"action_seq", region.action_seq},
-       {"exchange", ExchangeName(region.exchange)},
-       {"exchange_kind", KindName(region.kind)},
+       {"exchange", NameIn({"idle", "pending", "impossible"}, region.exchange)},
+       {"exchange_kind", NameIn({"step", "reset_only"}, region.kind)},
        {"last_error", std::move(error)},
        {"step_times", TimesJson(region.step_times)},
        {"round_trips", TimesJson(region.round_trips)},

@@ -1,5 +1,5 @@
-// A look as a table for people, and as one JSON object. viz/README.md lists the
-// keys.
+// An inspection as a table for people, and as one JSON object. viz/README.md
+// lists the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.
@@ -20,7 +20,7 @@
 namespace tandem {
 
 // What is wrong first, then both sides, the speed, and what each part holds.
-// At most some 60 lines. Of a look that has a status only the sentence.
+// At most some 60 lines. Of an inspection that failed only the sentence.
 std::string TextOf(const Inspection& inspection, absl::Time now,
                    absl::TimeZone zone);
 

@@ -125,7 +125,7 @@ std::string RingText(const RingFill& ring) {
                                      BytesText(ring.capacity));
   if (!ring.messages.has_value()) {
     return absl::StrCat(text,
-                        ring.problem.empty() ? ", on the move" : ", garbled");
+                        ring.problem.empty() ? ", changing" : ", invalid");
   }
   if (*ring.messages == 0) return text;
   const bool more = *ring.messages == RingFill::kMostCounted;
@@ -137,7 +137,7 @@ std::string RingText(const RingFill& ring) {
 
 std::string FramesText(const FrameRingReport& ring,
                        std::optional<double> frames_per_sec) {
-  if (!ring.problem.empty()) return absl::StrCat("garbled: ", ring.problem);
+  if (!ring.problem.empty()) return absl::StrCat("invalid: ", ring.problem);
   std::string text = absl::StrFormat(
       "%dx%d %s, %d slots, %s published", ring.geometry.width,
       ring.geometry.height, ring.geometry.channels == 4 ? "RGBA" : "RGB",
@@ -223,7 +223,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
                                  NamesText(commands.off), " off"));
     if (commands.dropped_messages != 0) {
       row("dropped", absl::StrCat(CountText(commands.dropped_messages),
-                                  " messages that made no sense"));
+                                  " invalid messages"));
     }
   }
   if (region.frames) {
@@ -239,7 +239,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
                         region.images->height, region.images->channels,
                         CountText(region.images->step)));
   }
-  row("bells",
+  row("doorbells",
       absl::StrFormat(
           "engine's rung %s times, %d asleep; client's rung %s times, %d "
           "asleep",
@@ -259,18 +259,18 @@ std::string SegmentText(const Inspection& inspection) {
   AppendRow("writer",
             absl::StrCat(NameOf(segment.writer),
                          segment.writer == Life::kUnknown
-                             ? " (a foreign one, which holds no lock), "
+                             ? " (of another program, holds no lock), "
                              : ", ",
                          BytesText(segment.file_bytes)),
             &text);
   AppendRow("frames", FramesText(segment.ring, inspection.frames_per_sec),
             &text);
-  AppendRow(
-      "metrics",
-      absl::StrFormat("last reward %g, rolling return %g, %g steps/s",
-                      segment.ring.last_reward, segment.ring.rolling_return,
-                      segment.ring.step_rate_hz),
-      &text);
+  AppendRow("metrics",
+            absl::StrFormat("last reward %g, rolling return %g, %g steps/s",
+                            segment.ring.metrics.last_reward,
+                            segment.ring.metrics.rolling_return,
+                            segment.ring.metrics.step_rate_hz),
+            &text);
   return text;
 }
 

@@ -35,7 +35,7 @@ TEST(InspectionText, SaysWhatIsThereAndHowFast) {
        "94,720 environment steps/s", "busy 82 %", "last 0.5 s", "1,000",
        "48 bytes of 512 KiB (0 %), 2 messages",
        "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
-       "agent, scene on; camera off", "3 messages that made no sense",
+       "agent, scene on; camera off", "3 invalid messages",
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
 
@@ -98,8 +98,8 @@ TEST(InspectionText, GarbageOfAnyKindIsText) {
   inspection.region.to_client.messages.reset();
   inspection.region.frames->problem = "no ring";
   inspection.rates->exchanges_per_sec = 1e300;
-  ExpectHas(Text(inspection), {"garbled for", "does not fit", "on the move",
-                               "garbled: no ring", "Unknown"});
+  ExpectHas(Text(inspection), {"garbled for", "does not fit", "changing",
+                               "invalid: no ring", "Unknown"});
 }
 
 TEST(InspectionText, ASegmentHasItsWriterAndItsFrames) {

@@ -21,7 +21,6 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/frame_geometry.h"
-#include "transport/frames/frame_segment_name.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/memory/owned_region.h"

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/string_view.h"
 #include "transport/base/clock.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
-
-QString Text(absl::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 // A copy: the frame's own buffer is used again by the next one. Alpha is kept
 // for saving the image; the view draws it opaque, as it was rendered.
@@ -29,7 +24,7 @@ QImage ImageOf(const Frame& frame) {
 FastLaneConsumer::FastLaneConsumer(const QString& run_id, QObject* parent)
     : QObject(parent), watch_(run_id.toStdString()) {
   timer_.setTimerType(Qt::PreciseTimer);
-  timer_.setInterval(kLookMs);
+  timer_.setInterval(kPollMs);
   connect(&timer_, &QTimer::timeout, this, &FastLaneConsumer::Poll);
 }
 
@@ -40,8 +35,8 @@ void FastLaneConsumer::stop() {
   watch_.Detach();
 }
 
-void FastLaneConsumer::SetLookMs(int period_ms) {
-  period_ms = std::clamp(period_ms, 1, kHiddenLookMs);
+void FastLaneConsumer::SetPollMs(int period_ms) {
+  period_ms = std::clamp(period_ms, 1, kHiddenPollMs);
   if (timer_.interval() != period_ms) timer_.setInterval(period_ms);
 }
 

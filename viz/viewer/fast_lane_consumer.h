@@ -17,10 +17,15 @@
 #include <QTimer>
 #include <optional>
 
+#include "absl/strings/string_view.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
 namespace tandem {
+
+inline QString Text(absl::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
 
 struct FastLaneFrameEvent {
   QImage image;  // its own copy: RGB888, or RGBA8888
@@ -32,19 +37,19 @@ class FastLaneConsumer : public QObject {
   Q_OBJECT
 
  public:
-  // A look every 16 ms, or every refresh of a display that is quicker; twenty a
+  // A poll every 16 ms, or every refresh of a display that is quicker; twenty a
   // second are enough to know the state of a hidden run.
-  static constexpr int kLookMs = 16;
-  static constexpr int kHiddenLookMs = 50;
+  static constexpr int kPollMs = 16;
+  static constexpr int kHiddenPollMs = 50;
 
   explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
 
   void start();
-  // Gives the ring back; its writer sees that no viewer looks.
+  // Gives the ring back; its writer sees that no viewer is attached.
   void stop();
 
-  // How long between two looks; at most kHiddenLookMs.
-  void SetLookMs(int period_ms);
+  // How long between two polls; at most kHiddenPollMs.
+  void SetPollMs(int period_ms);
 
   const FrameWatch& watch() const { return watch_; }
   // "connected", "stale", "reconnecting", "fastlane-unavailable".

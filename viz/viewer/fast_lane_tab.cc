@@ -17,9 +17,21 @@ constexpr int kEvalMs = 1000;
 constexpr double kZoomStep = 1.25;
 constexpr double kPanStep = 64;
 
-QString Text(const std::string& text) { return QString::fromStdString(text); }
-
 }  // namespace
+
+QString SaveSnapshot(const QString& folder, const QString& name,
+                     const std::function<bool(const QString& path)>& save) {
+  const QString path =
+      QDir(folder).filePath(name + QLatin1Char('-') +
+                            QDateTime::currentDateTime().toString(
+                                QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
+                            QStringLiteral(".png"));
+  return save(path) ? QStringLiteral("Saved ") + path
+                    : QStringLiteral(
+                          "Could not write %1: is the folder there, "
+                          "and yours? (--snapshots)")
+                          .arg(path);
+}
 
 FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
                          const FastLaneTabOptions& options, QObject* parent)
@@ -45,9 +57,9 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
 void FastLaneTab::SetShown(bool shown, double refresh_hz) {
   const int of_display = refresh_hz > 0
                              ? static_cast<int>(std::floor(1000 / refresh_hz))
-                             : FastLaneConsumer::kLookMs;
-  consumer_.SetLookMs(shown ? std::min(FastLaneConsumer::kLookMs, of_display)
-                            : FastLaneConsumer::kHiddenLookMs);
+                             : FastLaneConsumer::kPollMs;
+  consumer_.SetPollMs(shown ? std::min(FastLaneConsumer::kPollMs, of_display)
+                            : FastLaneConsumer::kHiddenPollMs);
 }
 
 QString FastLaneTab::status() const { return consumer_.status(); }
@@ -169,7 +181,7 @@ bool FastLaneTab::Perform(Action action) {
       TogglePause();
       return true;
     case Action::kSnapshot:
-      SaveSnapshot();
+      SaveImage();
       return true;
     case Action::kFit:
       view_.Fit();
@@ -219,19 +231,13 @@ bool FastLaneTab::Perform(Action action) {
   return true;
 }
 
-void FastLaneTab::SaveSnapshot() {
+void FastLaneTab::SaveImage() {
   if (!hasImage()) {
     Q_EMIT said(QStringLiteral("No image to save yet."));
     return;
   }
   QString name = run_id_;
   name.replace(QLatin1Char('/'), QLatin1Char('_'));
-  const QString path =
-      QDir(options_.snapshots)
-          .filePath(name + QLatin1Char('-') +
-                    QDateTime::currentDateTime().toString(
-                        QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
-                    QStringLiteral(".png"));
   QImage image = image_;
   image.setText(QStringLiteral("Run"), run_id_);
   image.setText(QStringLiteral("Step"), step_text_);
@@ -239,11 +245,9 @@ void FastLaneTab::SaveSnapshot() {
   image.setText(QStringLiteral("State"),
                 paused() ? QStringLiteral("paused") : status());
   image.setText(QStringLiteral("Age"), ageText());
-  Q_EMIT said(image.save(path, "PNG")
-                  ? QStringLiteral("Saved ") + path
-                  : QStringLiteral("Could not write %1: is the folder there, "
-                                   "and yours? (--snapshots)")
-                        .arg(path));
+  Q_EMIT said(SaveSnapshot(options_.snapshots, name, [&](const QString& path) {
+    return image.save(path, "PNG");
+  }));
 }
 
 void FastLaneTab::ReadEval() {

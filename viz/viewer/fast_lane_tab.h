@@ -17,6 +17,7 @@
 #include <QString>
 #include <QTimer>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "viz/core/eval_summary.h"
@@ -32,6 +33,11 @@ struct FastLaneTabOptions {
   QString eval_summary;                        // "": where MOSAIC keeps it
   QString snapshots = QStringLiteral(".");     // folder
 };
+
+// Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
+// what to tell the user.
+QString SaveSnapshot(const QString& folder, const QString& name,
+                     const std::function<bool(const QString& path)>& save);
 
 class FastLaneTab : public QObject {
   Q_OBJECT
@@ -62,7 +68,7 @@ class FastLaneTab : public QObject {
   FastLaneTab(const QString& run_id, const QString& agent_id,
               const FastLaneTabOptions& options, QObject* parent = nullptr);
 
-  // Whether it is the tab on screen: looks seldom otherwise.
+  // Whether it is the tab on screen: polls seldom otherwise.
   void SetShown(bool shown, double refresh_hz);
   // False: the action is none of a tab's.
   bool Perform(Action action);
@@ -109,7 +115,7 @@ class FastLaneTab : public QObject {
   void ShowFrame(const FastLaneFrameEvent& event);
   void TogglePause();
   void StepTile(int by);
-  void SaveSnapshot();
+  void SaveImage();
   void ReadEval();
 
   const QString run_id_;

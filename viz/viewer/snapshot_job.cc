@@ -2,14 +2,17 @@
 
 #include <QCoreApplication>
 #include <cstdio>
+#include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "transport/base/clock.h"
 #include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
 
-constexpr int kLookMs = 10;
+constexpr int kPollMs = 10;
 // Without a run the list is what is saved: after two scans it knows what moves.
 constexpr int64_t kListNs = 1'300'000'000;
 
@@ -18,7 +21,7 @@ constexpr int64_t kListNs = 1'300'000'000;
 SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
     : options_(options), viewer_(viewer), begin_ns_(MonotonicNanos()) {
   QObject::connect(&timer_, &QTimer::timeout, [this] { Poll(); });
-  timer_.start(kLookMs);
+  timer_.start(kPollMs);
 }
 
 void SnapshotJob::Poll() {
@@ -34,40 +37,37 @@ void SnapshotJob::Poll() {
   // for; or the user closed what was.
   const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
   if (!has_tabs && !options_.runs.empty()) {
-    timer_.stop();
-    std::fprintf(stderr,
-                 "viewer: --snapshot: expected the tabs of --run, found them "
-                 "closed; leave one open until the image is saved\n");
-    QCoreApplication::exit(1);
+    Fail(
+        "--snapshot: expected the tabs of --run, found them closed; leave one "
+        "open until the image is saved");
   } else if (has_tabs ? missing == nullptr : waited_ns >= kListNs) {
-    timer_.stop();
     Save();
   } else if (missing != nullptr &&
              static_cast<double>(waited_ns) > options_.timeout_secs * 1e9) {
-    timer_.stop();
     const FrameWatch& watch = missing->consumer().watch();
-    std::fprintf(
-        stderr,
-        "viewer: %s: expected %lld new frames within %g s, found %llu (%s%s%s)"
-        "; start the run, check its name, or give it time (--timeout)\n",
-        Printable(missing->runId().toStdString()).c_str(),
-        static_cast<long long>(options_.after), options_.timeout_secs,
-        static_cast<unsigned long long>(watch.new_frames()),
-        qPrintable(missing->status()), watch.reason().empty() ? "" : ": ",
-        watch.reason().c_str());
-    QCoreApplication::exit(1);
+    Fail(absl::StrFormat(
+        "%s: expected %d new frames within %g s, found %d (%s%s%s); start the "
+        "run, check its name, or give it time (--timeout)",
+        Printable(missing->runId().toStdString()), options_.after,
+        options_.timeout_secs, watch.new_frames(),
+        missing->status().toStdString(), watch.reason().empty() ? "" : ": ",
+        watch.reason()));
   }
 }
 
 void SnapshotJob::Save() {
+  timer_.stop();
   if (viewer_->SaveWindow(QString::fromStdString(options_.snapshot))) {
     QCoreApplication::exit(0);
     return;
   }
-  std::fprintf(stderr,
-               "viewer: --snapshot: expected a file that can be written, found "
-               "'%s'; is its folder there, and yours?\n",
-               options_.snapshot.c_str());
+  Fail(absl::StrCat("--snapshot: expected a file that can be written, found '",
+                    options_.snapshot, "'; is its folder there, and yours?"));
+}
+
+void SnapshotJob::Fail(const std::string& text) {
+  timer_.stop();
+  std::fprintf(stderr, "viewer: %s\n", text.c_str());
   QCoreApplication::exit(1);
 }
 

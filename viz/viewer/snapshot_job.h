@@ -10,6 +10,7 @@
 
 #include <QTimer>
 #include <cstdint>
+#include <string>
 
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/viewer.h"
@@ -24,6 +25,7 @@ class SnapshotJob {
  private:
   void Poll();
   void Save();
+  void Fail(const std::string& text);
 
   const ViewerOptions options_;
   Viewer* viewer_;

@@ -1,7 +1,5 @@
 #include "viz/viewer/viewer.h"
 
-#include <QDateTime>
-#include <QDir>
 #include <QImage>
 #include <QKeyEvent>
 #include <QKeySequence>
@@ -19,10 +17,6 @@ namespace {
 
 constexpr int kScanMs = 1000;
 constexpr int kMessageMs = 4000;
-
-QString Text(absl::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 QString Details(const RunEntry& run) {
   QStringList parts;
@@ -180,7 +174,10 @@ void Viewer::Perform(Action action) {
     case Action::kCloseTab:
       return close(current_);
     case Action::kWindowSnapshot:
-      return SaveWindowSnapshot();
+      if (window_ == nullptr) return;
+      return Say(SaveSnapshot(
+          Text(options_.snapshots), QStringLiteral("viewer"),
+          [this](const QString& path) { return SaveWindow(path); }));
     case Action::kFullScreen:
       if (window_ == nullptr) return;
       return window_->setVisibility(window_->visibility() == QWindow::FullScreen
@@ -263,21 +260,6 @@ bool Viewer::SaveWindow(const QString& path) {
   image.setText(QStringLiteral("Renderer"),
                 by_qt ? QStringLiteral("Qt") : QStringLiteral("OpenGL"));
   return image.save(path, "PNG");
-}
-
-void Viewer::SaveWindowSnapshot() {
-  if (window_ == nullptr) return;
-  const QString path =
-      QDir(Text(options_.snapshots))
-          .filePath(QStringLiteral("viewer-") +
-                    QDateTime::currentDateTime().toString(
-                        QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
-                    QStringLiteral(".png"));
-  Say(SaveWindow(path)
-          ? QStringLiteral("Saved ") + path
-          : QStringLiteral("Could not write %1: is the folder there, and "
-                           "yours? (--snapshots)")
-                .arg(path));
 }
 
 }  // namespace tandem

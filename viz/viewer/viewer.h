@@ -96,7 +96,6 @@ class Viewer : public QObject {
   void ScanRuns();
   void TellTabs();
   void Say(const QString& text);
-  void SaveWindowSnapshot();
 
   const ViewerOptions options_;
   QPointer<QQuickWindow> window_;

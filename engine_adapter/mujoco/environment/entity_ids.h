@@ -10,28 +10,27 @@
 
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tandem {
 
+// In the order of their ids.
 enum class EntityKind : uint8_t { kBody, kGeom, kCamera, kLight };
 
 inline constexpr EntityKind kEntityKinds[] = {
     EntityKind::kBody, EntityKind::kGeom, EntityKind::kCamera,
     EntityKind::kLight};
 
+// MuJoCo's mjtObj.
+inline int ObjectType(EntityKind kind) {
+  constexpr int kTypes[] = {mjOBJ_BODY, mjOBJ_GEOM, mjOBJ_CAMERA, mjOBJ_LIGHT};
+  return kTypes[static_cast<size_t>(kind)];
+}
+
 inline int CountOf(const mjModel& model, EntityKind kind) {
-  switch (kind) {
-    case EntityKind::kBody:
-      return static_cast<int>(model.nbody);
-    case EntityKind::kGeom:
-      return static_cast<int>(model.ngeom);
-    case EntityKind::kCamera:
-      return static_cast<int>(model.ncam);
-    case EntityKind::kLight:
-      return static_cast<int>(model.nlight);
-  }
-  return 0;
+  const mjtSize counts[] = {model.nbody, model.ngeom, model.ncam, model.nlight};
+  return static_cast<int>(counts[static_cast<size_t>(kind)]);
 }
 
 // Of the kind's number `index`, from 0.

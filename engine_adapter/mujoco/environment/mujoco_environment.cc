@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -94,16 +95,14 @@ void MujocoEnvironment::ReturnToSharedModel() {
 }
 
 absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
-  if (absl::Status status = MakeOwnModel(); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeOwnModel());
   is_model_changed_ = true;
   return own_model_.get();
 }
 
 absl::Status MujocoEnvironment::MakeOwnModel() {
   if (own_model_ != nullptr) return absl::OkStatus();
-  absl::StatusOr<ModelPtr> copy = CopyModel(task_->model());
-  if (!copy.ok()) return copy.status();
-  std::shared_ptr<mjModel> model = *std::move(copy);
+  ASSIGN_OR_RETURN(std::shared_ptr<mjModel> model, CopyModel(task_->model()));
   task_ = make_task_(model);
   own_model_ = std::move(model);
   return absl::OkStatus();

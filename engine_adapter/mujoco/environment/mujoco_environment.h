@@ -70,7 +70,7 @@ class MujocoEnvironment final : public Environment {
   // This actuator's control in the next step, in place of its action's; resets
   // before it change nothing about that.
   void SetControl(size_t actuator, float value);
-  // What the last step was told, 0 after a reset; or what was set since.
+  // The last step's control, 0 after a reset; or what was set since.
   float Control(size_t actuator) const;
 
   // From the next reset on, in place of the one before. MakeOwnModel comes

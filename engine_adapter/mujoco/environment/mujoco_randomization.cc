@@ -12,6 +12,7 @@
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/randomization.h"
 #include "transport/base/available_memory.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 namespace {
@@ -40,13 +41,10 @@ absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
     std::optional<uint64_t> seed) {
   Contract taken;
   if (contract != nullptr) {
-    absl::StatusOr<Contract> read = ReadContract(*contract);
-    if (!read.ok()) return read.status();
-    taken = *read;
+    ASSIGN_OR_RETURN(taken, ReadContract(*contract));
   }
   if (contract != nullptr) {
-    absl::Status status = MakeModels(envs);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(MakeModels(envs));
   }
   const uint64_t first_seed = seed ? *seed : ChooseSeed();
   for (const uint32_t env : envs) {
@@ -68,14 +66,12 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
   const auto models =
       static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
   const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));
-  absl::Status fits = CheckMemory(
+  RETURN_IF_ERROR(CheckMemory(
       bytes,
       absl::StrCat("models of their own for ", models, " environments need"),
-      "give fewer environments a contract");
-  if (!fits.ok()) return fits;
+      "give fewer environments a contract"));
   for (const uint32_t env : envs) {
-    absl::Status status = environments_[env]->MakeOwnModel();
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(environments_[env]->MakeOwnModel());
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/pose.h"
 #include "transport/base/error.h"
 
@@ -71,24 +72,8 @@ constexpr std::array<const char*, 9> kGeoms = {
     "cylinder", "box",    "mesh",   "sdf"};
 static_assert(mjGEOM_PLANE == 0 && mjGEOM_SDF == 8);
 
-int MujocoTypeOf(Kind kind) {
-  switch (kind) {
-    case Kind::kBody:
-      return mjOBJ_BODY;
-    case Kind::kGeom:
-      return mjOBJ_GEOM;
-    case Kind::kCamera:
-      return mjOBJ_CAMERA;
-    case Kind::kLight:
-      break;
-  }
-  return mjOBJ_LIGHT;
-}
-
 std::string NameOf(const mjModel& model, const Thing& thing) {
-  const char* const name =
-      mj_id2name(&model, MujocoTypeOf(thing.kind), thing.index);
-  return name == nullptr ? "" : name;
+  return OwnName(model, ObjectType(thing.kind), thing.index);
 }
 
 std::vector<std::string> ComponentsOf(const mjModel& model,
@@ -233,10 +218,9 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
     if (wanted.position) mju_copy3(qpos, wanted.position->data());
     if (wanted.rotation) mju_copy4(qpos + 3, wanted.rotation->data());
   } else {
-    absl::StatusOr<mjModel*> own = environment->OwnModel();
-    if (!own.ok()) return own.status();
-    mj_kinematics(*own, data);
-    PlaceInParent(*own, *data, body, wanted);
+    ASSIGN_OR_RETURN(mjModel* const own, environment->OwnModel());
+    mj_kinematics(own, data);
+    PlaceInParent(own, *data, body, wanted);
   }
   UpdateTransforms(environment->model(), data);
   return absl::OkStatus();
@@ -244,9 +228,7 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
 
 absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
                       const WantedPose& wanted) {
-  absl::StatusOr<mjModel*> own = environment->OwnModel();
-  if (!own.ok()) return own.status();
-  mjModel* const model = *own;
+  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->geom_bodyid[geom]);
   const Pose world =
@@ -265,12 +247,8 @@ absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
 
 absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
                         const WantedPose& wanted) {
-  absl::Status status =
-      CheckFixed("camera", environment->model().cam_mode[camera]);
-  if (!status.ok()) return status;
-  absl::StatusOr<mjModel*> own = environment->OwnModel();
-  if (!own.ok()) return own.status();
-  mjModel* const model = *own;
+  RETURN_IF_ERROR(CheckFixed("camera", environment->model().cam_mode[camera]));
+  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->cam_bodyid[camera]);
   const Pose placed = Inverse(body) * Replaced({}, wanted);
@@ -286,12 +264,8 @@ absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
 
 absl::Status MoveLight(MujocoEnvironment* environment, int light,
                        const WantedPose& wanted) {
-  absl::Status status =
-      CheckFixed("light", environment->model().light_mode[light]);
-  if (!status.ok()) return status;
-  absl::StatusOr<mjModel*> own = environment->OwnModel();
-  if (!own.ok()) return own.status();
-  mjModel* const model = *own;
+  RETURN_IF_ERROR(CheckFixed("light", environment->model().light_mode[light]));
+  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->light_bodyid[light]);
   const Pose placed = Inverse(body) * Replaced({}, wanted);
@@ -349,21 +323,20 @@ std::optional<uint64_t> MujocoScene::IdOf(absl::string_view name) const {
 
 absl::Status MujocoScene::SetTransform(uint32_t env, uint64_t id,
                                        const rpc::TransformT& transform) {
-  const absl::StatusOr<WantedPose> wanted = WantedOf(transform);
-  if (!wanted.ok()) return wanted.status();
+  ASSIGN_OR_RETURN(const WantedPose wanted, WantedOf(transform));
   MujocoEnvironment* const environment = environments_[env];
   const Thing& thing = ThingOf(id);
   switch (thing.kind) {
     case Kind::kBody:
-      return MoveBody(environment, thing.index, *wanted);
+      return MoveBody(environment, thing.index, wanted);
     case Kind::kGeom:
-      return MoveGeom(environment, thing.index, *wanted);
+      return MoveGeom(environment, thing.index, wanted);
     case Kind::kCamera:
-      return MoveCamera(environment, thing.index, *wanted);
+      return MoveCamera(environment, thing.index, wanted);
     case Kind::kLight:
       break;
   }
-  return MoveLight(environment, thing.index, *wanted);
+  return MoveLight(environment, thing.index, wanted);
 }
 
 rpc::EntityInfoT MujocoScene::Describe(uint32_t env, uint64_t id,

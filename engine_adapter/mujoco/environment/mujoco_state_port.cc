@@ -12,16 +12,11 @@
 namespace tandem {
 namespace {
 
-std::string NameOf(const mjModel& model, int type, int index) {
-  const char* const name = mj_id2name(&model, type, index);
-  return name == nullptr ? "" : name;
-}
-
 MujocoPort::Actuator ActuatorOf(const mjModel& model, int index) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const bool limited = model.actuator_ctrllimited[index] != 0;
   const mjtNum* const range = model.actuator_ctrlrange + mjtSize{2} * index;
-  return {.name = NameOf(model, mjOBJ_ACTUATOR, index),
+  return {.name = OwnName(model, mjOBJ_ACTUATOR, index),
           .low = limited ? static_cast<float>(range[0]) : -kInfinity,
           .high = limited ? static_cast<float>(range[1]) : kInfinity};
 }
@@ -40,7 +35,7 @@ MujocoStatePort::MujocoStatePort(std::vector<MujocoEnvironment*> environments)
   info_.nq = static_cast<uint32_t>(model.nq);
   info_.nv = static_cast<uint32_t>(model.nv);
   for (int i = 0; i < model.njnt; ++i) {
-    info_.joint_names.push_back(NameOf(model, mjOBJ_JOINT, i));
+    info_.joint_names.push_back(OwnName(model, mjOBJ_JOINT, i));
   }
   for (int i = 0; i < model.nq; ++i) {
     info_.position_names.push_back(PositionName(model, i));

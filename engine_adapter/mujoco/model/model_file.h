@@ -40,7 +40,7 @@ struct ModelFile {
 //   2. assets/ beside this program, where a wheel puts them
 //   3. the build tree's runfiles (of RUNFILES_DIR, or beside this program)
 // kInvalidArgument if a name is in none of them, naming each place, or if a '~'
-// stands for no user's home. A path is not looked at.
+// stands for no user's home. A path is not searched for.
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder);
 

@@ -7,11 +7,6 @@
 namespace tandem {
 namespace {
 
-std::string OwnName(const mjModel& model, int type, int index) {
-  const char* const name = mj_id2name(&model, type, index);
-  return name == nullptr ? "" : name;
-}
-
 std::string JointName(const mjModel& model, int joint) {
   const std::string name = OwnName(model, mjOBJ_JOINT, joint);
   return name.empty() ? absl::StrCat("joint ", joint) : name;
@@ -34,6 +29,11 @@ const char* VelocityPart(int joint_type, int part) {
 }
 
 }  // namespace
+
+std::string OwnName(const mjModel& model, int type, int index) {
+  const char* const name = mj_id2name(&model, type, index);
+  return name == nullptr ? "" : name;
+}
 
 std::string BodyName(const mjModel& model, int body) {
   const std::string name = OwnName(model, mjOBJ_BODY, body);

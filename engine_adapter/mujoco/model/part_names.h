@@ -17,6 +17,9 @@
 
 namespace tandem {
 
+// As the model gives it; "" if it gives none. `type` is an mjtObj.
+std::string OwnName(const mjModel& model, int type, int index);
+
 std::string BodyName(const mjModel& model, int body);
 
 // Of qpos[index], of qvel[index]: the joint's name, and which part of it where

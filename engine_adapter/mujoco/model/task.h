@@ -27,6 +27,7 @@
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
 
@@ -132,6 +133,50 @@ class Task {
   std::shared_ptr<const mjModel> model_;
   uint32_t frame_skip_;
   double step_secs_;
+};
+
+// A task whose episodes start near the model's initial state, and which
+// observes positions and velocities.
+class NoisyStartTask : public Task {
+ public:
+  void Reset(mjData* data, EnvRandom& random) const override {
+    AddUniform(Qpos(data), reset_noise_scale_, random);
+    velocity_noise_(Qvel(data), reset_noise_scale_, random);
+  }
+
+  void Observe(const mjData& data, ObsWriter& obs) const override {
+    PutPositions(data, obs);
+    obs.Put({"qvel", VelocityName}, Qvel(data));
+  }
+
+ protected:
+  // AddUniform or AddNormal.
+  using Noise = void (*)(std::span<mjtNum>, double, EnvRandom&);
+
+  // Reads the scale of the noise and, if the task can leave the first
+  // `root_positions` unobserved, the option to do so.
+  NoisyStartTask(TaskSetup& setup, double noise_scale, Noise velocity_noise,
+                 size_t root_positions)
+      : Task(setup),
+        velocity_noise_(velocity_noise),
+        reset_noise_scale_(
+            setup.options().Number("reset_noise_scale", noise_scale, 0)) {
+    if (root_positions > 0 &&
+        setup.options().Bool("exclude_current_positions_from_observation",
+                             true)) {
+      hidden_positions_ = root_positions;
+    }
+  }
+
+  void PutPositions(const mjData& data, ObsWriter& obs) const {
+    obs.Put({"qpos", PositionName, hidden_positions_},
+            Qpos(data).subspan(hidden_positions_));
+  }
+
+ private:
+  Noise velocity_noise_;
+  double reset_noise_scale_;
+  size_t hidden_positions_ = 0;
 };
 
 // A row of the table of tasks: what Gymnasium registers, and its defaults.

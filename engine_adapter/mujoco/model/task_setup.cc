@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -15,8 +16,8 @@ constexpr int kMostNames = 20;  // that fit an error text
 std::string BodyNames(const mjModel& model) {
   std::vector<std::string> names;
   for (int id = 0; id < model.nbody && id < kMostNames; ++id) {
-    const char* const name = mj_id2name(&model, mjOBJ_BODY, id);
-    if (name != nullptr && *name != '\0') names.emplace_back(name);
+    std::string name = OwnName(model, mjOBJ_BODY, id);
+    if (!name.empty()) names.push_back(std::move(name));
   }
   return absl::StrJoin(names, ", ");
 }

@@ -57,13 +57,14 @@ class ContractReader {
   }
 
   std::array<double, 3> Noise(const char* field,
-                              const std::vector<float>& found) {
+                              const std::vector<float>& found,
+                              const Bounds& bounds) {
     std::array<double, 3> noise = {};
     if (found.empty()) return noise;
     const bool all_hold = std::ranges::all_of(
-        found, [](float value) { return kFromZero.Hold(double{value}); });
+        found, [&](float value) { return bounds.Hold(double{value}); });
     if (found.size() != noise.size() || !all_hold) {
-      Refuse(field, absl::StrCat("[x, y, z], each ", kFromZero.text, "; found ",
+      Refuse(field, absl::StrCat("[x, y, z], each ", bounds.text, "; found ",
                                  Quoted(absl::StrCat(
                                      "[", absl::StrJoin(found, ", "), "]"))));
       return noise;
@@ -99,49 +100,38 @@ class ContractReader {
 
 }  // namespace
 
+// Reads a field by its name, which errors contain.
+#define READ(type, field, bounds) reader.type(#field, message.field, bounds)
+
 absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message) {
   ContractReader reader;
-  Contract contract;
-  contract.pose_position_noise =
-      reader.Noise("pose_position_noise", message.pose_position_noise);
-  contract.pose_orientation_noise = reader.Number(
-      "pose_orientation_noise", message.pose_orientation_noise, kFromZero);
-  contract.joint_position_noise = reader.Number(
-      "joint_position_noise", message.joint_position_noise, kFromZero);
-  contract.joint_velocity_noise = reader.Number(
-      "joint_velocity_noise", message.joint_velocity_noise, kFromZero);
-  contract.friction =
-      reader.Range("friction_range", message.friction_range, kFromZero);
-  contract.restitution =
-      reader.Range("restitution_range", message.restitution_range, kZeroToOne);
-  contract.mass_scale =
-      reader.Range("mass_scale_range", message.mass_scale_range, kAboveZero);
-  contract.com_offset =
-      reader.Range("com_offset_range", message.com_offset_range, kFinite);
-  contract.motor_strength = reader.Range(
-      "motor_strength_range", message.motor_strength_range, kFromZero);
-  contract.motor_offset =
-      reader.Range("motor_offset_range", message.motor_offset_range, kFinite);
-  contract.push_interval = reader.Range("push_interval_range",
-                                        message.push_interval_range, kFromZero);
-  contract.push_velocity = reader.Range("push_velocity_range",
-                                        message.push_velocity_range, kFromZero);
-  contract.terrain = reader.TerrainType("terrain_type", message.terrain_type);
-  contract.terrain_difficulty = reader.Number(
-      "terrain_difficulty", message.terrain_difficulty, kZeroToOne);
-  contract.velocity_command = {
-      reader.Range("vel_command_x_range", message.vel_command_x_range, kFinite),
-      reader.Range("vel_command_y_range", message.vel_command_y_range, kFinite),
-      reader.Range("vel_command_yaw_range", message.vel_command_yaw_range,
-                   kFinite)};
-  contract.command_resampling_time =
-      reader.Range("vel_command_resampling_time_range",
-                   message.vel_command_resampling_time_range, kFromZero);
-  contract.standing_probability =
-      reader.Number("vel_command_standing_probability",
-                    message.vel_command_standing_probability, kZeroToOne);
+  Contract contract = {
+      .pose_position_noise = READ(Noise, pose_position_noise, kFromZero),
+      .pose_orientation_noise = READ(Number, pose_orientation_noise, kFromZero),
+      .joint_position_noise = READ(Number, joint_position_noise, kFromZero),
+      .joint_velocity_noise = READ(Number, joint_velocity_noise, kFromZero),
+      .friction = READ(Range, friction_range, kFromZero),
+      .restitution = READ(Range, restitution_range, kZeroToOne),
+      .mass_scale = READ(Range, mass_scale_range, kAboveZero),
+      .com_offset = READ(Range, com_offset_range, kFinite),
+      .motor_strength = READ(Range, motor_strength_range, kFromZero),
+      .motor_offset = READ(Range, motor_offset_range, kFinite),
+      .push_interval = READ(Range, push_interval_range, kFromZero),
+      .push_velocity = READ(Range, push_velocity_range, kFromZero),
+      .terrain = reader.TerrainType("terrain_type", message.terrain_type),
+      .terrain_difficulty = READ(Number, terrain_difficulty, kZeroToOne),
+      .velocity_command = {READ(Range, vel_command_x_range, kFinite),
+                           READ(Range, vel_command_y_range, kFinite),
+                           READ(Range, vel_command_yaw_range, kFinite)},
+      .command_resampling_time =
+          READ(Range, vel_command_resampling_time_range, kFromZero),
+      .standing_probability =
+          READ(Number, vel_command_standing_probability, kZeroToOne),
+  };
   if (!reader.status().ok()) return reader.status();
   return contract;
 }
+
+#undef READ
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Contract: a SimulationContract whose numbers were looked at.
+// Contract: a SimulationContract whose numbers were checked.
 //
 // Data flow: the message -> ReadContract -> Contract -> draws at each reset.
 // Ownership: a value; each environment has its own.

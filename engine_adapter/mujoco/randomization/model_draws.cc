@@ -131,8 +131,8 @@ void ScaleMotors(const ModelParts& parts, double factor, mjModel* model) {
         factor);
 }
 
-// kp * (told + gear * offset - length): in the constant part of the force, so
-// that ctrl stays what was told, and its limits hold for what is told.
+// kp * (ctrl + gear * offset - length): in the constant part of the force, so
+// that ctrl stays as it was set, and its limits hold for what is set.
 void OffsetMotors(const ModelParts& parts, double offset, mjModel* model) {
   for (const int motor : parts.position_motors) {
     const mjtNum kp = model->actuator_gainprm[mjtSize{mjNGAIN} * motor];

@@ -65,7 +65,7 @@ bool IsMotor(const mjModel& model, int actuator) {
           bias == mjBIAS_MUSCLE);
 }
 
-// An integrator before it makes it one that is told a velocity.
+// An integrator before it makes it one that takes a velocity.
 bool IsPositionMotor(const mjModel& model, int actuator) {
   const int activation = model.actuator_dyntype[actuator];
   const mjtNum kp = model.actuator_gainprm[mjNGAIN * actuator];

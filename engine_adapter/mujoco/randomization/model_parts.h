@@ -35,16 +35,16 @@ struct ModelParts {
   // Actuators whose force is proportional to their parameters: of the types
   // fixed, affine and muscle.
   std::vector<int> motors;
-  // Those of them that are told a position: their force is
-  // kp * (told - length), and maybe damping.
+  // Those of them that take a position: their force is
+  // kp * (ctrl - length), and maybe damping.
   std::vector<int> position_motors;
 };
 
 ModelParts FindModelParts(const mjModel& model);
 
 // Those that the contract gives and that can have no effect, named as in the
-// schema, in its order. A part of a field is not told apart: a noise on x and y
-// is used by a base that moves along x only.
+// schema, in its order. Parts of a field are not distinguished: a noise on x
+// and y is used by a base that moves along x only.
 std::vector<std::string> UnusedFields(const Contract& contract,
                                       const ModelParts& parts,
                                       bool follows_commands);

@@ -50,7 +50,7 @@ class Pushes {
   double next_secs_ = 0;  // of simulated time
 };
 
-// The velocity that a robot is told to have, drawn again after each resampling
+// The velocity that a robot is commanded, drawn again after each resampling
 // time.
 class VelocityCommand {
  public:

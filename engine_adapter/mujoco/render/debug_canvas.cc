@@ -101,7 +101,7 @@ absl::Status DebugCanvas::Draw(const rpc::DebugDrawRequestT& request) {
   std::shared_ptr<const DebugMarks>& mine = marks_[request.env_id];
   const size_t asked = request.lines.size() + request.arrows.size();
   MarkList marks(request.clear_previous ? nullptr : mine.get());
-  // Bounded before it is looked at: a request may be of many megabytes.
+  // Bounded before it is parsed: a request may be of many megabytes.
   if (asked > kMostDebugMarks) {
     return Refuse("lines, arrows", absl::StrCat("at most ", kMostDebugMarks),
                   absl::StrCat(asked));

@@ -12,6 +12,7 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
@@ -30,10 +31,9 @@ enum Viewport : uint32_t { kMain, kGymnasium };
 std::vector<rpc::CameraInfoT> CamerasOf(const mjModel& model) {
   std::vector<rpc::CameraInfoT> cameras;
   for (int camera = 0; camera < model.ncam; ++camera) {
-    const char* const name = mj_id2name(&model, mjOBJ_CAMERA, camera);
     rpc::CameraInfoT info;
     info.id = EntityId(model, EntityKind::kCamera, camera);
-    if (name != nullptr) info.name = name;
+    info.name = OwnName(model, mjOBJ_CAMERA, camera);
     cameras.push_back(std::move(info));
   }
   return cameras;
@@ -45,11 +45,10 @@ absl::StatusOr<std::unique_ptr<MujocoCameras>> MujocoCameras::Create(
     std::shared_ptr<const mjModel> model,
     std::vector<const MujocoEnvironment*> environments,
     const std::optional<CameraView>& view, const DebugCanvas* canvas) {
-  absl::StatusOr<TaskCamera> task_camera = TaskCamera::Create(model, view);
-  if (!task_camera.ok()) return task_camera.status();
+  ASSIGN_OR_RETURN(auto task_camera, TaskCamera::Create(model, view));
   return std::unique_ptr<MujocoCameras>(
       new MujocoCameras(std::move(model), std::move(environments),
-                        *std::move(task_camera), canvas));
+                        std::move(task_camera), canvas));
 }
 
 MujocoCameras::MujocoCameras(std::shared_ptr<const mjModel> model,
@@ -78,17 +77,13 @@ absl::Status MujocoCameras::Draw(const ImageRequest& request,
              .snapshot = nullptr,
              .done = std::move(done),
              .held = nullptr};
-  if (absl::Status status = Complete(&job.request); !status.ok()) return status;
+  RETURN_IF_ERROR(Complete(&job.request));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     DropUnwanted();
+    ASSIGN_OR_RETURN(job.held, Hold(job.request));
+    ASSIGN_OR_RETURN(job.snapshot, SpareSnapshot());
   }
-  absl::StatusOr<std::shared_ptr<const void>> held = Hold(job.request);
-  if (!held.ok()) return held.status();
-  job.held = *std::move(held);
-  absl::StatusOr<std::unique_ptr<SceneSnapshot>> snapshot = SpareSnapshot();
-  if (!snapshot.ok()) return snapshot.status();
-  job.snapshot = *std::move(snapshot);
   job.snapshot->Take(*environments_[request.env], canvas_->Marks(request.env));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -152,18 +147,15 @@ absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
       });
 }
 
+// Under mutex_.
 absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!spare_.empty()) {
-      std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
-      spare_.pop_back();
-      return snapshot;
-    }
+  if (!spare_.empty()) {
+    std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
+    spare_.pop_back();
+    return snapshot;
   }
-  absl::StatusOr<SceneSnapshot> made = SceneSnapshot::Create(model_);
-  if (!made.ok()) return made.status();
-  return std::make_unique<SceneSnapshot>(*std::move(made));
+  ASSIGN_OR_RETURN(auto made, SceneSnapshot::Create(model_));
+  return std::make_unique<SceneSnapshot>(std::move(made));
 }
 
 // Under mutex_: images whose callers have left are not drawn.
@@ -212,18 +204,16 @@ void MujocoCameras::GiveBack(std::unique_ptr<SceneSnapshot> snapshot) {
 absl::StatusOr<Image> MujocoCameras::ImageOf(Job* job) {
   const ImageRequest& request = job->request;
   if (!job->snapshot->status().ok()) return job->snapshot->status();
-  const absl::StatusOr<SceneRenderer*> renderer =
-      Renderer(request.of_viewport && request.index == kMain);
-  if (!renderer.ok()) return renderer.status();
+  ASSIGN_OR_RETURN(SceneRenderer* const renderer,
+                   Renderer(request.of_viewport && request.index == kMain));
   const size_t pixels = size_t{request.width} * request.height;
   if (request.depth) {
     std::vector<float> metres(pixels);
-    const absl::StatusOr<float> farthest =
-        (*renderer)->DrawDepth(job->snapshot->state(), CameraOf(*job),
-                               request.width, request.height, metres);
-    if (!farthest.ok()) return farthest.status();
-    return EncodeDepth(metres, request.width, request.height,
-                       double{*farthest});
+    ASSIGN_OR_RETURN(
+        const float farthest,
+        renderer->DrawDepth(job->snapshot->state(), CameraOf(*job),
+                            request.width, request.height, metres));
+    return EncodeDepth(metres, request.width, request.height, double{farthest});
   }
   std::vector<uint8_t> rgb(pixels * kRgbBytes);
   const FrameTile tile = {
@@ -231,9 +221,7 @@ absl::StatusOr<Image> MujocoCameras::ImageOf(Job* job) {
       .stride = request.width * kRgbBytes,
       .row_bytes = request.width * kRgbBytes,
       .rows = request.height};
-  absl::Status drawn =
-      (*renderer)->Draw(job->snapshot->state(), CameraOf(*job), tile);
-  if (!drawn.ok()) return drawn;
+  RETURN_IF_ERROR(renderer->Draw(job->snapshot->state(), CameraOf(*job), tile));
   return EncodeImage(std::move(rgb), request.width, request.height,
                      request.format);
 }
@@ -243,16 +231,14 @@ absl::StatusOr<SceneRenderer*> MujocoCameras::Renderer(bool endless_planes) {
   if (renderer != nullptr) return renderer.get();
   const std::unique_ptr<SceneRenderer>& other =
       renderers_[endless_planes ? 0 : 1];
-  absl::StatusOr<std::unique_ptr<SceneRenderer>> made =
-      SceneRenderer::Create(*model_,
-                            {.width = kOwnWidth,
-                             .height = kOwnHeight,
-                             .effects = kAllEffects,
-                             .endless_planes = endless_planes,
-                             .most_marks = kMostDebugMarks},
-                            other == nullptr ? nullptr : other->gl());
-  if (!made.ok()) return made.status();
-  renderer = *std::move(made);
+  ASSIGN_OR_RETURN(renderer, SceneRenderer::Create(
+                                 *model_,
+                                 {.width = kOwnWidth,
+                                  .height = kOwnHeight,
+                                  .effects = kAllEffects,
+                                  .endless_planes = endless_planes,
+                                  .most_marks = kMostDebugMarks},
+                                 other == nullptr ? nullptr : other->gl()));
   return renderer.get();
 }
 

@@ -47,15 +47,12 @@ absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
                        options_.model_camera, "'"));
     }
   }
-  absl::StatusOr<TaskCamera> camera = TaskCamera::Create(model_, view_);
-  if (!camera.ok()) return camera.status();
-  camera_ = *std::move(camera);
+  ASSIGN_OR_RETURN(camera_, TaskCamera::Create(model_, view_));
   places_.reserve(options_.envs.size());
   for (const uint32_t env : options_.envs) {
-    absl::StatusOr<SceneSnapshot> snapshot = SceneSnapshot::Create(model_);
-    if (!snapshot.ok()) return snapshot.status();
+    ASSIGN_OR_RETURN(auto snapshot, SceneSnapshot::Create(model_));
     places_.push_back(
-        {.env = env, .snapshot = *std::move(snapshot), .lookat = {}});
+        {.env = env, .snapshot = std::move(snapshot), .lookat = {}});
   }
   return absl::OkStatus();
 }
@@ -67,15 +64,14 @@ void MujocoFrames::Capture(uint32_t place) {
 }
 
 absl::Status MujocoFrames::Start() {
-  absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
+  ASSIGN_OR_RETURN(
+      renderer_,
       SceneRenderer::Create(
           *model_, {.width = options_.width,
                     .height = options_.height,
                     .effects = options_.effects,
                     .endless_planes = options_.camera == FrameCamera::kFollow,
-                    .most_marks = canvas_ == nullptr ? 0 : kMostDebugMarks});
-  if (!renderer.ok()) return renderer.status();
-  renderer_ = *std::move(renderer);
+                    .most_marks = canvas_ == nullptr ? 0 : kMostDebugMarks}));
   return absl::OkStatus();
 }
 

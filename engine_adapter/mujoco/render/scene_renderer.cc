@@ -49,9 +49,7 @@ absl::StatusOr<std::unique_ptr<SceneRenderer>> SceneRenderer::Create(
     const mjModel& model, const Options& options,
     std::shared_ptr<EglContext> gl) {
   if (gl == nullptr) {
-    absl::StatusOr<std::unique_ptr<EglContext>> own = EglContext::Create();
-    if (!own.ok()) return own.status();
-    gl = *std::move(own);
+    ASSIGN_OR_RETURN(gl, EglContext::Create());
   }
   try {
     ModelPtr copy(mj_copyModel(nullptr, &model));
@@ -225,9 +223,8 @@ void SceneRenderer::Resize(uint32_t width, uint32_t height) {
 
 absl::StatusOr<SceneSnapshot> SceneSnapshot::Create(
     std::shared_ptr<const mjModel> model) {
-  absl::StatusOr<DataPtr> data = MakeData(*model);
-  if (!data.ok()) return data.status();
-  return SceneSnapshot(std::move(model), *std::move(data));
+  ASSIGN_OR_RETURN(DataPtr data, MakeData(*model));
+  return SceneSnapshot(std::move(model), std::move(data));
 }
 
 void SceneSnapshot::Take(const MujocoEnvironment& environment,

@@ -32,16 +32,15 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
     std::shared_ptr<const mjModel> model,
     const std::optional<CameraView>& view) {
   TaskCamera camera(std::move(model), view);
-  const absl::StatusOr<DataPtr> initial = MakeData(*camera.model_);
-  if (!initial.ok()) return initial.status();
+  ASSIGN_OR_RETURN(const DataPtr initial, MakeData(*camera.model_));
   try {
-    mj_kinematics(camera.model_.get(), initial->get());
+    mj_kinematics(camera.model_.get(), initial.get());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("frames: ", error.what()));
   }
-  camera.initial_middle_ = camera.MiddleOf(**initial);
-  camera.initial_body_ = camera.BodyAt(**initial);
+  camera.initial_middle_ = camera.MiddleOf(*initial);
+  camera.initial_body_ = camera.BodyAt(*initial);
   return camera;
 }
 

@@ -11,9 +11,9 @@
 namespace tandem {
 namespace {
 
-class Ant final : public Task {
+class Ant final : public NoisyStartTask {
  public:
-  explicit Ant(TaskSetup& setup) : Task(setup) {
+  explicit Ant(TaskSetup& setup) : NoisyStartTask(setup, 0.1, AddNormal, 2) {
     TaskOptions& options = setup.options();
     forward_reward_weight_ = options.Number("forward_reward_weight", 1);
     ctrl_cost_weight_ =
@@ -24,22 +24,12 @@ class Ant final : public Task {
     terminate_when_unhealthy_ = options.Bool("terminate_when_unhealthy", true);
     healthy_z_range_ = options.Range("healthy_z_range", {0.2, 1});
     contact_force_range_ = options.Range("contact_force_range", {-1, 1});
-    reset_noise_scale_ = options.Number("reset_noise_scale", 0.1, 0);
-    if (options.Bool("exclude_current_positions_from_observation", true)) {
-      hidden_positions_ = 2;
-    }
     include_cfrc_ext_ = options.Bool("include_cfrc_ext_in_observation", true);
     setup.NeedPositions(3);
   }
 
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddNormal(Qvel(data), reset_noise_scale_, random);
-  }
-
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName, hidden_positions_},
-            Qpos(data).subspan(hidden_positions_));
+    PutPositions(data, obs);
     obs.Put({"qvel", VelocityName}, Qvel(data));
     if (!include_cfrc_ext_) return;
     // Not those of the world, which come first.
@@ -114,8 +104,6 @@ class Ant final : public Task {
   bool terminate_when_unhealthy_;
   std::pair<double, double> healthy_z_range_;
   std::pair<double, double> contact_force_range_;
-  double reset_noise_scale_;
-  size_t hidden_positions_ = 0;
   bool include_cfrc_ext_;
 };
 

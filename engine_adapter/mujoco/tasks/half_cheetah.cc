@@ -1,35 +1,20 @@
 // HalfCheetah-v5: run forward, at little cost of torque.
 #include "engine_adapter/mujoco/model/numpy_sum.h"
-#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {
 namespace {
 
-class HalfCheetah final : public Task {
+class HalfCheetah final : public NoisyStartTask {
  public:
-  explicit HalfCheetah(TaskSetup& setup) : Task(setup) {
+  explicit HalfCheetah(TaskSetup& setup)
+      : NoisyStartTask(setup, 0.1, AddNormal, 1) {
     TaskOptions& options = setup.options();
     forward_reward_weight_ = options.Number("forward_reward_weight", 1);
     ctrl_cost_weight_ =
         static_cast<float>(options.Number("ctrl_cost_weight", 0.1));
-    reset_noise_scale_ = options.Number("reset_noise_scale", 0.1, 0);
-    if (options.Bool("exclude_current_positions_from_observation", true)) {
-      hidden_positions_ = 1;
-    }
     setup.NeedPositions(1);
-  }
-
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddNormal(Qvel(data), reset_noise_scale_, random);
-  }
-
-  void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName, hidden_positions_},
-            Qpos(data).subspan(hidden_positions_));
-    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   void PutResetInfos(const mjData& data, InfoWriter& infos) const override {
@@ -53,8 +38,6 @@ class HalfCheetah final : public Task {
  private:
   double forward_reward_weight_;
   float ctrl_cost_weight_;
-  double reset_noise_scale_;
-  size_t hidden_positions_ = 0;
 };
 
 }  // namespace

@@ -14,13 +14,11 @@ namespace {
 constexpr size_t kRootVelocities = 6;  // which no actuator drives
 
 // What both observe and pay for. Theirs differ in the name of a cost.
-class HumanoidBase : public Task {
+class HumanoidBase : public NoisyStartTask {
  public:
-  HumanoidBase(TaskSetup& setup, const std::string& force_cost) : Task(setup) {
+  HumanoidBase(TaskSetup& setup, const std::string& force_cost)
+      : NoisyStartTask(setup, 1e-2, AddUniform, 2) {
     TaskOptions& options = setup.options();
-    if (options.Bool("exclude_current_positions_from_observation", true)) {
-      hidden_positions_ = 2;
-    }
     include_cinert_ = options.Bool("include_cinert_in_observation", true);
     include_cvel_ = options.Bool("include_cvel_in_observation", true);
     include_qfrc_actuator_ =
@@ -30,21 +28,14 @@ class HumanoidBase : public Task {
     force_cost_weight_ = options.Number(force_cost + "_weight", 5e-7);
     force_cost_range_ = options.Range(
         force_cost + "_range", {-std::numeric_limits<double>::infinity(), 10});
-    reset_noise_scale_ = options.Number("reset_noise_scale", 1e-2, 0);
     setup.NeedPositions(3);
     if (include_qfrc_actuator_) {
       setup.NeedAtLeast(kRootVelocities, setup.model().nv, "velocities (nv)");
     }
   }
 
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddUniform(Qvel(data), reset_noise_scale_, random);
-  }
-
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName, hidden_positions_},
-            Qpos(data).subspan(hidden_positions_));
+    PutPositions(data, obs);
     obs.Put({"qvel", VelocityName}, Qvel(data));
     // Of bodies: not the world, which comes first.
     if (include_cinert_) {
@@ -90,7 +81,6 @@ class HumanoidBase : public Task {
     return {values, Bodies() * each};
   }
 
-  size_t hidden_positions_ = 0;
   bool include_cinert_;
   bool include_cvel_;
   bool include_qfrc_actuator_;
@@ -98,7 +88,6 @@ class HumanoidBase : public Task {
   double ctrl_cost_weight_;
   double force_cost_weight_;
   Range force_cost_range_;
-  double reset_noise_scale_;
 };
 
 class Humanoid final : public HumanoidBase {

@@ -9,19 +9,14 @@
 namespace tandem {
 namespace {
 
-class InvertedDoublePendulum final : public Task {
+class InvertedDoublePendulum final : public NoisyStartTask {
  public:
-  explicit InvertedDoublePendulum(TaskSetup& setup) : Task(setup) {
+  explicit InvertedDoublePendulum(TaskSetup& setup)
+      : NoisyStartTask(setup, 0.1, AddNormal, 0) {
     healthy_reward_ = setup.options().Number("healthy_reward", 10);
-    reset_noise_scale_ = setup.options().Number("reset_noise_scale", 0.1, 0);
     setup.NeedExactly(3, setup.model().nq, "positions (nq)");
     setup.NeedExactly(3, setup.model().nv, "velocities (nv)");
     setup.NeedAtLeast(1, setup.model().nsite, "site, at the tip");
-  }
-
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddNormal(Qvel(data), reset_noise_scale_, random);
   }
 
   void Observe(const mjData& data, ObsWriter& obs) const override {
@@ -67,7 +62,6 @@ class InvertedDoublePendulum final : public Task {
   }
 
   double healthy_reward_;
-  double reset_noise_scale_;
 };
 
 }  // namespace

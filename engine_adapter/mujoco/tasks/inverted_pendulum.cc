@@ -2,30 +2,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {
 namespace {
 
-class InvertedPendulum final : public Task {
+class InvertedPendulum final : public NoisyStartTask {
  public:
-  explicit InvertedPendulum(TaskSetup& setup) : Task(setup) {
-    reset_noise_scale_ = setup.options().Number("reset_noise_scale", 1e-2, 0);
+  explicit InvertedPendulum(TaskSetup& setup)
+      : NoisyStartTask(setup, 1e-2, AddUniform, 0) {
     setup.NeedPositions(2);
     setup.NeedExactly(4, setup.model().nq + setup.model().nv,
                       "positions and velocities (nq + nv)");
-  }
-
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddUniform(Qvel(data), reset_noise_scale_, random);
-  }
-
-  void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName}, Qpos(data));
-    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   StepOutcome Step(std::span<const float> /*action*/, mjData* data,
@@ -38,9 +27,6 @@ class InvertedPendulum final : public Task {
     infos.Put("reward_survive", int64_t{terminated ? 0 : 1});
     return {.reward = terminated ? 0.0F : 1.0F, .terminated = terminated};
   }
-
- private:
-  double reset_noise_scale_;
 };
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace tandem {
 namespace {
 
 // They differ in what is healthy.
-class PlanarWalker : public Task {
+class PlanarWalker : public NoisyStartTask {
  public:
   PlanarWalker(TaskSetup& setup, const Range& healthy_z_range,
                const Range& healthy_angle_range)
-      : Task(setup) {
+      : NoisyStartTask(setup, 5e-3, AddUniform, 1) {
     TaskOptions& options = setup.options();
     forward_reward_weight_ = options.Number("forward_reward_weight", 1);
     ctrl_cost_weight_ =
@@ -25,21 +25,11 @@ class PlanarWalker : public Task {
     healthy_z_range_ = options.Range("healthy_z_range", healthy_z_range);
     healthy_angle_range_ =
         options.Range("healthy_angle_range", healthy_angle_range);
-    reset_noise_scale_ = options.Number("reset_noise_scale", 5e-3, 0);
-    if (options.Bool("exclude_current_positions_from_observation", true)) {
-      hidden_positions_ = 1;
-    }
     setup.NeedPositions(3);
   }
 
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddUniform(Qvel(data), reset_noise_scale_, random);
-  }
-
   void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName, hidden_positions_},
-            Qpos(data).subspan(hidden_positions_));
+    PutPositions(data, obs);
     const std::span<const mjtNum> speeds = Qvel(data);
     for (size_t i = 0; i < speeds.size(); ++i) {
       obs.Put({"qvel", VelocityName, i},
@@ -82,8 +72,6 @@ class PlanarWalker : public Task {
   bool terminate_when_unhealthy_;
   Range healthy_z_range_;
   Range healthy_angle_range_;
-  double reset_noise_scale_;
-  size_t hidden_positions_ = 0;
 };
 
 class Hopper final : public PlanarWalker {

@@ -1,35 +1,20 @@
 // Swimmer-v5: swim forward, at little cost of torque.
 #include "engine_adapter/mujoco/model/numpy_sum.h"
-#include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 
 namespace tandem {
 namespace {
 
-class Swimmer final : public Task {
+class Swimmer final : public NoisyStartTask {
  public:
-  explicit Swimmer(TaskSetup& setup) : Task(setup) {
+  explicit Swimmer(TaskSetup& setup)
+      : NoisyStartTask(setup, 0.1, AddUniform, 2) {
     TaskOptions& options = setup.options();
     forward_reward_weight_ = options.Number("forward_reward_weight", 1);
     ctrl_cost_weight_ =
         static_cast<float>(options.Number("ctrl_cost_weight", 1e-4));
-    reset_noise_scale_ = options.Number("reset_noise_scale", 0.1, 0);
-    if (options.Bool("exclude_current_positions_from_observation", true)) {
-      hidden_positions_ = 2;
-    }
     setup.NeedPositions(2);
-  }
-
-  void Reset(mjData* data, EnvRandom& random) const override {
-    AddUniform(Qpos(data), reset_noise_scale_, random);
-    AddUniform(Qvel(data), reset_noise_scale_, random);
-  }
-
-  void Observe(const mjData& data, ObsWriter& obs) const override {
-    obs.Put({"qpos", PositionName, hidden_positions_},
-            Qpos(data).subspan(hidden_positions_));
-    obs.Put({"qvel", VelocityName}, Qvel(data));
   }
 
   void PutResetInfos(const mjData& data, InfoWriter& infos) const override {
@@ -57,8 +42,6 @@ class Swimmer final : public Task {
  private:
   double forward_reward_weight_;
   float ctrl_cost_weight_;
-  double reset_noise_scale_;
-  size_t hidden_positions_ = 0;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A look at a region in which every part is there, for tests.
+// An inspection of a region in which every part is there, for tests.
 //
 //   const Inspection inspection = SampleInspection();
 

@@ -23,7 +23,7 @@ Item {
             width: parent.width
             wrapMode: Text.Wrap
             text: page.viewer.runs.length > 0
-                  ? "Click one to watch it. Watching never makes it wait. This list looks again every second."
+                  ? "Click one to watch it. Watching never makes it wait. This list is read again every second."
                   : "Nothing that publishes frames runs here yet."
             color: page.theme.faint
             font.pixelSize: page.theme.normal

@@ -1,14 +1,14 @@
-// ForeignClient: a client that knows the seed's offsets and nothing more: no
-// lock, no hello, no bells, no checks of what it sends.
+// HeaderOnlyClient: a client that knows the seed's offsets and nothing more: no
+// lock, no attach request, no doorbells, no checks of what it sends.
 //
 // Data flow: raw words of the region.
 //
-//   ForeignClient client("demo");
+//   HeaderOnlyClient client("demo");
 //   client.arrays().actions[0] = NAN;
 //   client.Step();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_
+#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
+#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
 
 #include <sched.h>
 
@@ -22,10 +22,10 @@
 
 namespace tandem {
 
-class ForeignClient {
+class HeaderOnlyClient {
  public:
   // The region exists. Throws if it is none.
-  explicit ForeignClient(const std::string& name)
+  explicit HeaderOnlyClient(const std::string& name)
       : region_(AttachedRegion::Open(name).value()),
         arrays_(StepArrays::Of(*region_.mapping(), region_.plan())) {}
 
@@ -48,4 +48,4 @@ class ForeignClient {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_FOREIGN_CLIENT_H_
+#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
