@@ -70,11 +70,11 @@ TEST(ImageEncoder, RawIsThePixels) {
 
 TEST(ImageEncoder, PngHasThePixelsThemselves) {
   for (const uint32_t width : {1U, 7U, 320U}) {
-    const Image image = Encoded(ImageFormat::kPng, width, 5);
+    const Image encoded = Encoded(ImageFormat::kPng, width, 5);
     png_image image = {};
     image.version = PNG_IMAGE_VERSION;
-    ASSERT_NE(png_image_begin_read_from_memory(&image, image.data.data(),
-                                               image.data.size()),
+    ASSERT_NE(png_image_begin_read_from_memory(&image, encoded.data.data(),
+                                               encoded.data.size()),
               0);
     EXPECT_EQ(image.width, width);
     EXPECT_EQ(image.height, 5U);

@@ -62,8 +62,7 @@ std::string ImageCalls::NameOf(const ImageRequest& request) const {
 }
 
 absl::StatusOr<ImageRequest> ImageCalls::Draw(
-    const ImageRequest& request,
-    const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+    const ImageRequest& request, RpcAnswer<rpc::NamedImageFrameT> answer) {
   RETURN_IF_ERROR(BeginImage(
       request, answer.wanted(),
       [answer, name = NameOf(request)](

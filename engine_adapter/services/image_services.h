@@ -75,7 +75,7 @@ class ImageCalls {
   // or environment; otherwise the index's error or those of CameraPort::Draw.
   template <typename Request>
   void Answer(const Request& request, const absl::StatusOr<uint32_t>& index,
-              const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+              RpcAnswer<rpc::NamedImageFrameT> answer) {
     absl::StatusOr<ImageRequest> image = RequestOf(request, index);
     if (image.ok()) image = Draw(*image, answer);
     if (!image.ok()) answer(image.status());
@@ -113,9 +113,8 @@ class ImageCalls {
   absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,
                         ImageRequest* request) const;
   std::string NameOf(const ImageRequest& request) const;
-  absl::StatusOr<ImageRequest> Draw(
-      const ImageRequest& request,
-      const RpcAnswer<rpc::NamedImageFrameT>& answer);
+  absl::StatusOr<ImageRequest> Draw(const ImageRequest& request,
+                                    RpcAnswer<rpc::NamedImageFrameT> answer);
   absl::StatusOr<ImageStream> Begin(const ImageRequest& request, double hz);
   absl::Status BeginNext(const std::shared_ptr<ImageStream::State>& state);
   absl::Status BeginImage(const ImageRequest& request,
@@ -144,7 +143,7 @@ class CameraService {
       const rpc::ListCamerasRequestT& request) const;
 
   void GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
-                      const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+                      RpcAnswer<rpc::NamedImageFrameT> answer) {
     calls_.Answer(request, IndexOf(request.id, request.name), answer);
   }
 
@@ -180,7 +179,7 @@ class ViewportService {
       const rpc::GetViewportInfoRequestT& request) const;
 
   void GetViewportFrame(const rpc::GetViewportFrameRequestT& request,
-                        const RpcAnswer<rpc::NamedImageFrameT>& answer) {
+                        RpcAnswer<rpc::NamedImageFrameT> answer) {
     calls_.Answer(request, IndexOf(request.viewport_name), answer);
   }
 
