@@ -174,6 +174,7 @@ def test_states_are_those_of_the_wire() -> None:
 
 
 def test_default_port_is_the_daemons() -> None:
+    """Both are Constant.DEFAULT_PORT of slow_lane.proto."""
     from tandem.telemetry.wire import load
 
     assert DEFAULT_TARGET == f"127.0.0.1:{load().constants['DEFAULT_PORT']}"

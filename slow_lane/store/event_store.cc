@@ -39,11 +39,11 @@ absl::Status Closed() {
 // The journal: readers and the writer do not wait for each other.
 absl::Status UseWriteAheadLog(Database& database) {
   std::string mode;
-  const absl::Status status = database.ForEachRow("PRAGMA journal_mode = WAL",
-                                                  [&](const Statement& row) {
-                                                    mode = std::string(row.Text(0));
-                                                    return true;
-                                                  });
+  const absl::Status status = database.ForEachRow(
+      "PRAGMA journal_mode = WAL", [&](const Statement& row) {
+        mode = std::string(row.Text(0));
+        return true;
+      });
   if (!status.ok()) return status;
   if (mode != "wal") {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -66,7 +66,7 @@ def test_invalid_arguments_are_refused(client: TrainerClient) -> None:
 
 
 def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerClient, tmp_path: Path) -> None:
-    """gRPC's own status would mean a full daemon. The daemon checks messages that just fit."""
+    """A status of gRPC itself would mean a full daemon. The daemon checks messages that just fit."""
     expected = "expected a message of at most 67108864 bytes, found 671[0-9]*; make it smaller; "
     for call in (client.submit, client.cancel, client.heartbeat, client.steps):
         with pytest.raises(tandem.InvalidArgument, match=f"{expected}nothing was sent"):

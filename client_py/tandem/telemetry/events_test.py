@@ -273,9 +273,7 @@ def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.Str
         ({"episode_seed": -1}, "episode_seed: "),
     ],
 )
-def test_invalid_field_is_refused(
-    change: dict[str, Any], fact: str, out: io.StringIO, events: EventWriter
-) -> None:
+def test_invalid_field_is_refused(change: dict[str, Any], fact: str, out: io.StringIO, events: EventWriter) -> None:
     """By name, with what was found; it is a ValueError, too."""
     with pytest.raises(tandem.InvalidArgument, match=fact):
         events.step(**_STEP | change)
