@@ -36,7 +36,7 @@ class WrongUsage(Exception):
 
 
 def parse(arguments: Sequence[str], daemon_variable: str) -> argparse.Namespace:
-    """Parses a command line; WrongUsage if it cannot be.
+    """Parses a command line; WrongUsage if it is invalid.
 
     Args:
       arguments: Its words, without the program's name.
@@ -261,7 +261,7 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
         ("--steps", "", _either, "the steps; the default"),
         ("--episodes", "", _either, "the episodes"),
         ("--lifecycle", "", _either, "the other events, such as run_started"),
-        ("--out", "FILE", _text, "write to FILE, whole or not at all; a link is followed; default: standard output"),
+        ("--out", "FILE", _text, "write to FILE atomically; a link is followed; default: standard output"),
     ],
 }
 

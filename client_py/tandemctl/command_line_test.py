@@ -138,8 +138,8 @@ def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
         ("export a --out=", "--out: expected a value"),
     ],
 )
-def test_what_cannot_be_is_refused(line: str, part: str) -> None:
-    """With what was found, and with whose --help says more."""
+def test_invalid_values_are_refused(line: str, part: str) -> None:
+    """With the word that was found, and the --help to read."""
     assert part in _refusal(*line.split())
 
 
@@ -155,7 +155,7 @@ def test_words_that_are_no_utf8_are_refused(words: list[str]) -> None:
     assert "the byte 0xff at offset 1 of 'a\\udcff'" in _refusal(*words)
 
 
-def test_help_wins_over_mistakes() -> None:
+def test_help_comes_before_errors() -> None:
     """Of the command that was named, else of all."""
     for command in _COMMANDS:
         assert parse([command, "--help"], "").help.startswith(f"Usage: tandemctl {command}")
@@ -171,6 +171,13 @@ def test_states_are_those_of_the_wire() -> None:
     letters = [state[0] for state in STATES]
     assert letters == [RunStatus(number).name[0] for number in range(1, 8)]
     assert {state for state in STATES if RunStatus(STATES.index(state) + 1).final} == {"FAULTED", "TERMINATED"}
+
+
+def test_default_port_is_the_daemons() -> None:
+    """Both are Constant.DEFAULT_PORT of slow_lane.proto."""
+    from tandem.telemetry.wire import load
+
+    assert DEFAULT_TARGET == f"127.0.0.1:{load().constants['DEFAULT_PORT']}"
 
 
 def test_help_and_refusals_import_no_package() -> None:

@@ -78,7 +78,7 @@ def _cancel(daemon: Daemon, options: argparse.Namespace) -> int:
 
 
 def _each(daemon: Daemon, run_ids: list[str], call: Callable[[str], None], done: str) -> int:
-    """Does the same to each run; one that fails does not keep it from the rest."""
+    """Calls a function for each run; the others follow after a failure."""
     code = ExitCode.DONE
     printed = []
     for run_id in run_ids:
@@ -126,7 +126,7 @@ def _logs(daemon: Daemon, options: argparse.Namespace) -> int:
 
 
 def _continues(client: TrainerClient, run_id: str) -> bool:
-    """Tells whether more may come: a daemon that does not answer says nothing of it, a run that is gone has ended."""
+    """Returns whether more may come: a run that is gone has ended; without an answer that is unknown."""
     try:
         return not client.describe(run_id).runs[0].run.status.final
     except TandemError as error:

@@ -1,4 +1,4 @@
-"""`Daemon`: the daemon that a command line names, and what its errors mean to people."""
+"""`Daemon`: the daemon that a command line names, and its errors as texts for people."""
 
 import argparse
 import contextlib
@@ -15,11 +15,11 @@ from tandemctl.command_line import WrongUsage
 from tandemctl.output import Failed
 
 _CALL_SECS = 10.0
-_LOOK_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
+_WATCH_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
 _RECONNECT_SECS = 10.0
 _PROBE_SECS = 1.0
 _START = "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
-_LOOK = "Next: look whether that is a tandem-daemon, and not stopped"
+_CHECK = "Next: look whether that is a tandem-daemon, and not stopped"
 _ALLOW = (
     "Next: run tandemctl as the daemon's user, or start the daemon with --allow_users and a --socket in a folder that "
     "both users can enter"
@@ -30,10 +30,10 @@ class Daemon:
     """A TrainerClient, `client`, of the daemon at `address`."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Connects when it is first used. Failed: the token file cannot be used; WrongUsage: nor can the address."""
+        """Connects when it is first used. Failed: an unusable token file; WrongUsage: an invalid address."""
         self.address: str = options.daemon
         self._where = f"{options.daemon} (by {options.daemon_source})"
-        self._timeout = _LOOK_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
+        self._timeout = _WATCH_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
         token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
         reconnect_secs = math.inf if getattr(options, "follow", False) else _RECONNECT_SECS
         try:
@@ -50,7 +50,7 @@ class Daemon:
             raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
 
     def explain(self, error: TandemError) -> str:
-        """Says what an error means: in the daemon's words if it answered, else what was expected and what to do."""
+        """Returns an error's text: the daemon's if it answered, else what was expected and the next action."""
         cause: Any = error.__cause__
         code = cause.code().name if hasattr(cause, "code") else ""
         details = printable_lines(cause.details() or code) if code else "no answer"
@@ -59,7 +59,7 @@ class Daemon:
         if isinstance(error, DaemonTimeout):
             return (
                 f"expected an answer of the daemon at {self._where}, found no answer within {self._timeout:g} s; what "
-                f"was asked for may still be done\n{_LOOK}"
+                f"was asked for may still be done\n{_CHECK}"
             )
         if not isinstance(error, DaemonUnreachable) or code == "CANCELLED":
             return details if code else str(error)
@@ -74,7 +74,7 @@ class Daemon:
         except OSError:
             return f"expected a daemon at {self._where}, found none: {details}\n{_START}"
         connected = "found no answer though there is a connection"
-        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_LOOK}"
+        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_CHECK}"
 
 
 def _connect(address: str) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 STDOUT, STDERR = 1, 2
-# What `tandemctl watch` blocks, and takes between two looks.
+# What `tandemctl watch` blocks, and takes between two updates.
 WATCH_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGWINCH)
 
 
@@ -49,7 +49,7 @@ def check_standard_files() -> None:
 
 
 def takes_escapes(descriptor: int) -> bool:
-    """Tells whether a descriptor is a terminal, and TERM neither empty nor "dumb"."""
+    """Returns whether a descriptor is a terminal, and TERM neither empty nor "dumb"."""
     return os.environ.get("TERM", "") not in ("", "dumb") and os.isatty(descriptor)
 
 
@@ -108,7 +108,7 @@ class Screen:
         show(f"{enter}\x1b[H{page}\x1b[J")
 
     def leave(self) -> None:
-        """Restores the terminal. Safe twice; the next `show` enters again."""
+        """Restores the terminal. A second call has no effect; the next `show` enters again."""
         if self._entered:
             self._entered = False
             with contextlib.suppress(OSError, Failed):

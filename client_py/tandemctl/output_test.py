@@ -67,7 +67,7 @@ _WATCH = """
 import os, signal, sys
 from tandemctl.output import WATCH_SIGNALS
 signal.pthread_sigmask(signal.SIG_BLOCK, WATCH_SIGNALS)
-os.kill(os.getpid(), signal.SIGINT)  # it waits for the first look to be shown
+os.kill(os.getpid(), signal.SIGINT)  # it waits until the first page is shown
 from tandemctl.command_line import parse
 from tandemctl.daemon import Daemon
 from tandemctl.watch import watch
@@ -77,7 +77,7 @@ sys.exit(watch(daemon, "run", submitted=True))
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
-def test_watch_waits_for_the_daemon_that_took_the_run_just_now(kind: str) -> None:
+def test_watch_after_submit_waits_for_the_daemon(kind: str) -> None:
     """And shows that it does."""
     shown, code = _on_a_terminal(_WATCH, kind)
     assert code == 0, shown

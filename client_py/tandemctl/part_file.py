@@ -1,7 +1,6 @@
-"""`replaced`: a file that appears whole or not at all, also if a signal ends the process meanwhile.
+"""`replaced`: writes a file atomically, also if a signal ends the process meanwhile.
 
-remove_on_signals()  # before any other thread is there
-with replaced("steps.csv") as write:
+remove_on_signals()  # before any other thread is there with replaced("steps.csv") as write:
     write(b"...")  # into a new file beside it, which gets its name at the end
 """
 
@@ -20,7 +19,7 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 # A name may have 255 bytes, and a part's is longer than its file's.
 _LONGEST_STEM = 200
 
-_parts: set[Path] = set()  # what a signal must not leave behind
+_parts: set[Path] = set()  # removed on a signal
 _parts_lock = threading.Lock()
 
 
@@ -45,8 +44,8 @@ def remove_on_signals() -> None:
 def replaced(path: str) -> Iterator[Callable[[bytes], None]]:
     """Makes a file, or replaces one, whose mode stays; of a symbolic link its final target.
 
-    Yields what writes to it. Once the block has ended, the file is on the disk under its name; if the block raises, all
-    is as it was before. Failed: the path is something else than a file, or the system refused.
+    Yields the function that writes to it. Once the block has ended, the file is on the disk under its name; if the
+    block raises, nothing has changed. Failed: the path is not a file's, or the system refused.
     """
     with _failures(path):
         mode = _mode_of(path)

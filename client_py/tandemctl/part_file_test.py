@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, whatever ends the process."""
+"""A file is written completely or not at all, whatever ends the process."""
 
 import os
 import resource
@@ -50,7 +50,7 @@ def _ended(program: str, *, ignored: int | None = None) -> int:
         return process.wait(120)
 
 
-def test_a_file_appears_whole() -> None:
+def test_file_appears_atomically() -> None:
     """It replaces the one before it, once it is complete; a file that is not completed leaves all as it was."""
     Path("out").write_text("before")
     for error in (RuntimeError, ConnectionError):  # a daemon that is gone is no matter of the file
@@ -79,7 +79,7 @@ def test_its_mode_is_the_umasks_or_that_of_the_file_before() -> None:
         assert Path("file").stat().st_mode & 0o7777 == mode
 
 
-def test_two_at_once_are_both_whole() -> None:
+def test_two_writers_at_once_are_both_complete() -> None:
     """The one that ends last stays."""
     with replaced("out") as write:
         write(b"first")
@@ -100,7 +100,7 @@ def test_links_are_followed_to_their_end() -> None:
     assert _names() == ["a", "out"]
 
 
-def test_what_is_no_file_is_refused() -> None:
+def test_paths_other_than_files_are_refused() -> None:
     """With the path, and nothing is left behind."""
     Path("folder").mkdir()
     Path("link").symlink_to("folder")
@@ -119,7 +119,7 @@ def test_the_longest_names_are_taken() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_nothing_behind(number: signal.Signals) -> None:
+def test_signal_leaves_no_part(number: signal.Signals) -> None:
     """The process ends by it; what was there before stays, also if the file was complete."""
     write = "with replaced('out') as write:\n    write(b'rows')\n"
     send = f"os.kill(os.getpid(), {int(number)}); time.sleep(100)"
@@ -129,7 +129,7 @@ def test_a_signal_leaves_nothing_behind(number: signal.Signals) -> None:
     assert (_names(), Path("out").read_text()) == (["out"], "rows")
 
 
-def test_many_signals_leave_nothing_behind_either() -> None:
+def test_many_signals_leave_no_part() -> None:
     """Whatever it was doing."""
     program = _START + "while True:\n    with replaced('out'):\n        pass\n    os.remove('out')\n"
     for _ in range(5):
@@ -150,7 +150,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert Path("out").read_text() == "rows"
 
 
-def test_a_full_disk_is_told() -> None:
+def test_list_reports_a_full_disk() -> None:
     """In place of one: a limit of the file's size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))

@@ -18,7 +18,7 @@ def _config(*words: str, folder: str = "/home/me") -> Any:
     return json.loads(run_config(parse(["submit", *words], ""), lambda: Path(folder)))
 
 
-def test_a_config_says_all_that_was_asked_for() -> None:
+def test_config_has_every_option() -> None:
     """And leaves the rest to the daemon, which tests/slow_lane/tandemctl_test.py asks."""
     flags = "--name ant --gpus 2 --env A=1 --env B= --env A=2 --max_steps 9 --max_duration 90m --step_stride 3"
     assert _config(*flags.split(), "--", "/bin/python", "train.py", "--seed", "3") == {

@@ -100,14 +100,14 @@ def test_a_table_has_a_line_for_each_run() -> None:
 
 
 def test_a_narrow_terminal_folds_remarks_alone() -> None:
-    """The rest of the line stays whole: a run_id is there to be copied."""
+    """The rest of the line is not cut: a run_id can be copied."""
     lines = rendered(runs_table([_FAULTED], _NOW), width=60)
     assert len(lines) > 2
     assert any("02BAD" in line and "2,500" in line for line in lines)
     assert any("\x1b[" in line for line in lines)  # colours
 
 
-def test_no_name_steers_a_terminal() -> None:
+def test_control_characters_of_names_are_escaped() -> None:
     """And none is read as rich's markup."""
     run = _run(run_id="01\x1b[31m", run_name="\u202egpj.exe [b]übung", folder="/data/\u2066")
     for text in ("\n".join(rendered(runs_table([run], _NOW))), "\n".join(rendered(*run_page(run, (), _NOW)))):
@@ -132,7 +132,7 @@ def test_no_name_steers_a_terminal() -> None:
         ({"failure_reason": "\n"}, ""),
     ],
 )
-def test_remarks_say_all_that_is_wrong(changes: dict[str, Any], remark: str) -> None:
+def test_remarks_have_every_problem(changes: dict[str, Any], remark: str) -> None:
     """A reason by its first line."""
     assert remark_on(_run(**changes), _NOW) == remark
 

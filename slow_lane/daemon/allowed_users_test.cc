@@ -20,7 +20,7 @@ TEST(AllowedUsers, AreTheDaemonsOwnUserByDefault) {
   EXPECT_TRUE(absl::StrContains(users->own(), absl::StrCat("uid ", geteuid())));
 }
 
-TEST(AllowedUsers, AreAlsoTheNamedOnes) {
+TEST(AllowedUsers, IncludeTheNamedUsers) {
   const absl::StatusOr<AllowedUsers> users =
       AllowedUsers::Parse(absl::StrCat("root,", kOther));
   ASSERT_TRUE(users.ok()) << users.status();
@@ -30,7 +30,7 @@ TEST(AllowedUsers, AreAlsoTheNamedOnes) {
   EXPECT_FALSE(users->Has(kOther + 1));
 }
 
-TEST(AllowedUsers, RefusesWhatIsNoUser) {
+TEST(AllowedUsers, RefusesUnknownUsers) {
   for (const char* const more : {"no-such-user", "root,", ",", "root, daemon",
                                  "-1", "4294967295", "4294967296", "0x10"}) {
     const absl::Status status = AllowedUsers::Parse(more).status();

@@ -88,35 +88,30 @@ void ConnectionAcceptor::Pause(int why) {
 }
 
 void ConnectionAcceptor::Admit(int connection) {
+  const auto refuse = [this, connection](const std::string& found,
+                                         const std::string& next) {
+    Refuse(connection,
+           absl::StrCat("expected a client of ", users_.own(),
+                        ", the user of this tandem-daemon, found one ", found,
+                        "; next: ", next));
+  };
   const std::optional<uid_t> owner = owners_.OwnerOf(connection);
   if (owner.has_value()) {
     if (users_.Has(*owner)) return HandOn(connection, /*is_unknown=*/false);
-    return Refuse(
-        connection,
-        absl::StrCat("expected a client of ", users_.own(),
-                     ", the user of this tandem-daemon, found one of uid ",
-                     *owner,
-                     "; next: run the client as that user, or start the daemon "
-                     "with --allow_users=",
-                     *owner));
+    return refuse(absl::StrCat("of uid ", *owner),
+                  absl::StrCat("run the client as that user, or start the "
+                               "daemon with --allow_users=",
+                               *owner));
   }
   if (const int family = FamilyOf(connection);
       family == AF_UNIX || family == AF_UNSPEC) {
-    return Refuse(
-        connection,
-        absl::StrCat("expected a client of ", users_.own(),
-                     ", the user of this tandem-daemon, found one of a user "
-                     "whom the daemon's user namespace does not map; next: run "
-                     "the client in the daemon's user namespace"));
+    return refuse("of a user whom the daemon's user namespace does not map",
+                  "run the client in the daemon's user namespace");
   }
   if (options_.take_unknown == nullptr) {
-    return Refuse(
-        connection,
-        absl::StrCat(
-            "expected a client of ", users_.own(),
-            ", the user of this tandem-daemon, found one whose user the "
-            "kernel does not name; next: connect to unix:",
-            options_.socket, ", or start the daemon with --token_file"));
+    return refuse("whose user the kernel does not name",
+                  absl::StrCat("connect to unix:", options_.socket,
+                               ", or start the daemon with --token_file"));
   }
   if (std::ranges::count_if(handed_on_, [](const HandedOn& one) {
         return one.is_unknown && IsOpen(one);

@@ -1,8 +1,8 @@
-// ConnectionAcceptor: takes the connections of the daemon's clients, hands
-// those of allowed users on, and answers all others with the reason.
+// ConnectionAcceptor: takes the connections of the daemon's clients, passes
+// those of allowed users on, and refuses all others with the reason.
 //
-// Data flow: listening sockets -> accept -> the kernel's word on the client's
-// user -> `take`, or a Refusal until the client has read it.
+// Data flow: listening sockets -> accept -> the client's user, from the
+// kernel -> `take`, or a Refusal until the client has read it.
 // Ownership: the server's. One thread of its own does everything.
 //
 //   ConnectionAcceptor acceptor(std::move(sockets), std::move(users), options);

@@ -125,23 +125,17 @@ DataFolder::~DataFolder() {
 }
 
 absl::Status DataFolder::Make() {
-  for (size_t end = path_.find('/', 1); end != std::string::npos;
-       end = path_.find('/', end + 1)) {
-    const std::string parent = path_.substr(0, end);
-    if (mkdir(parent.c_str(), kUsualMode) == 0) {
-      made_.push_back(parent);
+  for (size_t end = path_.find('/', 1);; end = path_.find('/', end + 1)) {
+    const bool is_last = end == std::string::npos;
+    const std::string folder = path_.substr(0, end);
+    if (mkdir(folder.c_str(), is_last ? kOwnMode : kUsualMode) == 0) {
+      made_.push_back(folder);
     } else if (const int why = errno;
-               why != EEXIST && access(parent.c_str(), F_OK) != 0) {
-      return CannotUse("mkdir", parent, why);
+               why != EEXIST && access(folder.c_str(), F_OK) != 0) {
+      return CannotUse("mkdir", folder, why);
     }
+    if (is_last) return absl::OkStatus();
   }
-  if (mkdir(path_.c_str(), kOwnMode) == 0) {
-    made_.push_back(path_);
-  } else if (const int why = errno;
-             why != EEXIST && access(path_.c_str(), F_OK) != 0) {
-    return CannotUse("mkdir", path_, why);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status DataFolder::Open() {

@@ -54,9 +54,8 @@ class EventLoop {
   void Watch(int fd, Task ready);
   void Unwatch(int fd);
 
-  // Ends the thread after the tasks that it has begun to look through: those
-  // posted before its last look, and those of ready descriptors. What is posted
-  // later is dropped.
+  // Ends the thread after the tasks that it has taken: those posted before it
+  // last took some, and those of ready descriptors. Later ones are dropped.
   void Stop();
 
  private:

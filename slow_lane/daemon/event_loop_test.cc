@@ -58,7 +58,7 @@ TEST(EventLoop, RunsTasksInTheOrderOfEachPoster) {
   }
 }
 
-TEST(EventLoop, RunsTimersByTheirTimeNotByTheirMaking) {
+TEST(EventLoop, RunsTimersInTheOrderOfTheirTimes) {
   Said said;
   EventLoop loop("test");
   loop.Post([&] {
@@ -72,7 +72,7 @@ TEST(EventLoop, RunsTimersByTheirTimeNotByTheirMaking) {
   EXPECT_THAT(said.WaitFor(3), ElementsAre(0, 1, 2));
 }
 
-TEST(EventLoop, CallsWhoWatchesADescriptorUntilItIsUnwatched) {
+TEST(EventLoop, CallsTheWatchOfADescriptorUntilUnwatch) {
   Said said;
   const UniqueFd fd(eventfd(0, EFD_CLOEXEC));
   EventLoop loop("test");
@@ -95,7 +95,7 @@ TEST(EventLoop, CallsWhoWatchesADescriptorUntilItIsUnwatched) {
 
 // Two descriptors are ready at once, and the one called first replaces the
 // other one by a new one of its number, which is not.
-TEST(EventLoop, TakesNoOldEventForOneOfANewDescriptor) {
+TEST(EventLoop, IgnoresEventsOfAnEarlierWatchOfTheDescriptor) {
   Said said;
   UniqueFd fds[] = {UniqueFd(eventfd(1, EFD_CLOEXEC)),
                     UniqueFd(eventfd(1, EFD_CLOEXEC))};
@@ -125,7 +125,7 @@ TEST(EventLoop, TakesNoOldEventForOneOfANewDescriptor) {
   EXPECT_THAT(said.WaitFor(3), ElementsAre(1, 2, 7));
 }
 
-TEST(EventLoop, DropsWhatComesAfterStop) {
+TEST(EventLoop, DropsTasksAfterStop) {
   auto kept = std::make_shared<int>(0);
   EventLoop loop("test");
   loop.Stop();

@@ -17,13 +17,13 @@ TEST(GpuSlots, GivesEachSlotToOneRunAtATime) {
   EXPECT_THAT(slots.Take(2, true), Optional(ElementsAre(0, 2)));
 }
 
-TEST(GpuSlots, GivesWhatThereIsToWhomItIsNotMandatory) {
+TEST(GpuSlots, GivesFewerSlotsIfTheyAreNotMandatory) {
   GpuSlots slots(1);
   EXPECT_THAT(slots.Take(4, false), Optional(ElementsAre(0)));
   EXPECT_THAT(slots.Take(4, false), Optional(IsEmpty()));
 }
 
-TEST(GpuSlots, KnowsThoseOfAnEarlierDaemon) {
+TEST(GpuSlots, MarksSlotsOfAnEarlierDaemon) {
   GpuSlots slots(2);
   slots.Mark({0, 5});  // the earlier one had more
   EXPECT_THAT(slots.Take(1, true), Optional(ElementsAre(1)));

@@ -77,7 +77,7 @@ class UnixSocketTest : public testing::Test {
   const std::string path_ = folder_ / "x.sock";
 };
 
-TEST_F(UnixSocketTest, FileGoesWithTheSocket) {
+TEST_F(UnixSocketTest, FileIsRemovedWithTheSocket) {
   {
     const absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path_);
     ASSERT_TRUE(socket.ok()) << socket.status();
@@ -86,7 +86,7 @@ TEST_F(UnixSocketTest, FileGoesWithTheSocket) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(UnixSocketTest, FileThatTookItsPlaceStays) {
+TEST_F(UnixSocketTest, FileThatReplacedItStays) {
   {
     const absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path_);
     ASSERT_TRUE(socket.ok()) << socket.status();
@@ -97,7 +97,7 @@ TEST_F(UnixSocketTest, FileThatTookItsPlaceStays) {
   EXPECT_TRUE(std::filesystem::is_regular_file(path_));
 }
 
-TEST_F(UnixSocketTest, StaleSocketIsRemovedAndOneAtWorkIsNot) {
+TEST_F(UnixSocketTest, OnlyStaleSocketsAreRemoved) {
   {
     absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path_);
     ASSERT_TRUE(socket.ok()) << socket.status();

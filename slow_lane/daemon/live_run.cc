@@ -1,5 +1,7 @@
 #include "slow_lane/daemon/live_run.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -13,27 +15,12 @@
 namespace tandem::slow_lane {
 namespace {
 
-void SetTime(int64_t unix_ns, google::protobuf::Timestamp* timestamp) {
-  timestamp->set_seconds(unix_ns / 1'000'000'000);
-  timestamp->set_nanos(static_cast<int32_t>(unix_ns % 1'000'000'000));
-}
+using google::protobuf::util::TimeUtil;
 
-// What RunRow and RunUpdate have in common.
-template <typename Source>
-gymgui::trainer::RunRecord ToRecordAt(const Source& source,
-                                      int64_t updated_at_ns) {
-  gymgui::trainer::RunRecord record;
-  record.set_run_id(source.run_id);
-  record.set_status(source.status);
-  record.set_digest(source.digest);
-  SetTime(source.created_at_ns, record.mutable_created_at());
-  SetTime(updated_at_ns, record.mutable_updated_at());
-  if (source.failure_reason.has_value()) {
-    record.set_failure_reason(*source.failure_reason);
-  }
-  for (const int32_t slot : source.gpu_slots) record.add_gpu_slots(slot);
-  if (!source.gpu_slots.empty()) record.set_gpu_slot(source.gpu_slots.front());
-  return record;
+void SetHeartbeat(const RunRow& row, gymgui::trainer::RunRecord* record) {
+  if (row.last_beat_at_ns == 0) return;
+  *record->mutable_last_heartbeat() =
+      TimeUtil::NanosecondsToTimestamp(row.last_beat_at_ns);
 }
 
 }  // namespace
@@ -88,26 +75,34 @@ RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
   return {gymgui::trainer::RUN_STATUS_FAULT, std::move(reason)};
 }
 
+TreeQuery QueryOf(const LiveRun& run) {
+  std::optional<ProcessIdentity> worker;
+  if (run.row.worker.pid() != 0) worker = FromProto(run.row.worker);
+  return QueryOf(run.row.token, worker, run.proxy);
+}
+
 gymgui::trainer::RunRecord ToRecord(const RunRow& row) {
-  gymgui::trainer::RunRecord record = ToRecordAt(row, row.updated_at_ns);
-  record.set_seq_id(row.update_seq);
-  if (row.last_beat_at_ns != 0) {
-    SetTime(row.last_beat_at_ns, record.mutable_last_heartbeat());
+  gymgui::trainer::RunRecord record;
+  record.set_run_id(row.run_id);
+  record.set_status(row.status);
+  record.set_digest(row.digest);
+  *record.mutable_created_at() =
+      TimeUtil::NanosecondsToTimestamp(row.created_at_ns);
+  *record.mutable_updated_at() =
+      TimeUtil::NanosecondsToTimestamp(row.updated_at_ns);
+  if (row.failure_reason.has_value()) {
+    record.set_failure_reason(*row.failure_reason);
   }
+  for (const int32_t slot : row.gpu_slots) record.add_gpu_slots(slot);
+  if (!row.gpu_slots.empty()) record.set_gpu_slot(row.gpu_slots.front());
+  record.set_seq_id(row.update_seq);
+  SetHeartbeat(row, &record);
   return record;
 }
 
 gymgui::trainer::RunRecord ToRecord(const LiveRun& run) {
   gymgui::trainer::RunRecord record = run.record;
-  if (run.row.last_beat_at_ns != 0) {
-    SetTime(run.row.last_beat_at_ns, record.mutable_last_heartbeat());
-  }
-  return record;
-}
-
-gymgui::trainer::RunRecord ToRecord(const RunUpdate& update) {
-  gymgui::trainer::RunRecord record = ToRecordAt(update, update.at_ns);
-  record.set_seq_id(update.seq_id);
+  SetHeartbeat(run.row, &record);
   return record;
 }
 
@@ -142,7 +137,8 @@ void AddProgress(const RunProgress& progress, v1::RunDescription* run) {
     run->set_last_return(*progress.last_return);
   }
   if (progress.last_event_ns.has_value()) {
-    SetTime(*progress.last_event_ns, run->mutable_last_event());
+    *run->mutable_last_event() =
+        TimeUtil::NanosecondsToTimestamp(*progress.last_event_ns);
   }
 }
 
@@ -175,40 +171,38 @@ std::vector<LiveRun*> LiveRuns::InOrder() {
 void LiveRuns::MoveTo(LiveRun* run, RunState state,
                       std::optional<std::string> reason,
                       absl::AnyInvocable<void()> durable) {
-  if (!CheckTransition(run->row.status, state).ok()) return;
+  if (!MayFollow(run->row.status, state)) return;
   run->row.status = state;
   run->row.failure_reason = std::move(reason);
   run->row.updated_at_ns = UnixNanos();
   auto row = std::make_shared<RunRow>(run->row);
-  store_->Post(
-      [row](Database& database) { return UpdateRun(database, row.get()); },
-      [this, row,
-       durable = std::move(durable)](const absl::Status& status) mutable {
-        // Closing: the next daemon finds it as it was.
-        if (!status.ok()) return;
-        loop_->Post([this, row, durable = std::move(durable)]() mutable {
+  Store([row](Database& database) { return UpdateRun(database, row.get()); },
+        [this, row,
+         durable = std::move(durable)](const absl::Status& status) mutable {
+          // Closing: the next daemon finds it as it was.
+          if (!status.ok()) return;
           if (LiveRun* const still = Find(row->run_id); still != nullptr) {
             still->record = ToRecord(*row);
           }
           hub_->Updated(row->update_seq);
           durable();
         });
-      });
 }
 
 void LiveRuns::Save(const LiveRun& run, Done saved) {
-  store_->Post(
-      [row = run.row](Database& database) { return SaveRun(database, row); },
-      std::move(saved));
+  Store([row = run.row](Database& database) { return SaveRun(database, row); },
+        std::move(saved));
 }
 
 void LiveRuns::WhenDurable(Done done) {
-  store_->Post(
-      [](Database&) { return absl::OkStatus(); },
-      [this, done = std::move(done)](const absl::Status& durable) mutable {
-        loop_->Post(
-            [durable, done = std::move(done)]() mutable { done(durable); });
-      });
+  Store([](Database&) { return absl::OkStatus(); }, std::move(done));
+}
+
+void LiveRuns::Store(EventStore::Change change, Done done) {
+  store_->Post(std::move(change), [this, done = std::move(done)](
+                                      const absl::Status& status) mutable {
+    loop_->Post([status, done = std::move(done)]() mutable { done(status); });
+  });
 }
 
 void LiveRuns::WorkOn(LiveRun* run,

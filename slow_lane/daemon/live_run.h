@@ -1,7 +1,7 @@
-// LiveRun: what the supervisor holds of a run. LiveRuns: all of them, in memory
+// LiveRun: the state of a run in the supervisor. LiveRuns: all runs, in memory
 // and in the table.
 //
-// Data flow: RunRow (the table) plus what dies with the daemon -> RunRecord,
+// Data flow: RunRow (the table) plus state of this daemon -> RunRecord,
 // RunDescription (the wire). Changes of a run -> memory, at once -> the store
 // -> once durable, the run's record and the hub. Ownership: the supervisor's;
 // its thread (EventLoop) alone calls.
@@ -65,8 +65,8 @@ class ProxyLink {
   virtual void Refuse(const std::string& reason) = 0;
 };
 
-// After so many proxies in a row that exit with an error before they say hello,
-// no more is started.
+// After so many proxies in a row that exit with an error before they connect,
+// no other is started.
 constexpr int kVainStarts = 5;
 
 // One thread's.
@@ -81,7 +81,7 @@ struct LiveRun {
   UniqueFd process;
   std::optional<ProcessIdentity> proxy;  // the newest that is known
   std::shared_ptr<ProxyLink> link;
-  int vain_starts = 0;  // of proxies, one after the other, that gave up at once
+  int vain_starts = 0;  // of proxies in a row
   absl::Duration backoff = absl::ZeroDuration();
   int64_t next_start_ns = 0;
 
@@ -133,11 +133,13 @@ struct RunOutcome {
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
                      const std::optional<std::string>& end_reason);
 
-// seq_id is that of the run's last change of state.
+// All processes of the run except its proxy.
+TreeQuery QueryOf(const LiveRun& run);
+
+// seq_id is the row's update_seq.
 gymgui::trainer::RunRecord ToRecord(const RunRow& row);
 // For clients: the last durable state, with its number.
 gymgui::trainer::RunRecord ToRecord(const LiveRun& run);
-gymgui::trainer::RunRecord ToRecord(const RunUpdate& update);
 // All except what the table knows.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);
 // What the table knows.
@@ -166,9 +168,12 @@ class LiveRuns {
       LiveRun* run, RunState state,
       std::optional<std::string> reason = std::nullopt,
       absl::AnyInvocable<void()> durable = [] {});
-  // Soon in the table. If that fails, the next change of state writes it.
+  // Soon in the table; then `saved`, on the loop's thread. If that fails, the
+  // next change of state writes it.
   void Save(
       const LiveRun& run, Done saved = [](const absl::Status&) {});
+  // Posts a change to the store; `done` on the loop's thread.
+  void Store(EventStore::Change change, Done done);
   // `done`, on the loop's thread, once all earlier changes are durable.
   void WhenDurable(Done done);
 

@@ -29,6 +29,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "program/program_flags.h"
+#include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/server.h"
@@ -47,7 +48,8 @@ ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made with "
           "mode 0700 if it isn't there; an existing one must be this user's "
           "and closed to others; one daemon each");
-ABSL_FLAG(std::string, listen, "127.0.0.1:50055",
+ABSL_FLAG(std::string, listen,
+          absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
           "HOST:PORT for clients on this machine; port 0 takes a free one; "
           "\"none\": sockets only");
 ABSL_FLAG(std::string, socket, "",
@@ -283,26 +285,28 @@ absl::Status RunDaemon() {
     (*runs)->Committed(run_id, last, printed_steps);
   });
 
+  const std::string& tcp = entrance->address();
+  const std::string socket = absl::StrCat(
+      "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
+                                    : extra_socket);
+  const std::string address = tcp.empty() ? socket : tcp;
   gymgui::trainer::HealthCheckResponse health;
   health.set_pid(static_cast<uint64_t>(getpid()));
   health.mutable_started_at()->set_seconds(
       static_cast<int64_t>(UnixMillis() / 1000));
-  TrainerService trainer(runs->get(), &hub, store->get(), health);
-  SlowLaneService slow_lane(runs->get(), &hub, store->get());
-  const std::string tcp = entrance->address();
-  absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(*std::move(entrance), {&trainer, &slow_lane}, data_dir);
+  health.set_listen_address(address);
+  const auto trainer =
+      MakeTrainerService(runs->get(), &hub, store->get(), health);
+  const auto slow_lane = MakeSlowLaneService(runs->get(), &hub, store->get());
+  const std::string addresses =
+      absl::StrCat(tcp, tcp.empty() ? "" : " and ", socket);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
+      *std::move(entrance), {trainer.get(), slow_lane.get()}, data_dir);
   if (!server.ok()) return server.status();
   folder->Keep();
-  const std::string socket = absl::StrCat(
-      "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
-                                    : extra_socket);
-  const std::string& address = tcp.empty() ? socket : tcp;
-  trainer.SetListenAddress(address);
   (*runs)->Begin(address);
-  std::cout << "tandem-daemon: listening on "
-            << (tcp.empty() ? "" : absl::StrCat(tcp, " and ")) << socket
-            << ", data in " << Printable(data_dir) << std::endl;
+  std::cout << "tandem-daemon: listening on " << addresses << ", data in "
+            << Printable(data_dir) << std::endl;
 
   int signal = 0;
   sigwait(&signals, &signal);

@@ -137,7 +137,7 @@ TEST(PeerOwners, KnowsAClientOfAUnixSocket) {
   EXPECT_EQ(PeerOwners().OwnerOf(server.get()), geteuid());
 }
 
-TEST(PeerOwners, TellsAnotherUserFromThisOne) {
+TEST(PeerOwners, DistinguishesUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "only root makes others' sockets";
   PeerOwners owners;
   const Connection other = Connect4(kOther);
@@ -196,7 +196,7 @@ TEST(PeerOwners, AnUnmappedUserIsUnknown) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(PeerOwners, WhatIsNoConnectionIsUnknown) {
+TEST(PeerOwners, DescriptorsOtherThanConnectionsAreUnknown) {
   PeerOwners owners;
   const UniqueFd unconnected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(owners.OwnerOf(unconnected.get()), std::nullopt);
@@ -290,7 +290,7 @@ TEST_F(ReadAnswerTest, AnotherSocketHasNoOwner) {
   ExpectUnknown();
 }
 
-TEST_F(ReadAnswerTest, AnotherQuestionsAnswerIsNone) {
+TEST_F(ReadAnswerTest, IgnoresTheAnswerToAnotherQuestion) {
   header_.nlmsg_seq = 6;
   EXPECT_FALSE(Read().is_answer);
 }

@@ -1,7 +1,8 @@
 // What the daemon's gRPC reactors share: ToGrpc, HandOver and TakeOver.
 //
-// HandOver and TakeOver tell ThreadSanitizer what a thread hands to another one
-// through gRPC, which orders it, but is compiled without ThreadSanitizer.
+// HandOver and TakeOver show ThreadSanitizer an order that gRPC gives: between
+// a thread that writes and one that reads. gRPC is compiled without
+// ThreadSanitizer.
 //
 // Data flow: a reactor's members, written by its constructor or in OnCancel ->
 // HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. What a
@@ -22,20 +23,20 @@
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
 #include <sanitizer/tsan_interface.h>
-#define TANDEM_HANDOVER_IS_TOLD
+#define TANDEM_SHOWS_HANDOVER
 #endif
 #endif
 
 namespace tandem::slow_lane {
 
 inline void HandOver([[maybe_unused]] void* object) {
-#ifdef TANDEM_HANDOVER_IS_TOLD
+#ifdef TANDEM_SHOWS_HANDOVER
   __tsan_release(object);
 #endif
 }
 
 inline void TakeOver([[maybe_unused]] void* object) {
-#ifdef TANDEM_HANDOVER_IS_TOLD
+#ifdef TANDEM_SHOWS_HANDOVER
   __tsan_acquire(object);
 #endif
 }

@@ -70,7 +70,7 @@ std::string PercentEncoded(absl::string_view text) {
   return encoded;
 }
 
-// The whole answer of a call that never began: gRPC's "Trailers-Only".
+// The answer to a call that never began: gRPC's "Trailers-Only".
 std::string CallEnd(absl::string_view text) {
   // A dynamic table of no bytes, and status 200 of the static table.
   return absl::StrCat("\x20\x88", Field("content-type", "application/grpc"),

@@ -44,10 +44,10 @@ void Play(Script script) {
   const uint8_t first = script.Byte();
   std::string sent = first % 8 == 0 ? "" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   while (!script.AtEnd()) sent += static_cast<char>(script.Byte());
-  const std::optional<std::string> whole = AnswerInPieces(sent, sent.size());
-  Require(AnswerInPieces(sent, 1 + first / 8) == whole, "another answer");
-  Require(!whole.has_value() ||
-              whole->size() <= (sent.size() / 9 + 2) * kMostAnswerBytes,
+  const std::optional<std::string> at_once = AnswerInPieces(sent, sent.size());
+  Require(AnswerInPieces(sent, 1 + first / 8) == at_once, "another answer");
+  Require(!at_once.has_value() ||
+              at_once->size() <= (sent.size() / 9 + 2) * kMostAnswerBytes,
           "an answer that is too long");
 }
 

@@ -75,7 +75,7 @@ TEST(Refusal, EncodesTheLengthOfALongText) {
   EXPECT_NE(answer->find("grpc-message\x7f\x91\x02xxx"), std::string::npos);
 }
 
-TEST(Refusal, DisconnectsWhatIsNotHttp2) {
+TEST(Refusal, DisconnectsClientsWithoutHttp2) {
   Refusal refusal("no");
   EXPECT_EQ(refusal.Answer("PRI * H"), "");
   EXPECT_EQ(refusal.Answer("TTP/1.1"), std::nullopt);

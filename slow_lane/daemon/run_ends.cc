@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/run_processes.h"
+#include "slow_lane/runs/process_tree.h"
+#include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
@@ -21,6 +23,46 @@ namespace {
 // Of a cancelled run: from the death of its last process until CancelRun is
 // answered although its last events are not in the table yet.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+
+// Ends all processes of the run except its proxy; a worker that was not
+// launched yet never will be. Blocks. Empty, or which are left and why.
+std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
+                            double grace_secs) {
+  // It may fail, as on a full disk: what lives is ended all the same.
+  const absl::Status prevented =
+      PreventLaunch(folder, "cancelled before it was started");
+  // Launched a moment ago, maybe.
+  const absl::StatusOr<std::optional<ProcessIdentity>> worker =
+      folder.ReadWorker();
+  if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {
+    query.roots.push_back(**worker);
+  }
+  const absl::StatusOr<TreeEnd> end = EndTree(query, grace_secs);
+  if (!end.ok()) return std::string(end.status().message());
+  if (!end->left.empty()) return end->Describe();
+  // One was launched before, or without its folder none ever will be.
+  std::error_code error;
+  if (prevented.ok() || absl::IsAlreadyExists(prevented) ||
+      (worker.ok() && worker->has_value()) ||
+      !std::filesystem::exists(folder.path(), error)) {
+    return {};
+  }
+  return absl::StrCat("a worker may still be launched: ", prevented.message());
+}
+
+// Whether the worker is gone; ends the processes that it left behind. pid 0:
+// the worker is unknown, and all of the run's processes have to be gone.
+// Blocks.
+bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
+                const TreeQuery& query, double grace_secs) {
+  const absl::StatusOr<std::vector<TreeMember>> alive = FindTree(query);
+  if (!alive.ok()) return false;
+  const auto is_worker = [&worker](const TreeMember& member) {
+    return worker.pid == 0 || member.identity == worker;
+  };
+  if (std::ranges::any_of(*alive, is_worker)) return false;
+  return EndRunProcesses(folder, query, grace_secs).empty();
+}
 
 }  // namespace
 
@@ -104,7 +146,7 @@ void RunEnds::Cancel(LiveRun* run, LiveRuns::Done done) {
   }
   if (!std::exchange(run->row.cancel_requested, true)) {
     runs_->Save(*run, [this, run_id](const absl::Status& saved) {
-      if (!saved.ok()) loop_->Post([this, run_id] { CancelIsLost(run_id); });
+      if (!saved.ok()) CancelIsLost(run_id);
     });
   }
   StartEnding(run, "cancelled");
@@ -193,7 +235,7 @@ void RunEnds::CheckLimits(LiveRun* run) {
 
 void RunEnds::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
-  // A living proxy will still say hello, unless the run is being ended.
+  // A living proxy will still connect, unless the run is being ended.
   if (run->process.valid() && !run->end_reason.has_value()) return;
   const RunFolder folder = FolderOf(*run);
   std::string what;

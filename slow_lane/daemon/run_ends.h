@@ -1,4 +1,5 @@
-// RunEnds: how runs end: by themselves, by a cancel, by a limit, or unheard.
+// RunEnds: the ends of runs: by themselves, by a cancel, by a limit, or without
+// a proxy that reports them.
 //
 // Data flow: WorkerEnded, a cancel, the schedule's limits -> the run's
 // processes -> TERM or FAULT in the table -> proxy, watchers and the callers of
@@ -41,9 +42,9 @@ class RunEnds {
         hub_(hub) {}
 
   // Frees the run's GPUs, dispatches, and moves it to a final state. Once that
-  // is durable, tells proxy, watchers and callers of CancelRun.
+  // is durable, informs proxy, watchers and callers of CancelRun.
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // As its proxy says. If the exit status is unknown, the run's own
+  // As its proxy reports. If the exit status is unknown, the run's own
   // "run_completed" decides.
   void WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended);
   // Ends the run's processes; `done` as RunSupervisor::Cancel.

@@ -1,5 +1,7 @@
 #include "slow_lane/daemon/run_starter.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,14 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/run_processes.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "slow_lane/runs/run_state.h"
+#include "slow_lane/runs/run_token.h"
+#include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 
@@ -23,6 +29,114 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
+
+std::map<std::string, std::string> OwnEnvironment() {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const absl::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == absl::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  // Of a daemon that is itself part of a run.
+  environment.erase(kRunTokenVariable);
+  return environment;
+}
+
+std::vector<std::string> Entries(
+    const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) {
+    entries.push_back(absl::StrCat(name, "=", value));
+  }
+  return entries;
+}
+
+// The daemon's environment, the configuration's on top, and
+//   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
+//   TANDEM_DAEMON                   `address`, where clients reach the daemon
+//   TRAINER_WORKER_CONFIG_PATH      config.json, for MOSAIC's workers
+//   CUDA_VISIBLE_DEVICES            the run's GPU slots, empty for none
+//   PYTHONUNBUFFERED=1              keeps a killed worker's last lines; unless
+//                                   the configuration sets it
+LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
+                          const std::string& start_dir,
+                          const std::string& address) {
+  LaunchPlan plan;
+  plan.argv.push_back(run.config.entry_point);
+  plan.argv.insert(plan.argv.end(), run.config.arguments.begin(),
+                   run.config.arguments.end());
+  std::map<std::string, std::string> environment = OwnEnvironment();
+  environment["PYTHONUNBUFFERED"] = std::string("1");
+  for (const auto& [name, value] : run.config.environment) {
+    environment[name] = value;
+  }
+  environment["TANDEM_RUN_ID"] = run.row.run_id;
+  environment["TANDEM_RUN_DIR"] = folder.path();
+  environment["TANDEM_DAEMON"] = address;
+  environment["TRAINER_WORKER_CONFIG_PATH"] = folder.config_path();
+  environment["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(run.row.gpu_slots, ",");
+  plan.environment = Entries(environment);
+  plan.working_directory = run.config.working_directory.value_or(start_dir);
+  plan.token = run.row.token;
+  return plan;
+}
+
+// Raises this process's limit of open descriptors, of which each run takes two,
+// as far as it may. Returns the earlier limit.
+rlim_t RaiseDescriptorLimit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);  // on failure the limit stays
+  return before;
+}
+
+// Starts this very program as the run's proxy, in a session of its own; its
+// output goes to the folder's proxy.log. The proxy, and so the worker, may open
+// `descriptors`: some programs cannot handle more than they expect.
+absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
+                                           const std::string& run_id,
+                                           absl::Duration heartbeat,
+                                           absl::Duration kill_grace,
+                                           rlim_t descriptors) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  const std::string log = folder.proxy_log_path();
+  posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
+                                            POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words = {
+      "tandem-daemon", "proxy", absl::StrCat("--run_id=", run_id),
+      absl::StrCat("--heartbeat=", absl::FormatDuration(heartbeat)),
+      absl::StrCat("--kill_grace=", absl::FormatDuration(kill_grace))};
+  std::vector<std::string> environment = Entries(OwnEnvironment());
+  pid_t pid = 0;
+  const int failed =
+      posix_spawn(&pid, "/proc/self/exe", &files, &attributes,
+                  ExecPointers(words).data(), ExecPointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) return MakeSystemError("posix_spawn", "a proxy", failed);
+  // Before it may launch anything: that takes our word.
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = descriptors;
+  prlimit(pid, RLIMIT_NOFILE, &limit, nullptr);
+  return IdentityOf(pid);
+}
 
 }  // namespace
 
@@ -109,7 +223,7 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
 void RunStarter::StartProxy(LiveRun* run) {
   if (run->process.valid() || MonotonicNanos() < run->next_start_ns) return;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  // One that an earlier daemon started lives: it will say hello.
+  // One that an earlier daemon started lives: it will connect.
   if (const absl::StatusOr<bool> lives = folder.HasProxy();
       lives.ok() && *lives) {
     return;
@@ -127,7 +241,7 @@ void RunStarter::StartProxy(LiveRun* run) {
   ++run->row.proxy_starts;
   // Bookkeeping first: a run that may have been dispatched is known as one.
   runs_->Save(*run, [this, run_id = run->row.run_id](const absl::Status& s) {
-    if (s.ok()) loop_->Post([this, run_id] { Spawn(run_id); });
+    if (s.ok()) Spawn(run_id);
   });
 }
 
@@ -185,11 +299,7 @@ void RunStarter::ReapChildren() {
     // Still a zombie, which has its number to itself.
     if (const absl::StatusOr<ProcessIdentity> ended = IdentityOf(child.si_pid);
         ended.ok()) {
-      RecordExit(*ended, {.how = child.si_code == CLD_EXITED
-                                     ? WorkerExit::How::kExited
-                                     : WorkerExit::How::kSignalled,
-                          .number = child.si_status,
-                          .reason = ""});
+      RecordExit(*ended, ExitOf(child));
     }
     waitid(P_PID, static_cast<id_t>(child.si_pid), &child, WEXITED);
     child = {};

@@ -1,5 +1,5 @@
 // RunStarter: starts runs in the order of their submission, as GPUs become
-// free, and starts their proxies again when these die.
+// free, and starts their proxies again when these end.
 //
 // Data flow: runs that are not dispatched -> GPU slots -> a folder with
 // configuration and launch plan -> the table -> SpawnProxy -> a pidfd -> ... ->
@@ -11,7 +11,7 @@
 //   starter.Open("127.0.0.1:50055");
 //   starter.Dispatch();       // after each change, and each second
 //   starter.StartProxy(run);  // each second: it may have to wait
-//   starter.WatchProxy(run, hello.proxy());
+//   starter.WatchProxy(run, identity);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
@@ -93,7 +93,7 @@ class RunStarter {
   // Starts a proxy of a dispatched run, unless one lives or the pause after the
   // last one is not over.
   void StartProxy(LiveRun* run);
-  // The run's proxy says hello, or was just started.
+  // The run's proxy has connected, or was just started.
   void WatchProxy(LiveRun* run, const ProcessIdentity& proxy);
   // Before the run is deleted.
   void UnwatchProxy(LiveRun* run);
@@ -107,8 +107,8 @@ class RunStarter {
   void Spawn(const std::string& run_id);
   void ProxyEnded(const std::string& run_id);
   void ReapChildren();
-  // If it was a worker whose proxy is dead: only its parent, this process, gets
-  // its exit status.
+  // For a worker whose proxy is dead: only its parent, this process, gets its
+  // exit status.
   void RecordExit(const ProcessIdentity& ended, const WorkerExit& exit);
 
   const RunOptions& options_;

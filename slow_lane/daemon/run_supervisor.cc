@@ -1,12 +1,15 @@
 #include "slow_lane/daemon/run_supervisor.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <future>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/run_processes.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
@@ -24,6 +27,14 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 // A run that has ended is kept so long at least: a watcher that polls each
 // second, as tandemctl watch does, sees its final state.
 constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
+
+// 128 random bits in hexadecimal: of runs and of sessions.
+std::string MakeToken() {
+  std::array<char, 16> bytes;
+  // Never short for so few, and never fails once the machine is up.
+  (void)!getrandom(bytes.data(), bytes.size(), 0);
+  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+}
 
 }  // namespace
 
@@ -155,14 +166,11 @@ void RunSupervisor::Submit(std::string run_id, RunConfig config,
   row->digest = config.digest;
   row->token = MakeToken();
   row->created_at_ns = row->updated_at_ns = UnixNanos();
-  store_->Post(
+  runs_.Store(
       [row](Database& database) { return InsertRun(database, row.get()); },
       [this, row, config = std::move(config),
        answer = std::move(answer)](const absl::Status& status) mutable {
-        loop_.Post([this, row, config = std::move(config), status,
-                    answer = std::move(answer)]() mutable {
-          Inserted(*row, std::move(config), status, std::move(answer));
-        });
+        Inserted(*row, std::move(config), status, std::move(answer));
       });
 }
 
@@ -405,34 +413,34 @@ void RunSupervisor::Unlink(const std::string& run_id, const ProxyLink* link) {
   });
 }
 
-void RunSupervisor::WorkerStarted(const std::string& run_id,
-                                  v1::ProcessIdentity worker) {
-  IfKnown(run_id, [this, worker = std::move(worker)](LiveRun* run) {
-    if (IsFinal(run->row.status)) return;
-    run->row.worker = worker;
-    if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
-      runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
-    } else {
-      runs_.Save(*run);
+void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
+  IfKnown(run_id, [this, message = std::move(message)](LiveRun* run) {
+    switch (message.message_case()) {
+      case v1::FromProxy::kWorkerStarted:
+        return WorkerStarted(run, message.worker_started());
+      case v1::FromProxy::kBeat:
+        return NoteHeartbeat(run);
+      case v1::FromProxy::kWorkerEnded:
+        return ends_.WorkerEnded(run, message.worker_ended());
+      case v1::FromProxy::kOutputProblem:
+        run->output_problem = message.output_problem();
+        return;
+      default:
+        return;  // a newer proxy's: ignored
     }
-    NoteRows(run, run->last, run->printed_steps);
   });
 }
 
-void RunSupervisor::ProxyHeartbeat(const std::string& run_id) {
-  IfKnown(run_id, NoteHeartbeat);
-}
-
-void RunSupervisor::OutputFailed(const std::string& run_id,
-                                 const std::string& problem) {
-  IfKnown(run_id, [problem](LiveRun* run) { run->output_problem = problem; });
-}
-
-void RunSupervisor::WorkerEnded(const std::string& run_id,
-                                v1::WorkerEnded ended) {
-  IfKnown(run_id, [this, ended = std::move(ended)](LiveRun* run) {
-    ends_.WorkerEnded(run, ended);
-  });
+void RunSupervisor::WorkerStarted(LiveRun* run,
+                                  const v1::ProcessIdentity& worker) {
+  if (IsFinal(run->row.status)) return;
+  run->row.worker = worker;
+  if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
+    runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
+  } else {
+    runs_.Save(*run);
+  }
+  NoteRows(run, run->last, run->printed_steps);
 }
 
 void RunSupervisor::Committed(const std::string& run_id, const Numbers& last,
@@ -445,9 +453,7 @@ void RunSupervisor::Committed(const std::string& run_id, const Numbers& last,
 void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
                              uint64_t printed_steps) {
   run->printed_steps = std::max(run->printed_steps, printed_steps);
-  for (const Stream stream : kAllStreams) {
-    run->last[stream] = std::max(run->last[stream], last[stream]);
-  }
+  run->last.RaiseTo(last);
   if (run->row.status == gymgui::trainer::RUN_STATUS_RDY &&
       run->last != Numbers()) {
     runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC);

@@ -8,25 +8,20 @@
 //
 //   auto supervisor = RunSupervisor::Start(options, store, hub);
 //   (*supervisor)->Begin("127.0.0.1:50055");
-//   (*supervisor)->Submit("", *config, [](absl::StatusOr<SubmitRunResponse> s)
-//   {
-//     ...
-//   });
+//   (*supervisor)->Submit("", *config, std::move(answer));
 //
-// What happens                        state            done about it
-// submitted, durable                  INIT             proxy started, once its
-//                                                      GPUs are free
-// the proxy says hello                HSHK             it may launch
-// the worker's process exists         RDY
-// its first event is durable          EXEC
-// its processes are stopped           PAUSE
-// the worker ended, all is durable    TERM or FAULT    GPUs freed, proxy sent
-//                                                      away
-// the proxy died                      as it was        another one is started
-// no heartbeat for the limit               as it was        shown as
-// unreachable the daemon died                     as it was        the next one
-// finds the
-//                                                      proxies, or starts them
+// Event                             state          action
+// submitted, durable                INIT           starts a proxy, once GPUs
+//                                                  are free
+// the proxy connects                HSHK           lets it launch the worker
+// the worker's process exists       RDY
+// its first event is durable        EXEC
+// its processes are stopped         PAUSE
+// the worker ended, all is durable  TERM or FAULT  frees GPUs, ends the proxy
+// the proxy ended                   unchanged      starts another one
+// no heartbeat for the limit        unchanged      shows it as unreachable
+// the daemon ended                  unchanged      the next one finds the
+//                                                  proxies, or starts them
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
@@ -118,11 +113,8 @@ class RunSupervisor {
   // OK: it is the run's proxy; `link` gets the end of the run.
   void Link(const v1::Hello& hello, std::shared_ptr<ProxyLink> link, Done done);
   void Unlink(const std::string& run_id, const ProxyLink* link);
-  void WorkerStarted(const std::string& run_id, v1::ProcessIdentity worker);
-  void ProxyHeartbeat(const std::string& run_id);
-  // Why the worker's output cannot be read further; until the next link.
-  void OutputFailed(const std::string& run_id, const std::string& problem);
-  void WorkerEnded(const std::string& run_id, v1::WorkerEnded ended);
+  // A message after hello, except a batch.
+  void Handle(const std::string& run_id, v1::FromProxy message);
   // Rows of a run are durable up to `last`, and its worker's output up to so
   // many steps, stored or not.
   void Committed(const std::string& run_id, const Numbers& last,
@@ -148,6 +140,7 @@ class RunSupervisor {
   void TakeUp(std::vector<RunRow> rows);
   void Inserted(const RunRow& row, RunConfig config, const absl::Status& status,
                 Answer<gymgui::trainer::SubmitRunResponse> answer);
+  void WorkerStarted(LiveRun* run, const v1::ProcessIdentity& worker);
   // The run has rows up to `last`, or more, of as many printed steps, or more.
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
   void Tick();

@@ -72,7 +72,7 @@ class Credentials final : public grpc::ServerCredentials {
 
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*other*/) override {
-    std::abort();  // the token's check is the one that there is
+    std::abort();  // CheckCall is the only check
   }
 
  private:
@@ -176,8 +176,7 @@ absl::Status Entrance::Listen() {
     if (!socket.ok()) return socket.status();
     sockets_.push_back(*std::move(socket));
   }
-  // The kernel names each client's user: the mode need not keep out users whom
-  // the daemon allows.
+  // The kernel states each client's user, so the mode may admit all users.
   if (users_.HasOthers() && !options_.socket.empty() &&
       chmod(options_.socket.c_str(), 0666) != 0) {
     return MakeSystemError("--socket: chmod", options_.socket, errno);
@@ -188,8 +187,8 @@ absl::Status Entrance::Listen() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     Entrance entrance, const std::vector<grpc::Service*>& services,
     const std::string& data_dir) {
-  // For good: grpc_shutdown would wait for a thread that looks after the last
-  // writes, which may take 10 s. main ends the process without it.
+  // Without a grpc_shutdown, which would wait up to 10 s for a thread of gRPC.
+  // main ends the process without it.
   grpc_init();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

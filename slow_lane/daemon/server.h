@@ -40,8 +40,9 @@ class Entrance {
     std::string token_file;   // empty: none
   };
 
-  // Looks everything up and changes nothing. kInvalidArgument,
-  // kPermissionDenied, kFailedPrecondition: a flag cannot be, as its text says.
+  // Reads users, token and addresses; changes nothing. kInvalidArgument,
+  // kPermissionDenied, kFailedPrecondition: an invalid flag, which the text
+  // names.
   static absl::StatusOr<Entrance> Read(const Options& options);
 
   // Clients may connect, and wait for Server. In the data folder, which is the

@@ -1,4 +1,4 @@
-// Calls of clients as gRPC's reactors: streams of rows, and ControlStream.
+// Streams of rows to clients, as gRPC's reactors.
 //
 // Data flow: WatchHub -> a block -> its messages one after the other -> the
 // wire -> WatchHub::Sent.
@@ -6,7 +6,6 @@
 // the hub has ended it.
 //
 //   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
-//   return new ControlCall(ControlKey(*context), hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
 #define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
@@ -14,8 +13,8 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <algorithm>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,7 +35,21 @@ namespace tandem::slow_lane {
 
 // What names a client to its ControlStream: the metadata key watcher-id where
 // it sent one, else its connection.
-std::string ControlKey(const grpc::CallbackServerContext& context);
+inline std::string ControlKey(const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto named = metadata.find("watcher-id");
+  return named == metadata.end()
+             ? context.peer()
+             : std::string(named->second.data(), named->second.size());
+}
+
+// A request's status_filter.
+inline std::vector<RunState> StatesOf(
+    const google::protobuf::RepeatedField<int>& filter) {
+  std::vector<RunState> states;
+  for (const int state : filter) states.push_back(static_cast<RunState>(state));
+  return states;
+}
 
 // How a stream of `Message`s goes out: each message of a block in turn. Calls
 // come from the hub's thread and from gRPC's.
@@ -176,56 +189,37 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
 class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
                            public UpdateSink {
  public:
-  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub);
+  UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub)
+      : states_(StatesOf(request.status_filter())),
+        hub_(hub),
+        id_(hub->NewId()) {
+    hub->AddUpdates(id_, request.since_seq(), this);
+  }
 
-  void SendRuns(std::vector<RunRow> runs) override;
-  void Send(std::vector<RunUpdate> updates) override;
+  void Send(std::vector<RunRow> runs) override {
+    auto kept = std::make_shared<std::vector<gymgui::trainer::RunRecord>>();
+    for (const RunRow& row : runs) {
+      if (states_.empty() || std::find(states_.begin(), states_.end(),
+                                       row.status) != states_.end()) {
+        kept->push_back(ToRecord(row));
+      }
+    }
+    if (kept->empty()) return BlockWritten();
+    std::vector<const gymgui::trainer::RunRecord*> messages;
+    for (const gymgui::trainer::RunRecord& record : *kept)
+      messages.push_back(&record);
+    Write(std::move(kept), std::move(messages));
+  }
+
   void End(const absl::Status& status) override { FinishWith(status); }
 
  private:
-  // What passes the filter.
-  template <typename Rows>
-  void WriteAll(const Rows& rows);
   void BlockWritten() override { hub_->Sent(id_); }
   void Gone() override { hub_->Remove(id_); }
 
   const std::vector<RunState> states_;
   WatchHub* const hub_;
   const WatchHub::Id id_;
-};
-
-// A ControlStream, both ways: grant_steps and max_rate_hz go to the hub, pause
-// and resume to the supervisor; STARVED (pause: true) and RESUMED (resume:
-// true) come back. Deletes itself once gRPC and the hub are done with it.
-class ControlCall final
-    : public grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
-                                     gymgui::trainer::ControlEvent>,
-      public ControlSink {
- public:
-  ControlCall(std::string key, WatchHub* hub, RunSupervisor* runs);
-
-  void Tell(const gymgui::trainer::ControlEvent& event) override;
-
- private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone() override { delete this; }
-
-  // Asks the supervisor; the answer, if it is an error, ends the call.
-  void Obey(const gymgui::trainer::ControlEvent& event);
-  // The client has sent its last message, or an invalid one.
-  void Leave(const absl::Status& status);
-
-  const std::string key_;
-  WatchHub* const hub_;
-  RunSupervisor* const runs_;
-  gymgui::trainer::ControlEvent message_;  // being read
-
-  std::mutex mutex_;  // guards what follows
-  std::deque<gymgui::trainer::ControlEvent> to_tell_;
-  bool writing_ = false;
-  bool leaving_ = false;
-  std::optional<absl::Status> end_;  // the hub is done with it
 };
 
 }  // namespace tandem::slow_lane

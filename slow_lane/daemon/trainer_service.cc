@@ -1,14 +1,22 @@
 #include "slow_lane/daemon/trainer_service.h"
 
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
 #include <unistd.h>
 
 #include <limits>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+// Of gRPC's own: each callback method hides the synchronous one.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"
+#include "schema/protos/slow_lane.grpc.pb.h"
+#include "schema/protos/trainer.grpc.pb.h"
+#pragma GCC diagnostic pop
+#include "slow_lane/daemon/control_call.h"
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
 #include "slow_lane/daemon/reactor.h"
@@ -19,12 +27,11 @@
 namespace tandem::slow_lane {
 namespace {
 
+namespace trainer = gymgui::trainer;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
-using gymgui::trainer::RegisterWorkerResponse;
-using gymgui::trainer::RunEpisode;
-using gymgui::trainer::RunRecord;
-using gymgui::trainer::RunStep;
+using trainer::RunEpisode;
+using trainer::RunStep;
 
 std::string SessionToken(const CallbackServerContext& context) {
   const auto found = context.client_metadata().find("session-token");
@@ -46,7 +53,7 @@ auto FinishCall(ServerUnaryReactor* call, Response* response) {
   };
 }
 
-// OK, or what keeps the daemon from its work, for people.
+// OK, or why the daemon cannot do its work, as text for people.
 absl::Status DaemonState(const EventStore& store) {
   if (access(kSocketFile, F_OK) != 0) {
     return absl::UnavailableError(
@@ -59,154 +66,179 @@ absl::Status DaemonState(const EventStore& store) {
   return store.state();
 }
 
-Numbers NoStream() {
+// Of one stream; no events of the others.
+Numbers Since(Stream wanted, uint64_t since_seq) {
   Numbers since;
   for (const Stream stream : kAllStreams) {
     since[stream] = std::numeric_limits<uint64_t>::max();
   }
+  since[wanted] = since_seq;
   return since;
 }
 
-}  // namespace
+class TrainerService final : public trainer::TrainerService::CallbackService {
+ public:
+  TrainerService(RunSupervisor* runs, WatchHub* hub, EventStore* store,
+                 const trainer::HealthCheckResponse& health)
+      : runs_(runs), hub_(hub), store_(store), health_(health) {}
 
-ServerUnaryReactor* TrainerService::SubmitRun(
-    CallbackServerContext* context,
-    const gymgui::trainer::SubmitRunRequest* request,
-    gymgui::trainer::SubmitRunResponse* response) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  absl::StatusOr<RunConfig> config =
-      ParseSubmittedConfig(request->config_json());
-  if (!config.ok()) {
-    call->Finish(ToGrpc(config.status()));
+  ServerUnaryReactor* SubmitRun(CallbackServerContext* context,
+                                const trainer::SubmitRunRequest* request,
+                                trainer::SubmitRunResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    absl::StatusOr<RunConfig> config =
+        ParseSubmittedConfig(request->config_json());
+    if (!config.ok()) {
+      call->Finish(ToGrpc(config.status()));
+      return call;
+    }
+    runs_->Submit(request->run_id(), *std::move(config),
+                  FinishCall(call, response));
     return call;
   }
-  runs_->Submit(request->run_id(), *std::move(config),
-                FinishCall(call, response));
-  return call;
-}
 
-ServerUnaryReactor* TrainerService::CancelRun(
-    CallbackServerContext* context,
-    const gymgui::trainer::CancelRunRequest* request,
-    gymgui::trainer::CancelRunResponse* /*response*/) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Cancel(request->run_id(), FinishCall(call));
-  return call;
-}
-
-ServerUnaryReactor* TrainerService::ListRuns(
-    CallbackServerContext* context,
-    const gymgui::trainer::ListRunsRequest* request,
-    gymgui::trainer::ListRunsResponse* response) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  std::vector<RunState> states;
-  for (const int state : request->status_filter()) {
-    states.push_back(static_cast<RunState>(state));
+  ServerUnaryReactor* CancelRun(
+      CallbackServerContext* context, const trainer::CancelRunRequest* request,
+      trainer::CancelRunResponse* /*response*/) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    runs_->Cancel(request->run_id(), FinishCall(call));
+    return call;
   }
-  runs_->List(std::move(states), FinishCall(call, response));
-  return call;
-}
 
-grpc::ServerWriteReactor<RunRecord>* TrainerService::WatchRuns(
-    CallbackServerContext* /*context*/,
-    const gymgui::trainer::WatchRunsRequest* request) {
-  return new UpdateStream(*request, hub_);
-}
+  ServerUnaryReactor* ListRuns(CallbackServerContext* context,
+                               const trainer::ListRunsRequest* request,
+                               trainer::ListRunsResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    runs_->List(StatesOf(request->status_filter()), FinishCall(call, response));
+    return call;
+  }
 
-ServerUnaryReactor* TrainerService::RegisterWorker(
-    CallbackServerContext* context,
-    const gymgui::trainer::RegisterWorkerRequest* request,
-    RegisterWorkerResponse* response) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Register(*request, FinishCall(call, response));
-  return call;
-}
+  grpc::ServerWriteReactor<trainer::RunRecord>* WatchRuns(
+      CallbackServerContext* /*context*/,
+      const trainer::WatchRunsRequest* request) override {
+    return new UpdateStream(*request, hub_);
+  }
 
-ServerUnaryReactor* TrainerService::Heartbeat(
-    CallbackServerContext* context,
-    const gymgui::trainer::HeartbeatRequest* request,
-    gymgui::trainer::HeartbeatResponse* /*response*/) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Heartbeat(request->run_id(), SessionToken(*context), FinishCall(call));
-  return call;
-}
+  ServerUnaryReactor* RegisterWorker(
+      CallbackServerContext* context,
+      const trainer::RegisterWorkerRequest* request,
+      trainer::RegisterWorkerResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    runs_->Register(*request, FinishCall(call, response));
+    return call;
+  }
 
-grpc::ServerReadReactor<RunStep>* TrainerService::PublishRunSteps(
-    CallbackServerContext* context,
-    gymgui::trainer::PublishTelemetryResponse* response) {
-  return new PublishCall<RunStep>(SessionToken(*context), response, runs_,
-                                  store_);
-}
+  ServerUnaryReactor* Heartbeat(
+      CallbackServerContext* context, const trainer::HeartbeatRequest* request,
+      trainer::HeartbeatResponse* /*response*/) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    runs_->Heartbeat(request->run_id(), SessionToken(*context),
+                     FinishCall(call));
+    return call;
+  }
 
-grpc::ServerReadReactor<RunEpisode>* TrainerService::PublishRunEpisodes(
-    CallbackServerContext* context,
-    gymgui::trainer::PublishTelemetryResponse* response) {
-  return new PublishCall<RunEpisode>(SessionToken(*context), response, runs_,
-                                     store_);
-}
+  grpc::ServerReadReactor<RunStep>* PublishRunSteps(
+      CallbackServerContext* context,
+      trainer::PublishTelemetryResponse* response) override {
+    return new PublishCall<RunStep>(SessionToken(*context), response, runs_,
+                                    store_);
+  }
 
-grpc::ServerWriteReactor<RunStep>* TrainerService::StreamRunSteps(
-    CallbackServerContext* context,
-    const gymgui::trainer::StreamStepsRequest* request) {
-  Numbers since = NoStream();
-  since[Stream::kSteps] = request->since_seq();
-  return new EventStream<RunStep>({.run_id = request->run_id(),
-                                   .since = since,
-                                   .follow = true,
-                                   .control_key = ControlKey(*context)},
-                                  hub_, runs_);
-}
+  grpc::ServerReadReactor<RunEpisode>* PublishRunEpisodes(
+      CallbackServerContext* context,
+      trainer::PublishTelemetryResponse* response) override {
+    return new PublishCall<RunEpisode>(SessionToken(*context), response, runs_,
+                                       store_);
+  }
 
-grpc::ServerWriteReactor<RunEpisode>* TrainerService::StreamRunEpisodes(
-    CallbackServerContext* context,
-    const gymgui::trainer::StreamEpisodesRequest* request) {
-  Numbers since = NoStream();
-  since[Stream::kEpisodes] = request->since_seq();
-  return new EventStream<RunEpisode>({.run_id = request->run_id(),
-                                      .since = since,
-                                      .follow = true,
-                                      .control_key = ControlKey(*context)},
-                                     hub_, runs_);
-}
+  grpc::ServerWriteReactor<RunStep>* StreamRunSteps(
+      CallbackServerContext* context,
+      const trainer::StreamStepsRequest* request) override {
+    return new EventStream<RunStep>(
+        {.run_id = request->run_id(),
+         .since = Since(Stream::kSteps, request->since_seq()),
+         .follow = true,
+         .control_key = ControlKey(*context)},
+        hub_, runs_);
+  }
 
-grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
-                        gymgui::trainer::ControlEvent>*
-TrainerService::ControlStream(CallbackServerContext* context) {
-  return new ControlCall(ControlKey(*context), hub_, runs_);
-}
+  grpc::ServerWriteReactor<RunEpisode>* StreamRunEpisodes(
+      CallbackServerContext* context,
+      const trainer::StreamEpisodesRequest* request) override {
+    return new EventStream<RunEpisode>(
+        {.run_id = request->run_id(),
+         .since = Since(Stream::kEpisodes, request->since_seq()),
+         .follow = true,
+         .control_key = ControlKey(*context)},
+        hub_, runs_);
+  }
 
-ServerUnaryReactor* TrainerService::GetHealth(
-    CallbackServerContext* context,
-    const gymgui::trainer::HealthCheckRequest* /*request*/,
-    gymgui::trainer::HealthCheckResponse* response) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  {
-    const std::lock_guard lock(mutex_);
+  grpc::ServerBidiReactor<trainer::ControlEvent, trainer::ControlEvent>*
+  ControlStream(CallbackServerContext* context) override {
+    return new ControlCall(ControlKey(*context), hub_, runs_);
+  }
+
+  ServerUnaryReactor* GetHealth(
+      CallbackServerContext* context,
+      const trainer::HealthCheckRequest* /*request*/,
+      trainer::HealthCheckResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
     *response = health_;
+    response->set_healthy(DaemonState(*store_).ok());
+    call->Finish(grpc::Status::OK);
+    return call;
   }
-  response->set_healthy(DaemonState(*store_).ok());
-  call->Finish(grpc::Status::OK);
-  return call;
-}
 
-grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* SlowLaneService::Link(
-    CallbackServerContext* /*context*/) {
-  return ProxyCall::Start(runs_, store_, hub_);
-}
+ private:
+  RunSupervisor* const runs_;
+  WatchHub* const hub_;
+  EventStore* const store_;
+  const trainer::HealthCheckResponse health_;
+};
 
-grpc::ServerWriteReactor<v1::EventBatch>* SlowLaneService::StreamEvents(
-    CallbackServerContext* context, const v1::StreamEventsRequest* request) {
-  Numbers since;
-  since[Stream::kSteps] = request->since_step();
-  since[Stream::kEpisodes] = request->since_episode();
-  since[Stream::kLifecycle] = request->since_lifecycle();
-  since[Stream::kMalformed] = request->since_malformed();
-  return new EventStream<v1::EventBatch>({.run_id = request->run_id(),
-                                          .since = since,
-                                          .follow = request->follow(),
-                                          .control_key = ControlKey(*context)},
-                                         hub_, runs_);
-}
+class SlowLaneService final : public v1::SlowLane::CallbackService {
+ public:
+  SlowLaneService(RunSupervisor* runs, WatchHub* hub, EventStore* store)
+      : runs_(runs), hub_(hub), store_(store) {}
+
+  grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* Link(
+      CallbackServerContext* /*context*/) override {
+    return StartProxyCall(runs_, store_, hub_);
+  }
+
+  grpc::ServerWriteReactor<v1::EventBatch>* StreamEvents(
+      CallbackServerContext* context,
+      const v1::StreamEventsRequest* request) override {
+    Numbers since;
+    since[Stream::kSteps] = request->since_step();
+    since[Stream::kEpisodes] = request->since_episode();
+    since[Stream::kLifecycle] = request->since_lifecycle();
+    since[Stream::kMalformed] = request->since_malformed();
+    return new EventStream<v1::EventBatch>(
+        {.run_id = request->run_id(),
+         .since = since,
+         .follow = request->follow(),
+         .control_key = ControlKey(*context)},
+        hub_, runs_);
+  }
+
+  ServerUnaryReactor* DescribeRuns(CallbackServerContext* context,
+                                   const v1::DescribeRunsRequest* request,
+                                   v1::DescribeRunsResponse* response) override;
+
+  ServerUnaryReactor* DeleteRun(CallbackServerContext* context,
+                                const v1::DeleteRunRequest* request,
+                                v1::DeleteRunResponse* /*response*/) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    runs_->Delete(request->run_id(), FinishCall(call));
+    return call;
+  }
+
+ private:
+  RunSupervisor* const runs_;
+  WatchHub* const hub_;
+  EventStore* const store_;
+};
 
 ServerUnaryReactor* SlowLaneService::DescribeRuns(
     CallbackServerContext* context, const v1::DescribeRunsRequest* request,
@@ -244,12 +276,18 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
   return call;
 }
 
-ServerUnaryReactor* SlowLaneService::DeleteRun(
-    CallbackServerContext* context, const v1::DeleteRunRequest* request,
-    v1::DeleteRunResponse* /*response*/) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  runs_->Delete(request->run_id(), FinishCall(call));
-  return call;
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeTrainerService(
+    RunSupervisor* runs, WatchHub* hub, EventStore* store,
+    const trainer::HealthCheckResponse& health) {
+  return std::make_unique<TrainerService>(runs, hub, store, health);
+}
+
+std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
+                                                   WatchHub* hub,
+                                                   EventStore* store) {
+  return std::make_unique<SlowLaneService>(runs, hub, store);
 }
 
 }  // namespace tandem::slow_lane

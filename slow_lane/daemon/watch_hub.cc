@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "slow_lane/store/event_columns.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
@@ -17,17 +18,9 @@ constexpr size_t kFullBlockBytes = size_t{4} << 20;
 constexpr size_t kUpdatesOfBlock = 256;
 
 uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
-  switch (stream) {
-    case Stream::kSteps:
-      return block.steps().rbegin()->seq_id();
-    case Stream::kEpisodes:
-      return block.episodes().rbegin()->seq_id();
-    case Stream::kLifecycle:
-      return block.lifecycle().rbegin()->seq_id();
-    case Stream::kMalformed:
-      return block.malformed().rbegin()->seq_id();
-  }
-  return 0;
+  return VisitEvents(stream, block, [](const auto& events) {
+    return uint64_t{events.rbegin()->seq_id()};
+  });
 }
 
 absl::Status Stopping() {
@@ -45,10 +38,7 @@ void WatchHub::Committed(const std::string& run_id, const Numbers& last) {
   loop_.Post([this, run_id, last] {
     const auto run = runs_.find(run_id);
     if (run == runs_.end()) return;
-    for (const Stream stream : kAllStreams) {
-      run->second.last[stream] =
-          std::max(run->second.last[stream], last[stream]);
-    }
+    run->second.last.RaiseTo(last);
     AdvanceRun(run_id);
   });
 }
@@ -87,9 +77,7 @@ void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
     // meanwhile is posted behind this.
     const absl::StatusOr<RunProgress> progress = reader_->Progress(run_id);
     if (!progress.ok()) return End(id, progress.status());
-    for (const Stream stream : kAllStreams) {
-      run.last[stream] = std::max(run.last[stream], progress->last[stream]);
-    }
+    run.last.RaiseTo(progress->last);
     if (!watcher.watch.follow) watcher.until = run.last;
     Advance(id);
   });
@@ -99,8 +87,8 @@ void WatchHub::AddUpdates(Id id, uint64_t since, UpdateSink* sink) {
   loop_.Post([this, id, since, sink] {
     if (ended_) return sink->End(Stopping());
     ++watchers_;
-    updates_[id] = {.since = since, .sink = sink};
-    since == 0 ? SendRuns(id) : AdvanceUpdates(id);
+    updates_[id] = {.since = since, .sink = sink, .from_start = since == 0};
+    AdvanceUpdates(id);
   });
 }
 
@@ -124,7 +112,8 @@ void WatchHub::Remove(Id id) {
 void WatchHub::Grant(const std::string& key, const std::string& run_id,
                      uint32_t credits, ControlSink* sink) {
   loop_.Post([this, key, run_id, credits, sink] {
-    Control& control = FindControl(key, run_id, sink);
+    Control& control = controls_[{key, run_id}];
+    control.sink = sink;
     control.credits = static_cast<uint32_t>(
         std::min<uint64_t>(uint64_t{control.credits} + credits,
                            std::numeric_limits<uint32_t>::max()));
@@ -133,7 +122,7 @@ void WatchHub::Grant(const std::string& key, const std::string& run_id,
       gymgui::trainer::ControlEvent resumed;
       resumed.set_run_id(run_id);
       resumed.set_resume(true);
-      control.sink->Tell(resumed);
+      control.sink->Send(resumed);
     }
     AdvanceRun(run_id);
   });
@@ -142,7 +131,8 @@ void WatchHub::Grant(const std::string& key, const std::string& run_id,
 void WatchHub::LimitRate(const std::string& key, const std::string& run_id,
                          uint32_t hz, ControlSink* sink) {
   loop_.Post([this, key, run_id, hz, sink] {
-    Control& control = FindControl(key, run_id, sink);
+    Control& control = controls_[{key, run_id}];
+    control.sink = sink;
     control.max_rate_hz = hz;
     control.allowance = 0;
     control.counted_ns = MonotonicNanos();
@@ -220,33 +210,23 @@ void WatchHub::Advance(Id id) {
   if (!behind && (run.ended || !watch.follow)) End(id, absl::OkStatus());
 }
 
-void WatchHub::SendRuns(Id id) {
-  // As the table has them, not the supervisor, which is ahead of it: a state
-  // and its number belong together.
-  absl::StatusOr<std::vector<RunRow>> runs = LoadRuns(reader_->database());
-  if (!runs.ok()) return End(id, runs.status());
-  if (runs->empty()) return;
-  // A client that is cut off among them continues after the last one it saw.
-  std::sort(runs->begin(), runs->end(),
-            [](const RunRow& one, const RunRow& other) {
-              return one.update_seq < other.update_seq;
-            });
-  UpdateWatcher& watcher = updates_.at(id);
-  watcher.since = runs->back().update_seq;
-  watcher.sending = true;
-  watcher.sink->SendRuns(*std::move(runs));
-}
-
 void WatchHub::AdvanceUpdates(Id id) {
   const auto found = updates_.find(id);
   if (found == updates_.end() || found->second.sending) return;
-  absl::StatusOr<std::vector<RunUpdate>> updates =
-      ReadUpdates(reader_->database(), found->second.since, kUpdatesOfBlock);
-  if (!updates.ok()) return End(id, updates.status());
-  if (updates->empty()) return;
-  found->second.since = updates->back().seq_id;
-  found->second.sending = true;
-  found->second.sink->Send(*std::move(updates));
+  UpdateWatcher& watcher = found->second;
+  // Runs as the table has them, not the supervisor, which is ahead of it: a
+  // state and its number belong together.
+  absl::StatusOr<std::vector<RunRow>> runs =
+      std::exchange(watcher.from_start, false)
+          ? LoadRuns(reader_->database())
+          : ReadUpdates(reader_->database(), watcher.since, kUpdatesOfBlock);
+  if (!runs.ok()) return End(id, runs.status());
+  if (runs->empty()) return;
+  // A client that is cut off among them continues after the last one it has.
+  std::ranges::sort(*runs, {}, &RunRow::update_seq);
+  watcher.since = runs->back().update_seq;
+  watcher.sending = true;
+  watcher.sink->Send(*std::move(runs));
 }
 
 void WatchHub::End(Id id, const absl::Status& status) {
@@ -276,7 +256,7 @@ uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
     gymgui::trainer::ControlEvent starved;
     starved.set_run_id(watcher->watch.run_id);
     starved.set_pause(true);
-    control.sink->Tell(starved);
+    control.sink->Send(starved);
   }
   if (!control.starved) allowed -= kStarvedCredits;  // then says so first
   if (control.max_rate_hz != 0) {
@@ -308,14 +288,6 @@ void WatchHub::CountSteps(const Watcher& watcher, uint64_t steps) {
   if (found == controls_.end()) return;
   found->second.credits -= static_cast<uint32_t>(steps);
   found->second.allowance -= static_cast<double>(steps);
-}
-
-WatchHub::Control& WatchHub::FindControl(const std::string& key,
-                                         const std::string& run_id,
-                                         ControlSink* sink) {
-  Control& control = controls_[{key, run_id}];
-  control.sink = sink;
-  return control;
 }
 
 }  // namespace tandem::slow_lane

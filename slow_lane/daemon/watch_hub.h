@@ -16,8 +16,8 @@
 // Credits, for calls that have a ControlStream beside them (same key, same
 // run): 200 steps at first, each step sent takes one, grant adds. At 10 left,
 // and more steps to send, the control stream gets STARVED (pause: true), at the
-// next grant that lifts it above 10 RESUMED (resume: true). Without one,
-// HTTP/2's flow control alone holds a watcher back.
+// next grant that lifts it above 10 RESUMED (resume: true). Without a
+// ControlStream only HTTP/2's flow control slows a watcher.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
 #define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
@@ -58,10 +58,9 @@ class EventSink {
 // A call that changes of runs' states are sent to.
 class UpdateSink {
  public:
-  // As EventSink::Send. The first, of a watch from the start: all runs as they
-  // are, in the order of their update_seq.
-  virtual void SendRuns(std::vector<RunRow> runs) = 0;
-  virtual void Send(std::vector<RunUpdate> updates) = 0;
+  // As EventSink::Send, in the order of update_seq. The first of a watch from
+  // the start has all runs as they are.
+  virtual void Send(std::vector<RunRow> runs) = 0;
   virtual void End(const absl::Status& status) = 0;
 
  protected:
@@ -71,7 +70,7 @@ class UpdateSink {
 // A ControlStream's way back.
 class ControlSink {
  public:
-  virtual void Tell(const gymgui::trainer::ControlEvent& event) = 0;
+  virtual void Send(const gymgui::trainer::ControlEvent& event) = 0;
 
  protected:
   ~ControlSink() = default;
@@ -108,8 +107,8 @@ class WatchHub {
   void Sent(Id id);
   void Remove(Id id);
 
-  // What a ControlStream said, which may be its first word. `sink` lives until
-  // RemoveControl has called `gone`.
+  // Messages of a ControlStream, in any order; the first makes it known. `sink`
+  // lives until RemoveControl has called `gone`.
   void Grant(const std::string& key, const std::string& run_id,
              uint32_t credits, ControlSink* sink);
   void LimitRate(const std::string& key, const std::string& run_id, uint32_t hz,
@@ -151,12 +150,12 @@ class WatchHub {
   struct UpdateWatcher {
     uint64_t since = 0;
     UpdateSink* sink = nullptr;
+    bool from_start = false;  // all runs come first
     bool sending = false;
   };
 
   // The rest runs on the loop's thread.
   void Advance(Id id);
-  void SendRuns(Id id);
   void AdvanceUpdates(Id id);
   void AdvanceRun(const std::string& run_id);
   void End(Id id, const absl::Status& status);
@@ -164,8 +163,6 @@ class WatchHub {
   // forbids.
   uint64_t StepsAllowed(Id id, Watcher* watcher);
   void CountSteps(const Watcher& watcher, uint64_t steps);
-  Control& FindControl(const std::string& key, const std::string& run_id,
-                       ControlSink* sink);
 
   const std::unique_ptr<EventReader> reader_;
   std::atomic<Id> last_id_ = 0;

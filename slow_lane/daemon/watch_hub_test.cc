@@ -24,7 +24,7 @@ namespace {
 
 using gymgui::trainer::ControlEvent;
 
-// A watcher in the test's hands: it gets a block, and answers when told.
+// A watcher that gets a block, and answers when the test calls it.
 class TestSink final : public EventSink {
  public:
   void Send(std::shared_ptr<const v1::EventBatch> block) override {
@@ -66,25 +66,26 @@ class TestSink final : public EventSink {
 // Of a client that is gone before its first record is written.
 class GoneUpdateSink final : public UpdateSink {
  public:
-  void SendRuns(std::vector<RunRow> runs) override { runs_ = runs.size(); }
-  void Send(std::vector<RunUpdate> updates) override {
-    updates_ += updates.size();
+  void Send(std::vector<RunRow> runs) override {
+    (is_first_ ? runs_ : updates_) += runs.size();
+    is_first_ = false;
   }
   void End(const absl::Status& status) override { end_ = status; }
 
   // The hub's thread's, read behind it (Settle).
-  size_t runs_ = 0;
-  size_t updates_ = 0;
+  bool is_first_ = true;
+  size_t runs_ = 0;     // of the first Send
+  size_t updates_ = 0;  // of the others
   std::optional<absl::Status> end_;
 };
 
 class TestControl final : public ControlSink {
  public:
-  void Tell(const ControlEvent& event) override {
+  void Send(const ControlEvent& event) override {
     const std::lock_guard lock(mutex_);
     events_.push_back(event.has_pause() ? "starved" : "resumed");
   }
-  std::vector<std::string> told() {
+  std::vector<std::string> sent() {
     const std::lock_guard lock(mutex_);
     return events_;
   }
@@ -187,7 +188,7 @@ class WatchHubTest : public ::testing::Test {
   uint64_t appended_ = 0;
 };
 
-TEST_F(WatchHubTest, SendsWhatIsThereThenWhatComesThenEnds) {
+TEST_F(WatchHubTest, SendsDurableRowsThenNewOnesThenEnds) {
   Append(3);
   const WatchHub::Id id = Add(1, true, &sink_);
   const auto first = sink_.Next();
@@ -201,7 +202,7 @@ TEST_F(WatchHubTest, SendsWhatIsThereThenWhatComesThenEnds) {
   EXPECT_TRUE(sink_.WaitForEnd().ok());
 }
 
-TEST_F(WatchHubTest, EndsWithoutFollowingAtWhatWasThereAtFirst) {
+TEST_F(WatchHubTest, EndsWithoutFollowAtTheFirstDurableRows) {
   Append(3);
   const WatchHub::Id id = Add(0, false, &sink_);
   EXPECT_EQ(sink_.Next()->steps_size(), 3);
@@ -211,7 +212,7 @@ TEST_F(WatchHubTest, EndsWithoutFollowingAtWhatWasThereAtFirst) {
   EXPECT_FALSE(sink_.HasBlock());
 }
 
-TEST_F(WatchHubTest, KeepsNothingForASlowWatcherAndLosesNothingOfIt) {
+TEST_F(WatchHubTest, QueuesOneBlockForASlowWatcher) {
   const WatchHub::Id slow_id = Add(0, true, &sink_);
   const WatchHub::Id quick_id = Add(0, true, &other_);
   Append(1);
@@ -229,7 +230,7 @@ TEST_F(WatchHubTest, KeepsNothingForASlowWatcherAndLosesNothingOfIt) {
   EXPECT_EQ(rest->steps(0).seq_id(), 2u);
 }
 
-TEST_F(WatchHubTest, EndsAWatchOfARunThatThereIsNot) {
+TEST_F(WatchHubTest, EndsAWatchOfAnUnknownRun) {
   WatchHub::Watch watch;
   watch.run_id = "another";
   hub_->Add(hub_->NewId(), watch, false, &sink_);
@@ -246,7 +247,7 @@ TEST_F(WatchHubTest, ForgetsAWatcherThatIsGone) {
   EXPECT_EQ(hub_->watchers(), 0u);
 }
 
-TEST_F(WatchHubTest, ForgetsAWatcherOfRunsThatNeverGotItsFirstRecord) {
+TEST_F(WatchHubTest, ForgetsAWatcherOfRunsWithoutItsFirstRecord) {
   const WatchHub::Id id = hub_->NewId();
   hub_->AddUpdates(id, 0, &gone_);
   hub_->Remove(id);
@@ -296,10 +297,10 @@ TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {
   const WatchHub::Id id = Add(0, true, &sink_);
   // Says that it starves when ten are left, and sends those.
   EXPECT_EQ(sink_.Next()->steps_size(), 190);
-  EXPECT_TRUE(control_.told().empty());
+  EXPECT_TRUE(control_.sent().empty());
   hub_->Sent(id);
   EXPECT_EQ(sink_.Next()->steps_size(), 10);
-  EXPECT_THAT(control_.told(), ::testing::ElementsAre("starved"));
+  EXPECT_THAT(control_.sent(), ::testing::ElementsAre("starved"));
   hub_->Sent(id);
   Settle();
   EXPECT_FALSE(sink_.HasBlock());
@@ -308,7 +309,7 @@ TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {
   hub_->Sent(id);
   hub_->Grant("key", "run", 40, &control_);
   EXPECT_EQ(sink_.Next()->steps_size(), 30);
-  EXPECT_THAT(control_.told(), ::testing::ElementsAre("starved", "resumed"));
+  EXPECT_THAT(control_.sent(), ::testing::ElementsAre("starved", "resumed"));
 }
 
 TEST_F(WatchHubTest, FreesAWatcherWhoseControlStreamEnded) {

@@ -12,7 +12,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-grpc::ChannelArguments ClientArguments() {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -26,11 +26,6 @@ grpc::ChannelArguments ClientArguments() {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return arguments;
-}
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments = ClientArguments();
   // No connection that an earlier channel has given up.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;

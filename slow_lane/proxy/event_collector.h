@@ -51,14 +51,15 @@ class EventCollector {
                  uint64_t step_stride);
 
   // Fills the cleared `batch` with what comes next, all but run_id and
-  // worker_id. False: no whole line is there yet; the batch is to be ignored.
-  // A batch may have no events and still be worth sending: its end says how
-  // many text lines and unsent steps were passed. Fails as LineTail::Next; what
-  // was collected before the error comes first, as a batch.
+  // worker_id. False: there is no complete line yet; the batch is to be
+  // ignored. A batch may have no events and still be worth sending: its end
+  // says how many text lines and unsent steps were passed. Fails as
+  // LineTail::Next; what was collected before the error comes first, as a
+  // batch.
   absl::StatusOr<bool> Collect(v1::EventBatch* batch);
 
   // The writer is gone: the rest without a newline counts as a line too. An
-  // event that is whole but for its newline is taken.
+  // event that only lacks its newline is taken.
   void Finish() { tail_.Finish(); }
 
   // The end of the last batch.

@@ -90,7 +90,7 @@ TEST_F(EventCollectorTest, NumbersEachStreamFromOne) {
   EXPECT_TRUE(HasNone(&collector));
 }
 
-TEST_F(EventCollectorTest, GoesOnWhereTheLastBatchEnded) {
+TEST_F(EventCollectorTest, ContinuesAtTheEndOfTheLastBatch) {
   Append(StepLine(0) + "\n" + StepLine(1).substr(0, 9));
   EventCollector first = Open();
   const v1::EventBatch one = NextOf(&first);
@@ -104,7 +104,7 @@ TEST_F(EventCollectorTest, GoesOnWhereTheLastBatchEnded) {
   EXPECT_TRUE(MessageDifferencer::Equals(NextOf(&second), two));
 }
 
-TEST_F(EventCollectorTest, KeepsWhatItNeedsToShowAMalformedLine) {
+TEST_F(EventCollectorTest, KeepsTheHeadOfAMalformedLine) {
   Append("text\n{\"a\":\x01" + std::string(2000, 'x') + "\n");
   EventCollector collector = Open();
   const v1::EventBatch batch = NextOf(&collector);
@@ -179,7 +179,7 @@ TEST_F(EventCollectorTest, BoundsABatchOfMalformedLines) {
   EXPECT_LT(NextOf(&collector).ByteSizeLong(), 2 * EventCollector::kBatchBytes);
 }
 
-TEST_F(EventCollectorTest, SetsAnOversizedLineAside) {
+TEST_F(EventCollectorTest, TakesAnOversizedLineAsMalformed) {
   const std::string rest(LineTail::kMaxLineBytes, 'x');
   Append(" {" + rest + "\nt" + rest + "\n" + StepLine(0) + "\n");
   EventCollector collector = Open();
@@ -201,7 +201,7 @@ TEST_F(EventCollectorTest, TakesAnEventThatLacksOnlyItsNewline) {
   EXPECT_TRUE(HasNone(&collector));
 }
 
-TEST_F(EventCollectorTest, SetsAHalfLineAside) {
+TEST_F(EventCollectorTest, TakesAHalfLineAsMalformed) {
   Append(StepLine(0).substr(0, 20));
   EventCollector collector = Open();
   collector.Finish();
@@ -211,7 +211,7 @@ TEST_F(EventCollectorTest, SetsAHalfLineAside) {
   EXPECT_THAT(batch.malformed(0).reason(), HasSubstr("within this line"));
 }
 
-TEST_F(EventCollectorTest, HandsOutWhatItHasBeforeAnError) {
+TEST_F(EventCollectorTest, ReturnsCollectedEventsBeforeAnError) {
   Append(StepLine(0) + "\n" + StepLine(1) + "\n");
   EventCollector collector = Open();
   NextOf(&collector);
@@ -229,7 +229,7 @@ TEST_F(EventCollectorTest, FailsWithoutItsFile) {
             absl::StatusCode::kNotFound);
 }
 
-TEST_F(EventCollectorTest, FillsTheSameBatchAgain) {
+TEST_F(EventCollectorTest, RepeatsABatchFromItsPosition) {
   Append(StepLine(0) + "\n");
   EventCollector collector = Open();
   v1::EventBatch batch;

@@ -22,7 +22,7 @@ constexpr std::array<absl::string_view, kFields> kNames = {
 };
 
 // A table of kNames by a hash that no two of them share. (A search of factors
-// found these; a new name may need others, as the assertion will tell.)
+// found these; a new name may need others, as the assertion checks.)
 constexpr size_t kSlots = 64;
 
 constexpr size_t SlotOf(absl::string_view name) {
@@ -68,8 +68,8 @@ constexpr std::array<int8_t, 256> MakeNesting() {
 constexpr std::array<int8_t, 256> kNesting = MakeNesting();
 
 // Walks the text of a JSON object that simdjson has found valid, field by
-// field, beside the iterator over its DOM, which does not tell where in the
-// text a value stands.
+// field, beside the iterator over its DOM, which does not have a
+// value's place in the text.
 class TextCursor {
  public:
   explicit TextCursor(absl::string_view object) : at_(object.data()) {

@@ -53,7 +53,7 @@ std::string ReasonOf(const std::string& line) {
   return parsed.reason;
 }
 
-// A whole step, but for `fields`, which come after it.
+// A complete step, with `fields` at its end.
 std::string Step(const std::string& fields) {
   return absl::StrCat(
       R"({"event_type": "step", "episode": 1, "step_index": 2, "reward": 3.5)",
@@ -278,7 +278,7 @@ TEST(EventLine, NamesTheKindThatIsWrong) {
             LineKind::kStep);
 }
 
-TEST(EventLine, SaysWhatToPrintForNumbersThatJsonLacks) {
+TEST(EventLine, NamesTheTextForNumbersThatJsonLacks) {
   const std::string begin =
       R"({"type":"step","episode":1,"step":1,"observation":[1,2],"reward":)";
   for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
@@ -290,7 +290,7 @@ TEST(EventLine, SaysWhatToPrintForNumbersThatJsonLacks) {
   }
 }
 
-TEST(EventLine, SaysWhereALineIsNoJson) {
+TEST(EventLine, NamesTheByteAtWhichALineIsNoJson) {
   EXPECT_THAT(ReasonOf("{'loss': 1}"),
               AllOf(HasSubstr("byte 1 "), HasSubstr("'loss'")));
   EXPECT_THAT(ReasonOf(R"({"type":"step")"), HasSubstr("the line's end"));

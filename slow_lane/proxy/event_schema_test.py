@@ -127,7 +127,7 @@ _VALIDATORS = {kind: _Validator(schema) for kind, schema in _SCHEMAS.items()}
 
 
 def verdict(line: bytes) -> str:
-    """Tells what a line is, by the schemas.
+    """Returns the kind of a line, by the schemas.
 
     Args:
       line: Without its newline.
@@ -203,7 +203,7 @@ def test_the_schemas_are_schemas_and_their_examples_fit(kind: str) -> None:
         assert verdict(json.dumps(example).encode()) == kind
 
 
-def test_the_samples_are_what_they_are_said_to_be() -> None:
+def test_parser_and_schemas_agree_on_the_samples() -> None:
     """The corpus names each line's kind."""
     samples = _samples()
     answers = proxy_verdicts([line for _, line in samples])
@@ -216,7 +216,7 @@ def test_the_samples_are_what_they_are_said_to_be() -> None:
     assert {kind for kind, _ in samples} == {*_KINDS, "text", "malformed"}
 
 
-def test_the_fuzz_targets_corpus_gets_the_same_verdicts() -> None:
+def test_parser_and_schemas_agree_on_the_fuzz_corpus() -> None:
     """Files whose first byte is below 0x80 are lines."""
     files = [file.read_bytes() for file in sorted(_FUZZ_CORPUS.iterdir())]
     lines = [line for file in files if file[0] < 0x80 for line in file.split(b"\n")]

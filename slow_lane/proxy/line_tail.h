@@ -1,7 +1,7 @@
 // LineTail: the lines of a file that another process is still writing.
 //
-// Data flow: a regular file, from an offset on -> pread in chunks -> whole
-// lines, each with its offset and length.
+// Data flow: a regular file, from an offset on -> pread in chunks ->
+// complete lines, each with its offset and length.
 // Ownership: the reader's, one thread. It keeps nothing but an offset, so that
 // with `next_offset` another LineTail can go on later.
 //
@@ -78,7 +78,7 @@ class LineTail {
   // The next line. Outcomes:
   //
   //   a line         valid until the next call
-  //   nullopt        the file has no more whole line yet: call again later
+  //   nullopt        the file has no other complete line yet: call again later
   //   FAILED_PRECONDITION  the file ends before what was read already, or what
   //                        was read last is not there any more
   //   another error  of the system, with its text

@@ -1,8 +1,8 @@
 // Fuzz target of LineTail. The input is a script of what a writer appends and
-// when the reader looks.
+// when the reader reads.
 //
 // Data flow: bytes -> appends to a file in memory, calls on a LineTail -> abort
-// if it hands out anything but what std::getline makes of the whole file.
+// if it hands out anything but what std::getline makes of the file.
 //
 //   bazel run --config=fuzz //slow_lane/proxy:line_tail_fuzz -- -runs=9999
 //

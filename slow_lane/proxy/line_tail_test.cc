@@ -81,7 +81,7 @@ TEST(LineTail, HasNoLineInAnEmptyFile) {
   EXPECT_EQ(tail.next_offset(), 0u);
 }
 
-TEST(LineTail, TellsWhereEachLineLies) {
+TEST(LineTail, ReportsOffsetAndLengthOfEachLine) {
   WrittenFile file;
   file.Append("one\n\nthree\r\n");
   LineTail tail = file.Tail();
@@ -102,7 +102,7 @@ TEST(LineTail, TellsWhereEachLineLies) {
   EXPECT_TRUE(HasNone(&tail));
 }
 
-TEST(LineTail, LeavesAnUnfinishedLineUntilItsNewlineComes) {
+TEST(LineTail, WaitsForTheNewlineOfALine) {
   WrittenFile file;
   file.Append("one\ntw");
   LineTail tail = file.Tail();
@@ -115,7 +115,7 @@ TEST(LineTail, LeavesAnUnfinishedLineUntilItsNewlineComes) {
   EXPECT_EQ(tail.next_offset(), 14u);
 }
 
-TEST(LineTail, HandsOutTheRestOnceTheWriterIsGone) {
+TEST(LineTail, ReturnsTheRestAfterFinish) {
   WrittenFile file;
   file.Append("one\ntwo");
   LineTail tail = file.Tail();
@@ -131,7 +131,7 @@ TEST(LineTail, HandsOutTheRestOnceTheWriterIsGone) {
   EXPECT_EQ(NextOf(&tail).text, " and more");
 }
 
-TEST(LineTail, GoesOnFromAnOffset) {
+TEST(LineTail, StartsAtAnOffset) {
   WrittenFile file;
   file.Append("one\ntwo\nthree\n");
   LineTail tail = file.Tail(4);
@@ -152,7 +152,7 @@ TEST(LineTail, RefusesAFileShorterThanItsOffset) {
                              testing::HasSubstr(file.path())));
 }
 
-TEST(LineTail, NoticesThatItsFileWasCut) {
+TEST(LineTail, DetectsAFileThatWasCut) {
   WrittenFile file;
   file.Append("one\ntwo");
   LineTail tail = file.Tail();
@@ -161,7 +161,7 @@ TEST(LineTail, NoticesThatItsFileWasCut) {
   EXPECT_EQ(tail.Next().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(LineTail, NoticesThatItsFileWasCutAndHasGrownBeyondThat) {
+TEST(LineTail, DetectsAFileThatWasCutAndHasGrownAgain) {
   WrittenFile file;
   file.Append("one\ntwo\n");
   LineTail tail = file.Tail();
@@ -178,7 +178,7 @@ TEST(LineTail, NoticesThatItsFileWasCutAndHasGrownBeyondThat) {
   EXPECT_FALSE(tail.Next().ok());
 }
 
-TEST(LineTail, TriesTheSameAgainAfterAnError) {
+TEST(LineTail, RepeatsTheReadAfterAnError) {
   WrittenFile file;
   file.Append("one\n");
   LineTail tail = file.Tail();
@@ -244,7 +244,7 @@ TEST(LineTail, ReadsLinesAtTheEdgesOfItsChunks) {
   }
 }
 
-TEST(LineTail, ReadsTheLongestLineWhole) {
+TEST(LineTail, ReadsALineOfTheLargestSize) {
   WrittenFile file;
   const std::string longest(LineTail::kMaxLineBytes, 'x');
   file.Append("a\n" + longest + "\nb\n");
@@ -309,7 +309,7 @@ TEST(LineTail, SkipsAnOversizedLineInConstantMemory) {
   EXPECT_LT(PeakKib() - before, 64 << 10);
 }
 
-TEST(LineTail, LeavesAnUnfinishedOversizedLineUntilItsNewlineComes) {
+TEST(LineTail, WaitsForTheNewlineOfAnOversizedLine) {
   WrittenFile file;
   const std::string large(LineTail::kMaxLineBytes + 5000, 'x');
   file.Append(large);
@@ -323,7 +323,7 @@ TEST(LineTail, LeavesAnUnfinishedOversizedLineUntilItsNewlineComes) {
   EXPECT_EQ(NextOf(&tail).length, large.size() + 2);
 }
 
-TEST(LineTail, HandsOutAnOversizedRest) {
+TEST(LineTail, ReturnsAnOversizedRestAfterFinish) {
   WrittenFile file;
   const std::string large(LineTail::kMaxLineBytes + 5000, 'x');
   file.Append(large);

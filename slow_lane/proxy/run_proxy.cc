@@ -42,7 +42,7 @@ namespace {
 // small batches.
 constexpr size_t kWindowOfSmall = 2;
 constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
-// How often the worker's output is looked at: while it grows, and at rest.
+// Between two reads of the worker's output: while it grows, and at rest.
 constexpr int kShortestPollMs = 20;
 constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
@@ -51,9 +51,9 @@ constexpr int kReconnectMs = 200;
 constexpr int kRetryMs = 1'000;
 constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
-// No worker, or none any more, and for so long no daemon to tell: the next one
-// asks again.
-constexpr double kLonelySecs = 10;
+// Without a worker and without a daemon for so long, the proxy exits: the next
+// daemon starts another.
+constexpr double kAloneSecs = 10;
 // The daemon, if it became the worker's parent, says how that ended.
 constexpr double kExitRecordSecs = 5;
 constexpr size_t kStderrBytes = 2000;
@@ -73,29 +73,314 @@ class Proxy {
         config_(std::move(config)),
         link_(absl::StrCat("unix:", kSocketFile)) {}
 
-  absl::Status Run();
+  absl::Status Run() {
+    // A worker that lives is watched even without a daemon.
+    absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder_, plan_.token);
+    if (!found.ok()) return found.status();
+    if (found->state != AdoptedWorker::State::kNeverStarted) {
+      dispatched_ = found->worker.identity;
+    }
+    if (found->state == AdoptedWorker::State::kRunning) {
+      worker_ = std::move(found->worker);
+    } else if (found->state == AdoptedWorker::State::kEnded) {
+      WorkerHasEnded(found->exit);
+    }
+    while (!recorded_) {
+      if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
+      if (!link_.connected() && MonotonicNanos() >= next_connect_ns_) Connect();
+      TakeAnswers();
+      if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
+        if (absl::Status s = StartWorker(); !s.ok()) return s;
+      }
+      SendStart();
+      Deliver();
+      SendHeartbeatOrEnd();
+      if (welcome_.has_value() && link_.connected()) {
+        alone_ = Deadline::After(kAloneSecs);
+      }
+      // Not before the next daemon can find out how the worker ended, if there
+      // is a folder to write it into.
+      if (!worker_.has_value() && !link_.connected() &&
+          alone_.PassedAt(MonotonicNanos()) &&
+          (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
+        Log("no worker runs, and no daemon: the next one of this folder goes "
+            "on");
+        return absl::OkStatus();
+      }
+      Wait();
+    }
+    return absl::OkStatus();
+  }
 
  private:
-  void SayHello();
-  void TakeAnswers();
-  absl::Status StartWorker();
-  void TellStart();
+  void Connect() {
+    next_connect_ns_ = MonotonicNanos() + kReconnectMs * kNsPerMs;
+    welcome_.reset();
+    collector_.reset();
+    unacknowledged_.clear();
+    sent_start_ = sent_end_ = delivered_all_ = false;
+    sent_problem_ = tail_problem_.empty();
+    next_read_ns_ = 0;
+    v1::Hello hello;
+    hello.set_run_id(options_.run_id);
+    hello.set_token(plan_.token);
+    if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+        self.ok()) {
+      *hello.mutable_proxy() = ToProto(*self);
+    }
+    link_.Connect(hello);
+  }
+
+  void TakeAnswers() {
+    for (const v1::ToProxy& answer : link_.Take()) {
+      switch (answer.message_case()) {
+        case v1::ToProxy::kWelcome:
+          welcome_ = answer.welcome();
+          break;
+        case v1::ToProxy::kDurable:
+          while (!unacknowledged_.empty() &&
+                 unacknowledged_.front() <= answer.durable().offset()) {
+            unacknowledged_.pop_front();
+          }
+          break;
+        case v1::ToProxy::kRecorded:
+          recorded_ = true;
+          break;
+        case v1::ToProxy::kRefused:
+          refused_ = answer.refused();
+          break;
+        case v1::ToProxy::MESSAGE_NOT_SET:
+          break;  // a newer daemon's
+      }
+    }
+  }
+
+  absl::Status StartWorker() {
+    absl::StatusOr<RunningWorker> launched = LaunchWorker(folder_, plan_);
+    if (launched.ok()) {
+      dispatched_ = launched->identity;
+      worker_ = *std::move(launched);
+      return absl::OkStatus();
+    }
+    if (absl::IsFailedPrecondition(launched.status())) {
+      exit_ = WorkerExit{.how = WorkerExit::How::kNotStarted,
+                         .number = 0,
+                         .reason = std::string(launched.status().message())};
+      return absl::OkStatus();
+    }
+    // Dispatched by an earlier proxy a moment ago, or nothing was: the daemon
+    // starts another proxy, which tries again.
+    return launched.status();
+  }
+
+  void SendStart() {
+    if (!welcome_.has_value() || sent_start_ || !dispatched_.has_value())
+      return;
+    v1::FromProxy message;
+    *message.mutable_worker_started() = ToProto(*dispatched_);
+    sent_start_ = link_.Send(message);
+  }
+
+  absl::Status OpenCollector() {
+    const std::string path = folder_.stdout_path();
+    // There is none of a worker that never ran.
+    const UniqueFd made(
+        open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!made.valid()) return MakeSystemError("open", path, errno);
+    absl::StatusOr<EventCollector> collector =
+        EventCollector::Open(path, *welcome_, config_.step_stride);
+    if (!collector.ok()) return collector.status();
+    collector_.emplace(*std::move(collector));
+    return absl::OkStatus();
+  }
+
   // Collects and sends what is there, as far as the window allows, if it is
-  // time to look.
-  void Deliver();
-  absl::Status OpenCollector();
+  // time.
+  void Deliver() {
+    if (!welcome_.has_value() || !link_.connected()) return;
+    if (!sent_problem_) {
+      v1::FromProxy message;
+      message.set_output_problem(tail_problem_);
+      sent_problem_ = link_.Send(message);
+    }
+    if (!tail_problem_.empty() && tries_left_ == 0) {
+      delivered_all_ = exit_.has_value();
+      return;
+    }
+    // Not at each acknowledgment: a hundred proxies would send ever smaller
+    // batches, each with its cost.
+    if ((!exit_.has_value() || !tail_problem_.empty()) &&
+        MonotonicNanos() < next_read_ns_) {
+      return;
+    }
+    absl::Status problem;
+    if (!collector_.has_value()) problem = OpenCollector();
+    if (problem.ok() && exit_.has_value()) collector_->Finish();
+    bool grew = false;
+    bool more = true;
+    while (problem.ok() && unacknowledged_.size() < window_) {
+      google::protobuf::Arena arena;
+      auto* const message =
+          google::protobuf::Arena::CreateMessage<v1::FromProxy>(&arena);
+      v1::EventBatch* const batch = message->mutable_batch();
+      const absl::StatusOr<bool> found = collector_->Collect(batch);
+      if (!found.ok()) {
+        problem = found.status();
+      } else if (!*found) {
+        delivered_all_ = exit_.has_value();
+        more = false;
+        break;
+      } else {
+        batch->set_run_id(options_.run_id);
+        batch->set_worker_id(config_.worker_id.value_or(""));
+        if (!link_.Send(*message)) break;
+        unacknowledged_.push_back(batch->end().offset());
+        const uint64_t bytes = batch->end().offset() - batch->begin().offset();
+        window_ = bytes < kSmallBytes ? kWindowOfSmall : kLinkWindow;
+        grew = true;
+      }
+    }
+    NoteTail(problem);
+    poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
+    const int pause_ms = problem.ok() ? poll_ms_ : kRetryMs;
+    next_read_ns_ =
+        more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
+  }
+
   // Whether the output could be read; if not, whether it is tried again.
-  void NoteTail(const absl::Status& problem);
-  void SendHeartbeatOrEnd();
+  void NoteTail(const absl::Status& problem) {
+    const std::string text =
+        problem.ok()
+            ? ""
+            : absl::StrCat("its output cannot be read on: ", problem.message());
+    if (text != tail_problem_) {
+      if (!text.empty()) Log(text);
+      tail_problem_ = text;
+      sent_problem_ = false;
+    }
+    if (problem.ok()) return;
+    // What was cut is gone; anything else may pass, while the worker goes on
+    // and for a while after that.
+    if (absl::IsFailedPrecondition(problem)) {
+      tries_left_ = 0;
+    } else if (exit_.has_value()) {
+      --tries_left_;
+    }
+    if (collector_.has_value()) {
+      welcome_ = collector_->position();
+      collector_.reset();
+    }
+  }
+
+  void SendHeartbeatOrEnd() {
+    if (!welcome_.has_value() || !link_.connected()) return;
+    v1::FromProxy message;
+    if (!exit_.has_value()) {
+      const int64_t now_ns = MonotonicNanos();
+      if (now_ns < next_beat_ns_) return;
+      next_beat_ns_ = now_ns + absl::ToInt64Nanoseconds(options_.heartbeat);
+      message.set_beat(true);
+      link_.Send(message);
+    } else if (delivered_all_ && unacknowledged_.empty() && !sent_end_) {
+      v1::WorkerEnded* const ended = message.mutable_worker_ended();
+      *ended = ToProto(*exit_);
+      if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
+      ended->set_last_stderr(LastOfStderr());
+      sent_end_ = link_.Send(message);
+    }
+  }
+
   // The worker is dead: ends what is left of its processes, finds out how it
   // ended unless `known`, and writes it down.
-  void WorkerHasEnded(std::optional<WorkerExit> known);
+  void WorkerHasEnded(std::optional<WorkerExit> known) {
+    const WorkerExit exit =
+        known.has_value() ? *std::move(known) : FindOutHowItEnded();
+    const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+    const TreeQuery left =
+        QueryOf(plan_.token, dispatched_,
+                self.ok() ? std::optional(*self) : std::nullopt);
+    const absl::StatusOr<TreeEnd> end =
+        EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
+    if (!end.ok()) {
+      Log(end.status().message());
+    } else if (end->ended > 0 || !end->left.empty()) {
+      Log(absl::StrCat("left behind by the worker: ", end->Describe()));
+    }
+    exit_ = exit;
+    // Should it fail, as on a full disk, the daemon is informed all the same.
+    RecordExit();
+    if (worker_.has_value()) Reap(*worker_);
+    worker_.reset();
+    alone_ = Deadline::After(kAloneSecs);
+  }
+
   // In the run's folder. False: that failed.
-  bool RecordExit();
-  bool FolderIsGone() const;
-  WorkerExit FindOutHowItEnded() const;
-  std::string LastOfStderr() const;
-  void Wait();
+  bool RecordExit() {
+    if (exit_is_recorded_) return true;
+    const absl::Status written = folder_.WriteExit(*exit_);
+    if (!written.ok()) Log(written.message());
+    exit_is_recorded_ = written.ok();
+    return exit_is_recorded_;
+  }
+
+  bool FolderIsGone() const {
+    return access(folder_.path().c_str(), F_OK) != 0 && errno == ENOENT;
+  }
+
+  WorkerExit FindOutHowItEnded() const {
+    // If it was not our child: the daemon writes it down, if it was its parent;
+    // else the kernel knows, once its parent has reaped it.
+    const Deadline deadline = Deadline::After(kExitRecordSecs);
+    do {
+      if (worker_.has_value()) {
+        const std::optional<WorkerExit> seen = EndOf(*worker_);
+        if (seen.has_value() && seen->how != WorkerExit::How::kUnknown) {
+          return *seen;
+        }
+      }
+      const absl::StatusOr<std::optional<WorkerExit>> written =
+          folder_.ReadExit();
+      if (written.ok() && written->has_value()) return **written;
+      poll(nullptr, 0, kShortestPollMs);
+    } while (!deadline.PassedAt(MonotonicNanos()));
+    return {.how = WorkerExit::How::kUnknown,
+            .number = 0,
+            .reason = "it ended while neither proxy nor daemon was alive"};
+  }
+
+  std::string LastOfStderr() const {
+    std::ifstream file(folder_.stderr_path(), std::ios::binary);
+    file.seekg(0, std::ios::end);
+    const std::streamoff size = file.tellg();
+    if (size <= 0) return "";
+    const auto wanted = static_cast<std::streamoff>(kStderrBytes);
+    file.seekg(std::max<std::streamoff>(0, size - wanted));
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string printable;
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      if (!line.empty()) {
+        absl::StrAppend(&printable, PrintableHead(line, kStderrBytes), "\n");
+      }
+    }
+    return printable;
+  }
+
+  void Wait() {
+    if (recorded_ || refused_.has_value()) return;
+    pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
+                    {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
+                     .events = POLLIN,
+                     .revents = 0}};
+    int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
+    const int64_t until_read_ns = next_read_ns_ - MonotonicNanos();
+    if (until_read_ns > 0) {
+      wait_ms = static_cast<int>(std::min<int64_t>(
+          wait_ms, (until_read_ns + kNsPerMs - 1) / kNsPerMs));
+    }
+    poll(fds, std::size(fds), wait_ms);
+    if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
+    if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
+  }
 
   const ProxyOptions options_;
   const RunFolder folder_;
@@ -105,15 +390,15 @@ class Proxy {
 
   // Of the link at hand.
   std::optional<v1::Position> welcome_;  // where to read on
-  bool told_start_ = false;
-  bool told_problem_ = true;
-  bool told_end_ = false;
+  bool sent_start_ = false;
+  bool sent_problem_ = true;
+  bool sent_end_ = false;
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
   size_t window_ = kLinkWindow;
   bool delivered_all_ = false;  // of what a worker that has ended printed
   int64_t next_beat_ns_ = 0;
-  int64_t next_hello_ns_ = 0;  // a daemon that stops ends each call at once
+  int64_t next_connect_ns_ = 0;  // a daemon that stops ends each call at once
 
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended
@@ -121,312 +406,12 @@ class Proxy {
   bool exit_is_recorded_ = false;
   std::string tail_problem_;
   int tries_left_ = kTriesAfterTheEnd;
-  Deadline lonely_ = Deadline::After(kLonelySecs);
+  Deadline alone_ = Deadline::After(kAloneSecs);
   bool recorded_ = false;
   std::optional<std::string> refused_;
   int poll_ms_ = kShortestPollMs;
-  int64_t next_look_ns_ = 0;
+  int64_t next_read_ns_ = 0;
 };
-
-absl::Status Proxy::Run() {
-  // A worker that lives is watched even without a daemon.
-  absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder_, plan_.token);
-  if (!found.ok()) return found.status();
-  if (found->state != AdoptedWorker::State::kNeverStarted) {
-    dispatched_ = found->worker.identity;
-  }
-  if (found->state == AdoptedWorker::State::kRunning) {
-    worker_ = std::move(found->worker);
-  } else if (found->state == AdoptedWorker::State::kEnded) {
-    WorkerHasEnded(found->exit);
-  }
-  while (!recorded_) {
-    if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
-    if (!link_.connected() && MonotonicNanos() >= next_hello_ns_) SayHello();
-    TakeAnswers();
-    if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
-      if (absl::Status s = StartWorker(); !s.ok()) return s;
-    }
-    TellStart();
-    Deliver();
-    SendHeartbeatOrEnd();
-    if (welcome_.has_value() && link_.connected()) {
-      lonely_ = Deadline::After(kLonelySecs);
-    }
-    // Not before the next daemon can find out how the worker ended, if there is
-    // a folder to write it into.
-    if (!worker_.has_value() && !link_.connected() &&
-        lonely_.PassedAt(MonotonicNanos()) &&
-        (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
-      Log("no worker runs, and no daemon: the next one of this folder goes on");
-      return absl::OkStatus();
-    }
-    Wait();
-  }
-  return absl::OkStatus();
-}
-
-void Proxy::SayHello() {
-  next_hello_ns_ = MonotonicNanos() + kReconnectMs * kNsPerMs;
-  welcome_.reset();
-  collector_.reset();
-  unacknowledged_.clear();
-  told_start_ = told_end_ = delivered_all_ = false;
-  told_problem_ = tail_problem_.empty();
-  next_look_ns_ = 0;
-  v1::Hello hello;
-  hello.set_run_id(options_.run_id);
-  hello.set_token(plan_.token);
-  if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
-      self.ok()) {
-    *hello.mutable_proxy() = ToProto(*self);
-  }
-  link_.Connect(hello);
-}
-
-void Proxy::TakeAnswers() {
-  for (const v1::ToProxy& answer : link_.Take()) {
-    switch (answer.message_case()) {
-      case v1::ToProxy::kWelcome:
-        welcome_ = answer.welcome();
-        break;
-      case v1::ToProxy::kDurable:
-        while (!unacknowledged_.empty() &&
-               unacknowledged_.front() <= answer.durable().offset()) {
-          unacknowledged_.pop_front();
-        }
-        break;
-      case v1::ToProxy::kRecorded:
-        recorded_ = true;
-        break;
-      case v1::ToProxy::kRefused:
-        refused_ = answer.refused();
-        break;
-      case v1::ToProxy::MESSAGE_NOT_SET:
-        break;  // a newer daemon's
-    }
-  }
-}
-
-absl::Status Proxy::StartWorker() {
-  absl::StatusOr<RunningWorker> launched = LaunchWorker(folder_, plan_);
-  if (launched.ok()) {
-    dispatched_ = launched->identity;
-    worker_ = *std::move(launched);
-    return absl::OkStatus();
-  }
-  if (absl::IsFailedPrecondition(launched.status())) {
-    exit_ = WorkerExit{.how = WorkerExit::How::kNotStarted,
-                       .number = 0,
-                       .reason = std::string(launched.status().message())};
-    return absl::OkStatus();
-  }
-  // Dispatched by an earlier proxy a moment ago, or nothing was: the daemon
-  // starts another proxy, which looks again.
-  return launched.status();
-}
-
-void Proxy::TellStart() {
-  if (!welcome_.has_value() || told_start_ || !dispatched_.has_value()) return;
-  v1::FromProxy message;
-  *message.mutable_worker_started() = ToProto(*dispatched_);
-  told_start_ = link_.Send(message);
-}
-
-absl::Status Proxy::OpenCollector() {
-  const std::string path = folder_.stdout_path();
-  // There is none of a worker that never ran.
-  const UniqueFd made(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!made.valid()) return MakeSystemError("open", path, errno);
-  absl::StatusOr<EventCollector> collector =
-      EventCollector::Open(path, *welcome_, config_.step_stride);
-  if (!collector.ok()) return collector.status();
-  collector_.emplace(*std::move(collector));
-  return absl::OkStatus();
-}
-
-void Proxy::Deliver() {
-  if (!welcome_.has_value() || !link_.connected()) return;
-  if (!told_problem_) {
-    v1::FromProxy message;
-    message.set_output_problem(tail_problem_);
-    told_problem_ = link_.Send(message);
-  }
-  if (!tail_problem_.empty() && tries_left_ == 0) {
-    delivered_all_ = exit_.has_value();
-    return;
-  }
-  // An acknowledgment is no reason to look: a hundred proxies would send ever
-  // smaller batches, each with its cost.
-  if ((!exit_.has_value() || !tail_problem_.empty()) &&
-      MonotonicNanos() < next_look_ns_) {
-    return;
-  }
-  absl::Status problem;
-  if (!collector_.has_value()) problem = OpenCollector();
-  if (problem.ok() && exit_.has_value()) collector_->Finish();
-  bool grew = false;
-  bool more = true;
-  while (problem.ok() && unacknowledged_.size() < window_) {
-    google::protobuf::Arena arena;
-    auto* const message =
-        google::protobuf::Arena::CreateMessage<v1::FromProxy>(&arena);
-    v1::EventBatch* const batch = message->mutable_batch();
-    const absl::StatusOr<bool> found = collector_->Collect(batch);
-    if (!found.ok()) {
-      problem = found.status();
-    } else if (!*found) {
-      delivered_all_ = exit_.has_value();
-      more = false;
-      break;
-    } else {
-      batch->set_run_id(options_.run_id);
-      batch->set_worker_id(config_.worker_id.value_or(""));
-      if (!link_.Send(*message)) break;
-      unacknowledged_.push_back(batch->end().offset());
-      const uint64_t bytes = batch->end().offset() - batch->begin().offset();
-      window_ = bytes < kSmallBytes ? kWindowOfSmall : kLinkWindow;
-      grew = true;
-    }
-  }
-  NoteTail(problem);
-  poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
-  const int pause_ms = problem.ok() ? poll_ms_ : kRetryMs;
-  next_look_ns_ =
-      more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
-}
-
-void Proxy::NoteTail(const absl::Status& problem) {
-  const std::string text =
-      problem.ok()
-          ? ""
-          : absl::StrCat("its output cannot be read on: ", problem.message());
-  if (text != tail_problem_) {
-    if (!text.empty()) Log(text);
-    tail_problem_ = text;
-    told_problem_ = false;
-  }
-  if (problem.ok()) return;
-  // What was cut is gone; anything else may pass, while the worker goes on and
-  // for a while after that.
-  if (absl::IsFailedPrecondition(problem)) {
-    tries_left_ = 0;
-  } else if (exit_.has_value()) {
-    --tries_left_;
-  }
-  if (collector_.has_value()) {
-    welcome_ = collector_->position();
-    collector_.reset();
-  }
-}
-
-void Proxy::SendHeartbeatOrEnd() {
-  if (!welcome_.has_value() || !link_.connected()) return;
-  v1::FromProxy message;
-  if (!exit_.has_value()) {
-    const int64_t now_ns = MonotonicNanos();
-    if (now_ns < next_beat_ns_) return;
-    next_beat_ns_ = now_ns + absl::ToInt64Nanoseconds(options_.heartbeat);
-    message.set_beat(true);
-    link_.Send(message);
-  } else if (delivered_all_ && unacknowledged_.empty() && !told_end_) {
-    v1::WorkerEnded* const ended = message.mutable_worker_ended();
-    *ended = ToProto(*exit_);
-    if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
-    ended->set_last_stderr(LastOfStderr());
-    told_end_ = link_.Send(message);
-  }
-}
-
-void Proxy::WorkerHasEnded(std::optional<WorkerExit> known) {
-  const WorkerExit exit =
-      known.has_value() ? *std::move(known) : FindOutHowItEnded();
-  const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
-  const TreeQuery left =
-      QueryOf(plan_.token, dispatched_,
-              self.ok() ? std::optional(*self) : std::nullopt);
-  const absl::StatusOr<TreeEnd> end =
-      EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
-  if (!end.ok()) {
-    Log(end.status().message());
-  } else if (end->ended > 0 || !end->left.empty()) {
-    Log(absl::StrCat("left behind by the worker: ", end->Describe()));
-  }
-  exit_ = exit;
-  // Should it fail, as on a full disk, the daemon is told all the same.
-  RecordExit();
-  if (worker_.has_value()) Reap(*worker_);
-  worker_.reset();
-  lonely_ = Deadline::After(kLonelySecs);
-}
-
-bool Proxy::RecordExit() {
-  if (exit_is_recorded_) return true;
-  const absl::Status written = folder_.WriteExit(*exit_);
-  if (!written.ok()) Log(written.message());
-  exit_is_recorded_ = written.ok();
-  return exit_is_recorded_;
-}
-
-bool Proxy::FolderIsGone() const {
-  return access(folder_.path().c_str(), F_OK) != 0 && errno == ENOENT;
-}
-
-WorkerExit Proxy::FindOutHowItEnded() const {
-  // If it was not our child: the daemon writes it down, if it was its parent;
-  // else the kernel knows, once its parent has reaped it.
-  const Deadline deadline = Deadline::After(kExitRecordSecs);
-  do {
-    if (worker_.has_value()) {
-      const std::optional<WorkerExit> seen = EndOf(*worker_);
-      if (seen.has_value() && seen->how != WorkerExit::How::kUnknown) {
-        return *seen;
-      }
-    }
-    const absl::StatusOr<std::optional<WorkerExit>> written =
-        folder_.ReadExit();
-    if (written.ok() && written->has_value()) return **written;
-    poll(nullptr, 0, kShortestPollMs);
-  } while (!deadline.PassedAt(MonotonicNanos()));
-  return {.how = WorkerExit::How::kUnknown,
-          .number = 0,
-          .reason = "it ended while neither proxy nor daemon was alive"};
-}
-
-std::string Proxy::LastOfStderr() const {
-  std::ifstream file(folder_.stderr_path(), std::ios::binary);
-  file.seekg(0, std::ios::end);
-  const std::streamoff size = file.tellg();
-  if (size <= 0) return "";
-  const auto wanted = static_cast<std::streamoff>(kStderrBytes);
-  file.seekg(std::max<std::streamoff>(0, size - wanted));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::string printable;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!line.empty()) {
-      absl::StrAppend(&printable, PrintableHead(line, kStderrBytes), "\n");
-    }
-  }
-  return printable;
-}
-
-void Proxy::Wait() {
-  if (recorded_ || refused_.has_value()) return;
-  pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
-                  {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
-                   .events = POLLIN,
-                   .revents = 0}};
-  int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
-  const int64_t until_look_ns = next_look_ns_ - MonotonicNanos();
-  if (until_look_ns > 0) {
-    wait_ms = static_cast<int>(
-        std::min<int64_t>(wait_ms, (until_look_ns + kNsPerMs - 1) / kNsPerMs));
-  }
-  poll(fds, std::size(fds), wait_ms);
-  if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
-  if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
-}
 
 }  // namespace
 

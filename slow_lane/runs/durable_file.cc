@@ -4,37 +4,49 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
-namespace {
-
-// The errno of the call that failed, or 0.
-int WriteAndSync(int fd, absl::string_view text) {
+int WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
     text.remove_prefix(static_cast<size_t>(written));
   }
-  return fsync(fd) == 0 ? 0 : errno;
+  return 0;
 }
 
-}  // namespace
+int ReadToEnd(int fd, std::string* text) {
+  std::array<char, 16384> piece;
+  for (;;) {
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return 0;
+    text->append(piece.data(), static_cast<size_t>(got));
+  }
+}
+
+int ReadFile(const std::string& path, std::string* text) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.valid() ? ReadToEnd(file.get(), text) : errno;
+}
 
 absl::Status WriteDurably(const std::string& path, absl::string_view text) {
   std::string other = path + ".XXXXXX";
   const UniqueFd file(mkostemp(other.data(), O_CLOEXEC));
   if (!file.valid()) return MakeSystemError("mkostemp", other, errno);
-  int error = WriteAndSync(file.get(), text);
+  int error = WriteAll(file.get(), text);
+  if (error == 0 && fsync(file.get()) != 0) error = errno;
   if (error == 0 && rename(other.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
     unlink(other.c_str());
@@ -43,23 +55,13 @@ absl::Status WriteDurably(const std::string& path, absl::string_view text) {
   return SyncFolder(std::filesystem::path(path).parent_path().string());
 }
 
-absl::StatusOr<std::optional<std::string>> ReadIfExists(const std::string& path,
-                                                        size_t most_bytes) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    if (errno == ENOENT) return std::optional<std::string>();
-    return MakeSystemError("open", path, errno);
-  }
+absl::StatusOr<std::optional<std::string>> ReadIfExists(
+    const std::string& path) {
   std::string text;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t got = read(file.get(), piece.data(),
-                             std::min(piece.size(), most_bytes - text.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return MakeSystemError("read", path, errno);
-    if (got == 0) return std::optional<std::string>(std::move(text));
-    text.append(piece.data(), static_cast<size_t>(got));
-  }
+  const int error = ReadFile(path, &text);
+  if (error == ENOENT) return std::optional<std::string>();
+  if (error != 0) return MakeSystemError("read", path, error);
+  return std::optional<std::string>(std::move(text));
 }
 
 absl::Status SyncFolder(const std::string& path) {

@@ -1,5 +1,5 @@
-// Small files that appear whole or not at all, and are on disk when the
-// writing call returns.
+// Small files that appear atomically, and are on disk when the writing call
+// returns.
 //
 // Data flow: text -> a file of another name, fsync -> rename(2) -> fsync of the
 // folder.
@@ -9,8 +9,6 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
 #define TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
 
-#include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -21,16 +19,23 @@
 namespace tandem::slow_lane {
 
 // Replaces the file, if there is one; only its owner may read and write it.
-// Else nothing has changed, and kOutOfSharedMemory's or another system call's
-// status says why. Waits for the disk.
+// Else nothing has changed, and the status is that of the
+// system call that failed. Waits for the disk.
 absl::Status WriteDurably(const std::string& path, absl::string_view text);
 
-// The file's first `most_bytes`. Nothing: there is no such file.
+// Nothing: there is no such file.
 absl::StatusOr<std::optional<std::string>> ReadIfExists(
-    const std::string& path,
-    size_t most_bytes = std::numeric_limits<size_t>::max());
+    const std::string& path);
 
-// Makes what was made, renamed or removed in a folder last.
+// Append all that is left to read to `text`; return 0, or the errno of the call
+// that failed.
+int ReadToEnd(int fd, std::string* text);
+int ReadFile(const std::string& path, std::string* text);
+
+// Returns 0, or errno. Async-signal-safe.
+int WriteAll(int fd, absl::string_view text);
+
+// Makes creations, renames and removals in a folder durable.
 absl::Status SyncFolder(const std::string& path);
 
 }  // namespace tandem::slow_lane

@@ -17,7 +17,7 @@ size_t CountFiles(const std::string& folder) {
   return files;
 }
 
-TEST(WriteDurably, ReplacesAndLeavesNothingBeside) {
+TEST(WriteDurably, ReplacesTheFileAndLeavesNoOther) {
   const std::string folder = testing::TempDir() + "/replaces";
   std::filesystem::create_directory(folder);
   const std::string path = folder + "/record";
@@ -37,7 +37,7 @@ TEST(WriteDurably, ReplacesAndLeavesNothingBeside) {
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
 }
 
-TEST(WriteDurably, FailsWithoutAFolderOrOntoOne) {
+TEST(WriteDurably, FailsWithoutAFolderAndForAPathOfAFolder) {
   const std::string folder = testing::TempDir() + "/fails";
   EXPECT_FALSE(WriteDurably(folder + "/record", "text").ok());
   std::filesystem::create_directories(folder + "/record");

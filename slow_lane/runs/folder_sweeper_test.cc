@@ -39,7 +39,7 @@ class FolderSweeperTest : public testing::Test {
   const TestFolder data_;
 };
 
-TEST_F(FolderSweeperTest, RemovesWhatWasSetAsideBeforeAndSince) {
+TEST_F(FolderSweeperTest, RemovesFoldersSetAsideBeforeAndAfterItsStart) {
   const RunFolder kept = Made("kept");
   const RunFolder before = Made("before");
   ASSERT_TRUE(before.SetAside().ok());
@@ -67,7 +67,7 @@ TEST_F(FolderSweeperTest, FollowsNoLink) {
   EXPECT_TRUE(exists(elsewhere + "/kept"));
 }
 
-TEST_F(FolderSweeperTest, LeavesTheRestToTheNextOne) {
+TEST_F(FolderSweeperTest, LeavesRemainingFoldersToTheNextSweeper) {
   const RunFolder folder = Made("run");
   for (int i = 0; i < 10'000; ++i) {
     Write(absl::StrCat(folder.path(), "/a/", i));

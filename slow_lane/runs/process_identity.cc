@@ -1,8 +1,8 @@
 #include "slow_lane/runs/process_identity.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,25 +12,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/durable_file.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
-
-// Reads the whole of a small file of /proc; errno if it cannot.
-int ReadProcFile(const std::string& path, std::string* text) {
-  text->clear();
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return errno;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t got = read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) return 0;
-    text->append(piece.data(), static_cast<size_t>(got));
-  }
-}
 
 absl::Status Gone(pid_t pid) {
   return absl::NotFoundError(absl::StrCat(
@@ -101,7 +87,8 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
 
 absl::StatusOr<ProcessStat> ReadProcessStat(pid_t pid, std::string* buffer) {
   const std::string path = absl::StrCat("/proc/", pid, "/stat");
-  const int error = ReadProcFile(path, buffer);
+  buffer->clear();
+  const int error = ReadFile(path, buffer);
   if (error == ENOENT || error == ESRCH) return Gone(pid);
   if (error != 0) return MakeSystemError("read", path, error);
   const std::optional<ProcessStat> stat = ParseProcessStat(*buffer);
@@ -116,7 +103,7 @@ absl::StatusOr<ProcessStat> ReadProcessStat(pid_t pid, std::string* buffer) {
 const std::string& BootId() {
   static const std::string* const boot_id = [] {
     auto* text = new std::string;
-    if (ReadProcFile("/proc/sys/kernel/random/boot_id", text) != 0) {
+    if (ReadFile("/proc/sys/kernel/random/boot_id", text) != 0) {
       text->clear();
     }
     absl::StripAsciiWhitespace(text);
@@ -140,6 +127,16 @@ bool IsAlive(const ProcessIdentity& identity) {
       ReadProcessStat(identity.pid, &buffer);
   return stat.ok() && stat->start_time == identity.start_time &&
          stat->IsAlive();
+}
+
+double SecondsSinceStart(const ProcessIdentity& process) {
+  if (process.boot_id != BootId()) return 0;
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9 -
+         static_cast<double>(process.start_time) /
+             static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity) {

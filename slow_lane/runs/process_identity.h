@@ -77,8 +77,12 @@ absl::StatusOr<ProcessIdentity> IdentityOf(pid_t pid);
 // Whether that very process exists and is no zombie. One file read.
 bool IsAlive(const ProcessIdentity& identity);
 
+// Since the process started, suspended times included; changes of the clock do
+// not matter. 0 for a process of another boot: it ended with its machine.
+double SecondsSinceStart(const ProcessIdentity& process);
+
 // A pidfd of that very process, which may be a zombie; of another one with its
-// number never: the identity is looked at again once the descriptor is open.
+// number never: the identity is read again once the descriptor is open.
 // kNotFound: it is gone, or the number is another's by now.
 absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity);
 
@@ -95,8 +99,8 @@ struct TreeQuery {
   std::vector<pid_t> excluded;
 };
 
-// Of a run: all of its processes but the proxy, as far as these are known. Who
-// lost its parents is the proxy's child.
+// Of a run: all of its processes but the proxy, as far as these are known. An
+// orphan is the proxy's child.
 inline TreeQuery QueryOf(const std::string& token,
                          const std::optional<ProcessIdentity>& worker,
                          const std::optional<ProcessIdentity>& proxy) {

@@ -73,14 +73,14 @@ TEST(ParseProcessStat, ReadsNamesWithBlanksParenthesesAndNewlines) {
 }
 
 TEST(ParseProcessStat, RefusesEveryCutText) {
-  const std::string whole = "1 (x)" + std::string(kNumbers);
-  const size_t needed = whole.find(" 123456789");
+  const std::string text = "1 (x)" + std::string(kNumbers);
+  const size_t needed = text.find(" 123456789");
   for (size_t size = 0; size <= needed; ++size) {
-    EXPECT_FALSE(ParseProcessStat(whole.substr(0, size)).has_value()) << size;
+    EXPECT_FALSE(ParseProcessStat(text.substr(0, size)).has_value()) << size;
   }
 }
 
-TEST(ProcessStat, LivesWhileAnyThreadDoes) {
+TEST(ProcessStat, IsAliveWhileAnyThreadIs) {
   ProcessStat stat;
   stat.threads = 1;
   for (const char state : {'R', 'S', 'D', 'T', 't', 'I'}) {
@@ -108,7 +108,7 @@ TEST(ReadProcessStat, ReadsAProcessWithAHostileName) {
   EXPECT_TRUE(absl::IsNotFound(ReadProcessStat(child, &buffer).status()));
 }
 
-TEST(IsAlive, EndsWithTheProcessAndNotWithItsZombie) {
+TEST(IsAlive, IsFalseForAZombie) {
   const pid_t child = StartChild();
   const auto identity = IdentityOf(child);
   ASSERT_TRUE(identity.ok()) << identity.status();
@@ -146,7 +146,7 @@ TEST(OpenProcess, RefusesAnotherProcessOfThatNumber) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(SignalProcess, ReachesThatProcessOrSaysThatItIsGone) {
+TEST(SignalProcess, IsNotFoundForAProcessThatIsGone) {
   const pid_t child = StartChild();
   const auto identity = IdentityOf(child);
   ASSERT_TRUE(identity.ok()) << identity.status();
@@ -164,6 +164,17 @@ TEST(ProcessIdentity, IsTheSameAfterItsProto) {
   ASSERT_TRUE(identity.ok()) << identity.status();
   EXPECT_EQ(identity->boot_id.size(), 36u);
   EXPECT_EQ(FromProto(ToProto(*identity)), *identity);
+}
+
+TEST(ProcessIdentity, SecondsSinceStartIsZeroForAnotherBoot) {
+  absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+  ASSERT_TRUE(self.ok()) << self.status();
+  const double age = SecondsSinceStart(*self);
+  EXPECT_GE(age, 0);
+  --self->start_time;
+  EXPECT_GT(SecondsSinceStart(*self), age);
+  self->boot_id = "another";
+  EXPECT_EQ(SecondsSinceStart(*self), 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A run's processes: all of them, however they hide, found and ended.
+// Finds and ends all processes of a run, also those that left its session.
 //
 // Data flow: TreeQuery -> scans of /proc -> processes -> signals by pidfd.
 // What belongs to a run: each process that its token marks (run_token.h), each
@@ -13,8 +13,8 @@
 //   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0);
 //   if (!end->left.empty()) report(end->Describe());
 //
-// Let a dead root be a zombie until its tree has ended (worker_launch.h): only
-// then it is known whose its session is.
+// Keep a dead root as a zombie until its tree has ended (worker_launch.h): its
+// number identifies the session.
 
 #ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
 #define TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_

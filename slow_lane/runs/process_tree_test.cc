@@ -81,7 +81,7 @@ class ProcessTree : public testing::Test {
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
   }
 
-  // Who has said so, by kind; waits until `count` have.
+  // Processes that reported, by kind; waits until `count` have.
   std::map<std::string, pid_t> WaitForKinds(size_t count) {
     WaitUntil(absl::StrCat(count, " lines in ", said_),
               [&] { return ReadLines(said_).size() >= count; });
@@ -133,7 +133,7 @@ TEST_F(ProcessTree, FindsEveryKindOfDescendant) {
   EXPECT_EQ(PidsOf(*found), expected);
 }
 
-TEST_F(ProcessTree, FindsByTokenAndWhomThoseLead) {
+TEST_F(ProcessTree, FindsProcessesByTokenAndTheirGroups) {
   StartWorker("tree");
   auto kinds = WaitForKinds(kTreeSize);
   const auto found = FindTree(ByToken());
@@ -158,12 +158,12 @@ TEST_F(ProcessTree, EndsEveryKindOfDescendant) {
   }
 }
 
-TEST_F(ProcessTree, EndsWhatADeadWorkerHasLeft) {
+TEST_F(ProcessTree, EndsProcessesLeftByADeadWorker) {
   const pid_t worker = StartWorker("tree");
   const auto kinds = WaitForKinds(kTreeSize);
   kill(worker, SIGKILL);
   WaitUntil("the worker's end", [&] { return IsGone(worker); });
-  // Its zombie says whose the session is, even if no token did.
+  // Its zombie identifies the session, even without a token.
   const TreeQuery by_worker{
       .token = "", .roots = {self_, worker_identity_}, .excluded = {getpid()}};
   const auto end = EndTree(by_worker, kNoGrace);
@@ -172,7 +172,7 @@ TEST_F(ProcessTree, EndsWhatADeadWorkerHasLeft) {
   for (const auto& [kind, pid] : kinds) EXPECT_TRUE(IsGone(pid)) << kind;
 }
 
-TEST_F(ProcessTree, LetsProcessesLeaveByThemselves) {
+TEST_F(ProcessTree, GivesProcessesTimeToExit) {
   const pid_t worker = StartWorker("polite");
   WaitForKinds(1);
   const auto end = EndTree(AsProxy(), kLongGrace);
@@ -184,7 +184,7 @@ TEST_F(ProcessTree, LetsProcessesLeaveByThemselves) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
-TEST_F(ProcessTree, AsksAlsoThoseThatAreStopped) {
+TEST_F(ProcessTree, TerminatesStoppedProcesses) {
   const pid_t worker = StartWorker("polite");
   WaitForKinds(1);
   kill(worker, SIGSTOP);
@@ -273,7 +273,7 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
   EXPECT_FALSE(IsGone(stranger));
 }
 
-TEST_F(ProcessTree, NeverTakesProcessOneOrTheCaller) {
+TEST_F(ProcessTree, NeverFindsProcessOneOrTheCaller) {
   const auto first = IdentityOf(1);
   ASSERT_TRUE(first.ok()) << first.status();
   const auto found = FindTree({.token = "", .roots = {self_}, .excluded = {}});
@@ -305,7 +305,7 @@ TEST_F(ProcessTree, StopsAndContinuesAll) {
 }
 
 // Another thread takes the last free descriptor again and again.
-TEST_F(ProcessTree, TakesNobodyForDeadForWantOfDescriptors) {
+TEST_F(ProcessTree, FailsWithoutDescriptorsInsteadOfFindingNone) {
   const pid_t worker = StartWorker("sleep");
   WaitForKinds(1);
   rlimit before;

@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/span.h"
+#include "absl/strings/str_split.h"
 #include "slow_lane/runs/run_token.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
@@ -23,15 +23,79 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLongestRunName = 120;  // characters
-constexpr uint64_t kLeastMemoryMb = 256;
-constexpr uint64_t kMostGpus = 8;
 constexpr size_t kMostProblemsShown = 20;
 // Of objects and arrays in one another. Code that writes or copies JSON needs a
 // stack as deep as it.
 constexpr int kDeepest = 64;
-
 constexpr uint64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+enum class Kind {
+  kObject,      // with the keys of the table alone
+  kOpenObject,  // with any keys
+  kVariables,   // the environment
+  kTexts,       // an array
+  kText,        // null where it is not required: none
+  kName,        // as kText; empty: none
+  kFolder,      // a kText
+  kInteger,
+  kBool,
+};
+
+struct Rule {
+  absl::string_view path;
+  Kind kind;
+  bool is_required = false;
+  uint64_t least = 0;
+  uint64_t most = kNoLimit;  // of a text: characters
+};
+
+// The members of a configuration, an object before its own members.
+constexpr Rule kRules[] = {
+    {"run_name", Kind::kText, true, 1, 120},
+    {"entry_point", Kind::kText, true},
+    {"arguments", Kind::kTexts, true},
+    {"environment", Kind::kVariables, true},
+    {"resources", Kind::kObject, true},
+    {"resources.cpus", Kind::kInteger, true, 1},
+    {"resources.memory_mb", Kind::kInteger, true, 256},
+    {"resources.gpus", Kind::kObject, true},
+    {"resources.gpus.requested", Kind::kInteger, true, 0, 8},
+    {"resources.gpus.mandatory", Kind::kBool},
+    {"artifacts", Kind::kObject, true},
+    {"artifacts.output_prefix", Kind::kText},
+    {"artifacts.persist_logs", Kind::kBool},
+    {"artifacts.keep_checkpoints", Kind::kBool},
+    {"metadata", Kind::kOpenObject},
+    {"metadata.tandem", Kind::kObject},
+    {"metadata.tandem.working_directory", Kind::kFolder},
+    {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
+    // "worker" itself is another program's, and may be no object.
+    {"metadata.worker.worker_id", Kind::kName},
+    {"schedule", Kind::kObject},
+    {"schedule.max_duration_seconds", Kind::kInteger, false, 1},
+    {"schedule.max_steps", Kind::kInteger, false, 1},
+};
+
+// The object that a member is in, and the member's key there.
+std::pair<absl::string_view, absl::string_view> SplitPath(
+    absl::string_view path) {
+  const size_t dot = path.rfind('.');
+  if (dot == path.npos) return {"", path};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+// Null: there is no such member.
+json* Find(json& root, absl::string_view path) {
+  json* found = &root;
+  for (const absl::string_view key :
+       absl::StrSplit(path, '.', absl::SkipEmpty())) {
+    if (!found->is_object()) return nullptr;
+    const auto member = found->find(std::string(key));
+    if (member == found->end()) return nullptr;
+    found = &*member;
+  }
+  return found;
+}
 
 bool IsDeeperThan(const json& value, int levels) {
   if (value.is_primitive()) return false;
@@ -64,7 +128,7 @@ std::string Sha256(absl::string_view text) {
   return digits.data();
 }
 
-// Looks into JSON by path, and collects what is wrong with it.
+// Collects the problems of a configuration.
 class Problems {
  public:
   void Add(absl::string_view path, absl::string_view expected,
@@ -72,15 +136,6 @@ class Problems {
     if (++count_ > kMostProblemsShown) return;
     shown_.push_back(absl::StrCat(Printable(path), ": expected ", expected,
                                   ", found ", found));
-  }
-
-  // Every key of an object must be one of these.
-  void OnlyKeys(const json& object, absl::string_view path,
-                absl::Span<const absl::string_view> keys) {
-    for (const auto& [key, value] : object.items()) {
-      if (absl::c_linear_search(keys, key)) continue;
-      Add(path, absl::StrCat("only ", absl::StrJoin(keys, ", ")), Quoted(key));
-    }
   }
 
   absl::Status ToStatus() const {
@@ -99,220 +154,158 @@ class Problems {
   std::vector<std::string> shown_;
 };
 
-// One object of the config, whose members are taken one by one.
-class Section {
- public:
-  // `object` may be null: nothing is in it, and nothing is missed.
-  Section(const json* object, std::string path, Problems* problems)
-      : object_(object), path_(std::move(path)), problems_(problems) {}
-
-  const json* Find(absl::string_view key) const {
-    if (object_ == nullptr) return nullptr;
-    const auto found = object_->find(std::string(key));
-    return found == object_->end() ? nullptr : &*found;
+// JSON has no integers of its own: 4.0 is one.
+std::optional<uint64_t> IntegerOf(const json& value) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double number = value.get<double>();
+  constexpr double kAllExactBelow = 9007199254740992;
+  if (number < 0 || number > kAllExactBelow || std::trunc(number) != number) {
+    return std::nullopt;
   }
+  return static_cast<uint64_t>(number);
+}
 
-  std::string PathOf(absl::string_view key) const {
-    return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", key);
-  }
+// No system call takes a string with a NUL in it.
+bool IsText(const json& value) {
+  return value.is_string() &&
+         value.get_ref<const std::string&>().find('\0') == std::string::npos;
+}
 
-  // The member, if it is there; it is a problem if it has to be and is not.
-  const json* Take(absl::string_view key, bool required,
-                   absl::string_view expected) {
-    const json* const member = Find(key);
-    if (member == nullptr && required && object_ != nullptr) {
-      problems_->Add(PathOf(key), expected, "nothing");
+// What is expected of a member; `is_met`: whether `value` is that.
+std::string Expected(const Rule& rule, const json& value, bool* is_met) {
+  switch (rule.kind) {
+    case Kind::kObject:
+    case Kind::kOpenObject:
+    case Kind::kVariables:
+      *is_met = value.is_object();
+      return "an object";
+    case Kind::kTexts:
+      *is_met = value.is_array();
+      return "an array of strings";
+    case Kind::kBool:
+      *is_met = value.is_boolean();
+      return "true or false";
+    case Kind::kInteger: {
+      const std::optional<uint64_t> number = IntegerOf(value);
+      *is_met =
+          number.has_value() && *number >= rule.least && *number <= rule.most;
+      return rule.most == kNoLimit
+                 ? absl::StrCat("an integer of at least ", rule.least)
+                 : absl::StrCat("an integer from ", rule.least, " to ",
+                                rule.most);
     }
-    return member;
+    case Kind::kText:
+    case Kind::kName:
+    case Kind::kFolder:
+      break;
   }
+  *is_met = IsText(value) && value != "";
+  return "a string, not empty, without NULs";
+}
 
-  Section Object(absl::string_view key, bool required,
-                 absl::Span<const absl::string_view> keys = {}) {
-    const json* member = Take(key, required, "an object");
-    if (member != nullptr && !member->is_object()) {
-      problems_->Add(PathOf(key), "an object", Shown(*member));
-      member = nullptr;
-    }
-    if (member != nullptr && !keys.empty()) {
-      problems_->OnlyKeys(*member, PathOf(key), keys);
-    }
-    return Section(member, PathOf(key), problems_);
+bool IsNone(const json& value, Kind kind) {
+  const bool is_text =
+      kind == Kind::kText || kind == Kind::kName || kind == Kind::kFolder;
+  return (is_text && value.is_null()) || (kind == Kind::kName && value == "");
+}
+
+void CheckKeys(const json& object, absl::string_view path, Problems* problems) {
+  std::vector<absl::string_view> keys;
+  for (const Rule& rule : kRules) {
+    const auto [parent, key] = SplitPath(rule.path);
+    if (parent == path) keys.push_back(key);
   }
-
-  void Integer(absl::string_view key, bool required, uint64_t least,
-               uint64_t most, std::optional<uint64_t>* value) {
-    const std::string expected =
-        most == kNoLimit
-            ? absl::StrCat("an integer of at least ", least)
-            : absl::StrCat("an integer from ", least, " to ", most);
-    const json* const member = Take(key, required, expected);
-    if (member == nullptr) return;
-    const std::optional<uint64_t> number = IntegerIn(*member);
-    if (number.has_value() && *number >= least && *number <= most) {
-      *value = *number;
-    } else {
-      problems_->Add(PathOf(key), expected, Shown(*member));
-    }
-  }
-
-  void Bool(absl::string_view key, bool* value) {
-    const json* const member = Find(key);
-    if (member == nullptr) return;
-    if (member->is_boolean()) {
-      *value = member->get<bool>();
-    } else {
-      problems_->Add(PathOf(key), "true or false", Shown(*member));
-    }
-  }
-
-  // null counts as nothing where it need not be there.
-  void Text(absl::string_view key, bool required, std::string* value) {
-    constexpr absl::string_view kExpected = "a string, not empty, without NULs";
-    const json* const member = Take(key, required, kExpected);
-    if (member == nullptr || (member->is_null() && !required)) return;
-    if (IsText(*member) && !member->get_ref<const std::string&>().empty()) {
-      *value = member->get<std::string>();
-    } else {
-      problems_->Add(PathOf(key), kExpected, Shown(*member));
-    }
-  }
-
-  // No system call takes a string with a NUL in it.
-  static bool IsText(const json& value) {
-    return value.is_string() &&
-           value.get_ref<const std::string&>().find('\0') == std::string::npos;
-  }
-
-  const json* object() const { return object_; }
-  const std::string& path() const { return path_; }
-
- private:
-  // JSON knows no integers: 4.0 is one.
-  static std::optional<uint64_t> IntegerIn(const json& value) {
-    if (value.is_number_unsigned()) return value.get<uint64_t>();
-    if (!value.is_number_float()) return std::nullopt;
-    const double number = value.get<double>();
-    constexpr double kAllExactBelow = 9007199254740992;
-    if (number < 0 || number > kAllExactBelow || std::trunc(number) != number) {
-      return std::nullopt;
-    }
-    return static_cast<uint64_t>(number);
-  }
-
-  const json* object_;
-  std::string path_;
-  Problems* problems_;
-};
-
-void ReadArguments(Section& root, Problems* problems, RunConfig* config) {
-  constexpr absl::string_view kExpected = "a string without NULs";
-  const json* const list = root.Take("arguments", true, "an array of strings");
-  if (list == nullptr) return;
-  if (!list->is_array()) {
-    problems->Add("arguments", "an array of strings", Shown(*list));
-    return;
-  }
-  for (size_t i = 0; i < list->size(); ++i) {
-    if (Section::IsText((*list)[i])) {
-      config->arguments.push_back((*list)[i].get<std::string>());
-    } else {
-      problems->Add(absl::StrCat("arguments[", i, "]"), kExpected,
-                    Shown((*list)[i]));
-    }
+  for (const auto& [key, value] : object.items()) {
+    if (absl::c_linear_search(keys, key)) continue;
+    problems->Add(path.empty() ? "the config" : path,
+                  absl::StrCat("only ", absl::StrJoin(keys, ", ")),
+                  Quoted(key));
   }
 }
 
-void ReadEnvironment(Section& root, Problems* problems, RunConfig* config) {
-  const Section environment = root.Object("environment", true);
-  if (environment.object() == nullptr) return;
-  for (const auto& [name, value] : environment.object()->items()) {
+void CheckTexts(const json& list, absl::string_view path, Problems* problems) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (IsText(list[i])) continue;
+    problems->Add(absl::StrCat(path, "[", i, "]"), "a string without NULs",
+                  Shown(list[i]));
+  }
+}
+
+void CheckVariables(const json& environment, absl::string_view path,
+                    Problems* problems) {
+  for (const auto& [name, value] : environment.items()) {
     if (name.empty() || name.find('=') != std::string::npos ||
         name.find('\0') != std::string::npos) {
-      problems->Add("environment", "names without '=' and NULs, not empty",
+      problems->Add(path, "names without '=' and NULs, not empty",
                     Quoted(name));
     } else if (name == kRunTokenVariable) {
-      problems->Add("environment", "names other than the daemon's own",
-                    Quoted(name));
-    } else if (!Section::IsText(value)) {
-      problems->Add(environment.PathOf(name), "a string without NULs",
+      problems->Add(path, "names other than the daemon's own", Quoted(name));
+    } else if (!IsText(value)) {
+      problems->Add(absl::StrCat(path, ".", name), "a string without NULs",
                     Shown(value));
-    } else {
-      config->environment[name] = value.get<std::string>();
     }
   }
 }
 
-void ReadResources(Section& root, RunConfig* config) {
-  std::optional<uint64_t> number;
-  Section resources =
-      root.Object("resources", true, {"cpus", "memory_mb", "gpus"});
-  resources.Integer("cpus", true, 1, kNoLimit, &number);
-  config->cpus = number.value_or(config->cpus);
-  number.reset();
-  resources.Integer("memory_mb", true, kLeastMemoryMb, kNoLimit, &number);
-  config->memory_mb = number.value_or(config->memory_mb);
-  number.reset();
-  Section gpus = resources.Object("gpus", true, {"requested", "mandatory"});
-  gpus.Integer("requested", true, 0, kMostGpus, &number);
-  config->gpus_requested = static_cast<uint32_t>(number.value_or(0));
-  gpus.Bool("mandatory", &config->gpus_mandatory);
-}
-
-void ReadArtifacts(Section& root, RunConfig* config) {
-  Section artifacts = root.Object(
-      "artifacts", true, {"output_prefix", "persist_logs", "keep_checkpoints"});
-  std::string prefix;
-  artifacts.Text("output_prefix", false, &prefix);
-  if (!prefix.empty()) config->output_prefix = prefix;
-  artifacts.Bool("persist_logs", &config->persist_logs);
-  artifacts.Bool("keep_checkpoints", &config->keep_checkpoints);
-}
-
-void ReadMetadata(Section& root, Problems* problems, RunConfig* config) {
-  Section metadata = root.Object("metadata", false);
-  Section tandem =
-      metadata.Object("tandem", false, {"working_directory", "step_stride"});
-  std::string folder;
-  tandem.Text("working_directory", false, &folder);
-  if (!folder.empty() && folder.front() != '/') {
-    problems->Add("metadata.tandem.working_directory", "an absolute path",
-                  Quoted(folder));
-  } else if (!folder.empty()) {
-    config->working_directory = folder;
+// Writes an integer as one, except in metadata, which stays as it is.
+void Check(json& root, const Rule& rule, Problems* problems) {
+  const json* const parent = Find(root, SplitPath(rule.path).first);
+  if (parent == nullptr || !parent->is_object()) return;
+  json* const value = Find(root, rule.path);
+  if (value == nullptr && !rule.is_required) return;
+  if (value != nullptr && !rule.is_required && IsNone(*value, rule.kind)) {
+    return;
   }
-  std::optional<uint64_t> stride;
-  tandem.Integer("step_stride", false, 1, kNoLimit, &stride);
-  config->step_stride = stride.value_or(1);
-  // Another program's: whatever else it may be, it is not read.
-  const json* const worker = metadata.Find("worker");
-  if (worker == nullptr || !worker->is_object()) return;
-  const auto worker_id = worker->find("worker_id");
-  if (worker_id == worker->end() || *worker_id == "") return;
-  std::string name;
-  Section(worker, "metadata.worker", problems).Text("worker_id", false, &name);
-  if (!name.empty()) config->worker_id = name;
+  bool is_met = false;
+  const std::string expected =
+      Expected(rule, value == nullptr ? json() : *value, &is_met);
+  if (value == nullptr || !is_met) {
+    return problems->Add(rule.path, expected,
+                         value == nullptr ? "nothing" : Shown(*value));
+  }
+  if (rule.kind == Kind::kObject) CheckKeys(*value, rule.path, problems);
+  if (rule.kind == Kind::kTexts) CheckTexts(*value, rule.path, problems);
+  if (rule.kind == Kind::kVariables)
+    CheckVariables(*value, rule.path, problems);
+  if (rule.kind == Kind::kInteger &&
+      !absl::StartsWith(rule.path, "metadata.")) {
+    *value = *IntegerOf(*value);
+  }
+  if (rule.kind == Kind::kFolder &&
+      !value->get_ref<const std::string&>().starts_with('/')) {
+    problems->Add(rule.path, "an absolute path", Shown(*value));
+  }
+  if (rule.kind == Kind::kText &&
+      CountCharacters(value->get_ref<const std::string&>()) > rule.most) {
+    problems->Add(rule.path, absl::StrCat("at most ", rule.most, " characters"),
+                  Shown(*value));
+  }
 }
 
-// The same config with every default in its place.
-json Canonical(const json& given, const RunConfig& config) {
-  json canonical = given;
-  canonical["resources"] = {{"cpus", config.cpus},
-                            {"memory_mb", config.memory_mb},
-                            {"gpus",
-                             {{"requested", config.gpus_requested},
-                              {"mandatory", config.gpus_mandatory}}}};
-  json artifacts = {{"persist_logs", config.persist_logs},
-                    {"keep_checkpoints", config.keep_checkpoints}};
-  if (config.output_prefix) artifacts["output_prefix"] = *config.output_prefix;
-  canonical["artifacts"] = std::move(artifacts);
-  if (!given.contains("metadata")) canonical["metadata"] = json::object();
-  json schedule = json::object();
-  if (config.max_duration_secs) {
-    schedule["max_duration_seconds"] = *config.max_duration_secs;
+// Puts every default in its place.
+void FillIn(json& config) {
+  config["resources"]["gpus"].emplace("mandatory", false);
+  json& artifacts = config["artifacts"];
+  artifacts.emplace("persist_logs", true);
+  artifacts.emplace("keep_checkpoints", true);
+  if (artifacts.contains("output_prefix") &&
+      artifacts["output_prefix"].is_null()) {
+    artifacts.erase("output_prefix");
   }
-  if (config.max_steps) schedule["max_steps"] = *config.max_steps;
-  canonical["schedule"] = std::move(schedule);
-  return canonical;
+  config.emplace("metadata", json::object());
+  config.emplace("schedule", json::object());
+}
+
+std::optional<uint64_t> IntegerAt(json& root, absl::string_view path) {
+  const json* const value = Find(root, path);
+  return value == nullptr ? std::nullopt : IntegerOf(*value);
+}
+
+std::optional<std::string> TextAt(json& root, absl::string_view path) {
+  const json* const value = Find(root, path);
+  if (value == nullptr || IsNone(*value, Kind::kName)) return std::nullopt;
+  return value->get<std::string>();
 }
 
 absl::StatusOr<json> ParseObject(absl::string_view text) {
@@ -363,32 +356,29 @@ absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view text) {
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   absl::StatusOr<json> given = ParseObject(text);
   if (!given.ok()) return given.status();
-  RunConfig config;
+  json& root = *given;
   Problems problems;
-  problems.OnlyKeys(*given, "the config",
-                    {"run_name", "entry_point", "arguments", "environment",
-                     "resources", "artifacts", "metadata", "schedule"});
-  Section root(&*given, "", &problems);
-  root.Text("run_name", true, &config.run_name);
-  if (CountCharacters(config.run_name) > kLongestRunName) {
-    problems.Add("run_name",
-                 absl::StrCat("at most ", kLongestRunName, " characters"),
-                 Quoted(config.run_name));
-  }
-  root.Text("entry_point", true, &config.entry_point);
-  ReadArguments(root, &problems, &config);
-  ReadEnvironment(root, &problems, &config);
-  ReadResources(root, &config);
-  ReadArtifacts(root, &config);
-  ReadMetadata(root, &problems, &config);
-  Section schedule =
-      root.Object("schedule", false, {"max_duration_seconds", "max_steps"});
-  schedule.Integer("max_duration_seconds", false, 1, kNoLimit,
-                   &config.max_duration_secs);
-  schedule.Integer("max_steps", false, 1, kNoLimit, &config.max_steps);
+  CheckKeys(root, "", &problems);
+  for (const Rule& rule : kRules) Check(root, rule, &problems);
   if (absl::Status status = problems.ToStatus(); !status.ok()) return status;
+  FillIn(root);
 
-  config.canonical_json = Canonical(*given, config).dump();
+  RunConfig config;
+  config.run_name = root["run_name"];
+  config.entry_point = root["entry_point"];
+  config.arguments = root["arguments"].get<std::vector<std::string>>();
+  config.environment =
+      root["environment"].get<std::map<std::string, std::string>>();
+  config.gpus_requested = root["resources"]["gpus"]["requested"];
+  config.gpus_mandatory = root["resources"]["gpus"]["mandatory"];
+  config.persist_logs = root["artifacts"]["persist_logs"];
+  config.max_duration_secs = IntegerAt(root, "schedule.max_duration_seconds");
+  config.max_steps = IntegerAt(root, "schedule.max_steps");
+  config.working_directory = TextAt(root, "metadata.tandem.working_directory");
+  config.step_stride =
+      IntegerAt(root, "metadata.tandem.step_stride").value_or(1);
+  config.worker_id = TextAt(root, "metadata.worker.worker_id");
+  config.canonical_json = root.dump();
   config.digest = Sha256(config.canonical_json);
   return config;
 }

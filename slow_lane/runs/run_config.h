@@ -35,18 +35,16 @@
 
 namespace tandem::slow_lane {
 
+// The members by which the daemon acts; all others are checked, and are in
+// canonical_json.
 struct RunConfig {
   std::string run_name;     // 1 to 120 characters
   std::string entry_point;  // a program, by path or by the worker's PATH
   std::vector<std::string> arguments;              // without the program
   std::map<std::string, std::string> environment;  // on top of the daemon's
-  uint64_t cpus = 1;
-  uint64_t memory_mb = 256;
   uint32_t gpus_requested = 0;
   bool gpus_mandatory = false;
-  std::optional<std::string> output_prefix;
   bool persist_logs = true;
-  bool keep_checkpoints = true;
   std::optional<uint64_t> max_duration_secs;
   std::optional<uint64_t> max_steps;
   std::optional<std::string> working_directory;

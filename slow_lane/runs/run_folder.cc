@@ -287,16 +287,16 @@ absl::StatusOr<ProxyLock> ProxyLock::Acquire(const RunFolder& folder) {
 using std::filesystem::directory_iterator;
 
 FolderSweeper::FolderSweeper(absl::string_view data_dir)
-    : runs_(absl::StrCat(data_dir, "/runs")), thread_([this] { Run(); }) {}
-
-FolderSweeper::~FolderSweeper() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    wake_.notify_one();
-  }
-  thread_.join();
-}
+    : runs_(absl::StrCat(data_dir, "/runs")),
+      thread_([this](const std::stop_token& stop) {
+        std::unique_lock lock(mutex_);
+        while (wake_.wait(lock, stop, [this] { return wanted_; })) {
+          wanted_ = false;
+          lock.unlock();
+          RemoveAll(stop);
+          lock.lock();
+        }
+      }) {}
 
 void FolderSweeper::Sweep() {
   const std::lock_guard lock(mutex_);
@@ -304,24 +304,7 @@ void FolderSweeper::Sweep() {
   wake_.notify_one();
 }
 
-void FolderSweeper::Run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return wanted_ || stopping_; });
-    if (stopping_) return;
-    wanted_ = false;
-    lock.unlock();
-    RemoveAll();
-    lock.lock();
-  }
-}
-
-bool FolderSweeper::IsStopping() const {
-  const std::lock_guard lock(mutex_);
-  return stopping_;
-}
-
-void FolderSweeper::RemoveAll() {
+void FolderSweeper::RemoveAll(const std::stop_token& stop) {
   std::error_code error;
   for (directory_iterator entry(runs_, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -331,21 +314,22 @@ void FolderSweeper::RemoveAll() {
         stuck_.contains(path)) {
       continue;
     }
-    if (Remove(path)) continue;
-    if (IsStopping()) return;
+    if (Remove(path, stop)) continue;
+    if (stop.stop_requested()) return;
     stuck_.insert(path);
   }
 }
 
-bool FolderSweeper::Remove(const std::string& path) {
-  if (IsStopping()) return false;
+bool FolderSweeper::Remove(const std::string& path,
+                           const std::stop_token& stop) {
+  if (stop.stop_requested()) return false;
   std::error_code error;
   // No link is followed.
   if (std::filesystem::symlink_status(path, error).type() ==
       std::filesystem::file_type::directory) {
     for (directory_iterator entry(path, error), end; !error && entry != end;
          entry.increment(error)) {
-      if (!Remove(entry->path().string())) return false;
+      if (!Remove(entry->path().string(), stop)) return false;
     }
   }
   if (!error) std::filesystem::remove(path, error);

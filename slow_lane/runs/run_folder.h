@@ -4,9 +4,9 @@
 // Data flow: the daemon makes it and writes config.json and launch.json; the
 // proxy locks proxy.lock, launches, tails stdout.jsonl and writes exit; the
 // worker's process leaves its identity in worker before it becomes the worker.
-// Ownership: all of the daemon's user, no other user may look in (launch.json
-// holds the environment). Records appear whole or not at all, and are on disk
-// when the writing call returns.
+// Ownership: the daemon's user; other users have no access (launch.json holds
+// the environment). Records appear atomically, and are on disk when the writing
+// call returns.
 //
 //   const RunFolder folder = RunFolder::At(data_dir, run_id);
 //   folder.Create();
@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -124,9 +125,9 @@ class RunFolder {
   std::string path_;
 };
 
-// That this process is the run's proxy: the kernel's word, which goes with the
-// process, however it goes. Move-only. A forked child shares it until it
-// closes its descriptors or calls exec.
+// Marks this process as the run's proxy; the kernel releases it when the
+// process ends. Move-only. A forked child shares it until it closes its
+// descriptors or calls exec.
 class ProxyLock {
  public:
   // kAlreadyExists: another process (or object) has it. Does not block.
@@ -147,25 +148,22 @@ class FolderSweeper {
   FolderSweeper(const FolderSweeper&) = delete;
   FolderSweeper& operator=(const FolderSweeper&) = delete;
   // Waits for the removal of one file at most.
-  ~FolderSweeper();
+  ~FolderSweeper() = default;
 
   // Folders were set aside. Thread-safe; doesn't wait.
   void Sweep();
 
  private:
-  void Run();
-  void RemoveAll();
-  bool IsStopping() const;
+  void RemoveAll(const std::stop_token& stop);
   // False: stopped, or something could not be removed.
-  bool Remove(const std::string& path);
+  bool Remove(const std::string& path, const std::stop_token& stop);
 
   const std::string runs_;
   std::set<std::string> stuck_;  // the thread's
-  mutable std::mutex mutex_;     // guards what follows
-  std::condition_variable wake_;
+  std::mutex mutex_;             // guards wanted_
+  std::condition_variable_any wake_;
   bool wanted_ = true;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::jthread thread_;  // last: its end comes first
 };
 
 }  // namespace tandem::slow_lane

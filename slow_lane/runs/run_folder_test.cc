@@ -44,7 +44,7 @@ LaunchPlan SomePlan() {
           .token = "secret"};
 }
 
-TEST(RunFolder, IsForItsUserAlone) {
+TEST(RunFolder, HasMode0700) {
   const RunFolder folder = NewFolder();
   EXPECT_EQ(ModeOf(folder.path()), 0700u);
   ASSERT_TRUE(folder.WriteLaunchPlan(SomePlan()).ok());
@@ -72,7 +72,7 @@ TEST(RunFolder, KeepsTheLaunchPlanByteForByte) {
   EXPECT_EQ(*plan, SomePlan());
 }
 
-TEST(RunFolder, RefusesForeignLaunchPlans) {
+TEST(RunFolder, RefusesOtherFilesAsLaunchPlans) {
   const RunFolder folder = NewFolder();
   for (const char* text : {"", "{", "{}", "[]", "{\"argv\": 1}",
                            "{\"argv\":[{\"base64\":\"*\"}],\"environment\":[],"
@@ -82,7 +82,7 @@ TEST(RunFolder, RefusesForeignLaunchPlans) {
   }
 }
 
-TEST(RunFolder, KeepsHowTheWorkerEnded) {
+TEST(RunFolder, ReadsTheExitThatItWrote) {
   const RunFolder folder = NewFolder();
   EXPECT_EQ(*folder.ReadExit(), std::nullopt);
   const WorkerExit kExits[] = {
@@ -101,7 +101,7 @@ TEST(RunFolder, KeepsHowTheWorkerEnded) {
   }
 }
 
-TEST(RunFolder, AReasonSteersNoTerminal) {
+TEST(RunFolder, EscapesControlCharactersOfAReason) {
   const RunFolder folder = NewFolder();
   ASSERT_TRUE(folder
                   .WriteExit({WorkerExit::How::kNotStarted, 0,
@@ -112,7 +112,7 @@ TEST(RunFolder, AReasonSteersNoTerminal) {
   EXPECT_EQ((*read)->reason, "no such file: \\x1b[31mred");
 }
 
-TEST(RunFolder, RefusesForeignRecords) {
+TEST(RunFolder, RefusesOtherFilesAsRecords) {
   const RunFolder folder = NewFolder();
   for (const char* text :
        {"", "exited", "exited x", "left 1", "signalled \n"}) {
@@ -149,7 +149,7 @@ TEST(ProxyLock, IsHeldByOneAtATime) {
   EXPECT_TRUE(ProxyLock::Acquire(folder).ok());
 }
 
-TEST(ProxyLock, GoesWithItsProcess) {
+TEST(ProxyLock, EndsWithItsProcess) {
   const RunFolder folder = NewFolder();
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -29,7 +29,7 @@ void AppendDigits(unsigned __int128 bits, size_t digits, std::string* text) {
 
 std::string MakeRunId() {
   std::array<uint8_t, 10> random = {};
-  // So few bytes come whole, and at once: the system has long booted.
+  // So few bytes come at once, and completely: the system has booted.
   (void)!getrandom(random.data(), random.size(), 0);
   return FormatUlid(UnixMillis(), random);
 }

@@ -44,7 +44,7 @@ TEST(MakeRunId, NeverRepeatsAndIsValid) {
   }
 }
 
-TEST(CheckRunId, AcceptsWhatMayNameAFolder) {
+TEST(CheckRunId, AcceptsNamesOfFolders) {
   for (const std::string& id :
        {std::string("a"), std::string("_"), std::string("9.x-_Z"),
         std::string("my_run"), std::string(128, 'x')}) {
@@ -52,7 +52,7 @@ TEST(CheckRunId, AcceptsWhatMayNameAFolder) {
   }
 }
 
-TEST(CheckRunId, RefusesWhatLeadsElsewhere) {
+TEST(CheckRunId, RefusesPathsOutOfTheFolder) {
   for (const std::string& id :
        {std::string(""), std::string("."), std::string(".."),
         std::string(".hidden"), std::string("-rf"), std::string("a/b"),

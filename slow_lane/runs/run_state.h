@@ -1,6 +1,6 @@
 // The states of a run, and which may follow which.
 //
-// Data flow: an event in a run's life -> CheckTransition -> the table of runs.
+// Data flow: an event in a run's life -> MayFollow -> the table of runs.
 // The states are those of the wire: gymgui.trainer.RunStatus.
 //
 //   state   means                                may become
@@ -12,13 +12,11 @@
 //   TERM    ended, by itself or cancelled        -
 //   FAULT   ended by a failure                   -
 //
-//   if (absl::Status s = CheckTransition(run.state, RUN_STATUS_PAUSE); !s.ok())
-//     return s;
+//   if (!MayFollow(run.state, RUN_STATUS_PAUSE)) return;
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "schema/protos/trainer.pb.h"
 
@@ -26,9 +24,10 @@ namespace tandem::slow_lane {
 
 using RunState = gymgui::trainer::RunStatus;
 
-// kFailedPrecondition unless the table has it; a state does not follow itself.
-// UNSPECIFIED and numbers that are no state go nowhere and are never reached.
-absl::Status CheckTransition(RunState from, RunState to);
+// Whether the table above allows it; a state does not follow itself.
+// UNSPECIFIED and numbers that are no state follow nothing, and nothing follows
+// them.
+bool MayFollow(RunState from, RunState to);
 
 // TERM and FAULT: nothing follows.
 bool IsFinal(RunState state);

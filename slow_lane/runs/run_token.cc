@@ -1,8 +1,6 @@
 #include "slow_lane/runs/run_token.h"
 
-#include <fcntl.h>
 #include <sha2.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,8 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/durable_file.h"
 #include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -27,23 +25,12 @@ constexpr absl::string_view kNul("\0", 1);
 // that is gone, has none, or is another user's. An error says of this process
 // that it cannot look.
 absl::StatusOr<std::string> ReadEnvironment(const std::string& path) {
-  const auto failed = [&path](int error) -> absl::StatusOr<std::string> {
-    if (error != EMFILE && error != ENFILE && error != ENOMEM) {
-      return std::string();
-    }
-    return MakeSystemError("read", path, error);
-  };
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return failed(errno);
   std::string environment(kNul);
-  std::array<char, 16384> piece;
-  for (;;) {
-    const ssize_t got = read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed(errno);
-    if (got == 0) break;
-    environment.append(piece.data(), static_cast<size_t>(got));
+  const int error = ReadFile(path, &environment);
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    return MakeSystemError("read", path, error);
   }
+  if (error != 0) return std::string();
   // A process may have overwritten the end of it.
   environment.append(kNul.data(), kNul.size());
   return environment;

@@ -4,7 +4,7 @@
 // soft value is made from the token.
 //
 // Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> a process
-// that looks for the run's processes.
+// that searches the run's processes.
 //
 //   const RunToken token(plan.token);
 //   token.IsOf(stat);
@@ -43,7 +43,7 @@ class RunToken {
   // that of any thread of one whose first thread is gone. False for an empty
   // token, and of a process that is gone or another user's. At most one file is
   // read, but for those without their first thread. An error: this process
-  // cannot look, as for want of descriptors.
+  // cannot read it, such as without descriptors.
   absl::StatusOr<bool> IsOf(const ProcessStat& stat) const;
 
  private:

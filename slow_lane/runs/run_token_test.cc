@@ -39,7 +39,7 @@ class RunTokenTest : public testing::Test {
   std::string text_;
 };
 
-TEST_F(RunTokenTest, IsFoundWhereverItStands) {
+TEST_F(RunTokenTest, IsFoundAtAnyPlaceInTheEnvironment) {
   const std::string large = absl::StrCat("LARGE=", std::string(100'000, 'x'));
   const ProcessStat stat =
       Start("sleep", {large, "A=", "TANDEM_RUN_TOKEN=abc", "LAST=1"});

@@ -93,8 +93,8 @@ bool TreeScanner::IsLedOrOrphaned(const ProcessStat& stat) const {
 }
 
 // Of processes that fork and leave at once, one after the other, none lives
-// long enough to be listed first and looked at later. The newest is looked at
-// as soon as it has its number.
+// long enough to be listed first and read later. The newest is read as
+// soon as it has its number.
 absl::Status TreeScanner::Chase(const Act& act) {
   constexpr int64_t kLongEnoughNs = 5'000'000;
   const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));

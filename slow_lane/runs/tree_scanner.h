@@ -36,13 +36,13 @@ class TreeScanner {
 
   explicit TreeScanner(const TreeQuery& query);
 
-  // Who is alive. Afterwards Leaders are of this scan, too. `act` is called for
-  // some of them as soon as they are seen: they will be gone later.
-  // kUnavailable: /proc cannot be read.
+  // Returns the processes that are alive. Afterwards Leaders are of this scan,
+  // too. `act` is called for some of them as soon as they are seen: they will
+  // be gone later. kUnavailable: /proc cannot be read.
   absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
 
-  // Whether all that the latest scan had listed still lived when it looked at
-  // them: else some were gone too soon to know whose they were.
+  // Whether all that the latest scan had listed still lived when it read
+  // them: else some were gone before their run was known.
   bool is_sure() const { return is_sure_; }
 
   // Those that lead a process group without an excluded process; some may be
@@ -59,11 +59,11 @@ class TreeScanner {
   using Zombie = std::pair<pid_t, uint64_t>;  // and its start time
 
   bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
-  // Whether all that were listed still lived when they were looked at, but for
+  // Whether all that were listed still lived when they were read, but for
   // zombies of earlier scans.
   absl::StatusOr<bool> See();
-  // False: no such process, or none that this user may look at. An error: it
-  // may exist, but this process cannot look, as for want of descriptors.
+  // False: no such process, or none that this user may read. An error: it
+  // may exist, but this process cannot read it, such as without descriptors.
   absl::StatusOr<bool> SeeOne(pid_t pid, bool is_chased);
   absl::Status Chase(const Act& act);
   bool IsLedOrOrphaned(const ProcessStat& stat) const;

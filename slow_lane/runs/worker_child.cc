@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
+#include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/process_identity.h"
 
 namespace tandem::slow_lane {
@@ -54,16 +55,6 @@ class ShortText {
   size_t size_ = 0;
 };
 
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 // A file of another name with that text, on disk. False: errno says why.
 bool WriteBeside(const char* path, absl::string_view text, ShortText* beside) {
   beside->Add(path);
@@ -72,12 +63,12 @@ bool WriteBeside(const char* path, absl::string_view text, ShortText* beside) {
   const int fd =
       open(beside->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return false;
-  const bool written = WriteAll(fd, text) && fsync(fd) == 0;
-  const int error = errno;
+  int error = WriteAll(fd, text);
+  if (error == 0 && fsync(fd) != 0) error = errno;
   close(fd);
-  if (!written) unlink(beside->c_str());
+  if (error != 0) unlink(beside->c_str());
   errno = error;
-  return written;
+  return error == 0;
 }
 
 bool SyncFolderOf(const char* folder) {

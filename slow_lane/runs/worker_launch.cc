@@ -72,17 +72,6 @@ std::vector<std::string> EnvironmentOf(const LaunchPlan& plan) {
   return environment;
 }
 
-std::string ReadAll(int fd) {
-  std::string text;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t got = read(fd, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(piece.data(), static_cast<size_t>(got));
-  }
-}
-
 absl::Status DispatchedBefore(const RunFolder& folder) {
   return absl::AlreadyExistsError(
       absl::StrCat("worker: expected none dispatched, found ",
@@ -101,7 +90,7 @@ absl::Status CheckPlan(const LaunchPlan& plan) {
   return absl::OkStatus();
 }
 
-// What a child that did not become the worker has to say.
+// The report of a child that did not become the worker.
 absl::Status StatusOf(const std::string& report, const RunFolder& folder) {
   const auto outcome = static_cast<WorkerChild::Outcome>(report[0]);
   const std::string text = report.substr(1);
@@ -152,7 +141,7 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   // Everything that the child needs: between fork and exec it must not
   // allocate.
   std::error_code error;
-  // The child looks from another working directory.
+  // The child has another working directory.
   const RunFolder absolute(
       std::filesystem::absolute(folder.path(), error).string());
   if (error) return MakeSystemError("getcwd", folder.path(), error.value());
@@ -213,7 +202,8 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   if (pid < 0) return MakeSystemError("fork", plan.argv[0], errno);
   child_report.reset();
   absl::StatusOr<ProcessIdentity> identity = IdentityOf(pid);
-  const std::string report = ReadAll(report_end.get());
+  std::string report;
+  ReadToEnd(report_end.get(), &report);
   if (!report.empty()) {
     waitpid(pid, nullptr, 0);
     return StatusOf(report, folder);
@@ -279,6 +269,12 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   return adopted;
 }
 
+WorkerExit ExitOf(const siginfo_t& child) {
+  return {child.si_code == CLD_EXITED ? WorkerExit::How::kExited
+                                      : WorkerExit::How::kSignalled,
+          child.si_status, ""};
+}
+
 std::optional<WorkerExit> EndOf(const RunningWorker& worker) {
   pollfd polled = {.fd = worker.pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&polled, 1, 0) <= 0) return std::nullopt;
@@ -286,9 +282,7 @@ std::optional<WorkerExit> EndOf(const RunningWorker& worker) {
   if (waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info,
              WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid != 0) {
-    return WorkerExit{info.si_code == CLD_EXITED ? WorkerExit::How::kExited
-                                                 : WorkerExit::How::kSignalled,
-                      info.si_status, ""};
+    return ExitOf(info);
   }
   // Its parent takes it away at once, or never.
   constexpr int kParentsTimeMs = 100;

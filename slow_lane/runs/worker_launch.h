@@ -19,6 +19,7 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
 #define TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -81,6 +82,9 @@ struct AdoptedWorker {
 // kDataLoss: a record is there and cannot be read.
 absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
                                           absl::string_view token);
+
+// As waitid reports it.
+WorkerExit ExitOf(const siginfo_t& child);
 
 // How it ended; nothing while it runs. Does not block. The worker stays a
 // zombie, so that its number and session remain its own; of a worker that is

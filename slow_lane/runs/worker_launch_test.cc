@@ -110,7 +110,7 @@ class WorkerLaunch : public testing::Test {
                       .token = ""};
 };
 
-TEST_F(WorkerLaunch, RunsThePlanInItsPlace) {
+TEST_F(WorkerLaunch, RunsThePlanInItsWorkingDirectory) {
   LaunchPlan plan = Shell(
       "pwd; echo \"$A|$TANDEM_RUN_TOKEN|$HOME\"; cat; echo errors >&2; "
       "echo \"$0 $1\"");
@@ -131,7 +131,7 @@ TEST_F(WorkerLaunch, RunsThePlanInItsPlace) {
   }
 }
 
-TEST_F(WorkerLaunch, StartsInTheRunsFolderUnlessTold) {
+TEST_F(WorkerLaunch, StartsInTheRunsFolderByDefault) {
   LaunchPlan plan = Shell("pwd");
   plan.working_directory.clear();
   EXPECT_EQ(OutputOf(plan),
@@ -139,7 +139,7 @@ TEST_F(WorkerLaunch, StartsInTheRunsFolderUnlessTold) {
                 std::filesystem::canonical(folder_.path()).string()});
 }
 
-TEST_F(WorkerLaunch, LeavesNothingOfOursToTheWorker) {
+TEST_F(WorkerLaunch, WorkerInheritsNoDescriptors) {
   // A descriptor without close-on-exec, an ignored and a blocked signal.
   const int leaking = open("/dev/null", O_RDONLY);
   ASSERT_GE(leaking, 0);
@@ -165,7 +165,7 @@ TEST_F(WorkerLaunch, LeavesNothingOfOursToTheWorker) {
                 "SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"}));
 }
 
-TEST_F(WorkerLaunch, AppendsToWhatIsThere) {
+TEST_F(WorkerLaunch, AppendsToExistingOutput) {
   std::ofstream(folder_.stdout_path()) << "before\n";
   EXPECT_EQ(OutputOf(Shell("echo after")),
             (std::vector<std::string>{"before", "after"}));
@@ -198,21 +198,21 @@ TEST_F(WorkerLaunch, TakesAPathFromTheWorkingDirectory) {
   EXPECT_EQ(OutputOf(plan), std::vector<std::string>{"here"});
 }
 
-TEST_F(WorkerLaunch, SaysThatThereIsNoProgram) {
+TEST_F(WorkerLaunch, ReportsAMissingProgram) {
   LaunchPlan plan = plan_;
   plan.argv = {"no_such_program"};
   ExpectNeverStarted(plan, {"entry_point", "(no_such_program)", "PATH",
                             "No such file or directory"});
 }
 
-TEST_F(WorkerLaunch, SaysThatItMayNotBeExecuted) {
+TEST_F(WorkerLaunch, ReportsAFileThatMayNotBeExecuted) {
   LaunchPlan plan = plan_;
   std::ofstream(data_.File("data")) << "no program";
   plan.argv = {data_.File("data")};
   ExpectNeverStarted(plan, {"entry_point", "data", "Permission denied"});
 }
 
-TEST_F(WorkerLaunch, SaysThatItIsNoProgram) {
+TEST_F(WorkerLaunch, ReportsAFileThatIsNoProgram) {
   LaunchPlan plan = plan_;
   std::ofstream(data_.File("data")) << "no program";
   std::filesystem::permissions(data_.File("data"),
@@ -221,7 +221,7 @@ TEST_F(WorkerLaunch, SaysThatItIsNoProgram) {
   ExpectNeverStarted(plan, {"entry_point", "data", "Exec format error"});
 }
 
-TEST_F(WorkerLaunch, SaysThatThereIsNoWorkingDirectory) {
+TEST_F(WorkerLaunch, ReportsAMissingWorkingDirectory) {
   LaunchPlan plan = Shell("echo never");
   plan.working_directory = data_.File("missing");
   ExpectNeverStarted(
@@ -243,7 +243,7 @@ TEST_F(WorkerLaunch, CutsLongNamesBetweenCharacters) {
     ASSERT_TRUE(exit.ok() && exit->has_value());
     EXPECT_GT((*exit)->reason.size(), 4000u);
     EXPECT_LT((*exit)->reason.size(), 10'000u);
-    // Protos carry whole characters only.
+    // Protos have no incomplete characters.
     v1::WorkerEnded copy;
     EXPECT_TRUE(copy.ParseFromString(ToProto(**exit).SerializeAsString()));
     EXPECT_EQ(copy.not_started(), (*exit)->reason);
@@ -261,7 +261,7 @@ TEST_F(WorkerLaunch, DispatchesNothingWithoutAFolder) {
   WaitUntil("the worker", [&] { return ReadLines(said_).size() == 1; });
 }
 
-TEST_F(WorkerLaunch, ExecutesOnceHoweverOftenItIsAsked) {
+TEST_F(WorkerLaunch, ExecutesOnceInRepeatedCalls) {
   const auto first = LaunchWorker(folder_, Hostile("once"));
   ASSERT_TRUE(first.ok()) << first.status();
   for (int i = 0; i < 3; ++i) {
@@ -359,7 +359,7 @@ TEST_F(WorkerLaunch, RefusesPlansThatStartNothing) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(WorkerLaunch, AdoptsNobodyWhereNobodyWas) {
+TEST_F(WorkerLaunch, AdoptsNoWorkerBeforeTheLaunch) {
   const auto adopted = AdoptWorker(folder_, plan_.token);
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   EXPECT_EQ(adopted->state, State::kNeverStarted);
@@ -386,7 +386,7 @@ TEST_F(WorkerLaunch, AdoptsTheWorkerOfADeadLauncher) {
             (WorkerExit{WorkerExit::How::kExited, 7, ""}));
 }
 
-TEST_F(WorkerLaunch, KnowsHowAnotherProcesssChildEnded) {
+TEST_F(WorkerLaunch, KnowsTheExitOfAnotherProcesssChild) {
   const pid_t launcher = fork();
   if (launcher == 0) {
     alarm(120);

@@ -7,15 +7,15 @@
 // one failed Write, Forget.
 //
 //   database->Begin();
-//   absl::StatusOr<Appended> appended = writer->Write(batch);
-//   appended.ok() ? database->Commit() : (database->Rollback(),
-//   writer->Forget());
+//   absl::StatusOr<Appended> appended = writer.Write(batch);
+//   if (appended.ok()) return database->Commit();
+//   database->Rollback();
+//   writer.Forget();
 
 #ifndef TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
 #define TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -38,10 +38,7 @@ struct Appended {
 class BatchWriter {
  public:
   // `database`, of the newest schema, outlives this.
-  static absl::StatusOr<std::unique_ptr<BatchWriter>> Make(Database* database);
-  BatchWriter(const BatchWriter&) = delete;
-  BatchWriter& operator=(const BatchWriter&) = delete;
-  ~BatchWriter();
+  explicit BatchWriter(Database* database) : database_(database) {}
 
   // Within a transaction. An event whose number is not above the highest of its
   // run, worker and stream is a duplicate and passed over; number 0 says that
@@ -67,9 +64,6 @@ class BatchWriter {
     // By worker_id: the highest published number of each stream.
     absl::flat_hash_map<std::string, Numbers> sources;
   };
-  struct Statements;
-
-  explicit BatchWriter(std::unique_ptr<Statements> statements);
   absl::StatusOr<Appended> WriteBatch(const v1::EventBatch& batch);
   absl::StatusOr<Run*> Find(const std::string& run_id);
   absl::StatusOr<Run> Load(const std::string& run_id);
@@ -80,7 +74,7 @@ class BatchWriter {
       const std::string& worker_id, Run* run, Numbers* source,
       Appended* appended);
 
-  const std::unique_ptr<Statements> statements_;
+  Database* const database_;
   absl::flat_hash_map<std::string, Run> runs_;
 };
 

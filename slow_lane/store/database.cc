@@ -133,33 +133,29 @@ absl::string_view Statement::Text(int column) const {
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(bytes)};
 }
 
-absl::Status Statement::Failed() {
-  constexpr size_t kShown = 60;
-  absl::string_view sql = sqlite3_sql(statement_);
-  absl::Status status = SqliteError(
-      sqlite3_db_handle(statement_),
-      sql.size() > kShown ? absl::StrCat(sql.substr(0, kShown), "...")
-                          : std::string(sql));
-  sqlite3_reset(statement_);
-  return status;
-}
-
 absl::StatusOr<bool> Statement::Step() {
+  constexpr size_t kShown = 60;
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
-  if (result != SQLITE_DONE) return Failed();
+  absl::Status status;
+  if (result != SQLITE_DONE) {
+    const absl::string_view sql = sqlite3_sql(statement_);
+    status = SqliteError(sqlite3_db_handle(statement_),
+                         sql.size() > kShown
+                             ? absl::StrCat(sql.substr(0, kShown), "...")
+                             : std::string(sql));
+  }
   sqlite3_reset(statement_);
+  if (!status.ok()) return status;
   return false;
 }
 
-absl::Status Statement::Finish() {
-  int result;
-  do {
-    result = sqlite3_step(statement_);
-  } while (result == SQLITE_ROW);
-  if (result != SQLITE_DONE) return Failed();
+absl::Status Statement::StepThrough(
+    absl::FunctionRef<bool(const Statement&)> take) {
+  absl::StatusOr<bool> row = Step();
+  while (row.ok() && *row && take(*this)) row = Step();
   sqlite3_reset(statement_);
-  return absl::OkStatus();
+  return row.status();
 }
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(
@@ -189,7 +185,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
       return status;
     }
   }
-  // The first look into the file.
+  // The first read of the file.
   if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
       !seen.ok()) {
     return absl::IsPermissionDenied(seen.status())
@@ -245,15 +241,13 @@ absl::StatusOr<Statement*> Database::Cached(absl::string_view sql) {
 }
 
 absl::StatusOr<int64_t> Database::ReadInt(absl::string_view sql) {
-  absl::StatusOr<Statement*> statement = Cached(sql);
-  if (!statement.ok()) return statement.status();
-  absl::StatusOr<bool> row = (*statement)->Step();
-  if (!row.ok()) return row.status();
-  if (!*row) {
-    return absl::InternalError(absl::StrCat(sql, ": expected a row"));
-  }
-  const int64_t value = (*statement)->Int(0);
-  (*statement)->Reset();
+  absl::StatusOr<int64_t> value =
+      absl::InternalError(absl::StrCat(sql, ": expected a row, found none"));
+  const absl::Status status = ForEachRow(sql, [&value](const Statement& row) {
+    value = row.Int(0);
+    return false;
+  });
+  if (!status.ok()) return status;
   return value;
 }
 

@@ -29,11 +29,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -98,6 +100,14 @@ class Statement {
   void Bind(int parameter, std::nullptr_t) {
     sqlite3_bind_null(statement_, parameter);
   }
+  template <typename T>
+  void Bind(int parameter, const std::optional<T>& value) {
+    if (value.has_value()) {
+      Bind(parameter, *value);
+    } else {
+      Bind(parameter, nullptr);
+    }
+  }
   // NULL in place of an empty text.
   void BindTextOrNull(int parameter, absl::string_view value) {
     if (value.empty()) {
@@ -114,13 +124,18 @@ class Statement {
   // Binds all, steps to the end, resets. Rows are passed over.
   template <typename... Values>
   absl::Status Run(const Values&... values) {
-    int parameter = 0;
-    (Bind(++parameter, values), ...);
-    return Finish();
+    return ForEachRow([](const Statement&) { return true; }, values...);
   }
 
-  // Ends a statement before its last row; a read snapshot lasts until then.
-  void Reset() { sqlite3_reset(statement_); }
+  // Binds all, calls `take` with this statement at each row until it returns
+  // false, resets. A read snapshot lasts until then.
+  template <typename... Values>
+  absl::Status ForEachRow(absl::FunctionRef<bool(const Statement&)> take,
+                          const Values&... values) {
+    int parameter = 0;
+    (Bind(++parameter, values), ...);
+    return StepThrough(take);
+  }
 
   // The current row's columns, from 0. Text is valid until the next Step or
   // Reset; that of NULL is empty.
@@ -139,8 +154,7 @@ class Statement {
  private:
   friend class Database;
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
-  absl::Status Finish();
-  absl::Status Failed();
+  absl::Status StepThrough(absl::FunctionRef<bool(const Statement&)> take);
 
   sqlite3_stmt* statement_ = nullptr;  // null: none
 };
@@ -175,7 +189,23 @@ class Database {
   // bound from the last use. For a handful of texts, not for ones made up.
   absl::StatusOr<Statement*> Cached(absl::string_view sql);
 
-  // The first column of the only row of a query, such as a PRAGMA's.
+  // Statement::Run and ForEachRow of a Cached statement.
+  template <typename... Values>
+  absl::Status Run(absl::string_view sql, const Values&... values) {
+    const absl::StatusOr<Statement*> statement = Cached(sql);
+    return statement.ok() ? (*statement)->Run(values...) : statement.status();
+  }
+  template <typename... Values>
+  absl::Status ForEachRow(absl::string_view sql,
+                          absl::FunctionRef<bool(const Statement&)> take,
+                          const Values&... values) {
+    const absl::StatusOr<Statement*> statement = Cached(sql);
+    if (!statement.ok()) return statement.status();
+    return (*statement)->ForEachRow(take, values...);
+  }
+
+  // The first column of the first row of a query, such as a PRAGMA's; kInternal
+  // without a row.
   absl::StatusOr<int64_t> ReadInt(absl::string_view sql);
 
   // Takes the write lock at once, so that no later statement of the

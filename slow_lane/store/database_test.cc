@@ -57,7 +57,7 @@ TEST_F(DatabaseTest, ACachedStatementIsPreparedOnce) {
   EXPECT_EQ(*database_->ReadInt("SELECT 7"), 7);
 }
 
-TEST_F(DatabaseTest, WhatIsRolledBackNeverWas) {
+TEST_F(DatabaseTest, RolledBackRowsAreGone) {
   ASSERT_TRUE(database_->Execute("CREATE TABLE t (a)").ok());
   ASSERT_TRUE(database_->Begin().ok());
   ASSERT_TRUE(database_->Execute("INSERT INTO t VALUES (1)").ok());
@@ -68,7 +68,7 @@ TEST_F(DatabaseTest, WhatIsRolledBackNeverWas) {
   EXPECT_EQ(*database_->ReadInt("SELECT count(*) FROM t"), 0);
 }
 
-TEST_F(DatabaseTest, AMistakeIsToldFromAStorageFailure) {
+TEST_F(DatabaseTest, MistakeInSqlIsNoStorageFailure) {
   ASSERT_TRUE(
       database_->Execute("CREATE TABLE t (a PRIMARY KEY, b NOT NULL)").ok());
   ASSERT_TRUE(database_->Execute("INSERT INTO t VALUES (1, 1)").ok());
@@ -95,7 +95,7 @@ TEST_F(DatabaseTest, AFullFileIsAStorageFailure) {
   EXPECT_TRUE(IsStorageFailure(full));
 }
 
-TEST_F(DatabaseTest, WhatIsNoDatabaseIsRefused) {
+TEST_F(DatabaseTest, RefusesAFileThatIsNoDatabase) {
   std::ofstream(folder_.File("text")) << std::string(5'000, 'x');
   const absl::Status text = Database::Open(folder_.File("text"), {}).status();
   EXPECT_TRUE(absl::IsDataLoss(text)) << text;
@@ -105,7 +105,7 @@ TEST_F(DatabaseTest, WhatIsNoDatabaseIsRefused) {
   EXPECT_THAT(std::string(folder.message()), HasSubstr(folder_.path()));
 }
 
-TEST_F(DatabaseTest, AFolderThatThereIsNotIsNamed) {
+TEST_F(DatabaseTest, ErrorNamesAMissingFolder) {
   const std::string path = folder_.File("nowhere/a.db");
   for (bool read_only : {false, true}) {
     const absl::Status status =

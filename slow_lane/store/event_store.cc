@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
 
@@ -37,17 +38,18 @@ absl::Status Closed() {
 
 // The journal: readers and the writer do not wait for each other.
 absl::Status UseWriteAheadLog(Database& database) {
-  absl::StatusOr<Statement> mode =
-      database.Prepare("PRAGMA journal_mode = WAL");
-  if (!mode.ok()) return mode.status();
-  absl::StatusOr<bool> row = mode->Step();
-  if (!row.ok()) return row.status();
-  if (!*row || mode->Text(0) != "wal") {
+  std::string mode;
+  const absl::Status status = database.ForEachRow(
+      "PRAGMA journal_mode = WAL", [&](const Statement& row) {
+        mode = std::string(row.Text(0));
+        return true;
+      });
+  if (!status.ok()) return status;
+  if (mode != "wal") {
     return absl::FailedPreconditionError(absl::StrCat(
         "expected a file system that can map files for sqlite's write-ahead "
         "log, found journal mode '",
-        *row ? mode->Text(0) : "",
-        "'; put the data folder on a local disk: ", database.path()));
+        mode, "'; put the data folder on a local disk: ", database.path()));
   }
   return absl::OkStatus();
 }
@@ -95,11 +97,8 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   if (!status.ok()) return status;
   absl::StatusOr<int64_t> page_bytes = (*database)->ReadInt("PRAGMA page_size");
   if (!page_bytes.ok()) return page_bytes.status();
-  absl::StatusOr<std::unique_ptr<BatchWriter>> writer =
-      BatchWriter::Make(database->get());
-  if (!writer.ok()) return writer.status();
   std::unique_ptr<EventStore> store(
-      new EventStore(*std::move(database), *std::move(writer), options));
+      new EventStore(*std::move(database), options));
   store->pages_per_checkpoint_ =
       static_cast<int64_t>(options.checkpoint_bytes) / *page_bytes;
   store->thread_ = std::thread([raw = store.get()] { raw->Run(); });
@@ -107,11 +106,10 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
 }
 
 EventStore::EventStore(std::unique_ptr<Database> database,
-                       std::unique_ptr<BatchWriter> writer,
                        const Options& options)
     : options_(options),
       database_(std::move(database)),
-      writer_(std::move(writer)) {
+      writer_(database_.get()) {
   sqlite3_wal_hook(database_->connection(), &TakeLogLength, &log_pages_);
 }
 
@@ -151,7 +149,7 @@ void EventStore::Post(Change change, Done done) {
 void EventStore::DeleteRun(const std::string& run_id, Done done) {
   Post(
       [this, run_id](Database& database) {
-        writer_->Forget();
+        writer_.Forget();
         leftovers_ = true;
         return DetachRun(database, run_id);
       },
@@ -235,9 +233,7 @@ void EventStore::Run() {
     CommitPatiently(&items);
     Checkpoint();
   }
-  // In this order; the last connection to close empties the log.
-  writer_ = nullptr;
-  database_ = nullptr;
+  database_ = nullptr;  // the last connection to close empties the log
   AnswerLate();
 }
 
@@ -312,7 +308,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
                    [this] { return closing_; });
   }
   {
-    // Who is answered may send more.
+    // A caller that is answered may send more.
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Item& item : *items) queued_bytes_ -= item.bytes;
     committing_since_ns_.reset();
@@ -337,7 +333,7 @@ absl::Status EventStore::CommitAll(std::vector<Item>* items) {
     if (status.ok()) status = database_->Commit();
     if (status.ok()) return status;
     database_->Rollback();
-    writer_->Forget();
+    writer_.Forget();
     if (!refused) return status;
   }
 }
@@ -367,7 +363,7 @@ absl::Status EventStore::NoticeOthers() {
   }
   absl::StatusOr<int64_t> version = database_->ReadInt("PRAGMA data_version");
   if (!version.ok()) return version.status();
-  if (*version != data_version_) writer_->Forget();
+  if (*version != data_version_) writer_.Forget();
   data_version_ = *version;
   return absl::OkStatus();
 }
@@ -375,7 +371,7 @@ absl::Status EventStore::NoticeOthers() {
 absl::Status EventStore::ApplyOne(Item* item) {
   if (item->change != nullptr) return ApplyChange(item);
   const int64_t before = sqlite3_total_changes64(database_->connection());
-  item->result = writer_->Write(*item->batch);
+  item->result = writer_.Write(*item->batch);
   absl::Status status = item->result.status();
   if (status.ok() || IsStorageFailure(status)) return status;
   if (sqlite3_total_changes64(database_->connection()) == before) return {};
@@ -386,22 +382,16 @@ absl::Status EventStore::ApplyOne(Item* item) {
 }
 
 absl::Status EventStore::ApplyChange(Item* item) {
-  absl::Status status = RunCached("SAVEPOINT change");
+  absl::Status status = database_->Run("SAVEPOINT change");
   if (!status.ok()) return status;
   status = item->change(*database_);
   if (IsStorageFailure(status)) return status;
   item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
   if (!status.ok()) {
-    status = RunCached("ROLLBACK TO change");
+    status = database_->Run("ROLLBACK TO change");
     if (!status.ok()) return status;
   }
-  return RunCached("RELEASE change");
-}
-
-absl::Status EventStore::RunCached(absl::string_view sql) {
-  absl::StatusOr<Statement*> statement = database_->Cached(sql);
-  if (!statement.ok()) return statement.status();
-  return (*statement)->Run();
+  return database_->Run("RELEASE change");
 }
 
 void EventStore::TellListener(const std::vector<Item>& items) {

@@ -47,7 +47,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/batch_writer.h"
 #include "slow_lane/store/database.h"
@@ -127,8 +126,8 @@ class EventStore {
   // doesn't wait.
   void DeleteRun(const std::string& run_id, Done done);
 
-  // Fewer than max_queued_bytes wait to be durable. Who appends on behalf of
-  // others asks before it takes more from them. Thread-safe.
+  // Fewer than max_queued_bytes wait to be durable. A call that
+  // appends for a client asks before it reads more. Thread-safe.
   bool HasRoom() const;
   size_t queued_bytes() const;
 
@@ -163,8 +162,7 @@ class EventStore {
     bool refused = false;
   };
 
-  EventStore(std::unique_ptr<Database> database,
-             std::unique_ptr<BatchWriter> writer, const Options& options);
+  EventStore(std::unique_ptr<Database> database, const Options& options);
   void Enqueue(Item item);
   static void Answer(Item& item);
   double OldestQueuedSecs() const;  // with mutex_ held
@@ -191,7 +189,6 @@ class EventStore {
   // being one. Else the transaction has to be rolled back.
   absl::Status ApplyOne(Item* item);
   absl::Status ApplyChange(Item* item);
-  absl::Status RunCached(absl::string_view sql);
   void TellListener(const std::vector<Item>& items);
   // From closed_ on, until the destructor.
   void AnswerLate();
@@ -200,7 +197,7 @@ class EventStore {
   const Options options_;
   // The store's thread's alone.
   std::unique_ptr<Database> database_;
-  std::unique_ptr<BatchWriter> writer_;  // destroyed before its database
+  BatchWriter writer_;
   int64_t data_version_ = 0;
   int64_t log_pages_ = 0;  // of the write-ahead log, after the last commit
   int64_t checkpointed_at_ = 0;  // log_pages_, then

@@ -79,7 +79,7 @@ class EventStoreBoundsTest : public testing::Test {
     return codes;
   }
 
-  // How many pages the store's connection has looked at so far.
+  // Pages that the store's connection has read so far.
   int64_t PagesRead() {
     int64_t pages = 0;
     const absl::Status status = PostAndWait(*store_, [&](Database& database) {
@@ -179,7 +179,7 @@ TEST_F(EventStoreBoundsTest, TheStateNamesAnItemThatWaitsTooLong) {
   EXPECT_TRUE(store_->state().ok());
 }
 
-TEST_F(EventStoreBoundsTest, CloseCommitsForItsTimeAndLeavesTheRestUndone) {
+TEST_F(EventStoreBoundsTest, CloseUndoesItemsBeyondItsTime) {
   Open({.max_transaction_rows = 1, .close_secs = 0});
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   EXPECT_THAT(CloseWithAHundredQueued(), Each(absl::StatusCode::kCancelled));
@@ -190,7 +190,7 @@ TEST_F(EventStoreBoundsTest, CloseCommitsForItsTimeAndLeavesTheRestUndone) {
   EXPECT_EQ(again->last[Stream::kLifecycle], 1u);
 }
 
-TEST_F(EventStoreBoundsTest, CloseCommitsWhatIsQueuedWithinItsTime) {
+TEST_F(EventStoreBoundsTest, CloseCommitsQueuedItemsWithinItsTime) {
   Open({.max_transaction_rows = 1, .close_secs = 1e9});
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   EXPECT_THAT(CloseWithAHundredQueued(), Each(absl::StatusCode::kOk));

@@ -115,7 +115,7 @@ v1::Position PositionOf(const std::string& path, const std::string& run_id) {
   }
 }
 
-TEST(EventStoreFaults, KilledAnywhereItHasWhatWasAcknowledgedAndNoHole) {
+TEST(EventStoreFaults, KillAtAnyPointKeepsAcknowledgedRowsWithoutGaps) {
   int seeds = 5;
   if (const char* set = getenv("KILL_SEEDS"); set != nullptr) {
     ASSERT_TRUE(absl::SimpleAtoi(set, &seeds));
@@ -275,7 +275,7 @@ TEST(EventStoreFaults, AFullDiskDelaysAndLosesNothing) {
   }
 }
 
-TEST(EventStoreFaults, AMigrationWithoutRoomChangesNothingAndSaysWhatItTakes) {
+TEST(EventStoreFaults, MigrationWithoutRoomChangesNothingAndNamesTheRoom) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   const int code = InChild([&] {
@@ -306,8 +306,8 @@ TEST(EventStoreFaults, AMigrationWithoutRoomChangesNothingAndSaysWhatItTakes) {
   EXPECT_EQ(code, 0);
 }
 
-// As a quota does, which sqlite doesn't tell from a broken disk.
-TEST(EventStoreFaults, AFileThatMayNotGrowDelaysAndLosesNothing) {
+// As a quota does; sqlite reports it like a broken disk.
+TEST(EventStoreFaults, FileSizeLimitDelaysAndLosesNothing) {
   for (const auto& body : {FillAndRecover, FillAndClose}) {
     TestFolder folder;
     EXPECT_EQ(InChild([&] {
@@ -327,7 +327,7 @@ TEST(EventStoreFaults, AFileThatMayNotGrowDelaysAndLosesNothing) {
   }
 }
 
-TEST(EventStoreFaults, AReadOnlyDiskIsRefusedAndSaysSo) {
+TEST(EventStoreFaults, ReadOnlyDiskIsRefusedWithTheReason) {
   TestFolder folder;
   const int code = InChild([&] {
     if (!MountSmallDisk(folder)) return kNotPermitted;
@@ -388,7 +388,7 @@ TEST(EventStoreFaults, AnotherProgramsLockDelaysAndLosesNothing) {
   EXPECT_EQ(CountSteps(path, "a"), 100u);
 }
 
-TEST(EventStoreFaults, TwoStoresOnOneFileCountAsOne) {
+TEST(EventStoreFaults, TwoStoresOnOneFileNumberRowsTogether) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto one = EventStore::Open(path, {});
@@ -408,7 +408,7 @@ TEST(EventStoreFaults, TwoStoresOnOneFileCountAsOne) {
   EXPECT_EQ(duplicates, 19u);
 }
 
-TEST(EventStoreFaults, TheLogShrinksOnceAReaderLetsGoOfIt) {
+TEST(EventStoreFaults, LogShrinksAfterAReadersSnapshotEnds) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto store = EventStore::Open(path, {.checkpoint_bytes = 1 << 18});
@@ -439,7 +439,7 @@ TEST(EventStoreFaults, TheLogShrinksOnceAReaderLetsGoOfIt) {
   EXPECT_EQ(CountSteps(path, "a"), 12'000u);
 }
 
-TEST(EventStoreFaults, ALogThatWasRemovedIsToldAndWhatWasInItKept) {
+TEST(EventStoreFaults, RemovedLogIsReportedAndItsRowsAreKept) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto store = EventStore::Open(path, {});

@@ -69,7 +69,7 @@ TEST_F(EventStoreTest, RowsGetTheRunsNextNumbers) {
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2, 3, 4, 5));
 }
 
-TEST_F(EventStoreTest, WhatWasSentBeforeIsPassedOverAndCounted) {
+TEST_F(EventStoreTest, DuplicatesAreSkippedAndCounted) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 4)).ok());
   auto again = AppendAndWait(*store_, Steps("a", 2, 6));
@@ -79,7 +79,7 @@ TEST_F(EventStoreTest, WhatWasSentBeforeIsPassedOverAndCounted) {
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST_F(EventStoreTest, WhatWasSentBeforeIsKnownAfterARestart) {
+TEST_F(EventStoreTest, DuplicatesAreKnownAfterARestart) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 4)).ok());
   store_->Close();
@@ -90,7 +90,7 @@ TEST_F(EventStoreTest, WhatWasSentBeforeIsKnownAfterARestart) {
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2, 3, 4, 5));
 }
 
-TEST_F(EventStoreTest, EachWorkerAndStreamCountsForItself) {
+TEST_F(EventStoreTest, WorkersAndStreamsAreNumberedSeparately) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   v1::EventBatch other = Steps("a", 1, 2);
   other.set_worker_id("v");
@@ -110,7 +110,7 @@ TEST_F(EventStoreTest, EachWorkerAndStreamCountsForItself) {
   EXPECT_EQ(appended->duplicate[Stream::kMalformed], 1u);
 }
 
-TEST_F(EventStoreTest, WhoDoesNotCountIsNeverARepeat) {
+TEST_F(EventStoreTest, EventsWithoutNumbersAreNoDuplicates) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   v1::EventBatch batch = Steps("a", 7, 7);
   batch.mutable_steps(0)->set_seq_id(0);
@@ -127,7 +127,7 @@ TEST_F(EventStoreTest, ASampledStreamHasGaplessNumbersOfItsOwn) {
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 11, 21));
 }
 
-TEST_F(EventStoreTest, RunsCountForThemselves) {
+TEST_F(EventStoreTest, RunsAreNumberedSeparately) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AddRun(*store_, "b").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());
@@ -137,7 +137,7 @@ TEST_F(EventStoreTest, RunsCountForThemselves) {
   EXPECT_THAT(StepIndices("b"), ElementsAre(1));
 }
 
-TEST_F(EventStoreTest, ARunThatThereIsNotIsNotFound) {
+TEST_F(EventStoreTest, UnknownRunIsNotFound) {
   auto appended = AppendAndWait(*store_, Steps("missing", 1, 2));
   EXPECT_TRUE(absl::IsNotFound(appended.status())) << appended.status();
   EXPECT_THAT(std::string(appended.status().message()), HasSubstr("missing"));
@@ -170,7 +170,7 @@ TEST_F(EventStoreTest, AProxysBatchBeginsWhereTheLastOneEnded) {
   EXPECT_EQ(progress->position.steps(), 6u);
 }
 
-TEST_F(EventStoreTest, PrintedAndPublishedEventsAreNoRepeatsOfEachOther) {
+TEST_F(EventStoreTest, PrintedAndPublishedEventsAreNumberedSeparately) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Between(Steps("a", 1, 4), 0, 4)).ok());
   auto published = AppendAndWait(*store_, Steps("a", 1, 6));
@@ -231,9 +231,9 @@ class Held {
   std::promise<void> released_;
 };
 
-TEST_F(EventStoreTest, WhatIsQueuedBecomesDurableTogether) {
+TEST_F(EventStoreTest, QueuedItemsAreCommittedTogether) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
-  std::vector<std::string> told;
+  std::vector<std::string> seen;
   std::promise<void> last;
   Held held(*store_);
   for (uint64_t number = 1; number <= 50; ++number) {
@@ -242,17 +242,17 @@ TEST_F(EventStoreTest, WhatIsQueuedBecomesDurableTogether) {
         [&, number](const absl::StatusOr<Appended>& appended) {
           // The first answer comes when all are on the disk.
           if (number == 1)
-            told.push_back(absl::StrCat(StepIndices("a").size()));
-          if (!appended.ok()) told.push_back(appended.status().ToString());
+            seen.push_back(absl::StrCat(StepIndices("a").size()));
+          if (!appended.ok()) seen.push_back(appended.status().ToString());
           if (number == 50) last.set_value();
         });
   }
   held.Release();
   last.get_future().wait();
-  EXPECT_THAT(told, ElementsAre("50"));
+  EXPECT_THAT(seen, ElementsAre("50"));
 }
 
-TEST_F(EventStoreTest, AFailingItemHarmsNoOther) {
+TEST_F(EventStoreTest, FailingItemLeavesOthersCommitted) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   std::promise<void> last;
   std::vector<bool> ok;
@@ -286,7 +286,7 @@ TEST_F(EventStoreTest, AFailingItemHarmsNoOther) {
   EXPECT_TRUE(store_->state().ok());
 }
 
-TEST_F(EventStoreTest, ABatchThatFailsHalfWayLeavesNothingAndHarmsNoOther) {
+TEST_F(EventStoreTest, BatchThatFailsHalfWayIsUndoneAlone) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(PostAndWait(*store_, [](Database& database) {
                 return database.Execute(
@@ -313,11 +313,11 @@ TEST_F(EventStoreTest, ABatchThatFailsHalfWayLeavesNothingAndHarmsNoOther) {
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST_F(EventStoreTest, TheListenerHearsOfDurableRowsBeforeWhoeverSentThem) {
-  std::vector<std::string> told;
+TEST_F(EventStoreTest, ListenerIsCalledForDurableRowsBeforeTheSender) {
+  std::vector<std::string> seen;
   store_->SetListener([&](const std::string& run_id, const Numbers& last,
                           uint64_t printed_steps) {
-    told.push_back(absl::StrCat(run_id, " ", last[Stream::kSteps], " of ",
+    seen.push_back(absl::StrCat(run_id, " ", last[Stream::kSteps], " of ",
                                 StepIndices(run_id).size(), ", ", printed_steps,
                                 " printed"));
   });
@@ -329,11 +329,11 @@ TEST_F(EventStoreTest, TheListenerHearsOfDurableRowsBeforeWhoeverSentThem) {
   v1::EventBatch none;
   none.set_run_id("a");
   ASSERT_TRUE(AppendAndWait(*store_, Between(none, 7, 9)).ok());
-  EXPECT_THAT(told, ElementsAre("a 2 of 2, 0 printed", "a 3 of 3, 7 printed",
+  EXPECT_THAT(seen, ElementsAre("a 2 of 2, 0 printed", "a 3 of 3, 7 printed",
                                 "a 3 of 3, 9 printed"));
 }
 
-TEST_F(EventStoreTest, RoomIsWhatIsNotQueuedYet) {
+TEST_F(EventStoreTest, HasRoomBelowTheQueueLimit) {
   store_->Close();
   auto opened = EventStore::Open(path_, {.max_queued_bytes = 10'000});
   store_ = *std::move(opened);
@@ -351,7 +351,7 @@ TEST_F(EventStoreTest, RoomIsWhatIsNotQueuedYet) {
   EXPECT_EQ(store_->queued_bytes(), 0u);
 }
 
-TEST_F(EventStoreTest, CloseCommitsWhatIsQueuedAndRefusesWhatComesLater) {
+TEST_F(EventStoreTest, CloseCommitsQueuedItemsAndRefusesLaterOnes) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   std::atomic<int> ok{0};
   for (uint64_t number = 1; number <= 100; ++number) {

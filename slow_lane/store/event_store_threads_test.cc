@@ -25,7 +25,7 @@ constexpr int kThreads = 4;
 constexpr uint64_t kBatches = 50;
 constexpr uint64_t kBatchRows = 40;
 
-TEST(EventStoreThreads, WhoReadsWhileOthersWriteSeesEachRowOnceInOrder) {
+TEST(EventStoreThreads, ReaderBesideWritersSeesEachRowOnceInOrder) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto opened = EventStore::Open(
@@ -102,7 +102,7 @@ TEST(EventStoreThreads, WhoReadsWhileOthersWriteSeesEachRowOnceInOrder) {
   EXPECT_EQ(failed, 0);
 }
 
-TEST(EventStoreThreads, CloseAnswersEachOfThoseWhoStillAppend) {
+TEST(EventStoreThreads, CloseAnswersEachPendingAppend) {
   TestFolder folder;
   auto opened = EventStore::Open(folder.File("tandem.db"), {});
   ASSERT_TRUE(opened.ok()) << opened.status();

@@ -90,7 +90,7 @@ class QueriesTest : public testing::Test {
   size_t at_ = 0;
 };
 
-TEST_F(QueriesTest, EachGivesWhatItSays) {
+TEST_F(QueriesTest, EachQueryReturnsItsDocumentedRows) {
   EXPECT_THAT(Next(), testing::SizeIs(2));
   EXPECT_THAT(Next(), ElementsAre("0|5|0.0", "1|5|2.0", "2|5|4.0"));
   EXPECT_THAT(Next(), ElementsAre("0|0.0", "1|1.0", "2|2.0"));

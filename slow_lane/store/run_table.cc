@@ -26,81 +26,51 @@ std::vector<int32_t> SlotsOf(absl::string_view text) {
   return slots;
 }
 
-void BindOptional(Statement& statement, int parameter,
-                  const std::optional<std::string>& text) {
-  if (text.has_value()) {
-    statement.Bind(parameter, *text);
-  } else {
-    statement.Bind(parameter, nullptr);
-  }
-}
-
 std::optional<std::string> OptionalText(const Statement& statement,
                                         int column) {
   if (statement.IsNull(column)) return std::nullopt;
   return std::string(statement.Text(column));
 }
 
-// 0: there is none.
-absl::StatusOr<int64_t> NumberOf(Database& database,
-                                 const std::string& run_id) {
-  absl::StatusOr<Statement*> find =
-      database.Cached("SELECT run FROM runs WHERE run_id = ?");
-  if (!find.ok()) return find.status();
-  (*find)->Bind(1, run_id);
-  absl::StatusOr<bool> row = (*find)->Step();
-  if (!row.ok()) return row.status();
-  if (!*row) return NoSuchRun(run_id);
-  const int64_t run = (*find)->Int(0);
-  (*find)->Reset();
-  return run;
-}
-
-// Adds the run's state to run_updates and says so in runs.
+// Adds the run's state to run_updates, and writes it into runs.
 absl::Status WriteUpdate(Database& database, int64_t number, RunRow* run) {
-  absl::StatusOr<Statement*> insert = database.Cached(
-      "INSERT INTO run_updates (run, status, failure_reason, gpu_slots, at_ns) "
-      "VALUES (?, ?, ?, ?, ?)");
-  if (!insert.ok()) return insert.status();
   const std::string slots = JsonOf(run->gpu_slots);
-  (*insert)->Bind(1, number);
-  (*insert)->Bind(2, run->status);
-  BindOptional(**insert, 3, run->failure_reason);
-  (*insert)->Bind(4, slots);
-  (*insert)->Bind(5, run->updated_at_ns);
-  if (absl::Status status = (*insert)->Run(); !status.ok()) return status;
+  const absl::Status status = database.Run(
+      "INSERT INTO run_updates (run, status, failure_reason, gpu_slots, at_ns) "
+      "VALUES (?, ?, ?, ?, ?)",
+      number, run->status, run->failure_reason, slots, run->updated_at_ns);
+  if (!status.ok()) return status;
   run->update_seq =
       static_cast<uint64_t>(sqlite3_last_insert_rowid(database.connection()));
-  absl::StatusOr<Statement*> update = database.Cached(
+  return database.Run(
       "UPDATE runs SET status = ?2, failure_reason = ?3, gpu_slots = ?4, "
-      "updated_at_ns = ?5, update_seq = ?6 WHERE run = ?1");
-  if (!update.ok()) return update.status();
-  (*update)->Bind(1, number);
-  (*update)->Bind(2, run->status);
-  BindOptional(**update, 3, run->failure_reason);
-  (*update)->Bind(4, slots);
-  (*update)->Bind(5, run->updated_at_ns);
-  (*update)->Bind(6, run->update_seq);
-  return (*update)->Run();
-}
-
-absl::Status RunFor(Database& database, const char* sql, int64_t number) {
-  absl::StatusOr<Statement*> statement = database.Cached(sql);
-  if (!statement.ok()) return statement.status();
-  return (*statement)->Run(number);
+      "updated_at_ns = ?5, update_seq = ?6 WHERE run = ?1",
+      number, run->status, run->failure_reason, slots, run->updated_at_ns,
+      run->update_seq);
 }
 
 }  // namespace
 
+absl::StatusOr<int64_t> FindRun(Database& database, const std::string& run_id) {
+  absl::StatusOr<int64_t> number = NoSuchRun(run_id);
+  const absl::Status status = database.ForEachRow(
+      "SELECT run FROM runs WHERE run_id = ?",
+      [&number](const Statement& row) {
+        number = row.Int(0);
+        return true;
+      },
+      run_id);
+  if (!status.ok()) return status;
+  return number;
+}
+
 absl::Status InsertRun(Database& database, RunRow* run) {
-  absl::StatusOr<Statement*> insert = database.Cached(
+  const absl::Status status = database.Run(
       "INSERT INTO runs (run_id, run_name, config_json, digest, token, status, "
       "gpu_slots, created_at_ns, updated_at_ns, update_seq, cancel_requested, "
       "proxy_starts, worker_pid, worker_start_time, worker_boot_id, "
       "last_beat_at_ns) VALUES (?, ?, ?, ?, ?, 0, '[]', ?, 0, 0, ?, ?, ?, ?, "
-      "?, ?)");
-  if (!insert.ok()) return insert.status();
-  absl::Status status = (*insert)->Run(
+      "?, ?)",
       run->run_id, run->run_name, run->config_json, run->digest, run->token,
       run->created_at_ns, run->cancel_requested, run->proxy_starts,
       run->worker.pid(), run->worker.start_time(), run->worker.boot_id(),
@@ -116,12 +86,10 @@ absl::Status InsertRun(Database& database, RunRow* run) {
 }
 
 absl::Status SaveRun(Database& database, const RunRow& run) {
-  absl::StatusOr<Statement*> update = database.Cached(
+  const absl::Status status = database.Run(
       "UPDATE runs SET cancel_requested = ?2, proxy_starts = ?3, worker_pid = "
       "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7, "
-      "gpu_slots = ?8 WHERE run_id = ?1");
-  if (!update.ok()) return update.status();
-  absl::Status status = (*update)->Run(
+      "gpu_slots = ?8 WHERE run_id = ?1",
       run.run_id, run.cancel_requested, run.proxy_starts, run.worker.pid(),
       run.worker.start_time(), run.worker.boot_id(), run.last_beat_at_ns,
       JsonOf(run.gpu_slots));
@@ -131,7 +99,7 @@ absl::Status SaveRun(Database& database, const RunRow& run) {
 }
 
 absl::Status UpdateRun(Database& database, RunRow* run) {
-  absl::StatusOr<int64_t> number = NumberOf(database, run->run_id);
+  absl::StatusOr<int64_t> number = FindRun(database, run->run_id);
   if (!number.ok()) return number.status();
   if (absl::Status status = SaveRun(database, *run); !status.ok()) {
     return status;
@@ -140,75 +108,69 @@ absl::Status UpdateRun(Database& database, RunRow* run) {
 }
 
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
-  absl::StatusOr<Statement*> select = database.Cached(
+  std::vector<RunRow> runs;
+  const absl::Status status = database.ForEachRow(
       "SELECT run_id, run_name, config_json, digest, token, created_at_ns, "
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
-      "worker_boot_id, last_beat_at_ns FROM runs ORDER BY run");
-  if (!select.ok()) return select.status();
-  Statement& row = **select;
-  std::vector<RunRow> runs;
-  while (true) {
-    absl::StatusOr<bool> more = row.Step();
-    if (!more.ok()) return more.status();
-    if (!*more) return runs;
-    RunRow& run = runs.emplace_back();
-    run.run_id = std::string(row.Text(0));
-    run.run_name = std::string(row.Text(1));
-    run.config_json = std::string(row.Text(2));
-    run.digest = std::string(row.Text(3));
-    run.token = std::string(row.Text(4));
-    run.created_at_ns = row.Int(5);
-    run.status = static_cast<RunStatus>(row.Int(6));
-    run.failure_reason = OptionalText(row, 7);
-    run.gpu_slots = SlotsOf(row.Text(8));
-    run.updated_at_ns = row.Int(9);
-    run.update_seq = static_cast<uint64_t>(row.Int(10));
-    run.cancel_requested = row.Int(11) != 0;
-    run.proxy_starts = static_cast<uint32_t>(row.Int(12));
-    run.worker.set_pid(static_cast<int32_t>(row.Int(13)));
-    run.worker.set_start_time(static_cast<uint64_t>(row.Int(14)));
-    run.worker.set_boot_id(std::string(row.Text(15)));
-    run.last_beat_at_ns = row.Int(16);
-  }
+      "worker_boot_id, last_beat_at_ns FROM runs ORDER BY run",
+      [&runs](const Statement& row) {
+        RunRow& run = runs.emplace_back();
+        run.run_id = std::string(row.Text(0));
+        run.run_name = std::string(row.Text(1));
+        run.config_json = std::string(row.Text(2));
+        run.digest = std::string(row.Text(3));
+        run.token = std::string(row.Text(4));
+        run.created_at_ns = row.Int(5);
+        run.status = static_cast<RunStatus>(row.Int(6));
+        run.failure_reason = OptionalText(row, 7);
+        run.gpu_slots = SlotsOf(row.Text(8));
+        run.updated_at_ns = row.Int(9);
+        run.update_seq = static_cast<uint64_t>(row.Int(10));
+        run.cancel_requested = row.Int(11) != 0;
+        run.proxy_starts = static_cast<uint32_t>(row.Int(12));
+        run.worker.set_pid(static_cast<int32_t>(row.Int(13)));
+        run.worker.set_start_time(static_cast<uint64_t>(row.Int(14)));
+        run.worker.set_boot_id(std::string(row.Text(15)));
+        run.last_beat_at_ns = row.Int(16);
+        return true;
+      });
+  if (!status.ok()) return status;
+  return runs;
 }
 
-absl::StatusOr<std::vector<RunUpdate>> ReadUpdates(Database& database,
-                                                   uint64_t since,
-                                                   size_t limit) {
-  absl::StatusOr<Statement*> select = database.Cached(
+absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
+                                                uint64_t since, size_t limit) {
+  std::vector<RunRow> updates;
+  const absl::Status status = database.ForEachRow(
       "SELECT seq_id, run_id, digest, created_at_ns, u.status, "
       "u.failure_reason, u.gpu_slots, at_ns FROM run_updates AS u CROSS JOIN "
-      "runs ON runs.run = u.run WHERE seq_id > ? ORDER BY seq_id LIMIT ?");
-  if (!select.ok()) return select.status();
-  Statement& row = **select;
-  row.Bind(1, NearestInt64(since));
-  row.Bind(2, NearestInt64(limit));
-  std::vector<RunUpdate> updates;
-  while (true) {
-    absl::StatusOr<bool> more = row.Step();
-    if (!more.ok()) return more.status();
-    if (!*more) return updates;
-    RunUpdate& update = updates.emplace_back();
-    update.seq_id = static_cast<uint64_t>(row.Int(0));
-    update.run_id = std::string(row.Text(1));
-    update.digest = std::string(row.Text(2));
-    update.created_at_ns = row.Int(3);
-    update.status = static_cast<RunStatus>(row.Int(4));
-    update.failure_reason = OptionalText(row, 5);
-    update.gpu_slots = SlotsOf(row.Text(6));
-    update.at_ns = row.Int(7);
-  }
+      "runs ON runs.run = u.run WHERE seq_id > ? ORDER BY seq_id LIMIT ?",
+      [&updates](const Statement& row) {
+        RunRow& update = updates.emplace_back();
+        update.update_seq = static_cast<uint64_t>(row.Int(0));
+        update.run_id = std::string(row.Text(1));
+        update.digest = std::string(row.Text(2));
+        update.created_at_ns = row.Int(3);
+        update.status = static_cast<RunStatus>(row.Int(4));
+        update.failure_reason = OptionalText(row, 5);
+        update.gpu_slots = SlotsOf(row.Text(6));
+        update.updated_at_ns = row.Int(7);
+        return true;
+      },
+      NearestInt64(since), NearestInt64(limit));
+  if (!status.ok()) return status;
+  return updates;
 }
 
 absl::Status DetachRun(Database& database, const std::string& run_id) {
-  absl::StatusOr<int64_t> number = NumberOf(database, run_id);
+  absl::StatusOr<int64_t> number = FindRun(database, run_id);
   if (!number.ok()) return number.status();
   for (const char* sql : {"INSERT INTO detached_runs (run) VALUES (?)",
                           "DELETE FROM run_updates WHERE run = ?",
                           "DELETE FROM positions WHERE run = ?",
                           "DELETE FROM runs WHERE run = ?"}) {
-    absl::Status status = RunFor(database, sql, *number);
+    absl::Status status = database.Run(sql, *number);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -226,19 +188,19 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     // the order in which they lie.
     for (absl::string_view table :
          {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows"}) {
-      absl::StatusOr<Statement*> remove = database.Cached(absl::StrCat(
-          "DELETE FROM ", table,
-          " WHERE run = ?1 AND seq_id < ?2 + (SELECT min(seq_id) FROM ", table,
-          " WHERE run = ?1)"));
-      if (!remove.ok()) return remove.status();
-      absl::Status status = (*remove)->Run(*run, limit - removed);
+      const absl::Status status = database.Run(
+          absl::StrCat("DELETE FROM ", table,
+                       " WHERE run = ?1 AND seq_id < ?2 + (SELECT min(seq_id) "
+                       "FROM ",
+                       table, " WHERE run = ?1)"),
+          *run, limit - removed);
       if (!status.ok()) return status;
       removed += static_cast<size_t>(sqlite3_changes(database.connection()));
     }
     if (removed > before) continue;
     for (const char* sql : {"DELETE FROM sources WHERE run = ?",
                             "DELETE FROM detached_runs WHERE run = ?"}) {
-      absl::Status status = RunFor(database, sql, *run);
+      absl::Status status = database.Run(sql, *run);
       if (!status.ok()) return status;
     }
     ++removed;  // of detached_runs

@@ -42,7 +42,9 @@ struct RunRow {
   gymgui::trainer::RunStatus status = gymgui::trainer::RUN_STATUS_INIT;
   std::optional<std::string> failure_reason;
   int64_t updated_at_ns = 0;
-  uint64_t update_seq = 0;  // set by InsertRun and UpdateRun
+  // Among the changes of all runs; grows, and is never reused. Set by InsertRun
+  // and UpdateRun.
+  uint64_t update_seq = 0;
 
   // Bookkeeping: UpdateRun or SaveRun.
   bool cancel_requested = false;
@@ -52,17 +54,8 @@ struct RunRow {
   int64_t last_beat_at_ns = 0;     // 0: none yet
 };
 
-// A change of a run's state, with what a RunRecord needs.
-struct RunUpdate {
-  uint64_t seq_id = 0;  // among those of all runs; grows, and is never reused
-  std::string run_id;
-  std::string digest;
-  int64_t created_at_ns = 0;
-  gymgui::trainer::RunStatus status = gymgui::trainer::RUN_STATUS_UNSPECIFIED;
-  std::optional<std::string> failure_reason;
-  std::vector<int32_t> gpu_slots;
-  int64_t at_ns = 0;
-};
+// The run's number, by which the tables of events name it; kNotFound.
+absl::StatusOr<int64_t> FindRun(Database& database, const std::string& run_id);
 
 // Adds the run and its first state; sets run->update_seq. kAlreadyExists: the
 // run_id is taken.
@@ -78,10 +71,10 @@ absl::Status SaveRun(Database& database, const RunRow& run);
 // All runs, in the order of their making.
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database);
 
-// Changes of state with seq_id > since, in order, at most `limit`.
-absl::StatusOr<std::vector<RunUpdate>> ReadUpdates(Database& database,
-                                                   uint64_t since,
-                                                   size_t limit);
+// Changes of state with update_seq > since, in order, at most `limit`. Of each
+// row run_id, digest, created_at_ns and the state as of the change.
+absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
+                                                uint64_t since, size_t limit);
 
 // Takes the run out of every table that has it by its name, and leaves its
 // events to RemoveLeftoverRows; kNotFound. EventStore::DeleteRun calls it.

@@ -34,7 +34,7 @@ class RunTableTest : public testing::Test {
     return run;
   }
 
-  std::vector<RunUpdate> Updates(uint64_t since, size_t limit = 100) {
+  std::vector<RunRow> Updates(uint64_t since, size_t limit = 100) {
     auto updates = ReadUpdates(*database_, since, limit);
     EXPECT_TRUE(updates.ok()) << updates.status();
     return *updates;
@@ -81,7 +81,7 @@ TEST_F(RunTableTest, ARunComesBackAsItWas) {
   EXPECT_EQ(got.last_beat_at_ns, 9);
 }
 
-TEST_F(RunTableTest, AChangeOfStateIsAnUpdateAndBookkeepingIsNone) {
+TEST_F(RunTableTest, OnlyChangesOfStateAreUpdates) {
   RunRow a = Insert("a");
   RunRow b = Insert("b");
   a.proxy_starts = 1;
@@ -96,18 +96,18 @@ TEST_F(RunTableTest, AChangeOfStateIsAnUpdateAndBookkeepingIsNone) {
   a.updated_at_ns += 3;
   ASSERT_TRUE(UpdateRun(*database_, &a).ok());
 
-  const std::vector<RunUpdate> all = Updates(0);
+  const std::vector<RunRow> all = Updates(0);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[1].run_id, "b");
   EXPECT_EQ(all[1].status, gymgui::trainer::RUN_STATUS_INIT);
-  EXPECT_EQ(all[2].seq_id, 3u);
+  EXPECT_EQ(all[2].update_seq, 3u);
   EXPECT_EQ(all[2].run_id, "a");
   EXPECT_EQ(all[2].digest, "d1");
   EXPECT_EQ(all[2].created_at_ns, a.created_at_ns);
   EXPECT_EQ(all[2].status, gymgui::trainer::RUN_STATUS_EXEC);
   EXPECT_EQ(all[2].failure_reason, std::nullopt);
   EXPECT_THAT(all[2].gpu_slots, ElementsAre(1));
-  EXPECT_EQ(all[2].at_ns, a.updated_at_ns);
+  EXPECT_EQ(all[2].updated_at_ns, a.updated_at_ns);
   EXPECT_EQ(Updates(2).size(), 1u);
   EXPECT_EQ(Updates(0, 2).size(), 2u);
   EXPECT_THAT(Updates(~uint64_t{0}), IsEmpty());
@@ -121,14 +121,14 @@ TEST_F(RunTableTest, ARunIdIsTakenOnce) {
   EXPECT_EQ(Updates(0).size(), 1u);
 }
 
-TEST_F(RunTableTest, ARunThatThereIsNotIsNotFound) {
+TEST_F(RunTableTest, UnknownRunIsNotFound) {
   RunRow run = RunNamed("missing");
   EXPECT_TRUE(absl::IsNotFound(UpdateRun(*database_, &run)));
   EXPECT_TRUE(absl::IsNotFound(SaveRun(*database_, run)));
   EXPECT_TRUE(absl::IsNotFound(DetachRun(*database_, "missing")));
 }
 
-TEST_F(RunTableTest, UpdatesOfADeletedRunGoAndTheirNumbersDoNotComeBack) {
+TEST_F(RunTableTest, UpdatesOfADeletedRunAreRemovedAndTheirNumbersNotReused) {
   Insert("a");
   Insert("b");
   ASSERT_TRUE(DetachRun(*database_, "b").ok());
@@ -136,7 +136,7 @@ TEST_F(RunTableTest, UpdatesOfADeletedRunGoAndTheirNumbersDoNotComeBack) {
   EXPECT_EQ(Insert("b").update_seq, 3u);
 }
 
-TEST_F(RunTableTest, LeftoversGoInPortions) {
+TEST_F(RunTableTest, RemovesLeftoversUpToALimit) {
   Insert("a");
   ASSERT_TRUE(database_
                   ->Execute("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT "

@@ -25,8 +25,8 @@ namespace tandem::slow_lane {
 // PRAGMA application_id: "TNDM", whose file this is (as `file` shows it).
 inline constexpr int32_t kApplicationId = 0x544E444D;
 
-// SQL that makes version n of a file of version n - 1. Once released it is
-// never changed.
+// SQL that makes version n of a file of version n - 1: schema_n.sql. Once
+// released it is never changed.
 using Migration = const char*;
 
 // The first makes version 1 of an empty file.

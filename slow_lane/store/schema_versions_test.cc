@@ -187,7 +187,7 @@ TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndLeftAlone) {
 }
 
 // Released migrations never change: files out there have them behind them.
-TEST_F(SchemaVersionsTest, VersionOneIsAsItWas) {
+TEST_F(SchemaVersionsTest, VersionOneIsUnchanged) {
   ASSERT_GE(AllMigrations().size(), 1u);
   ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
   EXPECT_EQ(Tables("m.name NOT LIKE 'sqlite_%'"), R"(detached_runs: run
@@ -202,7 +202,7 @@ step_rows: run seq_id source_number worker_id episode_index step_index action_js
 )");
 }
 
-TEST_F(SchemaVersionsTest, VersionTwoIsAsItWas) {
+TEST_F(SchemaVersionsTest, VersionTwoIsUnchanged) {
   ASSERT_GE(AllMigrations().size(), 2u);
   ASSERT_TRUE(Migrate(AllMigrations().first(2)).ok());
   EXPECT_EQ(

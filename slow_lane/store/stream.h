@@ -6,6 +6,7 @@
 #ifndef TANDEM_SLOW_LANE_STORE_STREAM_H_
 #define TANDEM_SLOW_LANE_STORE_STREAM_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,12 @@ class Numbers {
   }
   constexpr uint64_t operator[](Stream stream) const {
     return by_stream_[static_cast<size_t>(stream)];
+  }
+  // Makes each number the greater of both.
+  constexpr void RaiseTo(const Numbers& other) {
+    for (const Stream stream : kAllStreams) {
+      (*this)[stream] = std::max((*this)[stream], other[stream]);
+    }
   }
   friend constexpr bool operator==(const Numbers& a,
                                    const Numbers& b) = default;

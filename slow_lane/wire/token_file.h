@@ -1,5 +1,5 @@
-// ReadToken: the secret of a file that only its user can read, by which a
-// client is let in where the kernel names no owner of its connection.
+// ReadToken: the secret of a file that only its user can read, with which
+// a client is accepted where the kernel states no owner of its connection.
 //
 // Data flow: --token_file or TANDEM_TOKEN_FILE -> the file's content -> the
 // metadata `authorization: Bearer TOKEN` of each call.
@@ -17,14 +17,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "schema/protos/slow_lane.pb.h"
 
 namespace tandem::slow_lane {
 
 inline constexpr char kTokenKey[] = "authorization";
 inline constexpr char kTokenVariable[] = "TANDEM_TOKEN_FILE";
 
-inline constexpr size_t kLeastTokenBytes = 16;
-inline constexpr size_t kMostTokenBytes = 512;
+inline constexpr size_t kLeastTokenBytes = v1::MIN_TOKEN_BYTES;
+inline constexpr size_t kMostTokenBytes = v1::MAX_TOKEN_BYTES;
 
 inline std::string BearerOf(absl::string_view token) {
   return absl::StrCat("Bearer ", token);

@@ -36,7 +36,7 @@ std::string Repeated(const std::string& text, size_t times) {
 }
 
 // tests/slow_lane/token_file_test.py reads the same table.
-TEST_F(TokenFileTest, TakesAndRefusesWhatTheTableSays) {
+TEST_F(TokenFileTest, TakesAndRefusesTheTablesSamples) {
   std::ifstream file("slow_lane/wire/testdata/tokens.json");
   const nlohmann::json samples = nlohmann::json::parse(file);
   ASSERT_GT(samples.size(), 10u);
@@ -71,7 +71,7 @@ TEST_F(TokenFileTest, RefusesAnotherUsersFile) {
   EXPECT_TRUE(absl::IsPermissionDenied(ReadToken(path_).status()));
 }
 
-TEST_F(TokenFileTest, RefusesWhatIsNoFile) {
+TEST_F(TokenFileTest, RefusesPathsOtherThanFiles) {
   EXPECT_FALSE(ReadToken(path_ + "/none").ok());
   EXPECT_TRUE(absl::IsInvalidArgument(ReadToken("/dev/null").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadToken(testing::TempDir()).status()));

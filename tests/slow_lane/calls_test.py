@@ -1,4 +1,4 @@
-"""Calls against their ends: a daemon that stops, clients that vanish, runs that end, messages too big to be told."""
+"""Calls against their ends: a daemon that stops, clients that vanish, runs that end, messages too large to send."""
 
 import contextlib
 import itertools
@@ -114,7 +114,7 @@ class _Publisher:
 @pytest.mark.parametrize(
     ("deletes", "code"), [(False, grpc.StatusCode.FAILED_PRECONDITION), (True, grpc.StatusCode.NOT_FOUND)]
 )
-def test_publishing_ends_with_its_run(lane: Lane, deletes: bool, code: grpc.StatusCode) -> None:
+def test_publishing_fails_after_the_end_of_its_run(lane: Lane, deletes: bool, code: grpc.StatusCode) -> None:
     """What comes after the run's end is refused at once, also while the client has not said that it is done."""
     run_id = lane.run("wait_for('end')")
     lane.wait_for_proxy(run_id)
@@ -141,7 +141,7 @@ def _big(kind: Any, field: str, run_id: str, bytes_: int) -> Any:
     return event
 
 
-def test_whatever_was_accepted_can_be_read(lane: Lane) -> None:
+def test_accepted_events_can_be_read(lane: Lane) -> None:
     """By clients that take 64 MiB at once; what could not be is refused when it comes."""
     run_id = lane.run("wait_for('end')")
     wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
@@ -179,7 +179,7 @@ def test_whatever_was_accepted_can_be_read(lane: Lane) -> None:
         assert sum(len(block.steps) + len(block.episodes) for block in blocks) == 2
 
 
-def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
+def test_socket_of_a_running_daemon_is_refused(lane: Lane) -> None:
     """Only a socket without a listener."""
     with running_lane(f"--socket={lane.scratch}/more.sock") as other:
         code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/third", *other.flags, "--listen=none")
@@ -197,13 +197,13 @@ def test_socket_of_a_daemon_at_work_is_not_taken(lane: Lane) -> None:
 @pytest.mark.parametrize(
     "address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "::1:50055"]
 )
-def test_daemon_refuses_an_address_that_is_none(lane: Lane, address: str) -> None:
+def test_daemon_refuses_an_invalid_address(lane: Lane, address: str) -> None:
     """Else gRPC takes a port modulo 65536, and 443 where there is none."""
     code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", f"--listen={address}")
     assert code == 2 and "--listen" in complaint and f"'{address}'" in complaint, complaint
 
 
-def test_daemon_says_that_a_sockets_folder_is_not_there(lane: Lane) -> None:
+def test_daemon_reports_a_missing_folder_of_a_socket(lane: Lane) -> None:
     """The error does not say that another process has that address."""
     code, complaint = lane.start_in_vain(
         f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock"
@@ -235,7 +235,7 @@ def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
     lane.wait_for(goes_on, TERM)
 
 
-def test_table_that_cannot_be_read_is_said(lane: Lane) -> None:
+def test_unreadable_table_is_reported(lane: Lane) -> None:
     """Not taken for one without runs; tandemctl says the same, whatever it is asked."""
     run_id = lane.run("steps(1, 1)")
     lane.wait_for(run_id, TERM)

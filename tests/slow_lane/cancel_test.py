@@ -85,7 +85,7 @@ def test_tree_that_hides_is_ended(lane: Lane) -> None:
 
 @pytest.mark.parametrize("mode", ["bomb", "cluster", "chain", "flee"])
 def test_tree_that_grows_is_ended(lane: Lane, mode: str) -> None:
-    """Whose processes fork on and on, in sessions of their own or not."""
+    """Their processes fork without end, in sessions of their own or not."""
     run_id, file = _submit_hostile(lane, mode)
     wait_until(file.exists, "the worker to start")
     lane.cancel(run_id)
@@ -110,7 +110,7 @@ def test_paused_run_is_ended(lane: Lane) -> None:
     _assert_cancels(lane, run_id)
 
 
-def test_polite_worker_may_say_its_last_words(lane: Lane) -> None:
+def test_worker_may_print_events_after_sigterm(lane: Lane) -> None:
     """What it prints after SIGTERM is in the table when CancelRun is answered."""
     run_id = lane.run(
         "signal.signal(signal.SIGTERM, lambda *_: (steps(2, 100), os._exit(0))); steps(1, 1)\nwhile True: time.sleep(1)"
@@ -121,7 +121,7 @@ def test_polite_worker_may_say_its_last_words(lane: Lane) -> None:
     assert lane.record(run_id).status == TERM
 
 
-def test_left_behind_processes_end_with_the_worker(lane: Lane) -> None:
+def test_remaining_processes_end_with_the_worker(lane: Lane) -> None:
     """Without a cancel: a run that has ended has no process."""
     run_id = lane.run(
         "os.setsid() if (child := os.fork()) == 0 else None\n"
@@ -140,7 +140,7 @@ def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
 
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
-def test_fugitive_is_ended(lane: Lane, kills_proxy: bool) -> None:
+def test_process_that_left_its_session_is_ended(lane: Lane, kills_proxy: bool) -> None:
     """It has no token, its own session, and as parent its subreaper: the proxy, or the daemon once that is dead."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
@@ -170,7 +170,7 @@ def test_run_that_waits_never_starts_once_cancelled() -> None:
         assert not lane.steps(second)
 
 
-def test_cancel_right_after_submit_ends_what_was_started(lane: Lane) -> None:
+def test_cancel_right_after_submit_ends_the_run(lane: Lane) -> None:
     """At whatever point of its start the cancel comes, and no later."""
     chance = random.Random(1)
     ran = lane.scratch / "ran"
@@ -200,7 +200,7 @@ def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
 
 
 @pytest.mark.parametrize("with_proxy", [False, True])
-def test_cancel_goes_on_after_a_restart(with_proxy: bool) -> None:
+def test_cancel_continues_after_a_restart(with_proxy: bool) -> None:
     """The daemon is killed while it ends the tree; the next one does it, without a request."""
     with running_lane("--kill_grace=2s") as lane:
         run_id = lane.run(_DEAF)
@@ -223,7 +223,7 @@ def test_cancel_goes_on_after_a_restart(with_proxy: bool) -> None:
 
 
 def test_cancel_while_the_daemon_starts(lane: Lane) -> None:
-    """With a proxy that has not said hello to it yet."""
+    """With a proxy that has not connected to it yet."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     proxy = lane.wait_for_proxy(run_id)
@@ -273,7 +273,7 @@ def test_daemon_that_stops_leaves_runs_alive() -> None:
 
 
 @pytest.mark.parametrize("proxies_too", [False, True])
-def test_returning_daemon_gives_each_worker_a_proxy(lane: Lane, proxies_too: bool) -> None:
+def test_next_daemon_starts_a_proxy_for_each_worker(lane: Lane, proxies_too: bool) -> None:
     """The worker's processes are the same as before, and all of them can be ended."""
     runs = [lane.run(_DEAF) for _ in range(5)]
     for run_id in runs:
@@ -305,7 +305,7 @@ def test_returning_daemon_gives_each_worker_a_proxy(lane: Lane, proxies_too: boo
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
 def test_run_whose_folder_is_gone_is_ended(lane: Lane, kills_proxy: bool) -> None:
-    """With and without its proxy, which cannot be started again."""
+    """With and without its proxy; no other can be started."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     shutil.rmtree(lane.data_dir / "runs" / run_id)

@@ -1,4 +1,4 @@
-"""The real daemon as tests of the slow lane need it: killed, stopped, started again, asked, and looked at from outside.
+"""The real daemon for tests of the slow lane: killed, stopped, started again, called, and inspected from outside.
 
 Every wait has a deadline. Whatever a test does, `lane` leaves no process behind that belongs to its folder or carries
 its marker.

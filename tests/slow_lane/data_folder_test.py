@@ -79,7 +79,7 @@ def test_daemons_folder_that_was_opened_to_others_is_refused_with_the_command(tm
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/.", "//./"])
-def test_symbolic_link_is_refused_with_where_it_leads(tmp_path: Path, tail: str) -> None:
+def test_symbolic_link_is_refused_with_its_target(tmp_path: Path, tail: str) -> None:
     """However the path ends; nothing is changed behind it."""
     target, link = tmp_path / "target", tmp_path / "link"
     target.mkdir(0o700)
@@ -101,7 +101,7 @@ def test_link_in_the_middle_of_a_path_is_followed(tmp_path: Path) -> None:
         assert (tmp_path / "target" / "data" / "tandem.db").exists()
 
 
-def test_file_is_refused_with_what_to_give_instead(tmp_path: Path) -> None:
+def test_file_is_refused_with_the_next_action(tmp_path: Path) -> None:
     """Also where a parent is one."""
     file = tmp_path / "file"
     file.touch()
@@ -163,7 +163,7 @@ def test_made_folder_is_closed_and_its_parents_are_as_usual(tmp_path: Path, umas
         os.umask(before)
 
 
-def test_daemon_that_cannot_serve_removes_what_it_made(tmp_path: Path) -> None:
+def test_daemon_that_cannot_serve_removes_its_new_files(tmp_path: Path) -> None:
     """The folder, its files and its parents; not what was there before."""
     (tmp_path / "was-there").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -179,7 +179,7 @@ def test_daemon_that_cannot_serve_removes_what_it_made(tmp_path: Path) -> None:
             assert not list((tmp_path / "was-there").iterdir()), flags
 
 
-def test_daemon_whose_database_fails_removes_what_it_made(tmp_path: Path) -> None:
+def test_daemon_whose_database_fails_removes_its_new_files(tmp_path: Path) -> None:
     """Late, with its sockets at work: here each file may have 4,096 bytes."""
     limited = ("env", "--ignore-signal=XFSZ", "prlimit", "--fsize=4096:4096", str(DAEMON))
     text = complaint(tmp_path / "data", f"--socket={tmp_path}/more.sock", command=limited)
@@ -187,7 +187,7 @@ def test_daemon_whose_database_fails_removes_what_it_made(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir()), text
 
 
-def test_daemon_that_cannot_serve_leaves_a_folder_that_was_there(tmp_path: Path) -> None:
+def test_daemon_that_cannot_serve_leaves_an_existing_folder(tmp_path: Path) -> None:
     """With its runs."""
     folder = tmp_path / "data"
     with running_daemon(folder):

@@ -36,7 +36,7 @@ def test_01_cancel_ends_the_process(lane: Lane) -> None:
     assert lane.record(run_id).status == TERM and "cancelled" in lane.record(run_id).failure_reason
 
 
-def test_02_worker_without_heartbeats_goes_on(lane: Lane) -> None:
+def test_02_worker_without_heartbeats_continues(lane: Lane) -> None:
     """Theirs: it is killed after 300 s. Here its proxy speaks for it, and only a dead process is a failed run."""
     run_id = lane.run("steps(1, 1); time.sleep(600)")
     lane.wait_for(run_id, EXEC)
@@ -212,7 +212,7 @@ def test_09_identical_configuration_runs_again(lane: Lane) -> None:
 
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
-def test_10_no_run_is_dispatched_twice_and_all_are_taken_up(lane: Lane, kills_proxy: bool) -> None:
+def test_10_each_run_is_dispatched_once_across_restarts(lane: Lane, kills_proxy: bool) -> None:
     """Theirs: a crash of the daemon may dispatch a run again, and loses those that execute."""
     chance = random.Random(10)
     starts = lane.scratch / "starts"
@@ -252,7 +252,7 @@ steps(11, 20)
 
 
 def test_11_history_of_a_run_is_complete(lane: Lane) -> None:
-    """Theirs: it looks at the last rows of all runs, and filters them afterwards."""
+    """MOSAIC's daemon reads the last rows of all runs, and filters them afterwards."""
     source = "for n in range(10): wait_for(sys.argv[2] + str(n)); steps(n * 200 + 1, n * 200 + 200)"
     first, second = lane.run(source, "a"), lane.run(source, "b")
     for n in range(10):

@@ -24,7 +24,7 @@ def test_a_daemon_at_the_limit_of_file_sizes_is_unhealthy_and_loses_nothing(tmp_
             # The worker's own output has the limit as well: each prints less than it allows.
             config = run_config(sys.executable, "-c", source.format(_EVENTS // 4, _EVENT_BYTES))
             runs = [client.submit(config).run_id for _ in range(4)]
-            wait_until(lambda: not client.health().healthy, "the daemon to tell of the limit")
+            wait_until(lambda: not client.health().healthy, "the daemon to report the limit")
     finally:
         assert daemon.stop() == 0
     daemon = Daemon(tmp_path / "data")

@@ -104,7 +104,7 @@ def test_full_disk_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
 
 
 def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path: Path) -> None:
-    """CancelRun is answered when its processes are gone, even if that cannot be written down; that is done later."""
+    """CancelRun is answered when its processes are gone, even if the end cannot be stored yet; that is done later."""
     with _lane_on(small_disk, tmp_path) as lane:
         run_id = lane.run("steps(1, 1); time.sleep(600)")
         lane.wait_for(run_id, EXEC)
@@ -116,7 +116,7 @@ def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path:
         assert lane.wait_for(run_id, TERM).failure_reason.startswith("cancelled")
 
 
-def test_daemon_killed_on_a_full_disk_goes_on_later(small_disk: Path, tmp_path: Path) -> None:
+def test_daemon_killed_on_a_full_disk_continues_later(small_disk: Path, tmp_path: Path) -> None:
     """One that starts while the disk is full serves, says so, and loses nothing."""
     with _lane_on(small_disk, tmp_path) as lane:
         run_id = lane.run(_STUBBORN + "steps(1, 100); wait_for('go'); steps(101, 2000); wait_for('end')")
@@ -189,8 +189,8 @@ def test_removed_log_of_the_table_loses_nothing(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 201))
 
 
-def test_second_daemon_of_a_folder_gives_up(lane: Lane) -> None:
-    """And says whose the folder is, whatever was removed there; the first one serves on."""
+def test_second_daemon_of_a_folder_exits(lane: Lane) -> None:
+    """It names the owner of the folder, whatever was removed there; the first daemon continues."""
     code, words = lane.start_in_vain("--listen=127.0.0.1:0")
     assert code == 1 and f"pid {lane.pid}" in words and "--data_dir" in words, words
     (lane.data_dir / "daemon.pid").unlink()
@@ -199,14 +199,14 @@ def test_second_daemon_of_a_folder_gives_up(lane: Lane) -> None:
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 
-def test_second_daemon_of_an_address_gives_up(lane: Lane) -> None:
+def test_second_daemon_of_an_address_exits(lane: Lane) -> None:
     """And says which; the first one serves on."""
     code, words = lane.start_in_vain(f"--data_dir={lane.scratch / 'other'}")
     assert code == 1 and lane.address in words, words
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 
-def test_junk_on_stdout_stops_nothing(lane: Lane) -> None:
+def test_binary_output_does_not_fail_a_run(lane: Lane) -> None:
     """Bytes of all kinds, half lines, an event that comes in pieces, and a last line without its end."""
     run_id = lane.run(
         r"""
@@ -243,7 +243,7 @@ def test_worker_may_close_its_stdout(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 11))
 
 
-def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
+def test_worker_that_cuts_its_stdout_is_reported(lane: Lane) -> None:
     """What was read before is kept; the run says what happened, under the next daemon too, and at its end."""
     run_id = lane.run("steps(1, 100); wait_for('cut'); os.ftruncate(1, 0); steps(1, 1); wait_for('end')")
     lane.wait_for_steps(run_id, 100)
@@ -251,7 +251,7 @@ def test_worker_that_cuts_its_stdout_is_noticed(lane: Lane) -> None:
     wait_until(lambda: (Path(lane.describe(run_id).folder) / "stdout.jsonl").stat().st_size < 1000, "the cut")
     wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the problem to be shown")
     lane.restart()
-    wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the next daemon to be told")
+    wait_until(lambda: "only grows" in lane.describe(run_id).output_problem, "the next daemon to report it")
     cancelled = lane.run("steps(1, 9); wait_for('more'); os.ftruncate(1, 0); steps(1, 1); wait_for('never')")
     lane.wait_for_steps(cancelled, 9)
     lane.open("more")
@@ -283,7 +283,7 @@ def test_output_that_cannot_be_read_is_tried_again(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 21))
 
 
-def test_run_goes_on_without_its_folder(lane: Lane) -> None:
+def test_run_continues_without_its_folder(lane: Lane) -> None:
     """The proxy has the file open: as long as it lives nothing is missing."""
     run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
@@ -363,7 +363,7 @@ def test_wrong_configurations_are_refused(lane: Lane) -> None:
 
 
 def test_program_that_cannot_be_started_is_a_failed_run(lane: Lane) -> None:
-    """Which says what was looked for; so does a working folder that is none."""
+    """The reason names the program; and the folder, if the working folder does not exist."""
     for folder, kind in (("/no/such/folder", "missing"), (__file__, "a file")):
         config = run_config("true") | {"metadata": {"tandem": {"working_directory": folder}}}
         assert folder in lane.wait_for(lane.submit(config), FAULT).failure_reason, kind
@@ -408,8 +408,8 @@ def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 
-def test_stranger_cannot_be_a_proxy(lane: Lane) -> None:
-    """Without the run's token, or without saying hello, its events are refused and the run goes on."""
+def test_hello_without_the_run_token_is_refused(lane: Lane) -> None:
+    """Without the run's token, or without a hello, its events are refused and the run goes on."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     lane.wait_for(run_id, EXEC)
     batch = slow_lane.EventBatch(run_id=run_id, steps=[trainer.RunStep(step_index=99, seq_id=2)])
@@ -486,7 +486,7 @@ def test_vanished_clients_leave_nothing_behind(lane: Lane) -> None:
     assert len(lane.steps(run_id)) == 100_000 + own
 
 
-def test_watcher_that_reads_nothing_slows_nobody(lane: Lane) -> None:
+def test_watcher_that_reads_nothing_slows_no_other(lane: Lane) -> None:
     """Its steps wait in the table: the daemon's memory stays bounded, and it gets all of them in the end."""
     run_id = lane.run("wait_for('go'); [steps(n, n, observation='x' * 65536) for n in range(1, 1601)]")
     slow = [

@@ -39,7 +39,7 @@ def _check_watcher(path: Path, steps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(_SEEDS))
-def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, tmp_path: Path) -> None:
+def test_each_record_comes_once_despite_kills(seed: int, tmp_path: Path) -> None:
     """Kills by SIGKILL at random points until the worker is done, then lets everything come to its end."""
     chance = random.Random(seed)
     daemon = Daemon(tmp_path / "data", "--kill_grace=1s")
@@ -83,7 +83,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_is_killed(seed: int, t
 
 
 @pytest.mark.parametrize("seed", range(_SEEDS))
-def test_a_killed_workers_whole_lines_are_all_there(seed: int, tmp_path: Path) -> None:
+def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -> None:
     """The worker alone is killed."""
     chance = random.Random(seed)
     daemon = Daemon(tmp_path / "data")

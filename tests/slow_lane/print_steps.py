@@ -1,6 +1,6 @@
 """A worker that prints numbered steps, and an episode after each hundred.
 
-It takes about as long as it is told, so that there is time to kill what is around it.
+It takes a given time, so that a test can kill other processes meanwhile.
 """
 
 import json

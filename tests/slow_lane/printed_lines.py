@@ -1,4 +1,4 @@
-"""Compares the table with what a run's worker printed: each whole line of stdout.jsonl is a row, in order, once."""
+"""Compares the table with what a run's worker printed: each complete line of stdout.jsonl is a row, in order, once."""
 
 import contextlib
 import json
@@ -43,8 +43,8 @@ def read_printed(path: Path) -> Printed:
     """
     printed = Printed()
     offset = 0
-    *whole, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    for line in [*whole, rest] if rest else whole:
+    *complete, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    for line in [*complete, rest] if rest else complete:
         _sort(line, offset, printed)
         offset += len(line) + 1
     return printed

@@ -1,7 +1,7 @@
 """Watches a run and writes down each step that it gets: a watcher that may be killed and started again.
 
 Each line of the file is one block of steps, written by one call: "SEQ_ID STEP_INDEX COUNT", the first step's numbers
-and how many followed on without a gap. Started again, it goes on behind the last whole line.
+and how many followed on without a gap. Started again, it continues after the last complete line.
 """
 
 import os
@@ -21,11 +21,11 @@ def _received(path: str) -> int:
     try:
         with open(path, "r+b") as file:
             text = file.read()
-            whole = text.rfind(b"\n") + 1
-            file.truncate(whole)
+            complete = text.rfind(b"\n") + 1
+            file.truncate(complete)
     except FileNotFoundError:
         return 0
-    lines = text[:whole].splitlines()
+    lines = text[:complete].splitlines()
     if not lines:
         return 0
     first, _, count = map(int, lines[-1].split())

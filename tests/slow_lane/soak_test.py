@@ -297,7 +297,7 @@ class _Soak:
 
     def _signal(self, pid: int, stops: bool, secs: float) -> None:
         with contextlib.suppress(OSError):  # it has ended
-            # A proxy's child looks like one until it is the worker: what it is, it says itself.
+            # A proxy's child looks like one until it is the worker: its command line has its kind.
             environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             for run_id, run in self.runs.items():
                 if not stops and f"TANDEM_RUN_ID={run_id}".encode() in environment:

@@ -60,7 +60,7 @@ def _publish(lane: Lane, run_id: str, first: int, last: int) -> Any:
     return lane.trainer.PublishRunSteps(steps, timeout=DEADLINE_SECS)
 
 
-def test_printed_and_published_steps_are_no_repeats_of_each_other(lane: Lane) -> None:
+def test_printed_and_published_steps_are_numbered_separately(lane: Lane) -> None:
     """Both are numbered from 1 and have the same worker_id, whichever comes first; published repeats are found."""
     run_id = lane.run("steps(1, 10); wait_for('more'); steps(11, 40); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
@@ -143,7 +143,7 @@ def test_a_gpu_is_the_runs_own_from_the_start_of_its_proxy_on(one_gpu: Lane) -> 
 
 
 def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> None:
-    """Before the daemon was told which process the worker is."""
+    """Before the daemon knows the worker's process."""
     # The search for the program takes a while, in which the worker's process has its record and is no worker yet.
     path = "x:" * 60_000 + os.environ["PATH"]
     run_id = lane.submit(run_config("true", PATH=path), "quick")
@@ -160,8 +160,8 @@ def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> N
     assert (record.parent / "exit").read_text("utf-8") == "exited 0\n"
 
 
-def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> None:
-    """That it is cancelled cannot be written down: the answer says so, and the next daemon would start it."""
+def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> None:
+    """The cancellation cannot be stored: the answer says so, and the next daemon would start the run."""
     lane = one_gpu
     config = _with_gpu(lane.program("steps(1, 1); wait_for('end')"))
     first, second = lane.submit(config), lane.submit(config)
@@ -178,7 +178,7 @@ def test_cancel_of_a_waiting_run_is_answered_without_a_disk(one_gpu: Lane) -> No
     lane.wait_for(first, TERM)
 
 
-def test_cancel_that_a_stopping_daemon_cannot_write_down_says_so(lane: Lane) -> None:
+def test_cancel_that_a_stopping_daemon_cannot_store_is_aborted(lane: Lane) -> None:
     """Otherwise the client would take the next daemon's word that the run has failed for the truth."""
     run_id = lane.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); steps(1, 1); wait_for('never')")
     lane.wait_for(run_id, EXEC)
@@ -299,7 +299,7 @@ time.sleep(600)
 """
 
 
-def test_pause_stops_whom_cancel_would_end(lane: Lane) -> None:
+def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
     """All of its processes; and what is asked for at once is done in its order."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
@@ -390,7 +390,7 @@ def test_a_worker_whose_record_is_gone_is_not_started_again(lane: Lane) -> None:
 
 
 def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
-    """It goes on, to tell the end."""
+    """It continues, to report the end."""
     run_id = lane.run("steps(1, 1); wait_for('never')")
     lane.wait_for(run_id, EXEC)
     os.kill(lane.wait_for_proxy(run_id), signal.SIGSTOP)
@@ -398,7 +398,7 @@ def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
     assert lane.wait_for(run_id, TERM).failure_reason == "cancelled"
 
 
-def test_a_socket_that_is_gone_is_told(lane: Lane) -> None:
+def test_removed_socket_is_reported(lane: Lane) -> None:
     """No proxy reaches the daemon; the next one makes it again, and nothing is lost."""
     (lane.data_dir / "daemon.sock").unlink()
     assert not lane.healthy() and "socket" in lane.daemon_state().daemon_state

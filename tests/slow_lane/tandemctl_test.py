@@ -70,7 +70,7 @@ sys.stderr.write("to stderr\\n")
     assert not (daemon.folder / "data/runs" / run_id).exists()
 
 
-def test_no_foreign_text_steers_the_terminal(daemon: CtlDaemon) -> None:
+def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
     """Neither a run's name nor an argument that an error repeats; letters of all scripts stay."""
     run_id = daemon.submit("pass", "--name=\u202egpj.exe \u00fcbung")
     daemon.ctl("watch", run_id)
@@ -81,8 +81,8 @@ def test_no_foreign_text_steers_the_terminal(daemon: CtlDaemon) -> None:
     assert "\\x1b[31m" in refused and "\x1b" not in refused
 
 
-def test_export_to_a_file_is_whole_or_nothing(daemon: CtlDaemon) -> None:
-    """A file that was there is replaced; where it cannot be, nothing is left behind."""
+def test_export_to_a_file_is_atomic(daemon: CtlDaemon) -> None:
+    """An existing file is replaced; after a failure no part is left."""
     run_id = daemon.submit("for i in range(3000): step(i)")
     daemon.ctl("watch", run_id)
     out = daemon.folder / "steps.csv"
@@ -107,8 +107,8 @@ def test_a_fault_is_shown_and_is_the_exit_code(daemon: CtlDaemon) -> None:
     assert "Traceback" in daemon.ctl("logs", run_id, "--stderr")
 
 
-def test_submit_passes_on_folder_environment_and_limits(daemon: CtlDaemon) -> None:
-    """The worker is started where tandemctl was, with what it was told."""
+def test_submit_sends_folder_environment_and_limits(daemon: CtlDaemon) -> None:
+    """The worker starts in tandemctl's folder, with its arguments."""
     flags = ("--env", "A=b=c", "--env=D=", "--gpus=1", "--max_duration=90m", "--step_stride=10", "--max_steps=500")
     run_id = daemon.submit(
         """
@@ -154,7 +154,7 @@ def test_a_config_that_is_no_utf8_is_refused_before_it_is_sent(daemon: CtlDaemon
     assert "protobuf" not in said
 
 
-def test_submit_may_go_on_as_watch(daemon: CtlDaemon) -> None:
+def test_submit_continues_as_watch(daemon: CtlDaemon) -> None:
     """The run_id comes first, alone on its line."""
     words = ("submit", "--watch", "--", sys.executable, "-c", "print('{}'); raise SystemExit(4)")
     first, *lines = daemon.ctl(*words, code=NOT_WELL).splitlines()
@@ -163,14 +163,14 @@ def test_submit_may_go_on_as_watch(daemon: CtlDaemon) -> None:
     assert "code 4" in lines[-1]
 
 
-def test_a_program_that_is_not_there_is_refused_at_once(daemon: CtlDaemon) -> None:
+def test_missing_program_is_refused_at_once(daemon: CtlDaemon) -> None:
     """Before there is a run."""
     assert "'nonesuch'" in daemon.ctl("submit", "--", "nonesuch", code=FAILED)
     assert json.loads(daemon.ctl("list", "--json"))["runs"] == []
 
 
 def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
-    """When it returns, they have ended; what cannot be cancelled does not keep it from the rest."""
+    """When it returns, they have ended; the others follow after a failure."""
     runs = [daemon.submit("step(0); wait_for('never')") for _ in range(3)]
     for run_id in runs:
         daemon.await_state(run_id, "EXECUTING")
@@ -183,7 +183,7 @@ def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
     assert daemon.ctl("cancel", runs[0]) == f"{runs[0]} ended\n"
 
 
-def test_a_cancel_that_the_daemon_cannot_write_down_is_told_in_its_words(daemon: CtlDaemon) -> None:
+def test_cancel_that_cannot_be_stored_prints_the_daemons_text(daemon: CtlDaemon) -> None:
     """It answers, and is there: that it cannot keep the cancel is no reason to start one."""
     holder = daemon.submit("step(0); wait_for('go')", "--gpus=2")
     daemon.await_state(holder, "EXECUTING")
@@ -200,8 +200,8 @@ def test_a_cancel_that_the_daemon_cannot_write_down_is_told_in_its_words(daemon:
     assert daemon.ctl("cancel", waiter) == f"{waiter} ended\n"
 
 
-def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: CtlDaemon) -> None:
-    """What is neither executing nor paused cannot be."""
+def test_pause_stops_a_run_and_resume_continues_it(daemon: CtlDaemon) -> None:
+    """A run that is neither executing nor paused is refused."""
     run_id = daemon.submit("step(0); wait_for('go')")
     pid = daemon.await_state(run_id, "EXECUTING")["worker_pid"]
     assert daemon.ctl("pause", run_id) == f"{run_id} paused\n"
@@ -214,7 +214,7 @@ def test_pause_stops_a_run_and_resume_lets_it_go_on(daemon: CtlDaemon) -> None:
     assert "TERMINATED" in daemon.ctl("pause", run_id, code=FAILED)
 
 
-def test_a_run_says_what_it_waits_for(daemon: CtlDaemon) -> None:
+def test_waiting_run_names_the_reason(daemon: CtlDaemon) -> None:
     """Two GPUs, of which another run has one."""
     holder = daemon.submit("step(0); wait_for('never')", "--gpus=1")
     daemon.await_state(holder, "EXECUTING")
@@ -235,7 +235,7 @@ def test_health(daemon: CtlDaemon) -> None:
     assert f"pid {daemon.pid}," in daemon.ctl("--daemon=unix:data/daemon.sock", "health")
 
 
-def test_without_a_daemon_it_says_what_it_tried(tmp_path: Path) -> None:
+def test_missing_daemon_is_reported_with_its_address(tmp_path: Path) -> None:
     """Every command fails, and says how to start a daemon."""
     words = ["list", "health", "watch", "watch x", "cancel --all", "cancel x", "pause x", "delete x", "logs x"]
     for command in [*words, "logs x --malformed", "export x", "submit -- true"]:
@@ -250,7 +250,7 @@ def test_without_a_daemon_it_says_what_it_tried(tmp_path: Path) -> None:
         assert done.stdout == ""
 
 
-def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
+def test_stopped_daemon_is_reported_as_one_without_answer(daemon: CtlDaemon) -> None:
     """Within a call's deadline, and where gRPC itself gives up, by port and by socket: there is no answer."""
     run_id = daemon.submit("step(0); wait_for('never')")
     daemon.await_state(run_id, "EXECUTING")
@@ -269,7 +269,7 @@ def test_a_stopped_daemon_is_not_called_none(daemon: CtlDaemon) -> None:
         assert "found none" not in said
 
 
-def test_a_wrong_command_line_is_told_apart(tmp_path: Path) -> None:
+def test_wrong_command_line_has_its_own_exit_code(tmp_path: Path) -> None:
     """Its exit code is one of its own, and no daemon is needed to find out; nor is one for --help."""
     for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"], ["watch", "\udcff"]):
         done = subprocess.run([*CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -29,14 +29,14 @@ from tests.slow_lane.tandemctl_fixture import (  # noqa: F401, one is a fixture
 from tools.testing import pytest_main
 
 
-def test_a_run_that_is_not_kept_is_seen_to_its_end(tmp_path: Path) -> None:
+def test_watch_sees_the_end_of_a_run_that_is_not_kept(tmp_path: Path) -> None:
     """Waits long enough for a client that polls each second."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); sys.exit(3)")
         assert "exited with code 3" in daemon.ctl("submit", "--watch", *program, code=NOT_WELL)
 
 
-def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Path) -> None:
+def test_run_deleted_while_watched_is_no_fault(tmp_path: Path) -> None:
     """The exit status is unknown: the text says so, and the exit code is not a failed run's."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
@@ -62,7 +62,7 @@ def test_a_run_that_is_forgotten_while_it_is_watched_is_not_blamed(tmp_path: Pat
         assert "forgotten" not in daemon.ctl("watch", run_id, code=FAILED)
 
 
-def test_watch_outlives_the_daemon(daemon: CtlDaemon) -> None:
+def test_watch_continues_with_the_next_daemon(daemon: CtlDaemon) -> None:
     """It says that it waits, goes on with the next daemon, and ends with the run."""
     run_id = daemon.submit("step(0); wait_for('go'); step(1)")
     with daemon.started("watch", run_id) as watch, daemon.started("watch") as watch_all:
@@ -184,7 +184,7 @@ def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
         assert exit_code(pid) == DONE
 
 
-def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
+def test_watch_of_one_run_leaves_its_last_page(daemon: CtlDaemon) -> None:
     """Its page shows progress and episodes; the last stays when the screen is restored."""
     run_id = daemon.submit(
         "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
@@ -203,7 +203,7 @@ def test_watch_of_one_run_leaves_its_last_words(daemon: CtlDaemon) -> None:
         assert exit_code(pid) == NOT_WELL
 
 
-def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
+def test_watch_ends_when_its_pipe_is_closed(daemon: CtlDaemon) -> None:
     """As `tandemctl watch | head -1` does."""
     with daemon.started("watch") as watch:
         assert watch.stdout is not None
@@ -212,7 +212,7 @@ def test_watch_ends_when_nobody_reads_it(daemon: CtlDaemon) -> None:
         assert watch.wait(TIMEOUT_SECS) == DONE
 
 
-def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
+def test_failed_write_to_stdout_is_reported(daemon: CtlDaemon) -> None:
     """Once, by every command, however much was to be written; what was submitted is named."""
     run_id = daemon.submit("for i in range(300): step(i)")
     daemon.ctl("watch", run_id)
@@ -245,7 +245,7 @@ def test_an_output_that_cannot_be_written_is_said(daemon: CtlDaemon) -> None:
     assert len(named) == 2
 
 
-def test_a_pipe_that_nobody_reads_ends_it_quietly(daemon: CtlDaemon) -> None:
+def test_closed_pipe_ends_it_without_a_message(daemon: CtlDaemon) -> None:
     """By SIGPIPE, as it does other programs; but watch, which just ends."""
     run_id = daemon.submit("for i in range(300): step(i)")
     daemon.ctl("watch", run_id)

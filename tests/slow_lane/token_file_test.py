@@ -41,7 +41,7 @@ def test_file_that_others_can_open_is_refused_with_the_command(token_file: Path,
         read_token(token_file)
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_paths_other_than_files_are_refused_at_once(tmp_path: Path) -> None:
     """A folder, a device, and a pipe without a writer."""
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path, Path("/dev/null"), tmp_path / "pipe"):

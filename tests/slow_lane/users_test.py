@@ -170,7 +170,7 @@ def test_another_users_grpc_gets_permission_denied() -> None:
 
 
 @needs_users
-def test_allowed_users_are_taken() -> None:
+def test_allowed_users_may_connect() -> None:
     """By name and by uid, and no others."""
     with lane_of_all_sockets(f"--allow_users=daemon,{OTHER}") as (lane, targets):
         for target in targets:
@@ -183,7 +183,7 @@ def test_allowed_users_are_taken() -> None:
 
 @needs_users
 @pytest.mark.parametrize("is_allowed", [False, True])
-def test_socket_lets_in_the_users_that_the_daemon_takes(programs: Path, is_allowed: bool) -> None:
+def test_socket_admits_allowed_users(programs: Path, is_allowed: bool) -> None:
     """Whatever the umask; where its mode keeps a user out, tandemctl does not say that there is no daemon."""
     more = programs / "more.sock"
     flags = [f"--allow_users={OTHER}"] if is_allowed else []
@@ -281,7 +281,7 @@ def test_unknown_user_is_refused_by_tcp_and_known_by_a_socket(tmp_path: Path, wi
             daemon.terminate()
 
 
-def test_unknown_user_is_taken_with_the_token(tmp_path: Path, without_owners: Path) -> None:
+def test_token_admits_an_unknown_user(tmp_path: Path, without_owners: Path) -> None:
     """In each call, of tandemctl's, of TrainerClient's and of any client's; not with another one, nor with none."""
     token_file, other_file = tmp_path / "token", tmp_path / "other"
     for path, token in ((token_file, TOKEN), (other_file, TOKEN[:-1] + "x")):
@@ -354,8 +354,8 @@ def test_one_connection_too_many_of_unknown_users_is_refused(tmp_path: Path, wit
 
 
 @needs_users
-def test_known_other_user_stays_refused_with_the_token(tmp_path: Path) -> None:
-    """The token is for those whom the kernel does not name."""
+def test_token_does_not_admit_a_known_other_user(tmp_path: Path) -> None:
+    """The token is for clients whose user the kernel does not state."""
     token_file = tmp_path / "token"
     token_file.touch(0o600)
     token_file.write_text(TOKEN, "utf-8")
@@ -401,7 +401,7 @@ def _descriptors(pid: int) -> int:
 
 
 @needs_users
-def test_refused_clients_do_not_use_the_daemon_up() -> None:
+def test_refused_clients_do_not_block_others() -> None:
     """Many that stay connected and say nothing hold few descriptors, for a short time, and few lines of the log."""
     with lane_of_all_sockets() as (lane, _):
         host, port = lane.address.split(":")
@@ -422,7 +422,7 @@ def test_refused_clients_do_not_use_the_daemon_up() -> None:
         assert lane.log().count("refused a connection") <= 2
 
 
-def test_daemon_without_descriptors_goes_on_when_there_are_some(lane: Lane) -> None:
+def test_daemon_without_descriptors_recovers(lane: Lane) -> None:
     """Clients wait meanwhile, and the log says why."""
     limits = resource.prlimit(lane.pid, resource.RLIMIT_NOFILE)
     few = _descriptors(lane.pid) + 8

@@ -29,7 +29,7 @@ def _nested(depth: int) -> dict[str, Any]:
     return inside
 
 
-def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
+def test_invalid_arguments_are_refused(client: TrainerClient) -> None:
     """Here, or by the daemon, which names the place."""
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: client.submit({"x": object()}), "config: "),
@@ -66,10 +66,10 @@ def test_arguments_that_cannot_be_are_refused(client: TrainerClient) -> None:
 
 
 def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerClient, tmp_path: Path) -> None:
-    """Else it is told as a daemon that is full. What just fits, the daemon judges."""
-    told = "expected a message of at most 67108864 bytes, found 671[0-9]*; make it smaller; "
+    """A status of gRPC itself would mean a full daemon. The daemon checks messages that just fit."""
+    expected = "expected a message of at most 67108864 bytes, found 671[0-9]*; make it smaller; "
     for call in (client.submit, client.cancel, client.heartbeat, client.steps):
-        with pytest.raises(tandem.InvalidArgument, match=f"{told}nothing was sent"):
+        with pytest.raises(tandem.InvalidArgument, match=f"{expected}nothing was sent"):
             call("x" * _MAX_MESSAGE_BYTES)
     with pytest.raises(tandem.InvalidArgument, match="SubmitRun at "):
         client.submit("x" * (_MAX_MESSAGE_BYTES - 5))  # with the field's number and length
@@ -79,9 +79,9 @@ def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerC
         next(run for run in changes if run.run_id == run_id)
     session = client.register(run_id, "own")
     large = "x" * _MAX_MESSAGE_BYTES
-    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: {told}the Step was not sent"):
+    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunSteps: {expected}the Step was not sent"):
         session.publish_steps([Step(observation_json=large)])
-    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunEpisodes: {told}the Episode was not sent"):
+    with pytest.raises(tandem.InvalidArgument, match=f"PublishRunEpisodes: {expected}the Episode was not sent"):
         session.publish_episodes([Episode(metadata_json=large)])
     gate.open("end")
 

@@ -19,11 +19,8 @@ _ADDRESSES = re.compile(r"(?!unix:|unix-abstract:|vsock:)(?:dns:(?://[^/]*/)?|ip
 _HOST_AND_PORT = re.compile(r"(?:\[.*\]|[^:]*):([^:]*)")
 _LAST_PORT = 65535
 
-_MAX_MESSAGE_BYTES = 64 << 20
 _LONGEST_SECS = 1e9
 _OPTIONS = (
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
     # Pings detect a dead machine on an idle stream. Without the second option, an older gRPC stops after two pings.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -65,7 +62,9 @@ class Connection:
         self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
         self._wire = load()
         self.grpc = self._wire.grpc
-        self._channel = self.grpc.insecure_channel(target, options=_OPTIONS)
+        most = self._wire.constants["MAX_MESSAGE_BYTES"]
+        sizes = (("grpc.max_receive_message_length", most), ("grpc.max_send_message_length", most))
+        self._channel = self.grpc.insecure_channel(target, options=(*sizes, *_OPTIONS))
         self._callables: dict[str, Any] = {}
         self.closed = False
 
@@ -150,8 +149,7 @@ class Connection:
         """Waits for the future of `greet`; returns whether a daemon answered, or the future was cancelled.
 
         False does not mean that the time is over: a connection that is about to break fails at once, and so does a
-        daemon that
-        is about to end. ClientClosed: the client was closed.
+        daemon that is about to end. ClientClosed: the client was closed.
         """
         try:
             error = greeting.exception()
@@ -187,9 +185,10 @@ class Connection:
 
 def check_size(name: str, message: Any, after: str) -> None:
     """Raises InvalidArgument for a message too large for gRPC, whose own status would mean a full disk."""
-    if (size := message.ByteSize()) > _MAX_MESSAGE_BYTES:
+    most = load().constants["MAX_MESSAGE_BYTES"]
+    if (size := message.ByteSize()) > most:
         raise InvalidArgument(
-            f"{name}: expected a message of at most {_MAX_MESSAGE_BYTES} bytes, found {size}; make it smaller; {after}"
+            f"{name}: expected a message of at most {most} bytes, found {size}; make it smaller; {after}"
         )
 
 

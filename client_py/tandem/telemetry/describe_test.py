@@ -56,7 +56,7 @@ def _described(client: TrainerClient, run_id: str, holds: Callable[[RunDescripti
     return described
 
 
-def test_a_run_is_described_with_all_that_is_known_of_it(client: TrainerClient, gate: Gate, daemon: Daemon) -> None:
+def test_describe_has_every_fact_of_a_run(client: TrainerClient, gate: Gate, daemon: Daemon) -> None:
     """While it runs, and among the others."""
     config: dict[str, Any] = gate.program(_PROGRAM) | {"run_name": "first", "schedule": {"max_steps": 1000}}
     config["metadata"] = {"tandem": {"step_stride": 10}}
@@ -77,7 +77,7 @@ def test_a_run_is_described_with_all_that_is_known_of_it(client: TrainerClient, 
     gate.open("end")
 
 
-def test_a_run_without_events_and_limits_says_so(client: TrainerClient, gate: Gate) -> None:
+def test_lines_omit_missing_events_and_limits(client: TrainerClient, gate: Gate) -> None:
     """By None; one that waits says for what."""
     config: dict[str, Any] = gate.program("wait_for('end')")
     config["resources"]["gpus"] = {"requested": 2, "mandatory": True}
@@ -134,7 +134,7 @@ def test_a_run_is_paused_resumed_and_deleted(client: TrainerClient, gate: Gate) 
         next(client.malformed(run_id))
 
 
-def test_what_cannot_be_is_refused(client: TrainerClient) -> None:
+def test_invalid_values_are_refused(client: TrainerClient) -> None:
     """Before it is sent."""
     for call in (
         lambda: client.describe("a", b"b"),  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tandem.telemetry.records import Run, time_of
+from tandem.telemetry.records import Run, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,8 @@ class RunDescription:
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
         """Copies a RunDescription message."""
-        return RunDescription(
-            run=Run.from_message(message.record),
-            last_return=message.last_return if message.HasField("last_return") else None,
-            last_event=time_of(message, "last_event"),
-            max_steps=message.max_steps if message.HasField("max_steps") else None,
-            **{name: getattr(message, name) for name in _PLAIN_FIELDS},
-        )
+        others = {name: plain(message, name) for name in RunDescription.__slots__ if name != "run"}
+        return RunDescription(Run.from_message(message.record), **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +90,3 @@ class DaemonDescription:
             message.watchers,
             tuple(map(RunDescription.from_message, message.runs)),
         )
-
-
-_PLAIN_FIELDS = tuple(
-    name for name in RunDescription.__slots__ if name not in ("run", "last_return", "last_event", "max_steps")
-)

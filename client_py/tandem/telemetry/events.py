@@ -26,10 +26,8 @@ class EventWriter:
     r"""Prints events as lines of JSON, for Tandem's daemon or any other reader.
 
     Under the daemon, a program's events are durable in its database, and watchers receive them; without the daemon,
-    they are
-    lines on the terminal. Each event is one line, by one write, and stays separate from other output of the program.
-    Safe to
-    use from any thread.
+    they are lines on the terminal. Each event is one line, by one write, and stays separate from other output of the
+    program. Safe to use from any thread.
 
     Actions, observations and payloads may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
     NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards must be
@@ -59,8 +57,7 @@ class EventWriter:
 
         Args:
           stream: An open file. None: the current standard output, which is also made line-buffered, so that other
-            prints of
-            the program stay whole lines.
+            prints of the program stay unbroken lines.
           run_id: The run; None: the environment variable TANDEM_RUN_ID, or else events have no run_id.
           worker_id: The run's worker; None: events have none, and the daemon names it.
           timestamps: Whether events have the time at which they were made (`ts_unix_ns`).
@@ -150,8 +147,7 @@ class EventWriter:
           truncated: Whether it was cut off.
           agent_id: The agent, among several.
           metadata: Further facts. As in MOSAIC's events, the daemon takes an "episode_index" in it for the number of
-            the
-            episode, in place of `episode`.
+            the episode, in place of `episode`.
 
         Raises:
           InvalidArgument: An invalid value; nothing was printed.

@@ -1,4 +1,4 @@
-"""Events are printed whole, whatever is in them, or refused."""
+"""Each event is printed as one line, or refused."""
 
 import enum
 import io
@@ -79,7 +79,7 @@ def test_step_has_the_fields_of_the_seed(out: io.StringIO) -> None:
     }
 
 
-def test_episode_and_lifecycle_have_theirs(out: io.StringIO, events: EventWriter) -> None:
+def test_episode_and_lifecycle_have_the_fields_of_the_seed(out: io.StringIO, events: EventWriter) -> None:
     """What is left out or empty is not printed."""
     events.episode(episode=0, total_reward=195, steps=195, truncated=True, metadata={"loss": np.float32(0.5)})
     events.lifecycle("checkpoint", {"path": "policy.npz"})
@@ -109,7 +109,7 @@ def test_run_is_the_one_that_the_daemon_names(out: io.StringIO, monkeypatch: pyt
     assert [json.loads(line).get("run_id") for line in out.getvalue().splitlines()] == ["of-the-daemon", "own", None]
 
 
-def test_events_say_when_they_were_made(out: io.StringIO) -> None:
+def test_events_have_timestamps(out: io.StringIO) -> None:
     """In nanoseconds since the Unix epoch."""
     before = time.time_ns()
     EventWriter(out).step(**_STEP)
@@ -273,16 +273,14 @@ def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.Str
         ({"episode_seed": -1}, "episode_seed: "),
     ],
 )
-def test_field_that_cannot_be_is_refused(
-    change: dict[str, Any], fact: str, out: io.StringIO, events: EventWriter
-) -> None:
+def test_invalid_field_is_refused(change: dict[str, Any], fact: str, out: io.StringIO, events: EventWriter) -> None:
     """By name, with what was found; it is a ValueError, too."""
     with pytest.raises(tandem.InvalidArgument, match=fact):
         events.step(**_STEP | change)
     assert out.getvalue() == ""
 
 
-def test_other_arguments_that_cannot_be_are_refused(out: io.StringIO, events: EventWriter) -> None:
+def test_other_invalid_arguments_are_refused(out: io.StringIO, events: EventWriter) -> None:
     """Of episodes, lifecycle events, and the writer itself."""
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: events.episode(episode=0, total_reward=float("inf"), steps=1), "total_reward: "),
@@ -337,15 +335,15 @@ def test_run_is_started_and_completed(out: io.StringIO, events: EventWriter) -> 
     ],
     ids=repr,
 )
-def test_exception_is_told_and_goes_on_its_way(
+def test_exception_is_printed_and_raised_again(
     error: BaseException, last: tuple[str, str | None], out: io.StringIO, events: EventWriter
 ) -> None:
     """A good exit is no failure."""
     with pytest.raises(type(error)) as caught, events.run():
         raise error
     assert caught.value is error
-    told = json.loads(out.getvalue().splitlines()[-1])
-    assert (told["event"], told.get("payload", {}).get("error")) == last
+    printed = json.loads(out.getvalue().splitlines()[-1])
+    assert (printed["event"], printed.get("payload", {}).get("error")) == last
 
 
 def test_printing_imports_neither_grpc_nor_protobuf(out: io.StringIO) -> None:

@@ -32,10 +32,8 @@ def line_of(fields: _Fields) -> bytes:
     r"""Returns an event as a JSON object with a newline at its end.
 
     Arrays, and what NumPy converts to an array, become nested lists. NaN and infinities, which JSON does not have,
-    become
-    null in arrays, lists and mappings. Lone surrogates become question marks. InvalidArgument names a value that JSON
-    cannot
-    hold, that is nested too deep, or that makes the line too long.
+    become null in arrays, lists and mappings. Lone surrogates become question marks. InvalidArgument names a value that
+    JSON cannot hold, that is nested too deep, or that makes the line too long.
 
     >>> line_of({"reward": np.float64(0.5), "observation": np.array([1.0, np.nan])})
     b'{"reward":0.5,"observation":[1.0,null]}\n'
@@ -117,7 +115,7 @@ def _has_keys(value: object) -> bool:
 
 
 def _check_keys(mapping: Mapping[Any, object]) -> None:
-    """Raises ValueError if two keys become the same text, TypeError if a key cannot be a text."""
+    """Raises ValueError if two keys become the same text, TypeError for a key that JSON cannot hold."""
     keys: dict[str, object] = {}
     for key in mapping:
         text = _encode({_plain_key(key): 0})[1:-3]

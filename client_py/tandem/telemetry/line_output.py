@@ -1,4 +1,4 @@
-"""Whole lines to a descriptor that other threads and processes write to as well."""
+"""Writes unbroken lines to a descriptor that other threads and processes write to as well."""
 
 import fcntl
 import io
@@ -13,18 +13,15 @@ from tandem.errors import InvalidArgument, SystemCallFailed
 
 
 class LineOutput:
-    """Writes each line by one write, at the begin of a line of the output. Safe to use from any thread.
+    """Writes each line by one write, at the start of a line of the output. Safe to use from any thread.
 
     Other threads, libraries and child processes may leave half a line at the end of the output; Python's own print
-    writes a
-    text and its newline one after the other. So a newline is written first if another writer may have written since the
-    last
-    line: the file has grown, now or earlier, or this program has other threads. (One case is left: a child process's
-    first
-    output between the look at the size and the write.) A pipe or a terminal has no size: there a newline is written
-    first if the program has other threads.
+    writes a text and its newline one after the other. So a newline is written first if another writer may have written
+    since the last line: the file has grown, now or earlier, or this program has other threads. (One case is left: a
+    child process's first output between the check of the size and the write.) A pipe or a terminal has no size: there a
+    newline is written first if the program has other threads.
 
-    Standard output is made line-buffered, which keeps what Python prints whole and in its place.
+    Standard output is made line-buffered, which keeps the program's own prints unbroken and in order.
     """
 
     def __init__(self, stream: IO[Any] | None) -> None:

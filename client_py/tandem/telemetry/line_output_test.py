@@ -71,7 +71,7 @@ def test_streams_of_every_kind_are_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda path: path.open("w"), lambda path: io.StringIO()], ids=["file", "memory"])
-def test_stream_that_was_closed_is_told(make: Callable[[Path], IO[Any]], tmp_path: Path) -> None:
+def test_closed_stream_is_refused(make: Callable[[Path], IO[Any]], tmp_path: Path) -> None:
     """The descriptor may be another file's by then, which gets no event."""
     stream = make(tmp_path / "file")
     events = EventWriter(stream)
@@ -139,7 +139,7 @@ def appended(tmp_path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
         yield path, file
 
 
-def test_events_begin_and_end_lines_whatever_stands_before_them(appended: tuple[Path, IO[bytes]]) -> None:
+def test_each_event_is_a_line_of_its_own(appended: tuple[Path, IO[bytes]]) -> None:
     """A newline goes before an event once there is another's text."""
     path, file = appended
     _run(_ONE_AFTER_THE_OTHER, file, check=True)
@@ -170,7 +170,7 @@ def test_no_line_is_empty_without_other_writers(appended: tuple[Path, IO[bytes]]
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["a"] * 3
 
 
-def test_full_disk_is_told(tmp_path: Path) -> None:
+def test_full_disk_is_reported(tmp_path: Path) -> None:
     """As an OSError, with the system's words."""
     with open("/dev/full", "wb") as full:
         result = _run(

@@ -21,10 +21,8 @@ class RecordEpisodes(_Wrapper):
     """Counts the episodes of all environments, and prints an event at the end of each.
 
     Works with any `gymnasium.vector.VectorEnv` in any autoreset mode, and changes none of its results. Episodes are
-    numbered
-    from 0 in the order in which they begin; those that begin together, in the order of their environments. An episode
-    that a
-    reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}.
+    numbered from 0 in the order in which they begin; those that begin together, in the order of their environments. An
+    episode that a reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}.
 
     Attributes:
       episode_count: How many episodes have ended.
@@ -49,8 +47,7 @@ class RecordEpisodes(_Wrapper):
           env: The environments.
           events: The writer of the events; None: a new `EventWriter()`.
           steps: Whether each step is an event, too. Its observation is the one after the action; that of an episode's
-            last
-            step belongs to the episode in every mode.
+            last step belongs to the episode in every mode.
 
         Raises:
           TypeError: No `gymnasium.vector.VectorEnv`.

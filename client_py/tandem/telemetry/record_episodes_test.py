@@ -56,7 +56,7 @@ def test_episodes_are_those_that_gymnasium_counts(make: _Make, mode: AutoresetMo
             ran = infos["episode"]["r"][index], infos["episode"]["l"][index]
             expected.append((index, *ran, terminations[index], truncations[index]))
         if mode is AutoresetMode.DISABLED and ended.any():
-            # Theirs looks for the mask when the environments have taken it out, and forgets all.
+            # Gymnasium's reads the mask after the environments have removed it, and resets all.
             kept = np.where(ended, 0, theirs.episode_returns), np.where(ended, 0, theirs.episode_lengths)
             envs.reset(options={"reset_mask": ended})
             theirs.episode_returns, theirs.episode_lengths = kept
@@ -170,8 +170,8 @@ def test_structured_spaces_are_printed_by_environment() -> None:
     envs.close()
 
 
-def test_what_cannot_be_wrapped_is_refused() -> None:
-    """A single environment, arguments of other types, and environments that do not tell how they reset."""
+def test_other_environments_are_refused() -> None:
+    """A single environment, arguments of other types, and environments without an autoreset mode."""
     with pytest.raises(TypeError, match="VectorEnv"):
         RecordEpisodes(gymnasium.make("CartPole-v1"))  # type: ignore[arg-type]
     envs = _sync("CartPole-v1", 1, AutoresetMode.NEXT_STEP)

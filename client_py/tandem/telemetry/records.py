@@ -2,11 +2,11 @@
 
 import enum
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass, fields, make_dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from tandem.arguments import shown
 
@@ -32,8 +32,32 @@ class RunStatus(enum.IntEnum):
         return self in (RunStatus.FAULT, RunStatus.TERM)
 
 
+def plain(message: Any, name: str) -> Any:
+    """Returns a message's field: a Timestamp in UTC, a repeated field as a tuple; None if it is not set."""
+    field, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
+    if isinstance(value, MutableSequence):
+        return tuple(value)
+    if field.message_type:
+        return time_of(message, name)
+    if field.enum_type:
+        return RunStatus(value)
+    return value if not field.has_presence or message.HasField(name) else None
+
+
+class _Copied:
+    """A dataclass whose fields are those of a message."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_message(cls, message: Any) -> Self:
+        """Copies a message."""
+        kind: Any = cls
+        return kind(*(plain(message, name) for name in kind.__slots__))  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(_Copied):
     """A run at a change of its status.
 
     Attributes:
@@ -57,21 +81,6 @@ class Run:
     failure_reason: str | None
     gpu_slots: tuple[int, ...]
     seq_id: int
-
-    @staticmethod
-    def from_message(message: Any) -> "Run":
-        """Copies a RunRecord."""
-        return Run(
-            message.run_id,
-            RunStatus(message.status),
-            message.digest,
-            time_of(message, "created_at"),
-            time_of(message, "updated_at"),
-            time_of(message, "last_heartbeat"),
-            message.failure_reason if message.HasField("failure_reason") else None,
-            tuple(message.gpu_slots),
-            message.seq_id,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +188,7 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
-class LifecycleEvent:
+class LifecycleEvent(_Copied):
     """An event of a run as a whole, such as "run_started".
 
     Attributes:
@@ -201,16 +210,9 @@ class LifecycleEvent:
         """The payload, decoded; None: the worker sent none."""
         return json.loads(self.payload_json) if self.payload_json else None
 
-    @staticmethod
-    def from_message(message: Any) -> "LifecycleEvent":
-        """Copies a LifecycleEvent message."""
-        return LifecycleEvent(
-            message.event, message.payload_json, time_of(message, "timestamp"), message.worker_id, message.seq_id
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class MalformedLine:
+class MalformedLine(_Copied):
     """A line of a worker's output that begins with "{" and is no valid event.
 
     Attributes:
@@ -226,11 +228,6 @@ class MalformedLine:
     reason: str
     head: str
     seq_id: int
-
-    @staticmethod
-    def from_message(message: Any) -> "MalformedLine":
-        """Copies a MalformedLine message."""
-        return MalformedLine(message.offset, message.length, message.reason, message.head, message.seq_id)
 
 
 def fill_message(message: Any, record: Step | Episode) -> None:
@@ -268,8 +265,7 @@ def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
     """Makes the function that copies messages of a kind.
 
     The constructor of a frozen class sets each field by a call: 0.8 us of the 2.3 us of a step. So this fills a twin
-    that is
-    not frozen, and then changes its class.
+    that is not frozen, and then changes its class.
     """
     names = [field.name for field in fields(kind)]
     twin: Any = make_dataclass(f"_Thawed{kind.__name__}", names, slots=True)

@@ -31,8 +31,7 @@ class Subscription(ClosesOnExit, Generic[Record]):
     """Iterates over the records that the daemon has and will have, each once, in order.
 
     If the connection breaks, or the daemon restarts, it asks for the records after the last number that it received:
-    none is
-    missing and none comes twice. It ends by itself when the run has ended and all records were sent. One thread
+    none is missing and none comes twice. It ends by itself when the run has ended and all records were sent. One thread
     iterates; any thread may close it. The end of its client closes it too.
 
     Attributes:

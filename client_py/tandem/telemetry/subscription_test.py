@@ -103,7 +103,7 @@ _BOTH = ("StreamEvents", "StreamRunSteps")
 _WAYS = pytest.mark.parametrize("way", _BOTH)
 
 
-def test_blocks_are_asked_for_of_who_has_them() -> None:
+def test_blocks_are_requested_where_the_server_has_them() -> None:
     """The other streams are left out."""
     server = _Server(_BOTH, lambda since: [range(since + 1, 8), [8, 9]] if since < 9 else [], last=0)
     with _serving(server) as client:
@@ -118,7 +118,7 @@ def test_blocks_are_asked_for_of_who_has_them() -> None:
     ("method", "records"),
     [("StreamRunSteps", TrainerClient.steps), ("StreamRunEpisodes", TrainerClient.episodes)],
 )
-def test_server_without_blocks_is_asked_for_messages(
+def test_server_without_blocks_sends_single_messages(
     method: str, records: Callable[[TrainerClient, str], Subscription[Any]]
 ) -> None:
     """As any server of gymgui.trainer.TrainerService; also after its connections broke."""
@@ -129,7 +129,7 @@ def test_server_without_blocks_is_asked_for_messages(
     assert [(request.run_id, request.since_seq) for request in server.requests] == [("a", n) for n in (0, 2, 4, 6, 7)]
 
 
-def test_server_without_either_is_told() -> None:
+def test_server_without_either_method_is_unsupported() -> None:
     """By the name of what every server should have."""
     with _serving(_Server([], lambda since: [], last=0)) as client:
         with pytest.raises(tandem.Unsupported, match="StreamRunSteps at "):
@@ -139,7 +139,7 @@ def test_server_without_either_is_told() -> None:
 
 
 @_WAYS
-def test_broken_stream_goes_on_behind_what_was_received(way: str) -> None:
+def test_broken_stream_continues_after_the_last_number(way: str) -> None:
     """Each once, in order, though a block or a message is cut off from those that follow."""
     server = _Server([way], lambda since: [range(since + 1, min(since + 4, 12))], last=11)
     with _serving(server) as client:
@@ -152,7 +152,7 @@ def test_broken_stream_goes_on_behind_what_was_received(way: str) -> None:
 @_WAYS
 @pytest.mark.parametrize("sent", [[[1, 2, 2, 3]], [[1, 2], [2, 3]], [[1, 2], [1]], [[1, 2, 0]]])
 def test_repeated_number_is_a_broken_peer(way: str, sent: list[list[int]]) -> None:
-    """What came before it is given; then it is told, and nothing more comes."""
+    """Earlier records are returned; then the error is raised, and the iteration ends."""
     with _serving(_Server([way], lambda since: sent, last=9)) as client:
         steps = client.steps("a")
         assert [next(steps).seq_id, next(steps).seq_id] == [1, 2]
@@ -162,7 +162,7 @@ def test_repeated_number_is_a_broken_peer(way: str, sent: list[list[int]]) -> No
 
 
 @_WAYS
-def test_nothing_comes_after_closing(way: str) -> None:
+def test_closed_subscription_returns_no_record(way: str) -> None:
     """Though a block of it is here already; of a client that is closed, an error."""
     with _serving(_Server([way], lambda since: [range(since + 1, 100)], last=1000)) as client:
         with client.steps("a") as steps:
@@ -176,7 +176,7 @@ def test_nothing_comes_after_closing(way: str) -> None:
 
 
 @_WAYS
-def test_closed_client_is_told_though_the_stream_has_ended_well(way: str) -> None:
+def test_closed_client_is_an_error_after_the_streams_end(way: str) -> None:
     """Else those that were received and not given would be missing from a loop that ends as all do."""
     with _serving(_Server([way], lambda since: [range(since + 1, 4)], last=0)) as client:
         steps = client.steps("a")
@@ -189,7 +189,7 @@ def test_closed_client_is_told_though_the_stream_has_ended_well(way: str) -> Non
         assert steps.last_seq == 1
 
 
-def test_no_server_for_too_long_is_told_behind_a_block() -> None:
+def test_missing_server_is_reported_after_a_block() -> None:
     """Once what was received is given."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2, 3]] if since == 0 else [], last=9)
     with _serving(server) as reached, TrainerClient(reached.target, reconnect_secs=0.2) as client:
@@ -200,7 +200,7 @@ def test_no_server_for_too_long_is_told_behind_a_block() -> None:
 
 
 @pytest.mark.parametrize("absent", [[0, 1], [1, 2], [0, 2, 3]], ids=str)
-def test_server_that_is_not_there_yet_is_asked_again(absent: list[int]) -> None:
+def test_server_that_starts_late_is_found(absent: list[int]) -> None:
     """Before the first stream and after one broke: at once it says that it is not there, and then it is."""
     server = _Server(["StreamEvents"], lambda since: [range(since + 1, min(since + 3, 4))], last=3, absent=absent)
     with _serving(server) as client:
@@ -208,7 +208,7 @@ def test_server_that_is_not_there_yet_is_asked_again(absent: list[int]) -> None:
     assert server.greetings == len(absent) + 3 and len(server.requests) == 3
 
 
-def test_server_that_is_never_there_is_told_when_the_time_is_over() -> None:
+def test_missing_server_is_reported_after_the_timeout() -> None:
     """As one that does not listen is; before the first stream, and after one broke."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2]], last=9, absent=range(1, 10**6))
     with _serving(server) as reached, TrainerClient(reached.target, timeout=0.3, reconnect_secs=0.4) as client:
@@ -222,7 +222,7 @@ def test_server_that_is_never_there_is_told_when_the_time_is_over() -> None:
 
 
 @pytest.mark.parametrize("whole_client", [False, True])
-def test_closing_ends_the_asking(whole_client: bool) -> None:
+def test_closing_ends_the_search_for_a_daemon(whole_client: bool) -> None:
     """From another thread, long before the time is over."""
     server = _Server([], lambda since: [], last=0, absent=range(10**6))
     with _serving(server) as reached, TrainerClient(reached.target, timeout=1e6) as client:

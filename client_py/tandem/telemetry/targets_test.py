@@ -29,7 +29,7 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     + ["ipv4:127.0.0.1:65536", "ipv4:127.0.0.1:5x", "ipv4:127.0.0.1:0", "ipv6:[::1]:65536"],
 )
 def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, with where it came from: gRPC would take another one, or tell by each call that something is wrong."""
+    """At once, and with its source: gRPC would take another port, or fail at each call without a reason."""
     with pytest.raises(tandem.InvalidArgument, match=r"^target: expected .* 1 \.\. 65535, .*found '"):
         TrainerClient(target)
     monkeypatch.setenv("TANDEM_DAEMON", target)
@@ -66,7 +66,7 @@ def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> Non
             assert client.health().pid == shared_daemon.pid
 
 
-def test_missing_daemon_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_daemon_is_reported_with_the_next_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By calls and subscriptions; it is a ConnectionError, too."""
     target = f"unix:{tmp_path}/no.sock"
     monkeypatch.setenv("TANDEM_DAEMON", target)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from tandem.arguments import shown
 from tandem.errors import AccessDenied, InvalidArgument, TandemError
+from tandem.telemetry.wire import load
 
 TOKEN_VARIABLE = "TANDEM_TOKEN_FILE"
 
-# The numbers of slow_lane/wire/token_file.h.
-_LEAST_BYTES = 16
-_MOST_BYTES = 512
 _MOST_FILE_BYTES = 4096
 _TOKEN = re.compile(rb"[!-~]+")
 
@@ -26,6 +24,7 @@ def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
     Raises:
       AccessDenied: The file belongs to another user, or other users may read it.
       InvalidArgument: No readable file, or no token in it.
+      ModuleNotFoundError: A file is named, and grpcio or protobuf is missing.
     """
     name = "token_file"
     if token_file is None:
@@ -43,9 +42,10 @@ def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"{name}: expected a file that can be read, found: {error}") from error
     token = content.strip(b" \t\n\v\f\r")
-    if not _LEAST_BYTES <= len(token) <= _MOST_BYTES or not _TOKEN.fullmatch(token):
+    least, most = (load().constants[f"{which}_TOKEN_BYTES"] for which in ("MIN", "MAX"))
+    if not least <= len(token) <= most or not _TOKEN.fullmatch(token):
         raise InvalidArgument(
-            f"{name}: expected a token of {_LEAST_BYTES} to {_MOST_BYTES} printable characters without a space, found "
+            f"{name}: expected a token of {least} to {most} printable characters without a space, found "
             f"{len(token)} bytes that are no such token; copy the daemon's --token_file: {path}"
         )
     return token.decode("ascii")

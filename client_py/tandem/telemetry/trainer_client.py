@@ -83,8 +83,7 @@ class TrainerClient(ClosesOnExit):
             (`WorkerSession`).
           reconnect_secs: Seconds for which a `Subscription` tries to find a lost daemon again.
           token_file: A copy of the daemon's --token_file, if the daemon asks for a token; None: the environment
-            variable
-            TANDEM_TOKEN_FILE, or else no token.
+            variable TANDEM_TOKEN_FILE, or else no token.
 
         Raises:
           AccessDenied: The token's file belongs to another user, or other users may read it.
@@ -337,7 +336,7 @@ class TrainerClient(ClosesOnExit):
         )
 
     def heartbeat(self, run_id: str) -> None:
-        """Tells the daemon that a run's worker lives.
+        """Reports to the daemon that a run's worker is alive.
 
         Args:
           run_id: The run.

@@ -112,7 +112,7 @@ print("]" * MAX_DEPTH + "}")
 """
 
 
-def test_what_is_printed_at_the_limits_is_taken(client: TrainerClient, shared_daemon: Daemon) -> None:
+def test_events_at_the_limits_are_stored(client: TrainerClient, shared_daemon: Daemon) -> None:
     """By the daemon, which calls the next deeper event malformed; an episode's metadata may have its number."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run_id = client.submit(run_config(sys.executable, "-c", _AT_THE_LIMITS, **variables)).run_id
@@ -153,7 +153,7 @@ def _numbered_steps(count: int) -> list[Step]:
     ]
 
 
-def test_worker_publishes_by_itself(client: TrainerClient, gate: Gate, shared_daemon: Daemon) -> None:
+def test_worker_publishes_by_grpc(client: TrainerClient, gate: Gate, shared_daemon: Daemon) -> None:
     """What has a number of its own is kept once, what has none is kept as often as it is sent."""
     run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
     _until(client, run_id, RunStatus.EXEC)
@@ -226,7 +226,7 @@ def _until_reachable(client: TrainerClient) -> None:
         time.sleep(0.01)
 
 
-def test_what_failed_is_published_again_to_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
+def test_failed_events_are_published_again_to_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
     """Each is killed while it has a part of a call's events: none is missing then, and none is there twice."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
@@ -257,7 +257,7 @@ def test_what_failed_is_published_again_to_the_next_daemon(tmp_path: Path, gate:
         assert [(step.step_index, step.reward) for step in published] == [(s.step_index, s.reward) for s in steps]
 
 
-def test_what_failed_is_published_again_to_the_same_daemon(tmp_path: Path, gate: Gate) -> None:
+def test_failed_events_are_published_again_to_the_same_daemon(tmp_path: Path, gate: Gate) -> None:
     """By the same session: the daemon stood still, and keeps afterwards what it was sent meanwhile."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
@@ -327,7 +327,7 @@ def test_health_is_of_the_daemon(client: TrainerClient, shared_daemon: Daemon) -
 _COUNTING = "for index in range(3000):\n    step(index)\n    index == 1000 and wait_for('more')\nwait_for('end')"
 
 
-def test_subscription_goes_on_when_the_daemon_comes_back(tmp_path: Path, gate: Gate) -> None:
+def test_subscription_continues_with_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
     """Killed while it streams, twice: every step once, in order; every change of state; then they end."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program(_COUNTING)).run_id
@@ -355,8 +355,8 @@ def test_subscription_goes_on_when_the_daemon_comes_back(tmp_path: Path, gate: G
         changes.close()
 
 
-def test_subscription_gives_up_when_no_daemon_comes_back(tmp_path: Path, gate: Gate) -> None:
-    """After as long as it was told to try."""
+def test_subscription_fails_without_a_next_daemon(tmp_path: Path, gate: Gate) -> None:
+    """After reconnect_secs."""
     with running_daemon(tmp_path / "data") as daemon:
         with TrainerClient(daemon.address, reconnect_secs=0.3) as client:
             run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id

@@ -51,10 +51,12 @@ class Wire:
     Attributes:
       grpc: The module.
       methods: Name -> method, of both services: no two have the same name.
+      constants: Name -> number, of the daemon's Constant.
     """
 
     grpc: ModuleType
     methods: dict[str, Method]
+    constants: dict[str, int]
 
 
 @functools.cache
@@ -85,7 +87,8 @@ def load() -> Wire:
         for method in methods
     }
     assert len(by_name) == len(methods), "two methods have the same name"
-    return Wire(grpc, by_name)
+    constants = pool.FindEnumTypeByName("tandem.slow_lane.v1.Constant").values_by_name
+    return Wire(grpc, by_name, {name: value.number for name, value in constants.items()})
 
 
 def _serialize(message: Any) -> bytes:

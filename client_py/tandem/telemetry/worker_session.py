@@ -30,10 +30,8 @@ class WorkerSession:
     After a failed call the number of stored events is unknown. A worker that publishes events again must number them:
     `seq_id` from 1 upwards, for its steps and for its episodes. The daemon stores the events whose number is above all
     earlier numbers of this `worker_id`, across its own restarts and the worker's. So numbers must ascend in the order
-    of
-    publishing, and failed events are published again before later ones. Events with `seq_id` 0 have no number; the
-    daemon
-    stores each as often as it is sent.
+    of publishing, and failed events are published again before later ones. Events with `seq_id` 0 have no number; the
+    daemon stores each as often as it is sent.
 
     Attributes:
       run_id: The run.
@@ -54,7 +52,7 @@ class WorkerSession:
         self._timeout = timeout
 
     def heartbeat(self) -> None:
-        """Tells the daemon that the worker lives; once a minute is enough.
+        """Reports to the daemon that the worker is alive; once a minute is enough.
 
         Raises:
           TandemError: As `ERROR_TABLE` says.
@@ -75,8 +73,7 @@ class WorkerSession:
         Raises:
           InvalidArgument: An invalid step. The daemon may have stored those before it.
           TandemError: As `ERROR_TABLE` says; the number of stored steps is unknown. `WrongState` or `BadSessionToken`:
-            the
-            daemon was restarted; `TrainerClient.register` again.
+            the daemon was restarted; `TrainerClient.register` again.
         """
         return self._publish("PublishRunSteps", Step, steps, timeout)
 

@@ -108,7 +108,7 @@ bool IsOver() { return time(nullptr) >= bombs_end; }
 
 // Each process forks one every 20 ms.
 [[noreturn]] void Bomb(bool flees) {
-  // Not the whole machine, if no test stops it.
+  // A limit, in case no test stops it.
   constexpr int kMostForks = 1000;
   void* const shared =
       mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,

@@ -39,7 +39,7 @@ class TestFolder {
 // The program that the tests run; absolute.
 std::string HostileWorker();
 
-// Whole lines of a file; none if it does not exist.
+// Complete lines of a file; none if it does not exist.
 std::vector<std::string> ReadLines(const std::string& path);
 
 // Waits as long as it takes; after two minutes it ends the program with

@@ -1,0 +1,139 @@
+// ControlCall: a ControlStream, as gRPC's reactor.
+//
+// Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
+// (pause, resume); WatchHub -> STARVED and RESUMED -> the client.
+// Ownership: deletes itself once gRPC and the hub are done with it.
+//
+//   return new ControlCall(ControlKey(*context), hub, runs);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
+#define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/reactor.h"
+#include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/daemon/watch_hub.h"
+
+namespace tandem::slow_lane {
+
+// grant_steps and max_rate_hz go to the hub, pause and resume to the
+// supervisor; STARVED (pause: true) and RESUMED (resume: true) come back.
+class ControlCall final
+    : public grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
+                                     gymgui::trainer::ControlEvent>,
+      public ControlSink {
+ public:
+  using ControlEvent = gymgui::trainer::ControlEvent;
+
+  ControlCall(std::string key, WatchHub* hub, RunSupervisor* runs)
+      : key_(std::move(key)), hub_(hub), runs_(runs) {
+    StartRead(&message_);
+  }
+
+  void Send(const ControlEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+    to_send_.push_back(event);
+    if (writing_) return;
+    writing_ = true;
+    StartWrite(&to_send_.front());
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return End(absl::OkStatus());
+    Handle(message_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::optional<absl::Status> end;
+    {
+      const std::lock_guard lock(mutex_);
+      to_send_.pop_front();
+      writing_ = false;
+      // A failed write: the read that is under way fails, too, and ends the
+      // call.
+      if (ok && !ending_ && !to_send_.empty()) {
+        writing_ = true;
+        StartWrite(&to_send_.front());
+        return;
+      }
+      end = end_;
+    }
+    if (end.has_value()) Finish(ToGrpc(*end));
+  }
+
+  void OnDone() override { delete this; }
+
+  // Asks the supervisor; an error as its answer ends the call.
+  void Handle(const ControlEvent& event) {
+    auto done = [this](const absl::Status& status) {
+      if (!status.ok()) return End(status);
+      StartRead(&message_);
+    };
+    const std::string& run_id = event.run_id();
+    switch (event.event_case()) {
+      case ControlEvent::kPause:
+      case ControlEvent::EVENT_NOT_SET:
+      case ControlEvent::kResume:
+        break;
+      case ControlEvent::kGrantSteps:
+      case ControlEvent::kMaxRateHz:
+        return runs_->Find(run_id, [this, event,
+                                    done](const absl::StatusOr<bool>& found) {
+          if (!found.ok()) return End(found.status());
+          if (event.has_grant_steps()) {
+            hub_->Grant(key_, event.run_id(), event.grant_steps(), this);
+          } else {
+            hub_->LimitRate(key_, event.run_id(), event.max_rate_hz(), this);
+          }
+          done(absl::OkStatus());
+        });
+    }
+    if (event.has_pause() && event.pause()) return runs_->Pause(run_id, done);
+    if (event.has_resume() && event.resume())
+      return runs_->Resume(run_id, done);
+    done(absl::OkStatus());  // nothing is asked for
+  }
+
+  // The client has sent its last message, or an invalid one.
+  void End(const absl::Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    hub_->RemoveControl(this, [this, status] {
+      {
+        const std::lock_guard lock(mutex_);
+        end_ = status;
+        if (writing_) return;  // OnWriteDone finishes
+      }
+      Finish(ToGrpc(status));
+    });
+  }
+
+  const std::string key_;
+  WatchHub* const hub_;
+  RunSupervisor* const runs_;
+  ControlEvent message_;  // being read
+
+  std::mutex mutex_;  // guards what follows
+  std::deque<ControlEvent> to_send_;
+  bool writing_ = false;
+  bool ending_ = false;
+  std::optional<absl::Status> end_;  // the hub is done with it
+};
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
