@@ -32,7 +32,7 @@ def test_policy_learns_to_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["HalfCheetah-v5: 2 environments", "iteration   1"])
-def test_ctrl_c_shows_what_was_learnt_so_far(at: str, tmp_path: Path) -> None:
+def test_ctrl_c_shows_the_results_so_far(at: str, tmp_path: Path) -> None:
     """Table and picture come, and the exit code is a good one, whenever it came."""
     script = start_python(_SCRIPT, "--num_envs=2", "--seconds=1000", f"--out={tmp_path}")
     assert script.stdout is not None
@@ -45,7 +45,7 @@ def test_ctrl_c_shows_what_was_learnt_so_far(at: str, tmp_path: Path) -> None:
     assert (tmp_path / "learning_curve.png").exists()
 
 
-def test_odd_number_of_environments_is_refused() -> None:
+def test_invalid_number_of_environments_is_refused() -> None:
     """Directions come in pairs."""
     script = start_python(_SCRIPT, "--num_envs=3")
     _, err = script.communicate()

@@ -41,7 +41,7 @@ def test_steps_are_printed_when_asked_for() -> None:
         assert len(own) == episode["steps"] and len(own[0]["action"]) == 1 and len(own[0]["observation"]) == 4
 
 
-def test_ctrl_c_is_told() -> None:
+def test_ctrl_c_is_reported() -> None:
     """As the run's failure."""
     script = start_python(_SCRIPT, "--iterations=1000000")
     assert script.stdout is not None

@@ -70,7 +70,7 @@ print(int(client.step(actions)[0][0, 0]), flush=True)
 
 
 @pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
-def test_ctrl_c_ends_the_wait_and_nothing_else(engine: tandem.EngineProcess, wait: str) -> None:
+def test_ctrl_c_ends_only_the_wait(engine: tandem.EngineProcess, wait: str) -> None:
     """KeyboardInterrupt arrives, the exchange stays pending, `recv` brings its results, the engine lives on."""
     trainer = start_python(_INTERRUPTED_TRAINER, engine.name, wait)
     assert trainer.stdout is not None
@@ -143,7 +143,7 @@ def test_ctrl_c_ends_the_wait_for_an_engine() -> None:
     assert trainer.returncode == -signal.SIGINT and "KeyboardInterrupt" in err
 
 
-def test_stopped_engine_is_a_time_out_that_says_its_phase(engine: tandem.EngineProcess) -> None:
+def test_stopped_engine_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
     """After SIGCONT `recv` brings the results."""
     with tandem.SharedMemoryClient(engine.name, timeout=5) as client:
         client.step(_zeros(client))
@@ -158,7 +158,7 @@ def test_stopped_engine_is_a_time_out_that_says_its_phase(engine: tandem.EngineP
         assert client.recv()[0][0, 0] == 2
 
 
-def test_stuck_step_is_a_time_out_that_says_its_phase(engine: tandem.EngineProcess) -> None:
+def test_stuck_step_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
     """`close` is legal then, and the client's own time-out is what `step` keeps to."""
     with tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
         with pytest.raises(tandem.StepTimeout, match="stepping for"):
@@ -179,7 +179,7 @@ def test_killed_engine_is_gone_well_before_the_deadline(engine: tandem.EnginePro
                 call()
 
 
-def test_last_words_of_a_launched_engine_are_in_the_message(engine: tandem.EngineProcess) -> None:
+def test_last_output_of_a_launched_engine_is_in_the_message(engine: tandem.EngineProcess) -> None:
     """The end of them: what it said before it died."""
     with tandem.SharedMemoryClient(engine.name) as client:
         with pytest.raises(tandem.PeerGone, match="line 99") as caught:
@@ -209,7 +209,7 @@ def test_reconnect_finds_the_engine_started_again() -> None:
         client.close()
 
 
-def test_reconnect_to_the_same_engine_starts_anew(engine: tandem.EngineProcess) -> None:
+def test_reconnect_to_the_same_engine_starts_fresh(engine: tandem.EngineProcess) -> None:
     """What was pending is dropped."""
     with tandem.SharedMemoryClient(engine.name) as client:
         client.step(_zeros(client))
@@ -240,7 +240,7 @@ def test_damaged_region_is_a_layout_mismatch(engine: tandem.EngineProcess) -> No
         tandem.SharedMemoryClient(engine.name)
 
 
-def test_forked_child_may_read_and_nothing_else(engine: tandem.EngineProcess) -> None:
+def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
     """Its parent goes on."""
     with tandem.SharedMemoryClient(engine.name) as client:
         client.step(_zeros(client))
@@ -319,7 +319,7 @@ def test_name_without_the_variable_is_tandem(monkeypatch: pytest.MonkeyPatch) ->
     assert tandem._native.default_region_name() == "tandem"
 
 
-def test_killed_trainer_frees_its_place(engine: tandem.EngineProcess) -> None:
+def test_killed_trainer_releases_its_lock(engine: tandem.EngineProcess) -> None:
     """The next client finds reset environments."""
     program = """
 import os, signal, sys, numpy as np, tandem
@@ -403,7 +403,7 @@ stepping.join()
 """
 
 
-def test_a_child_forked_during_a_step_is_told_so(engine: tandem.EngineProcess) -> None:
+def test_a_child_forked_during_a_step_is_refused(engine: tandem.EngineProcess) -> None:
     """Not that another thread is inside a call: it has none."""
     assert run_python(_FORKED_DURING_A_STEP, engine.name).split() == ["ForkedChild"] * 3
 

@@ -141,7 +141,7 @@ def test_a_client_is_made_once(client: tandem.SharedMemoryClient) -> None:
     client.step(_zeros(client))
 
 
-def test_step_says_the_same_to_editors_and_to_help() -> None:
+def test_step_has_the_same_text_in_editors_and_help() -> None:
     """The stub and the C type have a text each."""
     stub = Path(_native.__file__).with_name("_native.pyi")
     if not stub.exists():
@@ -238,7 +238,7 @@ def test_reset_starts_chosen_environments_and_steps_none(client: tandem.SharedMe
         (None, 2**64),
     ],
 )
-def test_reset_refuses_what_cannot_be(client: tandem.SharedMemoryClient, env_ids: object, seed: int | None) -> None:
+def test_reset_refuses_invalid_arguments(client: tandem.SharedMemoryClient, env_ids: object, seed: int | None) -> None:
     """Nothing is sent, no environment is reset."""
     client.step(_zeros(client))
     with pytest.raises(tandem.InvalidArgument):
@@ -275,7 +275,7 @@ def test_autoreset_modes_are_named_as_gymnasium_names_them() -> None:
     assert set(ours) == set(tandem._native.AUTORESET_MODES)
 
 
-def test_terminated_and_truncated_are_told_apart(client: tandem.SharedMemoryClient) -> None:
+def test_terminated_and_truncated_differ(client: tandem.SharedMemoryClient) -> None:
     """Both are done."""
     _, _, dones = client.step(_zeros(client, 100))
     np.testing.assert_array_equal(dones, [1, 0])
@@ -291,7 +291,7 @@ def test_engine_failure_is_raised_and_the_engine_goes_on(client: tandem.SharedMe
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", ".hidden", "a b", "x" * 201, "ä", "a\0b"])
-def test_names_that_cannot_be_are_refused(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     """Before anything is looked for."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.SharedMemoryClient(name, timeout=0)
@@ -300,7 +300,7 @@ def test_names_that_cannot_be_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "options", [{"wait": "eagerly"}, {"autoreset_mode": "SAME_STEP"}, {"timeout": -1}, {"timeout": math.nan}]
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, object]) -> None:
+def test_invalid_options_are_refused(options: dict[str, object]) -> None:
     """Before anything is waited for."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.SharedMemoryClient(unique_name(), **options)  # type: ignore[arg-type]
@@ -321,7 +321,7 @@ def test_no_engine_is_not_ready() -> None:
         tandem.SharedMemoryClient(name, timeout=0.05)
 
 
-def test_second_client_is_told_who_holds_the_place(client: tandem.SharedMemoryClient) -> None:
+def test_second_client_gets_the_holder_of_the_lock(client: tandem.SharedMemoryClient) -> None:
     """And the first goes on."""
     with pytest.raises(tandem.AlreadyAttached, match=str(os.getpid())):
         tandem.SharedMemoryClient(client.name)
@@ -348,7 +348,7 @@ def test_close_is_safe_twice_and_views_outlive_it() -> None:
     obs[:] = 1
 
 
-def test_forgotten_client_gives_its_place_free() -> None:
+def test_collected_client_releases_its_lock() -> None:
     """Its views do not hold it."""
     with launch_trivial() as engine:
         client = tandem.SharedMemoryClient(engine.name)

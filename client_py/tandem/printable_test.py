@@ -13,7 +13,7 @@ _SAMPLES = json.loads(Path("transport/base/testdata/printable.json").read_text("
 
 
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])
-def test_every_sample_is_spelled_as_the_table_says(sample: dict[str, Any]) -> None:
+def test_every_sample_is_escaped_as_in_the_table(sample: dict[str, Any]) -> None:
     """printable_test.cc reads the same table."""
     text = bytes.fromhex(sample["bytes"])
     assert printable(text) == sample["printable"]

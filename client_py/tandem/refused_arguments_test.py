@@ -42,14 +42,14 @@ def client_fixture() -> Iterator[tandem.SharedMemoryClient]:
         (np.array([1.0, 2.0]), r"seed\[0\]: expected an integer"),
     ],
 )
-def test_a_seed_that_cannot_be_is_named(client: tandem.SharedMemoryClient, seed: object, named: str) -> None:
+def test_an_invalid_seed_is_named(client: tandem.SharedMemoryClient, seed: object, named: str) -> None:
     """With what was expected, and which one of several."""
     with pytest.raises(tandem.InvalidArgument, match=named):
         client.reset(seed=seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", ["a\0b", "a\ud800", 7])
-def test_names_that_cannot_be_are_refused(bad: Any) -> None:
+def test_invalid_names_are_refused(bad: Any) -> None:
     """Not cut at their NUL, and not by the codec's own error."""
     for call in (
         lambda: tandem.SharedMemoryClient(bad),
@@ -74,7 +74,7 @@ def test_a_link_in_place_of_a_region_is_refused_at_once() -> None:
         path.unlink()
 
 
-def test_the_name_of_a_run_steers_no_terminal() -> None:
+def test_the_name_of_a_run_is_escaped() -> None:
     """In the error that repeats it."""
     with pytest.raises(tandem.NotReady) as caught:
         tandem.FastLaneReader.attach("no\x1b[31m\u202e run")

@@ -62,7 +62,7 @@ def test_a_program_is_the_first_on_the_path_that_may_be_executed(tmp_path: Path)
             find_program(name, folders)
 
 
-def test_a_file_is_read_or_refused_with_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_or_refused_with_the_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no UTF-8, what is too large, what is not there."""
     file = tmp_path / "run.json"
     file.write_text('{"caf\u00e9": 1}', "utf-8")

@@ -144,7 +144,7 @@ def test_a_summary_counts_states() -> None:
     assert runs_summary([_run(), ended, _run()]) == "3 runs: 2 EXECUTING, 1 FAULTED; 500 steps/s"
 
 
-def test_a_line_of_a_log_says_how_a_run_is() -> None:
+def test_a_log_line_describes_a_run() -> None:
     """One that goes on, and one that has ended."""
     assert run_line(_run(), _NOW) == (
         "01ARZ EXECUTING after 1 min, 2,500 steps (250/s) of 10,000, 12 episodes, last return 97.5"

@@ -76,7 +76,7 @@ TEST(Canvas, WritesNothingBeyondItsTile) {
   }
 }
 
-TEST(Canvas, DrawsWhatIsSeenOfShapesBeyondAnyInteger) {
+TEST(Canvas, DrawsVisiblePartOfShapesBeyondIntegerRange) {
   Sheet sheet(4, 3);
   Canvas canvas(sheet.tile(), {.width = 4, .height = 3});
   constexpr double kFar = 1e12;
@@ -87,7 +87,7 @@ TEST(Canvas, DrawsWhatIsSeenOfShapesBeyondAnyInteger) {
   EXPECT_TRUE(Same(sheet.At(1, 1), kBlue));
 }
 
-TEST(Canvas, LeavesOutAShapeThatIsNowhere) {
+TEST(Canvas, SkipsShapeWithoutFinitePosition) {
   Sheet sheet(4, 3);
   Canvas canvas(sheet.tile(), {.width = 4, .height = 3});
   constexpr double kNowhere = std::numeric_limits<double>::quiet_NaN();

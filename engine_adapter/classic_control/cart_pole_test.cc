@@ -61,7 +61,7 @@ TEST(CartPole, StartsWhereGymnasiumStarts) {
                                          -0.035584039986F, 0.044864945114F}));
 }
 
-TEST(CartPole, PaysOneForEachStepUntilItFallsAndNothingBeyond) {
+TEST(CartPole, RewardsOnePerStepUntilTermination) {
   EngineRig rig = Rig();
   const std::vector<float> rewards = Fall(rig);
   EXPECT_EQ(rewards, std::vector<float>(rewards.size(), 1));
@@ -72,7 +72,7 @@ TEST(CartPole, PaysOneForEachStepUntilItFallsAndNothingBeyond) {
   EXPECT_EQ(Fall(rig), rewards);
 }
 
-TEST(CartPole, PaysMinusOneForAFallIfSuttonAndBartoAreAsked) {
+TEST(CartPole, RewardsMinusOneForAFallWithSuttonBartoReward) {
   EngineRig rig = RigWith(R"({"sutton_barto_reward": true})");
   std::vector<float> rewards = Fall(rig);
   EXPECT_EQ(rewards.back(), -1);
@@ -82,7 +82,7 @@ TEST(CartPole, PaysMinusOneForAFallIfSuttonAndBartoAreAsked) {
   EXPECT_EQ(rig.rewards[0], -1);
 }
 
-TEST(CartPole, RefusesWhatIsNoActionAndStaysAsItWas) {
+TEST(CartPole, RefusesInvalidActionAndKeepsState) {
   EngineRig rig = Rig();
   EngineRig twin = Rig();
   ASSERT_TRUE(rig.ResetAll(0).ok());
@@ -106,7 +106,7 @@ TEST(CartPole, RefusesWhatIsNoActionAndStaysAsItWas) {
   }
 }
 
-TEST(CartPole, IsTruncatedWhereItsUserSays) {
+TEST(CartPole, IsTruncatedAtMaxEpisodeSteps) {
   EngineRig rig = Rig({.max_episode_steps = 2});
   ASSERT_TRUE(rig.ResetAll(0).ok());
   ASSERT_TRUE(rig.Step().ok());

@@ -52,7 +52,7 @@ TEST(Pendulum, StartsWhereGymnasiumStarts) {
   EXPECT_EQ(rig.obs, (std::vector<float>{0.6520163F, 0.758205F, -0.46042657F}));
 }
 
-TEST(Pendulum, PaysForAngleSpeedAndTorque) {
+TEST(Pendulum, RewardsAngleSpeedAndTorque) {
   const EngineRig rig = SteppedBy(1);
   const double angle = std::atan2(0.758205, 0.6520163);
   const double speed = -0.46042657;
@@ -89,7 +89,7 @@ TEST(Pendulum, FallsAsItsGravityAsks) {
               start + 0.05 * 1.5 * 9.81 * 0.758205, 1e-6);
 }
 
-TEST(Pendulum, IsNoNumberAfterAnActionThatIsNoneUntilAReset) {
+TEST(Pendulum, IsNanAfterNanActionUntilReset) {
   EngineRig rig = SteppedBy(std::nanf(""));
   rig.actions = {0};
   ASSERT_TRUE(rig.Step().ok());

@@ -224,7 +224,7 @@ TEST_F(EngineConformance, ResetOnlyLeavesTheOthersUntouched) {
   EXPECT_EQ(Copy(arrays().resets), Flags(kEnvs, 0));
 }
 
-TEST_F(EngineConformance, AResetOfNobodyChangesNothing) {
+TEST_F(EngineConformance, ResetOfNoEnvironmentChangesNothing) {
   StartServer();
   Attach();
   Step();
@@ -327,7 +327,7 @@ TEST_F(EngineConformance, DisabledResetsOnlyWhatTheClientFlags) {
   EXPECT_EQ(arrays().dones[2], 1);
 }
 
-TEST_F(EngineConformance, SurvivesActionsThatAreNoNumbers) {
+TEST_F(EngineConformance, SurvivesNonFiniteActions) {
   StartServer();
   Attach();  // waits for the region
   client_.reset();
@@ -415,7 +415,7 @@ TEST_F(EngineConformance, ASecondClientIsRefused) {
 class EngineStop : public EngineConformance,
                    public testing::WithParamInterface<int> {};
 
-TEST_P(EngineStop, ASignalStopsItCleanlyAndItsClientIsTold) {
+TEST_P(EngineStop, SignalStopsEngineAndClientGetsPeerGone) {
   StartServer();
   Attach();
   Step();
@@ -431,7 +431,7 @@ TEST_P(EngineStop, ASignalStopsItCleanlyAndItsClientIsTold) {
 
 INSTANTIATE_TEST_SUITE_P(Signals, EngineStop, testing::Values(SIGTERM, SIGINT));
 
-TEST_F(EngineConformance, LeavesWhenItsLauncherDoes) {
+TEST_F(EngineConformance, ExitsWhenItsLauncherExits) {
   std::array<int, 2> ends;
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   UniqueFd read_end(ends[0]);
@@ -469,7 +469,7 @@ TEST_F(EngineConformance, RunsWithoutStandardStreams) {
 }
 
 // With a limit, as an engine may be so small that memory has room for all.
-TEST_F(EngineConformance, SizesBeyondMemoryAreSaidInOneLine) {
+TEST_F(EngineConformance, SizesBeyondMemoryPrintOneLine) {
   for (const char* envs : {"4294967295", "16777216"}) {
     std::vector<std::string> command = {
         "/bin/sh", "-c", "ulimit -v 1000000 && exec \"$@\"", "sh"};
@@ -503,7 +503,7 @@ TEST_F(EngineConformance, AKilledEngineCanBeStartedAgainUnderItsName) {
   EXPECT_FALSE(AnyTraceInSharedMemory());
 }
 
-TEST_F(EngineConformance, AWrongCommandLineIsSaidInOneLineWithExitCode2) {
+TEST_F(EngineConformance, WrongCommandLinePrintsOneLineAndExitsWith2) {
   for (const std::string flag :
        {"--no_such_flag", "--num_envs=many", "--num_envs=0", "--wait=never",
         "--name=a/b", "--launcher_fd=987"}) {
@@ -516,7 +516,7 @@ TEST_F(EngineConformance, AWrongCommandLineIsSaidInOneLineWithExitCode2) {
   EXPECT_FALSE(AnyTraceInSharedMemory());
 }
 
-TEST_F(EngineConformance, HelpExplainsItself) {
+TEST_F(EngineConformance, HelpListsFlags) {
   ServerProcess server(Command({"--help"}));
   EXPECT_EQ(server.ExitCode(), 0);
   EXPECT_EQ(server.Stderr(), "");

@@ -21,7 +21,7 @@ class CgroupCoresTest : public testing::Test {
   const std::string mount_ = testing::TempDir() + "/cgroup";
 };
 
-TEST_F(CgroupCoresTest, WithoutALimitThereIsNone) {
+TEST_F(CgroupCoresTest, ReturnsNoLimitWithoutAQuota) {
   EXPECT_EQ(CgroupCores(mount_, "/a/b"), 0);
   Limit("/a", "max 100000\n");
   EXPECT_EQ(CgroupCores(mount_, "/a/b"), 0);
@@ -43,7 +43,7 @@ TEST_F(CgroupCoresTest, TheTightestGroupOnTheWayUpCounts) {
   EXPECT_EQ(CgroupCores(mount_, "/"), 2);
 }
 
-TEST_F(CgroupCoresTest, GarbageIsNoLimit) {
+TEST_F(CgroupCoresTest, IgnoresUnreadableLimit) {
   Limit("/a/b", "many\n");
   EXPECT_EQ(CgroupCores(mount_, "/a/b"), 0);
 }

@@ -116,8 +116,7 @@ TEST_P(EnvironmentEngineTest, ASeedRepeatsAnEpisodeAndNoSeedGoesOn) {
   for (size_t i = 0; i < kEnvs; ++i) EXPECT_NE(obs_[i], first[i]);
 }
 
-TEST_P(EnvironmentEngineTest,
-       WhatAnEnvironmentThrowsNamesItAndIsRecoveredFrom) {
+TEST_P(EnvironmentEngineTest, ExceptionNamesItsEnvironmentAndEngineRecovers) {
   ASSERT_TRUE(Reset().ok());
   actions_[3] = kThrow;
   absl::Status status = Step();

@@ -18,7 +18,7 @@ TEST(TaskDescription, ByDefaultIsUnboundedFloatsWithoutInfos) {
       R"("low":["-inf"],"shape":[3],"type":"Box"}})");
 }
 
-TEST(TaskDescription, SaysEverything) {
+TEST(TaskDescription, HasAllFields) {
   const TaskDescription description = {
       .observation_space =
           BoxSpace{

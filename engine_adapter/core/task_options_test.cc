@@ -38,7 +38,7 @@ TEST(TaskOptions, GivesDefaultsWhereNothingWasSaid) {
   EXPECT_TRUE(options.Finish().ok());
 }
 
-TEST(TaskOptions, GivesWhatWasSaid) {
+TEST(TaskOptions, ReturnsGivenValues) {
   TaskOptions options =
       TaskOptions::Parse(R"({"weight": 2, "ends": false, "frame_skip": 3,
                              "xml_file": "./a.xml", "z_range": ["-inf", "inf"],
@@ -53,7 +53,7 @@ TEST(TaskOptions, GivesWhatWasSaid) {
   EXPECT_TRUE(options.Finish().ok());
 }
 
-TEST(TaskOptions, RefusesWhatIsNoObject) {
+TEST(TaskOptions, RefusesOtherJsonThanObject) {
   for (const char* text : {"", "{", "[1]", "3", "{\"a\": 1,}", "nonsense"}) {
     EXPECT_EQ(CodeOf(TaskOptions::Parse(text).status()),
               ErrorCode::kInvalidArgument)
@@ -94,7 +94,7 @@ TEST(TaskOptions, NestingIsNoMatterOfTheStack) {
       AskAll(TaskOptions::Parse(text).value()).message(), "an array of 1"));
 }
 
-TEST(TaskOptions, WhatIsNoJsonNamesThePlace) {
+TEST(TaskOptions, ErrorGivesPositionOfInvalidJson) {
   EXPECT_TRUE(absl::StrContains(
       TaskOptions::Parse("{\"weight\": }").status().message(), "column 12"));
   EXPECT_TRUE(absl::StrContains(

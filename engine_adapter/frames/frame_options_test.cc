@@ -68,7 +68,7 @@ TEST(FrameOptions, ReadsEffectsAndCameras) {
   ExpectRefused(ParseFrameCamera("", &options), "--frame_camera", "''");
 }
 
-TEST(FrameOptions, RefusesWhatCannotBe) {
+TEST(FrameOptions, RefusesInvalidValues) {
   const FrameOptions good = {.width = 320, .height = 240, .envs = {0, 3}};
   ASSERT_TRUE(CheckFrameOptions(good, 4).ok());
   ExpectRefused(CheckFrameOptions(good, 3), "--frame_envs", "found 3");

@@ -32,14 +32,14 @@ TEST(FramePace, DoesNotMakeUpForLateFrames) {
   EXPECT_EQ(pace.due_ns(), 1'500 * kMs);
 }
 
-TEST(FramePace, IsNotPutOffByABurst) {
+TEST(FramePace, KeepsRateAfterABurst) {
   FramePace pace(10);
   int64_t now = 1'000 * kMs;
   for (int i = 0; i < 1'000; ++i, now += kMs) pace.Drew(now, now + kMs, 0);
   EXPECT_LE(pace.due_ns(), now + 100 * kMs);
 }
 
-TEST(FramePace, RestsAfterAFrameThatStoodInLine) {
+TEST(FramePace, PausesAfterAFrameThatWaitedForACore) {
   FramePace pace(60);
   // 10 ms of work, and as long in line.
   pace.Drew(1'000 * kMs, 1'020 * kMs, 10 * kMs);

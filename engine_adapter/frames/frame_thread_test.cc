@@ -154,7 +154,7 @@ class Rig {
 const FrameOptions kThree = {
     .width = 3, .height = 2, .envs = {0, 5, 7}, .hz = 1000};
 
-TEST(FrameThread, DrawsNothingWhileNobodyLooks) {
+TEST(FrameThread, DrawsNothingWithoutReader) {
   Rig rig(kThree);
   // It asks again, so it had every chance.
   while (rig.probes < 3) rig.Step(1);
@@ -167,7 +167,7 @@ TEST(FrameThread, DrawsNothingWhileNobodyLooks) {
   EXPECT_TRUE(rig.Invalidated());
 }
 
-TEST(FrameThread, AnswersARequestWithTheStateAsItIs) {
+TEST(FrameThread, AnswersRequestWithCurrentState) {
   FrameOptions options = kThree;
   options.hz = 0;
   Rig rig(options);
@@ -190,7 +190,7 @@ TEST(FrameThread, AnswersARequestWithTheStateAsItIs) {
   EXPECT_EQ(rig.source.starts, 1);
 }
 
-TEST(FrameThread, DrawsWhileSomebodyLooksAndNoLonger) {
+TEST(FrameThread, DrawsWhileAReaderIsPresent) {
   Rig rig(kThree);
   rig.watched = true;
   uint8_t number = 0;
@@ -203,7 +203,7 @@ TEST(FrameThread, DrawsWhileSomebodyLooksAndNoLonger) {
   EXPECT_EQ(rig.Head(), head);
 }
 
-TEST(FrameThread, ShowsAPauseAsOne) {
+TEST(FrameThread, ShowsPause) {
   Rig rig(kThree);
   rig.watched = true;
   while (rig.Head() < 3) rig.Step(7);
@@ -213,7 +213,7 @@ TEST(FrameThread, ShowsAPauseAsOne) {
   EXPECT_EQ(rig.Latest().pixels[0], std::byte{7});
 }
 
-TEST(FrameThread, WhatCannotBeDrawnIsABlackFrameWithTheReason) {
+TEST(FrameThread, FailedRenderIsABlackFrameWithTheError) {
   FrameOptions options = kThree;
   options.hz = 0;
   Rig rig(options, MakeError(ErrorCode::kUnsupported, "no \"EGL\"\there"));
@@ -242,7 +242,7 @@ TEST(FrameThread, EndsWhileItWaitsForCopies) {
   EXPECT_EQ(rig.source.draws, 0);
 }
 
-TEST(FrameThread, TellsWhatTheSourceThrowsAndGoesOn) {
+TEST(FrameThread, ReportsExceptionOfSourceAndGoesOn) {
   using Throws = NumberSource::Throws;
   for (const Throws where : {Throws::kStart, Throws::kCapture, Throws::kDraw}) {
     Rig rig({.width = 4, .height = 4, .envs = {0}});

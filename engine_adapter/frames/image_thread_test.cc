@@ -139,7 +139,7 @@ TEST_F(ImageThreadTest, AfterAnErrorAllAreDrawn) {
   EXPECT_EQ(ColourOf(2), 202);
 }
 
-TEST_F(ImageThreadTest, WhatTheSourceThrowsIsAnError) {
+TEST_F(ImageThreadTest, ExceptionOfTheSourceIsAnError) {
   const std::unique_ptr<ImageThread> thread = Make();
   painter_.throw_at = 1;
   for (const bool captures : {false, true}) {
@@ -153,7 +153,7 @@ TEST_F(ImageThreadTest, WhatTheSourceThrowsIsAnError) {
   EXPECT_GT(ColourOf(2), 200);
 }
 
-TEST_F(ImageThreadTest, AMachineThatCannotDrawIsFoundOutAtOnce) {
+TEST_F(ImageThreadTest, MissingRendererIsReportedAtStart) {
   painter_.start = MakeError(ErrorCode::kUnsupported, "no libEGL");
   const absl::Status status =
       ImageThread::Create(&painter_, kSmall, kEnvs, images_).status();
@@ -162,7 +162,7 @@ TEST_F(ImageThreadTest, AMachineThatCannotDrawIsFoundOutAtOnce) {
       << status;
 }
 
-TEST_F(ImageThreadTest, TheEndGivesBackWhatDraws) {
+TEST_F(ImageThreadTest, StopReleasesTheRenderer) {
   Make();
   EXPECT_EQ(painter_.stops, 1);
 }

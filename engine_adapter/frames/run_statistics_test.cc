@@ -59,7 +59,7 @@ TEST(RunStatistics, CountsTheEpisodesOfAllEnvironments) {
   EXPECT_DOUBLE_EQ(now.rolling_return, (20.0 + 5 + 6) / 3);
 }
 
-TEST(RunStatistics, ForgetsOldEpisodes) {
+TEST(RunStatistics, DropsOldEpisodes) {
   Rig rig;
   for (int i = 0; i < 50; ++i) rig.Step({1, 1}, {1, 1});
   for (int i = 0; i < 50; ++i) rig.Step({3, 3}, {1, 1});
@@ -86,7 +86,7 @@ TEST(RunStatistics, AnEpisodeThatGoesOnPastItsEndCountsOnce) {
   EXPECT_EQ(rig.Now().rolling_return, 3);
 }
 
-TEST(RunStatistics, ANewClientBeginsAnew) {
+TEST(RunStatistics, NewClientStartsFromZero) {
   Rig rig;
   rig.Step({7, 7}, {1, 1});
   rig.statistics().Clear();

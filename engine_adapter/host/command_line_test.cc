@@ -54,7 +54,7 @@ std::string FileOf(const std::string& text) {
   return path;
 }
 
-TEST(CommandLine, TakesFlagsFromAFileUnlessItHasThemItself) {
+TEST(CommandLine, PrefersFlagsOnTheCommandLineToThoseInAFile) {
   const std::string path = FileOf(
       R"({"test_number": 7, "test_switch": true,
           "test_text": ["agent", "scene"]})");
@@ -68,7 +68,7 @@ TEST(CommandLine, TakesFlagsFromAFileUnlessItHasThemItself) {
   EXPECT_EQ(absl::GetFlag(FLAGS_test_text), R"({"healthy_reward":2})");
 }
 
-TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
+TEST(CommandLine, RefusesFileWithoutFlags) {
   const std::string path = testing::TempDir() + "/config.json";
   const std::string config = "--config=" + path;
   for (const char* const text :
@@ -86,7 +86,7 @@ TEST(CommandLine, RefusesAFileThatIsNotOfFlags) {
   ASSERT_TRUE(Parse({"--config="}).ok());
 }
 
-TEST(CommandLine, RefusesWhatItDoesNotKnow) {
+TEST(CommandLine, RefusesUnknownFlags) {
   ExpectRefused({"--nonsense"}, "--nonsense");
   ExpectRefused({"--test_nmber=5"}, "--test_number");
   ExpectRefused({"word"}, "word");

@@ -139,7 +139,7 @@ class EngineHostCommandsTest : public testing::Test {
   std::unique_ptr<EngineHost> host_;
 };
 
-TEST_F(EngineHostCommandsTest, AreAnsweredWhileNobodySteps) {
+TEST_F(EngineHostCommandsTest, AnswersWithoutSteps) {
   Client client(name_);
   for (uint64_t id = 1; id <= 100; ++id) {
     client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
@@ -187,7 +187,7 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
   EXPECT_EQ(answered, 2'000u);
 }
 
-TEST_F(EngineHostCommandsTest, StreamsTellEachMomentOnce) {
+TEST_F(EngineHostCommandsTest, StreamsSendEachStateOnce) {
   Client client(name_);
   client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
   for (uint64_t item = 1; item <= 5; ++item) {
@@ -196,7 +196,7 @@ TEST_F(EngineHostCommandsTest, StreamsTellEachMomentOnce) {
   }
 }
 
-TEST_F(EngineHostCommandsTest, APausedEngineAnswersAndStepsWhenTold) {
+TEST_F(EngineHostCommandsTest, PausedEngineAnswersAndSingleSteps) {
   Client client(name_);
   rpc::SetPausedRequestT pause;
   pause.paused = true;
@@ -243,7 +243,7 @@ TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
   EXPECT_EQ(client.Await().correlation_id, 1u);
 }
 
-TEST_F(EngineHostCommandsTest, EachClientStartsAnew) {
+TEST_F(EngineHostCommandsTest, EachClientStartsFromInitialState) {
   for (int i = 0; i < 3; ++i) {
     Client client(name_);
     client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
@@ -276,7 +276,7 @@ TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
   }
 }
 
-TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
+TEST_F(EngineHostCommandsTest, ChangesByRpcsEndWithTheClient) {
   for (int i = 0; i < 2; ++i) {
     Client client(name_);
     rpc::SendControlRequestT request;
@@ -290,7 +290,7 @@ TEST_F(EngineHostCommandsTest, WhatCommandsChangedIsForgotten) {
   EXPECT_EQ(engine_.resets_, 3);  // with the first, of all
 }
 
-TEST_F(EngineHostCommandsTest, WhatIsNotServedIsAnsweredWithAnError) {
+TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
   Client client(name_);
   client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
   EXPECT_EQ(client.Await().error_code,

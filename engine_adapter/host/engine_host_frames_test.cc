@@ -159,7 +159,7 @@ TEST_F(EngineHostFramesTest, AViewerSeesStepsGoBy) {
   EXPECT_EQ(viewer->writer(), AttachedFrames::Writer::kGone);
 }
 
-TEST_F(EngineHostFramesTest, AnEngineThatDrawsNothingIsRefusedFrames) {
+TEST_F(EngineHostFramesTest, RefusesFramesOfEngineWithoutRenderer) {
   engine_.DrawNothing();
   const absl::Status status = Serve(kAllOnDemand);
   EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);

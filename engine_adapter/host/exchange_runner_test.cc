@@ -148,7 +148,7 @@ TEST_F(ExchangeRunnerTest, AFlaggedEnvironmentIsResetAndNotStepped) {
   EXPECT_EQ(dones_, (Flags{1, 0, 1}));
 }
 
-TEST_F(ExchangeRunnerTest, AnyFlagCountsAndASeedOnlyWithItsBit) {
+TEST_F(ExchangeRunnerTest, AnyFlagResetsAndSeedNeedsItsBit) {
   reset_seeds_ = {7, 8, 9};
   resets_ = {0x80, kResetSeeded, kResetRequested | kResetSeeded};
   Step(AutoresetMode::kSameStep);
@@ -208,7 +208,7 @@ TEST_F(ExchangeRunnerTest, NextStepResetsInTheNextStepWhateverItsAction) {
   EXPECT_EQ(obs_, (Floats{201, 201, 201}));
 }
 
-TEST_F(ExchangeRunnerTest, AFlagReplacesTheResetThatNextStepOwes) {
+TEST_F(ExchangeRunnerTest, FlagReplacesPendingNextStepReset) {
   Step(AutoresetMode::kNextStep);
   Step(AutoresetMode::kNextStep);
   resets_[0] = kResetRequested;

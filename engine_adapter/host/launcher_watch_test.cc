@@ -28,7 +28,7 @@ class LauncherWatchTest : public testing::Test {
   std::promise<void> left_;
 };
 
-TEST_F(LauncherWatchTest, TellsWhenTheOtherEndIsClosed) {
+TEST_F(LauncherWatchTest, ReportsExitOfLauncher) {
   LauncherWatch watch(
       read_end_, [this] { left_.set_value(); }, [] {});
   EXPECT_FALSE(watch.HasLeft());
@@ -37,7 +37,7 @@ TEST_F(LauncherWatchTest, TellsWhenTheOtherEndIsClosed) {
   EXPECT_TRUE(watch.HasLeft());
 }
 
-TEST_F(LauncherWatchTest, ThrowsAwayWhatIsWritten) {
+TEST_F(LauncherWatchTest, DiscardsInput) {
   LauncherWatch watch(
       read_end_, [this] { left_.set_value(); }, [] {});
   ASSERT_EQ(write(write_end_.get(), "x", 1), 1);
@@ -45,7 +45,7 @@ TEST_F(LauncherWatchTest, ThrowsAwayWhatIsWritten) {
   left_.get_future().wait();
 }
 
-TEST_F(LauncherWatchTest, EndsWhileTheLauncherLives) {
+TEST_F(LauncherWatchTest, StopsBeforeTheLauncher) {
   {
     const LauncherWatch watch(
         read_end_, [this] { left_.set_value(); }, [] {});
@@ -54,7 +54,7 @@ TEST_F(LauncherWatchTest, EndsWhileTheLauncherLives) {
             std::future_status::timeout);
 }
 
-TEST_F(LauncherWatchTest, TellsWhenNobodyStopped) {
+TEST_F(LauncherWatchTest, ReportsUnclosedPipe) {
   std::promise<void> stuck;
   LauncherWatch watch(
       read_end_, [this] { left_.set_value(); }, [&] { stuck.set_value(); });

@@ -122,7 +122,7 @@ class SimulationTest : public testing::Test {
   std::optional<absl::StatusOr<uint32_t>> told_;
 };
 
-TEST_F(SimulationTest, AtFirstExchangesAreServedAtOnceAndNothingElseSteps) {
+TEST_F(SimulationTest, StepsOnlyByExchangesAtFirst) {
   for (int i = 1; i <= 5; ++i) {
     Send();
     EXPECT_TRUE(Turn());
@@ -169,7 +169,7 @@ TEST_F(SimulationTest, SingleStepsServeTheExchangeThatWaitsThenGoOnWithout) {
   EXPECT_EQ(simulation_->DueNs(), std::nullopt);
 }
 
-TEST_F(SimulationTest, TheNextExchangeTellsWhatStepsWithoutOneCameTo) {
+TEST_F(SimulationTest, NextExchangeReportsAccumulatedSteps) {
   simulation_->SetPaused(true);
   SingleStep(4);  // the third ends the episode
   for (int turns = 0; turns < 6; ++turns) (void)Turn();
@@ -193,7 +193,7 @@ TEST_F(SimulationTest, TheNextExchangeTellsWhatStepsWithoutOneCameTo) {
   EXPECT_EQ(arrays.dones[0], 0);
 }
 
-TEST_F(SimulationTest, ButNotWhatAResetForgets) {
+TEST_F(SimulationTest, ResetClearsAccumulatedSteps) {
   simulation_->SetPaused(true);
   for (const bool by_command : {true, false}) {
     SingleStep(3);
@@ -261,7 +261,7 @@ TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
   EXPECT_EQ(engine_.steps_, steps + 1);
 }
 
-TEST_F(SimulationTest, ADebtOfTimeIsForgiven) {
+TEST_F(SimulationTest, SkipsMissedRealTimeSteps) {
   ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
   usleep(400'000);  // 200 steps, of which 100 ms are made up for
   const int64_t before_ns = MonotonicNanos();
@@ -296,7 +296,7 @@ TEST_F(SimulationTest, APauseInRealTimeIsSaidOfTheExchangeThatWaits) {
   EXPECT_EQ(EnginePhase().phase, Phase::kPaused);
 }
 
-TEST_F(SimulationTest, ClientsStartAnew) {
+TEST_F(SimulationTest, EachClientStartsFromInitialState) {
   ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
   simulation_->SetPaused(true);
   SingleStep(1'000'000);
@@ -328,7 +328,7 @@ TEST_F(SimulationTest, PausingAgainEndsSingleSteps) {
   EXPECT_EQ(**told_, 1u);
 }
 
-TEST_F(SimulationTest, WhatCannotBeIsRefused) {
+TEST_F(SimulationTest, RefusesInvalidRequests) {
   const auto ignore = [](const absl::StatusOr<uint32_t>&) {};
   EXPECT_EQ(CodeOf(simulation_->SingleStep(1, ignore)),
             ErrorCode::kInvalidArgument);

@@ -112,7 +112,7 @@ TEST_F(MujocoTasksTest, NamesEveryObservationAndActionOfEveryTask) {
       Rig("Humanoid-v5", R"({"include_cvel_in_observation": false})").schema());
 }
 
-TEST_F(MujocoTasksTest, NamesSayWhatIsObserved) {
+TEST_F(MujocoTasksTest, NamesDescribeObservations) {
   const EngineRig cheetah = Rig("HalfCheetah-v5");
   const auto& names = cheetah.schema().observation_names;
   EXPECT_EQ(names[0], "qpos/rootz");
@@ -195,7 +195,7 @@ TEST_F(MujocoTasksTest, AResetLeavesAStepsInfosAlone) {
   for (const double info : rig.infos) EXPECT_NE(info, 77);
 }
 
-TEST_F(MujocoTasksTest, FlagsChooseWhatIsObserved) {
+TEST_F(MujocoTasksTest, FlagsSelectObservations) {
   EXPECT_EQ(Rig("Ant-v5").schema().obs_size, 105);
   EXPECT_EQ(Rig("Ant-v5", R"({"include_cfrc_ext_in_observation": false})")
                 .schema()
@@ -220,7 +220,7 @@ TEST_F(MujocoTasksTest, RewardsAreWeighted) {
   EXPECT_EQ(rig.rewards[0], 5.875F);
 }
 
-TEST_F(MujocoTasksTest, WhatIsUnhealthyTerminatesUnlessToldNotTo) {
+TEST_F(MujocoTasksTest, UnhealthyStateTerminatesUnlessDisabled) {
   for (const bool terminates : {true, false}) {
     EngineRig rig =
         Rig("Hopper-v5", absl::StrCat(R"({"healthy_z_range": [5, "inf"],
@@ -259,7 +259,7 @@ TEST_F(MujocoTasksTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
       {"xml_file", "frame_skip", "reset_noise_scale"});
 }
 
-TEST_F(MujocoTasksTest, RefusesAnOptionThatMakesNoSense) {
+TEST_F(MujocoTasksTest, RefusesInvalidOption) {
   for (const auto& [option, found] :
        std::vector<std::pair<std::string, std::string>>{
            {R"({"reset_noise_scale": -1})", "-1"},
@@ -273,7 +273,7 @@ TEST_F(MujocoTasksTest, RefusesAnOptionThatMakesNoSense) {
   }
 }
 
-TEST_F(MujocoTasksTest, RefusesAModelThatLacksWhatTheTaskNeeds) {
+TEST_F(MujocoTasksTest, RefusesModelWithoutRequiredParts) {
   const std::string path = Pendulum();
   for (const std::string& task : MujocoTasks()) {
     if (task == "HalfCheetah-v5") continue;  // which a single joint suits
@@ -327,7 +327,7 @@ TEST_F(MujocoTasksTest, RefusesAModelWithoutActuators) {
       {"actuators", path});
 }
 
-TEST_F(MujocoTasksTest, SaysWhatIsWrongWithAFile) {
+TEST_F(MujocoTasksTest, NamesTheProblemOfAFile) {
   const absl::Status missing =
       MakeMujocoEngine("Ant-v5", Request(WithModel("./no/such.xml"))).status();
   ExpectRefused(missing, {"./no/such.xml"});
@@ -349,7 +349,7 @@ TEST_F(MujocoTasksTest, RefusesMoreEnvironmentsThanFitIntoMemory) {
   EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
 }
 
-TEST_F(MujocoTasksTest, AModelOfOnesOwnIsObservedWholeAndNeverEnds) {
+TEST_F(MujocoTasksTest, UserModelObservesFullStateAndNeverTerminates) {
   EngineRig rig = Model(Pendulum());
   EXPECT_EQ(rig.schema().task, "pendulum");
   EXPECT_EQ(rig.schema().obs_size, 2);
@@ -365,7 +365,7 @@ TEST_F(MujocoTasksTest, AModelOfOnesOwnIsObservedWholeAndNeverEnds) {
   EXPECT_EQ(rig.terminateds[0] + rig.truncateds[0], 0);
 }
 
-TEST_F(MujocoTasksTest, AModelOfOnesOwnTakesOptions) {
+TEST_F(MujocoTasksTest, UserModelTakesOptions) {
   const std::string path = Pendulum();
   EngineRig noisy = Model(path, R"({"reset_noise_scale": 0.1})");
   ASSERT_TRUE(noisy.ResetAll(0).ok());
@@ -381,7 +381,7 @@ TEST_F(MujocoTasksTest, AModelOfOnesOwnTakesOptions) {
   EXPECT_EQ(one.obs, three.obs);
 }
 
-TEST_F(MujocoTasksTest, AModelOfOnesOwnMayFollowVelocityCommands) {
+TEST_F(MujocoTasksTest, UserModelMayFollowVelocityCommands) {
   std::unique_ptr<Engine> engine =
       MakeModelEngine(Pendulum(), Request(R"({"velocity_command": true})"))
           .value();

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-TEST(MainThreadQueue, WorkIsDoneInOrderByWhoPumps) {
+TEST(MainThreadQueue, PumpingThreadRunsWorkInOrder) {
   std::vector<int> done;
   MainThreadQueue queue([] {});
   for (int i = 0; i < 3; ++i) queue.Post([&done, i] { done.push_back(i); });
@@ -19,7 +19,7 @@ TEST(MainThreadQueue, WorkIsDoneInOrderByWhoPumps) {
   EXPECT_EQ(done, (std::vector<int>{0, 1, 2}));
 }
 
-TEST(MainThreadQueue, WhatWorkPostsWaitsForTheNextPump) {
+TEST(MainThreadQueue, WorkPostedByWorkRunsInTheNextPump) {
   int done = 0;
   MainThreadQueue queue([] {});
   queue.Post([&] { queue.Post([&] { ++done; }); });
@@ -45,7 +45,7 @@ TEST(MainThreadQueue, EachThreadsWorkIsDoneOnceAndWakes) {
   EXPECT_EQ(wakes, 2 * kPosts);
 }
 
-TEST(MainThreadQueue, OnceClosedItDropsWorkAndWakesNobody) {
+TEST(MainThreadQueue, ClosedQueueDropsWorkAndWakesNoThread) {
   int wakes = 0;
   MainThreadQueue queue([&] { ++wakes; });
   const auto held = std::make_shared<int>(0);

@@ -168,7 +168,7 @@ TEST_F(RpcDispatcherTest, HandlersErrorsReachTheCaller) {
   ExpectError(7, ErrorCode::kInvalidArgument, "no entity named knee");
 }
 
-TEST_F(RpcDispatcherTest, WhatCannotBeAnsweredIsAnsweredWithAnError) {
+TEST_F(RpcDispatcherTest, UnanswerableRequestGetsAnError) {
   Call(rpc::MethodId::Draw, 1, rpc::DebugDrawRequestT());
   Call(static_cast<rpc::MethodId>(999), 2, rpc::DebugDrawRequestT());
   Call(rpc::MethodId::GetEntity, 3, rpc::DebugDrawRequestT());
@@ -182,7 +182,7 @@ TEST_F(RpcDispatcherTest, WhatCannotBeAnsweredIsAnsweredWithAnError) {
   EXPECT_EQ(dispatcher_.dropped(), 0u);
 }
 
-TEST_F(RpcDispatcherTest, WhatAHandlerThrowsReachesTheCaller) {
+TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
   throws_ = true;
   Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
   Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
@@ -219,7 +219,7 @@ TEST_F(RpcDispatcherTest, AStreamThatThrowsEnds) {
   EXPECT_TRUE(dispatcher_.IsQuiet());
 }
 
-TEST_F(RpcDispatcherTest, WhatNobodyWaitsForIsCounted) {
+TEST_F(RpcDispatcherTest, CountsAnswersOfCancelledCalls) {
   Call(rpc::MethodId::GetSceneInfo, 0, rpc::GetSceneInfoRequestT());
   RingWriter raw = to_engine_.Writer();
   const std::string garbage(100, 'x');
@@ -261,7 +261,7 @@ TEST_F(RpcDispatcherTest, AStreamIsBoundedByTheEnginesRate) {
   EXPECT_NEAR(items, 100, 1);
 }
 
-TEST_F(RpcDispatcherTest, ASlowReaderLosesItemsAndIsTold) {
+TEST_F(RpcDispatcherTest, SlowReaderLosesItemsAndGetsTheCount) {
   item_floats_ = 300;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 50; ++i)
@@ -368,7 +368,7 @@ TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
   }
 }
 
-TEST_F(RpcDispatcherTest, ARateThatNobodyAwaitsIsRefused) {
+TEST_F(RpcDispatcherTest, RefusesInvalidRate) {
   hz_ = 1e-12;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   (void)dispatcher_.Poll(1000 * kMs);
@@ -401,7 +401,7 @@ TEST_F(RpcDispatcherTest, AStreamEndsOnceCancelled) {
   EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
 }
 
-TEST_F(RpcDispatcherTest, AStreamThatFailsSaysSoAndEnds) {
+TEST_F(RpcDispatcherTest, FailedStreamSendsErrorAndEnds) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   stream_status_ = MakeError(ErrorCode::kEngineFailed, "no more");
   (void)dispatcher_.Poll(1000 * kMs);
@@ -480,7 +480,7 @@ TEST_F(RpcDispatcherTest, ACallerThatHasLeftIsNotAnswered) {
   ExpectError(8, ErrorCode::kEngineFailed, "fell over");
 }
 
-TEST_F(RpcDispatcherTest, ACallThatIsGivenUpIsForgotten) {
+TEST_F(RpcDispatcherTest, CancelledCallIsRemoved) {
   for (const uint64_t id : {7U, 8U}) {
     Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
   }
@@ -517,7 +517,7 @@ TEST_F(RpcDispatcherTest, AFewCallsAtMostAreAnsweredLater) {
   ExpectError(4, ErrorCode::kRingFull, "at most 3");
 }
 
-TEST_F(RpcDispatcherTest, KnowsWhatItServes) {
+TEST_F(RpcDispatcherTest, ListsServedMethods) {
   EXPECT_TRUE(dispatcher_.Serves(rpc::MethodId::GetSceneInfo));
   EXPECT_FALSE(dispatcher_.Serves(rpc::MethodId::Draw));
   dispatcher_.SwitchOff(rpc::MethodId::GetSceneInfo, "off");
@@ -564,7 +564,7 @@ TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
   EXPECT_EQ(to_engine_.write_pos(), to_engine_.read_pos());
 }
 
-TEST_F(RpcDispatcherTest, ABrokenRingIsNotHeardAnyMore) {
+TEST_F(RpcDispatcherTest, BrokenRingIsNotPolledAgain) {
   to_engine_.SetPositions(5, 0);
   EXPECT_FALSE(dispatcher_.Poll(0));
   EXPECT_TRUE(dispatcher_.broken());

@@ -164,7 +164,7 @@ def test_a_broken_model_fails_with_mujocos_words(tmp_path: Path) -> None:
     assert "invalid keyword" in text and str(model) in text
 
 
-def test_models_come_from_the_assets_folder_and_nowhere_else(tmp_path: Path) -> None:
+def test_models_come_only_from_the_assets_folder(tmp_path: Path) -> None:
     """A file that is there is taken, and one that is not is missed, though the package has it."""
     (tmp_path / "half_cheetah.xml").write_text("<mujoco><nonsense/></mujoco>")
     code, text = _error("--task=HalfCheetah-v5", f"--assets={tmp_path}")
@@ -193,7 +193,7 @@ def test_counts_are_refused_with_their_bounds(flag: str, bound: str, value: str)
     assert code == 2 and f"--{flag}: expected" in line and bound in line and f"found '{value}'" in line
 
 
-def test_a_log_line_steers_no_terminal() -> None:
+def test_a_log_line_escapes_control_characters() -> None:
     """Whatever a command line has in it."""
     code, line = _error("--task=\x1b[31m\u202e\u00fcbung\nx")
     assert code == 2 and "found '\\x1b[31m\\xe2\\x80\\xae\u00fcbung" in line and line.count("\n") == 1

@@ -53,7 +53,7 @@ class AgentServiceTest : public testing::Test {
   std::optional<AgentService> service_;
 };
 
-TEST_F(AgentServiceTest, SchemasAreThoseOfTheEnvironmentsAsked) {
+TEST_F(AgentServiceTest, ReturnsSchemasOfRequestedEnvironments) {
   StartRandomising();
   rpc::GetAgentSchemaRequestT request;
   request.agent_name = "agent_2";
@@ -75,7 +75,7 @@ TEST_F(AgentServiceTest, SchemasAreThoseOfTheEnvironmentsAsked) {
             ErrorCode::kInvalidArgument);
 }
 
-TEST_F(AgentServiceTest, AResetIsDoneAtOnceAndRepeatsWithItsSeed) {
+TEST_F(AgentServiceTest, ResetRunsAtOnceAndRepeatsWithItsSeed) {
   StartRandomising();
   rpc::ResetAgentRequestT request;
   request.env_ids = {1, 2};
@@ -89,7 +89,7 @@ TEST_F(AgentServiceTest, AResetIsDoneAtOnceAndRepeatsWithItsSeed) {
                          stepped_->rig.obs.begin() + 17));
 }
 
-TEST_F(AgentServiceTest, AContractIsTakenOnAndGivenUp) {
+TEST_F(AgentServiceTest, ContractIsSetAndCleared) {
   StartRandomising();
   const std::vector<float> before = stepped_->rig.obs;
   rpc::ResetAgentRequestT request;
@@ -107,7 +107,7 @@ TEST_F(AgentServiceTest, AContractIsTakenOnAndGivenUp) {
   EXPECT_EQ(stepped_->rig.obs, before);  // nothing was reset
 }
 
-TEST_F(AgentServiceTest, AnEngineThatDoesNotRandomiseTakesNothingOn) {
+TEST_F(AgentServiceTest, EngineWithoutRandomisationReportsAllFieldsUnused) {
   StartPlain();
   rpc::ResetAgentRequestT request;
   request.at_next_reset = true;
@@ -123,7 +123,7 @@ TEST_F(AgentServiceTest, AnEngineThatDoesNotRandomiseTakesNothingOn) {
   EXPECT_EQ(service_->ResetAgent(request)->message, "reset 1 environment");
 }
 
-TEST_F(AgentServiceTest, ASeedThatNothingIsDrawnFromIsRefused) {
+TEST_F(AgentServiceTest, RefusesSeedWithoutRandomisation) {
   StartPlain();
   rpc::ResetAgentRequestT request;
   request.seed = 5;

@@ -19,7 +19,7 @@ TEST(EnvSelection, NumbersComeBeforeNames) {
   EXPECT_EQ(*SelectEnvs({}, "", 4), (Envs{0}));
 }
 
-TEST(EnvSelection, WhatIsNotThereIsRefused) {
+TEST(EnvSelection, RefusesUnknownEnvironments) {
   for (const absl::string_view name :
        {"agent_4", "agent_", "agent_03", "agent_-1", "agent_+1", "ant",
         "agent_99999999999"}) {

@@ -212,7 +212,7 @@ TEST_F(MujocoServiceTest, NamedControlsWinOverIndexedOnesAndThoseOverBulk) {
   EXPECT_EQ(Controls(0), (Floats{0.9F, 0.2F, 0.3F}));
 }
 
-TEST_F(MujocoServiceTest, ControlsAreMovedIntoTheActuatorsRangeUnlessToldNot) {
+TEST_F(MujocoServiceTest, ClampsControlsUnlessDisabled) {
   rpc::SendControlRequestT request;
   request.bulk = {7, -7, 7};
   (void)Send(request);
@@ -222,7 +222,7 @@ TEST_F(MujocoServiceTest, ControlsAreMovedIntoTheActuatorsRangeUnlessToldNot) {
   EXPECT_EQ(Controls(0), (Floats{7, -7, 7}));
 }
 
-TEST_F(MujocoServiceTest, WhatCannotBeWrittenIsRefusedAsAWhole) {
+TEST_F(MujocoServiceTest, InvalidControlsAreRefusedTogether) {
   rpc::SendControlRequestT good;
   good.bulk = {0.5F, 0.1F};
   rpc::SendControlRequestT request = good;
@@ -256,7 +256,7 @@ TEST_F(MujocoServiceTest, WhatCannotBeWrittenIsRefusedAsAWhole) {
   ExpectRefused(request, {"twice"});
 }
 
-TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
+TEST_F(MujocoServiceTest, CallThatWaitsForStepIsAnsweredOnce) {
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;
@@ -278,7 +278,7 @@ TEST_F(MujocoServiceTest, WhoWaitsForTheStepIsAnsweredAfterItAndOnce) {
   service_->AnswerWaiting();
 }
 
-TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
+TEST_F(MujocoServiceTest, DropsCallsOfClientThatLeft) {
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;
@@ -291,7 +291,7 @@ TEST_F(MujocoServiceTest, WhoHasLeftIsNotKept) {
   EXPECT_FALSE(late_[0]->has_value());
 }
 
-TEST_F(MujocoServiceTest, WhoHasGivenUpIsNotKept) {
+TEST_F(MujocoServiceTest, DropsCancelledCalls) {
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;

@@ -43,7 +43,7 @@ TEST(RpcConfig, RatesAreThoseThatAreGiven) {
   ASSERT_TRUE(ParseStreamRates("{}", &config).ok());
 }
 
-TEST(RpcConfig, WhatCannotBeIsRefusedAndChangesNothing) {
+TEST(RpcConfig, RefusesInvalidValuesWithoutChange) {
   RpcConfig config;
   for (const absl::string_view text :
        {"agents", "agent,", "", "all,agent", "AGENT"}) {

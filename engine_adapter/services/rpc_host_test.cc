@@ -139,7 +139,7 @@ TEST_F(RpcHostTest, ServicesAreSwitchedOneByOne) {
   }
 }
 
-TEST_F(RpcHostTest, WhatTheEngineHasNoPortForIsNotServed) {
+TEST_F(RpcHostTest, ServicesWithoutPortAreNotServed) {
   Start(MakeClassicControlEngine("CartPole-v1", {}).value(), {});
   const std::map<Id, int> methods = Methods();
   EXPECT_TRUE(methods.contains(Id::ResetAgent));
@@ -211,7 +211,7 @@ TEST_F(RpcHostTest, AReaderThatWasLateGetsTheNewestMoment) {
   EXPECT_EQ(last.stream_number, received + last.dropped);
 }
 
-TEST_F(RpcHostTest, WhoHasLeftIsForgotten) {
+TEST_F(RpcHostTest, DropsClientThatLeft) {
   StartMujoco({});
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};

@@ -60,7 +60,7 @@ class SceneServiceTest : public testing::Test {
   std::optional<SceneService> service_;
 };
 
-TEST_F(SceneServiceTest, TellsAndListsWhatIsThere) {
+TEST_F(SceneServiceTest, ListsEntities) {
   rpc::GetSceneInfoRequestT about;
   about.env_id = 1;
   const auto info = *service_->GetSceneInfo(about);
@@ -132,7 +132,7 @@ TEST_F(SceneServiceTest, MovesAnEntityOfOneEnvironment) {
             ErrorCode::kUnsupported);
 }
 
-TEST_F(SceneServiceTest, EnvironmentsThatAreNotThereAreRefused) {
+TEST_F(SceneServiceTest, RefusesUnknownEnvironments) {
   rpc::GetSceneInfoRequestT info;
   rpc::ListEntitiesRequestT list;
   rpc::GetEntityRequestT get;

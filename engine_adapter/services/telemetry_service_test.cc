@@ -42,7 +42,7 @@ class TelemetryServiceTest : public testing::Test {
   std::optional<TelemetryService> service_;
 };
 
-TEST_F(TelemetryServiceTest, TheSchemaSaysWhatAFrameHolds) {
+TEST_F(TelemetryServiceTest, SchemaDescribesFrames) {
   const auto schema = *service_->GetTelemetrySchema({})->schema;
   EXPECT_EQ(schema.nq, 9u);
   EXPECT_EQ(schema.nu, 6u);
@@ -127,7 +127,7 @@ TEST_F(TelemetryServiceTest, AChangeWithoutAStepIsAMomentToo) {
   EXPECT_EQ(frames[0].AsTelemetryFrame()->action_ctrl[2], 0.5F);
 }
 
-TEST_F(TelemetryServiceTest, EnvironmentsThatAreNotThereAreRefused) {
+TEST_F(TelemetryServiceTest, RefusesUnknownEnvironments) {
   rpc::StreamTelemetryRequestT request;
   request.env_ids = {0, kEnvs};
   EXPECT_EQ(CodeOf(service_->StreamTelemetry(request).status()),

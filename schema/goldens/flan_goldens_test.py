@@ -15,7 +15,7 @@ HEADER = "<4sIIIIIIIIIQQddd"
 SLOT = "<QII"
 
 
-def test_header_is_what_a_foreign_program_unpacks() -> None:
+def test_header_is_as_an_independent_program_unpacks_it() -> None:
     """Its 80 bytes, in one go."""
     assert struct.calcsize(HEADER) == 80
     assert struct.unpack_from(HEADER, RING) == (
@@ -46,7 +46,7 @@ def test_slots_hold_the_last_two_frames() -> None:
     assert RING[124:136] == bytes(range(32, 44))
 
 
-def test_listing_covers_every_byte_and_tells_the_truth() -> None:
+def test_listing_covers_every_byte_correctly() -> None:
     """Each row's bytes and value are the golden's own, and no byte is left out or listed twice."""
     end = 0
     forms = {"u32": "<I", "u32 atomic": "<I", "u64": "<Q", "u64 atomic": "<Q", "f64 atomic": "<d"}

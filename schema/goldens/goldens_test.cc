@@ -52,7 +52,7 @@ TEST(Goldens, HeaderIsByteForByteTheSame) {
   }
 }
 
-TEST(Goldens, HeaderReadThroughTheStructHasTheSampleValues) {
+TEST(Goldens, HeaderHasTheSampleValues) {
   const std::string golden = Golden("lrbc_v1.bin");
   LrbcHeader header;
   ASSERT_EQ(golden.size(), sizeof(header));
@@ -90,7 +90,7 @@ TEST(Goldens, FrameRingIsByteForByteTheSame) {
       << kNext;
 }
 
-TEST(Goldens, FrameRingReadThroughTheStructsHasTheSampleValues) {
+TEST(Goldens, FrameRingHasTheSampleValues) {
   const std::string golden = Golden("flan_v1.bin");
   FlanHeader header;
   FlanSlot slot;
@@ -129,7 +129,7 @@ TEST(Listing, NamesEachFieldOnceAndSaysWhatItMeans) {
   }
 }
 
-TEST(Sample, IsZeroWhereReservedAndNowhereElse) {
+TEST(Sample, IsZeroInReservedBytesOnly) {
   const std::string golden = Golden("lrbc_v1.bin");
   for (const FieldRow& row : HeaderRows()) {
     const std::string bytes = golden.substr(row.offset, row.bytes);

@@ -103,7 +103,7 @@ def test_promised_fields_and_extensions_leave_the_rest_zero() -> None:
 
 
 @pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("ring_v1.bin", RING)])
-def test_listing_covers_every_byte_and_tells_the_truth(file_name: str, data: bytes) -> None:
+def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> None:
     """Each row's bytes and value are the golden's own, and no byte is left out or listed twice."""
     end = 0
     for offset, size, kind, name, shown, value in rows_of(file_name):
@@ -128,7 +128,7 @@ def test_listing_covers_every_byte_and_tells_the_truth(file_name: str, data: byt
     assert end == len(data)
 
 
-def test_a_region_with_images_differs_where_it_says_so() -> None:
+def test_a_region_with_images_differs_in_the_listed_fields() -> None:
     """Its feature bit, the checksum over it, and the number of the exchange that the images belong to."""
     images = (GOLDENS / "lrbc_v1_images.bin").read_bytes()
     assert len(images) == len(HEADER)
@@ -139,7 +139,7 @@ def test_a_region_with_images_differs_where_it_says_so() -> None:
     assert all(images[offset] == HEADER[offset] for offset in same)
 
 
-def test_a_region_with_commands_differs_where_it_says_so() -> None:
+def test_a_region_with_rpcs_differs_in_the_listed_fields() -> None:
     """Its feature bit, and the checksum over it; services and dropped messages are in both samples."""
     commands = (GOLDENS / "lrbc_v1_commands.bin").read_bytes()
     assert struct.unpack_from("<Q", commands, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 64

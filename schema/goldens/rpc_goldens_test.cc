@@ -55,7 +55,7 @@ class Golden {
   std::string bytes_;
 };
 
-TEST(RpcGoldens, AreWhatTodaysCodeWrites) {
+TEST(RpcGoldens, EqualTheBytesThatTheCodeWrites) {
   for (const RpcSample& sample : RpcSamples()) {
     EXPECT_EQ(Golden(sample.name).bytes(), RpcBytes(sample.envelope))
         << sample.name << ". " << kNext;
@@ -119,7 +119,7 @@ TEST(RpcGoldens, TransformIsReadInPlace) {
   EXPECT_EQ(move->transform()->scale()->z(), 8);
 }
 
-TEST(RpcGoldens, DefaultsAreWhatTheSchemaSays) {
+TEST(RpcGoldens, HaveTheDefaultsOfTheSchema) {
   rpc::EnvelopeT envelope;
   envelope.payload.Set(rpc::ResetAgentRequestT());
   const std::string reset = RpcBytes(envelope);

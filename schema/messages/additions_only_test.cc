@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                "the file identifier changed"}),
     [](const testing::TestParamInfo<Change>& test) { return test.param.what; });
 
-TEST(NotAdditions, AcceptsWhatIsAdded) {
+TEST(NotAdditions, AcceptsAdditions) {
   const std::vector<std::pair<std::string, std::string>> additions = {
       {"  end_of_stream: bool (id: 8);\n",
        "  end_of_stream: bool (id: 8);\n  hops: uint (id: 9);\n"},

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uid_t kOther = 4242;
 
-TEST(AllowedUsers, AreTheDaemonsOwnUserByDefault) {
+TEST(AllowedUsers, DefaultToDaemonUser) {
   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("");
   ASSERT_TRUE(users.ok()) << users.status();
   EXPECT_TRUE(users->Has(geteuid()));

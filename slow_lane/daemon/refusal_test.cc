@@ -61,7 +61,7 @@ TEST(Refusal, EndsACallOnce) {
   EXPECT_EQ(refusal.Answer(kCall1), "");  // its trailers
 }
 
-TEST(Refusal, EncodesWhatAHeaderCannotHold) {
+TEST(Refusal, EncodesTextForHeaders) {
   Refusal refusal("50 %\n\xc3\xa4");
   EXPECT_EQ(refusal.Answer(kPreface + kCall1),
             kSettings + CallEnd(1, "50 %25%0A%C3%A4"));

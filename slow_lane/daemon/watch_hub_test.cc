@@ -237,7 +237,7 @@ TEST_F(WatchHubTest, EndsAWatchOfAnUnknownRun) {
   EXPECT_TRUE(absl::IsNotFound(sink_.WaitForEnd()));
 }
 
-TEST_F(WatchHubTest, ForgetsAWatcherThatIsGone) {
+TEST_F(WatchHubTest, RemovesDisconnectedWatcher) {
   const WatchHub::Id id = Add(0, true, &sink_);
   hub_->Remove(id);
   EXPECT_TRUE(absl::IsCancelled(sink_.WaitForEnd()));

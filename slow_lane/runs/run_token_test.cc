@@ -47,7 +47,7 @@ TEST_F(RunTokenTest, IsFoundAtAnyPlaceInTheEnvironment) {
   EXPECT_EQ(RunTokenOf(pid_), "abc");
 }
 
-TEST_F(RunTokenTest, IsTheWholeValueOfThatVariable) {
+TEST_F(RunTokenTest, MatchesTheFullValueOfItsVariable) {
   const ProcessStat stat =
       Start("sleep", {"XTANDEM_RUN_TOKEN=abc", "B=TANDEM_RUN_TOKEN=abc",
                       "TANDEM_RUN_TOKEN=abcd", "TANDEM_RUN_TOKEN_=abc"});

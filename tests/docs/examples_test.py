@@ -149,7 +149,7 @@ def test_page_that_hides_a_block_is_refused(text: str, reason: str, tmp_path: Pa
         ("```python\none = 1\n```\n```python\none\n```\n", "page.md:5.*'one' is not defined"),
     ],
 )
-def test_broken_block_is_told(text: str, reason: str, tmp_path: Path) -> None:
+def test_broken_block_is_reported(text: str, reason: str, tmp_path: Path) -> None:
     """By its place in the page."""
     page = tmp_path / "page.md"
     page.write_text(text)

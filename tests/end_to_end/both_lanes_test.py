@@ -141,7 +141,7 @@ def test_run_is_shown_and_kept_and_leaves_nothing_when_cancelled(data_dir: Path)
         assert (record.run_id, record.status, record.failure_reason) == (run.name, RunStatus.TERM, "cancelled")
 
 
-def test_run_that_ends_by_itself_is_kept_whole(data_dir: Path) -> None:
+def test_run_that_exits_is_stored_completely(data_dir: Path) -> None:
     """Every episode is in the table, and the printed query finds them; a daemon that was there is used, and stays."""
     with running_daemon(data_dir) as daemon:
         lanes = _Lanes(data_dir, "--iterations=3")
@@ -159,7 +159,7 @@ def test_run_that_ends_by_itself_is_kept_whole(data_dir: Path) -> None:
     assert len(answer.splitlines()) == 8 and sum(int(line.split("|")[4]) for line in answer.splitlines()) == 3 * 8_000
 
 
-def test_run_that_fails_is_told(data_dir: Path) -> None:
+def test_failed_run_is_reported(data_dir: Path) -> None:
     """With the worker's own words."""
     lanes = _Lanes(data_dir, "--task=NoSuchTask-v0")
     _, error = lanes.process.communicate()

@@ -141,7 +141,7 @@ def stepping(name: str) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_speeds_are_those_of_the_time_between_two_looks(engine: tandem.EngineProcess) -> None:
+def test_speeds_are_between_two_inspections(engine: tandem.EngineProcess) -> None:
     """While a client steps, exchanges and busy share are positive."""
     with stepping(engine.name):
         rates = look(engine.name, FINE)["rates"]
@@ -189,7 +189,7 @@ def test_a_killed_engine(engine: tandem.EngineProcess, client: tandem.SharedMemo
         (SHM / engine.name).unlink(missing_ok=True)
 
 
-def test_a_client_killed_while_nobody_notices(engine: tandem.EngineProcess) -> None:
+def test_a_client_killed_between_two_polls(engine: tandem.EngineProcess) -> None:
     """It is dead until the engine, which is stopped, makes room."""
     with stepping(engine.name) as process:
         stop(engine.pid)
@@ -262,7 +262,7 @@ def test_a_truncated_region(engine: tandem.EngineProcess) -> None:
         (SHM / name).unlink()
 
 
-def test_looking_changes_no_byte_and_costs_no_exchange(
+def test_inspection_changes_no_byte_and_delays_no_exchange(
     engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
 ) -> None:
     """With both sides stopped, the file is the same before and after; then the next exchange is the next."""
@@ -309,7 +309,7 @@ def test_exit_codes_and_errors() -> None:
     assert seen["state"] == "unreadable"
 
 
-def test_an_output_that_cannot_be_written_is_said(engine: tandem.EngineProcess) -> None:
+def test_an_unwritable_output_is_reported(engine: tandem.EngineProcess) -> None:
     """For each way to ask; a pipe whose reader has closed it ends it without an error."""
     asked = (
         [engine.name],

@@ -267,7 +267,7 @@ TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
   }
 }
 
-TEST_F(CommandFaults, AClientStoppedWithItsRingFullOnlyKeepsItsPlace) {
+TEST_F(CommandFaults, StoppedClientWithFullRingKeepsItsLock) {
   const std::unique_ptr<Victim> host = StartHost();
   Victim client([this] {
     Caller caller(name_);

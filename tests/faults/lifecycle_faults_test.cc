@@ -217,7 +217,7 @@ TEST_F(LifecycleFaults, AnEngineFrozenWhileItTakesOverStopsNoOther) {
                    {0, kRefused}, [this] { ExpectAFreshPair(); });
 }
 
-TEST_F(LifecycleFaults, AClientFrozenFromHelloToLeaveOnlyKeepsItsPlace) {
+TEST_F(LifecycleFaults, ClientFrozenFromAttachToCloseKeepsItsLock) {
   const std::unique_ptr<Victim> engine = StartEngine();
   FreezeEverywhere([] {},
                    [this] {
@@ -240,7 +240,7 @@ TEST_F(LifecycleFaults, AClientFrozenFromHelloToLeaveOnlyKeepsItsPlace) {
                    {0}, [this] { ExpectANewClientIsServed(); });
 }
 
-TEST_F(LifecycleFaults, AnEngineKilledWhileItWelcomesLetsTheClientTryTheNext) {
+TEST_F(LifecycleFaults, ClientTriesNextEngineAfterKillDuringAttach) {
   constexpr int kRuns = 60;
   for (int run = 0; run < kRuns && !HasFailure(); ++run) {
     Victim engine([this] {

@@ -20,7 +20,7 @@ _FEW = 30  # pixels, of a small arrow that Gymnasium blurs
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
-def test_pictures_are_gymnasiums_but_for_edges(task: str, seed: int) -> None:
+def test_images_equal_gymnasiums_except_at_edges(task: str, seed: int) -> None:
     """Nearly each pixel has a colour that the other picture has nearby; few differ. After a reset and after steps."""
     theirs = gymnasium.make(task, render_mode="rgb_array").unwrapped
     ours = gymnasium.make(f"tandem/{task}", render_mode="rgb_array").unwrapped

@@ -55,7 +55,7 @@ def _assert_shows(client: tandem.SharedMemoryClient, twins: list[_Twin]) -> None
 
 
 @pytest.mark.parametrize("task", _TASKS)
-def test_images_are_what_gymnasium_draws(task: str) -> None:
+def test_images_equal_gymnasiums(task: str) -> None:
     """Each environment's, byte by byte, after resets, steps and a reset of some."""
     twins = [_Twin(task) for _ in range(2)]
     with (
@@ -123,7 +123,7 @@ def test_images_show_the_state_that_obs_describes_where_episodes_end(mode: tande
         assert shown >= 2
 
 
-def test_a_camera_of_the_model_sees_what_mujocos_renderer_sees() -> None:
+def test_a_model_camera_equals_mujocos_renderer() -> None:
     """By its name, also where it goes along with a body."""
     twin = _Twin("HalfCheetah-v5")
     renderer = mujoco.Renderer(twin.model, height=_SIZE[1], width=_SIZE[0])
@@ -213,7 +213,7 @@ def test_frames_and_images_do_not_disturb_each_other() -> None:
                 _assert_shows(client, twins)
 
 
-def test_a_foreign_client_finds_them_by_the_header() -> None:
+def test_a_header_only_client_finds_them_by_the_header() -> None:
     """Offset, size and channels where the layout says, and the tag; without images all of them are 0."""
     with tandem.launch_engine("Hopper-v5", num_envs=3, images=(7, 5)) as engine:
         header = Path("/dev/shm", engine.name).read_bytes()
@@ -236,7 +236,7 @@ def test_a_foreign_client_finds_them_by_the_header() -> None:
         assert "images" not in client.offsets
 
 
-def test_what_cannot_be_is_refused_when_the_engine_starts() -> None:
+def test_invalid_values_are_refused_when_the_engine_starts() -> None:
     """With the keyword, and with the cameras that the model has."""
     with pytest.raises(tandem.InvalidArgument, match="^images: .*8192"):
         tandem.launch_engine("Hopper-v5", images=(8, 9000))
@@ -244,7 +244,7 @@ def test_what_cannot_be_is_refused_when_the_engine_starts() -> None:
         tandem.launch_engine("HalfCheetah-v5", images=tandem.ImageOptions((8, 8), camera="side"))
 
 
-def test_a_machine_that_cannot_draw_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_renderer_reports_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the engine starts, and not in the middle of a training."""
     monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
     with pytest.raises(tandem.EngineStartFailed, match=r"images: .*libegl1.*libgl1-mesa-dri"):

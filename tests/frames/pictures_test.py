@@ -106,7 +106,7 @@ def test_a_known_scene_is_drawn_as_mujoco_draws_it(width: int, height: int, tmp_
 
 
 @pytest.mark.parametrize("task", _TASKS)
-def test_render_draws_what_gymnasium_draws(task: str) -> None:
+def test_render_equals_gymnasiums(task: str) -> None:
     """The same pictures of the same run, byte by byte, after a reset and on the way."""
     with_engine = tandem.make_vec(task, num_envs=2, render_mode="rgb_array", width=120, height=90)
     of_gymnasium = gymnasium.make_vec(
@@ -150,7 +150,7 @@ def test_pictures_are_of_gymnasiums_size_and_the_callers_own() -> None:
     with_engine.close()
 
 
-def test_a_camera_that_follows_keeps_what_moves_in_the_picture(tmp_path: Path) -> None:
+def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None:
     """Gymnasium's stays where it was."""
     path = tmp_path / "ball.xml"
     path.write_text(_BALL)
@@ -231,7 +231,7 @@ def test_an_engine_started_again_draws_again() -> None:
 
 
 @pytest.mark.parametrize("lacking", ["library", "driver"])
-def test_a_machine_that_cannot_draw_says_what_it_lacks(
+def test_a_machine_without_renderer_reports_what_is_missing(
     lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the packages; steps go on; the log has it once."""

@@ -54,7 +54,7 @@ def _mapped(engine: tandem.EngineProcess) -> str:
     return Path(f"/proc/{engine.pid}/maps").read_text(encoding="utf-8")
 
 
-def test_frames_are_drawn_only_while_somebody_looks() -> None:
+def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
     """Before the first look no graphics library is loaded; after the last no frame comes."""
     with (
         _launch("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
@@ -80,7 +80,7 @@ def test_frames_are_drawn_only_while_somebody_looks() -> None:
         _step_until(client, has_ended)
 
 
-def test_a_frame_says_what_it_shows() -> None:
+def test_a_frame_has_its_metadata() -> None:
     """Step, environments, grid, reward, return and episodes are those of the step that it names."""
     with (
         _launch("Hopper-v5", num_envs=8, frames=tandem.FrameOptions("40x30", envs=[5, 0, 3], hz=500)) as engine,
@@ -122,7 +122,7 @@ def test_a_frame_says_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5"])
-def test_looking_changes_nothing(task: str) -> None:
+def test_inspection_changes_nothing(task: str) -> None:
     """The same run, bit by bit, with and without frames and a viewer."""
 
     def run(watched: bool) -> tuple[bytes, int]:
@@ -163,7 +163,7 @@ def test_a_paused_run_is_shown_as_one() -> None:
             frame = watcher.wait(after=frame.number)
 
 
-def test_an_engine_that_is_looked_at_can_be_stopped_and_killed() -> None:
+def test_an_inspected_engine_can_be_stopped_and_killed() -> None:
     """A stop is said in the ring; after both nothing is left (see the fixture), and the viewer reads on."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         engine = _launch("HalfCheetah-v5", num_envs=4, frames=tandem.FrameOptions((320, 240), hz=1000))

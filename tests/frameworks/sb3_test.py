@@ -45,7 +45,7 @@ def test_its_checker_passes() -> None:
     env.close()
 
 
-def test_a_vector_environment_alone_is_refused_with_what_to_do() -> None:
+def test_a_bare_vector_environment_is_refused_with_advice() -> None:
     """As Stable-Baselines3 takes none of Gymnasium's."""
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(ValueError, match=r"SharedMemoryVectorEnv.*envs\.as_sb3\(\)"):
@@ -53,7 +53,7 @@ def test_a_vector_environment_alone_is_refused_with_what_to_do() -> None:
     envs.close()
 
 
-def test_a_wrapped_vector_environment_is_refused_with_what_to_do() -> None:
+def test_a_wrapped_vector_environment_is_refused_with_advice() -> None:
     """Gymnasium's wrappers do not pass `as_sb3` on."""
     envs: Any = gymnasium.wrappers.vector.RecordEpisodeStatistics(tandem.make_vec("CartPole-v1", 2))
     with pytest.raises(tandem.InvalidArgument, match="found a RecordEpisodeStatistics; .*VecMonitor"):
@@ -61,7 +61,7 @@ def test_a_wrapped_vector_environment_is_refused_with_what_to_do() -> None:
     envs.close()
 
 
-def test_other_autoreset_modes_are_refused_with_what_to_do() -> None:
+def test_other_autoreset_modes_are_refused_with_advice() -> None:
     """By the class itself, which `as_sb3` makes."""
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(tandem.InvalidArgument, match=r"expected SAME_STEP.*envs\.as_sb3\(\)"):

@@ -33,7 +33,7 @@ def run_id() -> Iterator[str]:
 
 @pytest.mark.parametrize(("channels", "pixel_format"), [(3, "RGB"), (4, "RGBA")])
 @pytest.mark.parametrize("capacity", [1, 2, 3])
-def test_tandem_reads_a_foreign_writer(run_id: str, channels: int, pixel_format: str, capacity: int) -> None:
+def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: str, capacity: int) -> None:
     """Frames, metrics, metadata (cut off at its room), short frames, and the end."""
     writer = ForeignWriter(run_id, 5, 3, channels, capacity, 7)
     with tandem.FastLaneReader.attach(run_id) as reader:
@@ -62,7 +62,7 @@ def test_tandem_reads_a_foreign_writer(run_id: str, channels: int, pixel_format:
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3])
-def test_a_foreign_reader_reads_tandem(run_id: str, capacity: int) -> None:
+def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
     """Every field of the header, and each frame."""
     config = tandem.FastLaneConfig(5, 3, capacity=capacity, metadata_size=7)
     with tandem.FastLaneWriter.create(run_id, config) as writer:
@@ -83,7 +83,7 @@ def test_a_foreign_reader_reads_tandem(run_id: str, capacity: int) -> None:
         reader.close()
 
 
-def test_a_foreign_readers_exit_does_not_end_the_run(run_id: str) -> None:
+def test_mosaics_readers_exit_does_not_end_the_run(run_id: str) -> None:
     """Its Python unlinks the segment; a writer that does nothing but publish gives it its name back."""
     config = tandem.FastLaneConfig(5, 3, capacity=2)
     with tandem.FastLaneWriter.create(run_id, config) as writer:
@@ -100,7 +100,7 @@ def test_a_foreign_readers_exit_does_not_end_the_run(run_id: str) -> None:
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 8, 128])
-def test_a_foreign_writer_at_full_speed_is_never_read_torn(run_id: str, capacity: int) -> None:
+def test_mosaics_writer_at_full_speed_is_never_read_torn(run_id: str, capacity: int) -> None:
     """Its header is rewritten all the time, and its numbers are stored byte by byte."""
     command = [sys.executable, str(PROGRAM), "publish", run_id, str(capacity), "20000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -118,7 +118,7 @@ def test_a_foreign_writer_at_full_speed_is_never_read_torn(run_id: str, capacity
     assert process.returncode == 0 and last > 0
 
 
-def test_a_foreign_writers_segment_is_replaced_by_ours(run_id: str) -> None:
+def test_mosaics_segment_is_replaced_by_ours(run_id: str) -> None:
     """It keeps no lock, and so counts as left behind; what is mapped stays as it is."""
     foreign = ForeignWriter(run_id, 5, 3, 3, 2, 0)
     foreign.publish(bytes(45), (0.0, 0.0, 0.0))

@@ -31,7 +31,7 @@ def test_writes_one_file_with_every_message(tmp_path: Path) -> None:
     assert "GetServices = 241," in code
 
 
-def test_replaces_what_it_wrote_before(tmp_path: Path) -> None:
+def test_replaces_its_earlier_output(tmp_path: Path) -> None:
     """And nothing else in the folder."""
     (tmp_path / "hazel_rpc_generated.cs").write_text("old", encoding="utf-8")
     (tmp_path / "mine.cs").write_text("mine", encoding="utf-8")
@@ -49,7 +49,7 @@ def test_flatc_is_the_one_named(tmp_path: Path) -> None:
     assert run("--flatc", tmp_path / "flatc", tmp_path / "out").returncode == 0
 
 
-def test_says_how_it_is_used(tmp_path: Path) -> None:
+def test_prints_usage(tmp_path: Path) -> None:
     """Asked, or called wrongly."""
     assert run("--help").stdout.startswith("Usage: tools/generate_csharp")
     for arguments in ([], ["--flatc"], [tmp_path, tmp_path], [""]):

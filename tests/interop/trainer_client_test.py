@@ -125,7 +125,7 @@ def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate:
     assert numbers == sorted(numbers)
 
 
-def test_failed_run_says_why(trainer: Any) -> None:
+def test_failed_run_shows_the_reason(trainer: Any) -> None:
     """With its exit code, and the last words on its standard error."""
     run_id = _submit(trainer, run_config(sys.executable, "-c", "import sys; sys.exit('no such algorithm')"))
     until(trainer, run_id, table.RUN_STATUS_FAULT)
@@ -161,13 +161,13 @@ def test_same_configuration_under_the_same_name_is_the_same_run(trainer: Any, tm
         ({"resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": -1}}}, ["resources.gpus.requested", "-1"]),
     ],
 )
-def test_configuration_that_cannot_be_is_refused(change: dict[str, Any], facts: list[str], trainer: Any) -> None:
+def test_invalid_configuration_is_refused(change: dict[str, Any], facts: list[str], trainer: Any) -> None:
     """The words say where in it."""
     with Refused(grpc.StatusCode.INVALID_ARGUMENT, *facts):
         _submit(trainer, run_config("true") | change)
 
 
-def test_configuration_that_is_no_json_is_refused(trainer: Any) -> None:
+def test_configuration_in_invalid_json_is_refused(trainer: Any) -> None:
     """Or no object."""
     for text in ("", "{", "[1]"):
         with Refused(grpc.StatusCode.INVALID_ARGUMENT):
@@ -235,7 +235,7 @@ wait_for("end")
 """
 
 
-def test_streams_give_what_was_printed_after_a_number(trainer: Any, gate: Gate) -> None:
+def test_streams_give_events_after_a_number(trainer: Any, gate: Gate) -> None:
     """Each once, in order, field by field; while the run lives, and again from the table; then they end."""
     run_id = _submit(trainer, gate.program(_EVENTS))
     live = trainer.StreamRunSteps(table.Since(run_id=run_id))
@@ -392,7 +392,7 @@ def test_message_of_many_megabytes_comes_through(trainer: Any, gate: Gate) -> No
     assert kept.observation_json == picture
 
 
-def test_health_says_who_serves(trainer: Any, channel: Any, daemon: Daemon) -> None:
+def test_health_names_the_daemon(trainer: Any, channel: Any, daemon: Daemon) -> None:
     """By its own call, and by gRPC's standard one."""
     told = trainer.GetHealth(table.Nothing())
     assert told.pid == daemon.pid and told.healthy and daemon.address in told.listen_address
@@ -404,7 +404,7 @@ def test_health_says_who_serves(trainer: Any, channel: Any, daemon: Daemon) -> N
         standard.Check(health.Asked(service="missing.Service"))
 
 
-def test_reflection_describes_what_the_table_says(channel: Any) -> None:
+def test_reflection_describes_the_table(channel: Any) -> None:
     """Every method by its kind, and the fields of every message that the table names."""
     asked = [
         reflection.Asked(list_services=""),

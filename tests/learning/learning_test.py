@@ -92,7 +92,7 @@ def test_time_is_that_of_all_seeds_together() -> None:
     assert Comparison("script", [0, 1], {"tandem": [two, one], "sync": [one, four]}).faster
 
 
-def test_failed_training_shows_its_last_words_and_is_repeated(
+def test_failed_training_shows_its_last_output_and_is_repeated(
     trainer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Those before it are kept."""
@@ -112,7 +112,7 @@ def test_other_settings_are_other_trainings(trainer: Path) -> None:
     assert _ran(trainer) == _ALL[:2] * 3
 
 
-def test_ctrl_c_keeps_what_is_finished(trainer: Path) -> None:
+def test_ctrl_c_keeps_finished_results(trainer: Path) -> None:
     """The next start goes on with the training that was under way."""
     hang = trainer.with_name("hang")
     hang.write_text("sync-1", encoding="utf-8")

@@ -82,7 +82,7 @@ def test_conditions_take_turns() -> None:
         assert {order[at + 3 * number][0] for number in range(3)} == set(CONDITIONS)
 
 
-def test_what_is_published_changes_nothing(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_publishing_changes_nothing(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Frames are those rendered, none without publishing; the viewer was there; episodes are equal."""
     assert _run(trainer, "3") == 0
     out = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_another_curve_is_refused(trainer: Path, capsys: pytest.CaptureFixture[s
     assert said.endswith(f"NO: published, {label}, seed 0")
 
 
-def test_failed_training_shows_its_last_words(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_training_shows_its_last_output(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It leaves no file that would be kept."""
     trainer.with_name("fail").write_text("watched", encoding="utf-8")
     assert _run(trainer) == 2

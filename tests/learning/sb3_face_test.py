@@ -36,7 +36,7 @@ def _ours(task: str, **options: Any) -> VecEnv:
 
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
 @pytest.mark.parametrize("task", _TASKS)
-def test_gives_what_dummy_vec_env_gives(task: str, wrapper: str) -> None:
+def test_equals_dummy_vec_env(task: str, wrapper: str) -> None:
     """Spaces, observations, rewards, dones, terminal observations, truncations, infos of steps and of resets."""
     results = []
     for make in (_dummy, _ours):
@@ -133,7 +133,7 @@ def test_views_and_options_are_refused() -> None:
     sb3.close()
 
 
-def test_what_an_engines_environments_cannot_do_says_so() -> None:
+def test_unsupported_calls_of_environments_are_refused() -> None:
     """Python methods and attributes of single environments."""
     sb3 = _ours("CartPole-v1")
     with pytest.raises(tandem.Unsupported, match="make_vec"):

@@ -82,7 +82,7 @@ def test_each_rule_is_needed(mutation: str) -> None:
     pytest.fail(f"nothing is wrong if the side {mutation}")
 
 
-def test_a_strangers_hello_does_not_harm_the_next_client() -> None:
+def test_a_forged_attach_request_does_not_affect_the_next_client() -> None:
     """It would if Take looked at action_seq first: it could miss an action that is posted right after.
 
     If then the poster died and the next client said hello before the look at attach_request, that client would be
@@ -96,7 +96,7 @@ def test_a_strangers_hello_does_not_harm_the_next_client() -> None:
     assert other_order.problem == "the next client was welcome already"
 
 
-def test_a_foreign_client_can_come_too_early() -> None:
+def test_a_header_only_client_can_start_too_early() -> None:
     """Known: until the engine has forgotten a client that died, what that one left counts as the foreign one's."""
     result = run(Setting("TF", early="death"))
     print(f"too early: {result}")

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("recipe", _SQL, ids=lambda recipe: recipe.heading)
-def test_sql_finds_what_its_heading_says(recipe: Recipe, folder: Path) -> None:
+def test_sql_finds_the_rows_of_its_heading(recipe: Recipe, folder: Path) -> None:
     """With a daemon at work, and with none."""
     with running_daemon(folder):
         CHECKS[recipe.heading](run_sql(recipe.code, folder), folder)

@@ -304,7 +304,7 @@ def test_next_daemon_starts_a_proxy_for_each_worker(lane: Lane, proxies_too: boo
 
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
-def test_run_whose_folder_is_gone_is_ended(lane: Lane, kills_proxy: bool) -> None:
+def test_run_whose_folder_is_removed_is_ended(lane: Lane, kills_proxy: bool) -> None:
     """With and without its proxy; no other can be started."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)

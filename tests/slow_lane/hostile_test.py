@@ -264,7 +264,7 @@ def test_worker_that_cuts_its_stdout_is_reported(lane: Lane) -> None:
     assert lane.step_indices(run_id) == list(range(1, 101))
 
 
-def test_output_that_cannot_be_read_is_tried_again(lane: Lane) -> None:
+def test_unreadable_output_is_read_again(lane: Lane) -> None:
     """The run says so meanwhile, and nothing is missing in the end."""
     run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
     lane.wait_for_steps(run_id, 10)

@@ -144,7 +144,7 @@ def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
     assert "none.json" in daemon.ctl("submit", "--config=none.json", code=FAILED)
 
 
-def test_a_config_that_is_no_utf8_is_refused_before_it_is_sent(daemon: CtlDaemon) -> None:
+def test_a_config_in_invalid_utf8_is_refused_before_sending(daemon: CtlDaemon) -> None:
     """With the file and the place, and in tandemctl's words alone."""
     (daemon.folder / "latin1.json").write_bytes('{"run_name": "caf\u00e9"}'.encode("latin1"))
     said = daemon.ctl("submit", "--config=latin1.json", code=FAILED)

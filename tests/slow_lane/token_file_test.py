@@ -23,7 +23,7 @@ def token_file_fixture(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])
-def test_every_sample_is_taken_or_refused_as_the_table_says(token_file: Path, sample: dict[str, Any]) -> None:
+def test_every_sample_is_accepted_or_refused_as_in_the_table(token_file: Path, sample: dict[str, Any]) -> None:
     """slow_lane/wire/token_file_test.cc reads the same table."""
     token_file.write_bytes(sample["content"].encode() * sample["times"])
     if sample["token"] is not None:

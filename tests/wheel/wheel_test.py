@@ -48,7 +48,7 @@ def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
 
 
-def test_speaks_to_the_daemon_with_what_the_extra_brings(environment: CleanEnvironment) -> None:
+def test_connects_to_the_daemon_with_the_extras_packages(environment: CleanEnvironment) -> None:
     """And prints events without it."""
     program = """
 import tandem.telemetry as telemetry
@@ -74,7 +74,7 @@ def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
     assert not list(environment.folder.rglob("*tandem*"))
 
 
-def test_tags_are_what_the_audit_and_the_interpreter_say(wheel: Path) -> None:
+def test_tags_equal_those_of_the_audit_and_the_interpreter(wheel: Path) -> None:
     """Of the platform, the Python and its ABI."""
     version, python, abi, platform = tags(wheel)
     tag = next(cpython_tags())
@@ -83,7 +83,7 @@ def test_tags_are_what_the_audit_and_the_interpreter_say(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
-def test_platform_is_the_one_that_people_are_told(wheel: Path, page: str) -> None:
+def test_platform_is_the_documented_one(wheel: Path, page: str) -> None:
     """A newer symbol of the system's libraries would quietly take it away from some of them."""
     assert f"-{tags(wheel)[3]}.whl" in Path(page).read_text("utf-8")
 

@@ -15,7 +15,7 @@ def test_refuses_a_file_at_its_limit(name: str, limit: int) -> None:
     assert f"found {limit} lines" in (length_problem(Path(name), "\n" * limit) or "")
 
 
-def test_accepts_a_long_file_that_says_why_at_its_top() -> None:
+def test_accepts_a_long_file_with_a_reason() -> None:
     """The same words further down don't count."""
     assert length_problem(Path("a.h"), "// Length: one table.\n" + "\n" * 400) is None
     assert length_problem(Path("a.h"), "\n" * 400 + "// Length: one table.\n") is not None

@@ -6,7 +6,7 @@ from tools.checks.words import is_searched, word_problems
 from tools.testing import pytest_main
 
 
-def test_reports_place_word_and_replacement() -> None:
+def test_reports_position_word_and_replacement() -> None:
     """One line for each word, in any case."""
     problems = [*word_problems(PurePath("a.md"), "A thread waits.\nNobody starts it anew.\n")]
     assert len(problems) == 2

@@ -30,7 +30,7 @@ class AvailableMemory : public testing::Test {
                                         .mount = "/no/such"};
 };
 
-TEST_F(AvailableMemory, IsWhatTheControlGroupLeaves) {
+TEST_F(AvailableMemory, IsRemainderOfControlGroupLimit) {
   EXPECT_EQ(AvailableMemoryBytes(groups_), 2700u);
   EXPECT_GT(AvailableMemoryBytes(no_groups_), 1u << 20);
 }
@@ -43,7 +43,7 @@ TEST_F(AvailableMemory, ResidentMemoryGrowsByWhatIsWritten) {
   EXPECT_EQ(written.back(), 'x');
 }
 
-TEST_F(AvailableMemory, WhatFitsIsNoError) {
+TEST_F(AvailableMemory, AcceptsSizeThatFits) {
   EXPECT_TRUE(CheckMemory(2700, "it needs", "use less", groups_).ok());
   EXPECT_TRUE(CheckMemory(1 << 20, "it needs", "use less", no_groups_).ok());
 }
@@ -60,7 +60,7 @@ TEST_F(AvailableMemory, TheErrorNamesEveryFigureAndTheFileOfTheLimit) {
   }
 }
 
-TEST_F(AvailableMemory, WhatTheMachineLacksIsSaidOfTheMachine) {
+TEST_F(AvailableMemory, ErrorNamesMachineWhereMachineIsTheLimit) {
   const absl::Status status =
       CheckMemory(std::numeric_limits<uint64_t>::max() - 1, "it needs",
                   "use less", no_groups_);

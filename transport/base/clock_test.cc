@@ -51,7 +51,7 @@ TEST(Deadline, ZeroAndNegativeTimeOutsHavePassed) {
   }
 }
 
-TEST(Deadline, WhatExceedsACenturyOrIsNoNumberIsInfinite) {
+TEST(Deadline, IsInfiniteBeyondACenturyOrForNan) {
   for (const double secs : {3.2e9, 1e18, std::numeric_limits<double>::max(),
                             std::numeric_limits<double>::infinity(),
                             std::numeric_limits<double>::quiet_NaN()}) {

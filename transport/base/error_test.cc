@@ -34,7 +34,7 @@ std::vector<Row> Table() {
 #undef TANDEM_ROW
 }
 
-TEST(Error, WhatItRepeatsSteersNoTerminal) {
+TEST(Error, EscapesControlCharactersOfQuotedText) {
   const absl::Status status = MakeError(
       ErrorCode::kNotReady, "found \x1b[31m and \u202e\nNext: \u00fcben");
   EXPECT_EQ(status.message(),
@@ -43,7 +43,7 @@ TEST(Error, WhatItRepeatsSteersNoTerminal) {
             "open: No such file or directory (a\\x0ab)");
 }
 
-TEST(MakeSystemError, SaysWhatToDoWithoutDescriptors) {
+TEST(MakeSystemError, AdvisesOnDescriptorLimit) {
   EXPECT_EQ(MakeSystemError("open", "a", EMFILE).message(),
             "open: Too many open files; close some, or raise ulimit -n (a)");
 }
@@ -108,7 +108,7 @@ TEST(MakeError, OfOkIsStillAnError) {
 
 TEST(CodeOf, OkIsOk) { EXPECT_EQ(CodeOf(absl::OkStatus()), ErrorCode::kOk); }
 
-TEST(CodeOf, AForeignStatusHasTheFirstRowOfItsAbslCode) {
+TEST(CodeOf, StatusWithoutPayloadMapsToFirstRowOfItsAbslCode) {
   EXPECT_EQ(CodeOf(absl::UnavailableError("")), ErrorCode::kNotReady);
   EXPECT_EQ(CodeOf(absl::AbortedError("")), ErrorCode::kPeerGone);
   EXPECT_EQ(CodeOf(absl::DeadlineExceededError("")), ErrorCode::kStepTimeout);
@@ -117,7 +117,7 @@ TEST(CodeOf, AForeignStatusHasTheFirstRowOfItsAbslCode) {
   EXPECT_EQ(CodeOf(absl::OutOfRangeError("")), ErrorCode::kSystemCallFailed);
 }
 
-TEST(CodeOf, APayloadThatIsNoNumberDoesNotCount) {
+TEST(CodeOf, IgnoresPayloadThatIsNotANumber) {
   absl::Status status = MakeError(ErrorCode::kPeerGone, "");
   std::string url;
   status.ForEachPayload([&url](absl::string_view type_url, const absl::Cord&) {
@@ -146,7 +146,7 @@ TEST(MakeSystemError, PicksTheCodeByWhatTheCallerShouldDoNext) {
   }
 }
 
-TEST(MakeSystemError, SaysWhichCallOnWhatAndWhy) {
+TEST(MakeSystemError, NamesCallObjectAndReason) {
   const absl::Status status = MakeSystemError("ftruncate", "demo", ENOENT);
   for (const char* fact : {"ftruncate", "demo", "No such file"}) {
     EXPECT_TRUE(absl::StrContains(status.message(), fact)) << fact;

@@ -15,7 +15,7 @@ namespace {
 constexpr FrameGeometry kGeometry = {
     .width = 5, .height = 3, .capacity = 2, .metadata_bytes = 7};
 
-TEST(FrameGeometry, WhatIsPlannedIsUnderstood) {
+TEST(FrameGeometry, ReadsBackPlannedGeometry) {
   for (const FrameGeometry& geometry :
        {kGeometry, FrameGeometry{.width = 1, .height = 1, .channels = 4},
         FrameGeometry{.width = kMaxFrameSide,
@@ -47,7 +47,7 @@ TEST(FrameGeometry, AlignedSlotsStartOnMultiplesOf64) {
   }
 }
 
-TEST(FrameGeometry, NamesTheFieldThatCannotBe) {
+TEST(FrameGeometry, NamesTheInvalidField) {
   const struct {
     const char* field;
     std::function<void(FlanHeader&)> spoil;

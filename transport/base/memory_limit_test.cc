@@ -18,7 +18,7 @@ void Write(const std::filesystem::path& path, const std::string& text) {
 }
 
 // client_py/tandem/doctor_test.py reads the same trees.
-TEST(MemoryLimit, EveryTreeOfTheTableIsReadAsItSays) {
+TEST(MemoryLimit, ReadsEachTreeOfTheTable) {
   std::ifstream file("transport/base/testdata/memory_limits.json");
   const nlohmann::json cases = nlohmann::json::parse(file);
   ASSERT_GT(cases.size(), 10u);

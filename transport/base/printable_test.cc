@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 // client_py/tandem/printable_test.py reads the same table.
-TEST(Printable, EverySampleIsSpelledAsTheTableSays) {
+TEST(Printable, EscapesEachSampleOfTheTable) {
   std::ifstream file("transport/base/testdata/printable.json");
   const nlohmann::json samples = nlohmann::json::parse(file);
   ASSERT_GT(samples.size(), 20u);
@@ -51,7 +51,7 @@ TEST(PrintableHead, SpellsControlCharacters) {
   EXPECT_EQ(PrintableHead("\u0085", 100), "\\xc2\\x85");
 }
 
-TEST(PrintableHead, SpellsWhatIsNoUtf8) {
+TEST(PrintableHead, EscapesInvalidUtf8) {
   EXPECT_EQ(PrintableHead("\xFF\x80", 100), "\\xff\\x80");
   // Cut short, longer than needed, a surrogate, beyond Unicode.
   EXPECT_EQ(PrintableHead("\xE2\x82", 100), "\\xe2\\x82");

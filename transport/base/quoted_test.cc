@@ -10,20 +10,20 @@
 namespace tandem {
 namespace {
 
-TEST(Quoted, WhatIsShortIsThereAsAWhole) {
+TEST(Quoted, QuotesShortText) {
   EXPECT_EQ(Quoted(""), "''");
   EXPECT_EQ(Quoted("agent_0"), "'agent_0'");
   EXPECT_EQ(Quoted(std::string(80, 'x')).size(), 82u);
 }
 
-TEST(Quoted, OfWhatIsLongTheBeginningIs) {
+TEST(Quoted, CutsLongText) {
   const std::string cut = Quoted("y" + std::string(1 << 20, 'x'));
   EXPECT_LT(cut.size(), 120u);
   EXPECT_TRUE(absl::StartsWith(cut, "'yxx"));
   EXPECT_TRUE(absl::StrContains(cut, "1048577 bytes")) << cut;
 }
 
-TEST(Quoted, WhatSteersATerminalIsSpelled) {
+TEST(Quoted, EscapesControlCharacters) {
   EXPECT_EQ(Quoted("\x1b[31m\u202e\xff"), "'\\x1b[31m\\xe2\\x80\\xae\\xff'");
   EXPECT_EQ(Quoted(absl::string_view("a\0b", 3)), "'a\\x00b'");
 }

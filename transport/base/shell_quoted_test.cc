@@ -9,7 +9,7 @@ TEST(ShellQuoted, LeavesAPlainPathAsItIs) {
   EXPECT_EQ(ShellQuoted("/tmp/runs-1/a_b.c"), "/tmp/runs-1/a_b.c");
 }
 
-TEST(ShellQuoted, QuotesWhatAShellReadsOtherwise) {
+TEST(ShellQuoted, QuotesSpecialCharacters) {
   EXPECT_EQ(ShellQuoted("/tmp/my runs"), "'/tmp/my runs'");
   EXPECT_EQ(ShellQuoted("$HOME"), "'$HOME'");
   EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");

@@ -87,7 +87,7 @@ TEST_F(TickClockTest, IsTheKernelsClockUntilItHasMeasured) {
   EXPECT_GE(FakeTime::nano_readings, 30);
 }
 
-TEST_F(TickClockTest, TellsTheTimeRightAfterTheMachineHasStarted) {
+TEST_F(TickClockTest, WorksRightAfterBoot) {
   FakeTime::ticks = 200'000'000;  // since before the kernel's clock began
   FakeTime::nanos = 1e8;
   EXPECT_LT(WorstErrorOver(1), 100);
@@ -103,9 +103,9 @@ TEST_F(TickClockTest, SeldomReadsTheKernelsClockOnceItHas) {
   EXPECT_GE(FakeTime::tick_readings, 10'000);
 }
 
-TEST_F(TickClockTest, TellsItsTime) { EXPECT_LT(WorstErrorOver(3), 100); }
+TEST_F(TickClockTest, MeasuresItsTime) { EXPECT_LT(WorstErrorOver(3), 100); }
 
-TEST_F(TickClockTest, TellsItByAnyCounterOfHalfAGigahertzAndMore) {
+TEST_F(TickClockTest, WorksWithAnyCounterFromHalfAGigahertz) {
   for (const double hertz : {0.51e9, 1e9, 6e9}) {
     FakeTime::Reset();
     FakeTime::hertz = hertz;
@@ -122,7 +122,7 @@ TEST_F(TickClockTest, LeavesACoarserCounterAlone) {
 }
 
 // A stretch of 1.6 ms, and a reading of 0.1 beyond it, by the rate before.
-TEST_F(TickClockTest, FollowsAKernelThatSteersItsClock) {
+TEST_F(TickClockTest, FollowsAdjustedKernelClock) {
   WorstErrorOver(0.1);
   FakeTime::steered = 500e-6;  // as much as adjtimex(2)'s frequency may
   EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 500e-6 + 100);
@@ -192,7 +192,7 @@ TEST(MachineTime, TrustsTheCounterWhereTheKernelDoes) {
 #endif
 }
 
-TEST(TickClock, SaysWhatTheKernelsClockSays) {
+TEST(TickClock, AgreesWithTheKernelClock) {
   TickClock clock;
   const int64_t end = MonotonicNanos() + 200'000'000;
   int64_t last = 0;

@@ -85,7 +85,7 @@ class LyingRing : public testing::TestWithParam<FrameGeometry> {
   std::vector<std::byte> honest_;
 };
 
-TEST_P(LyingRing, NoByteOfItLeadsAReaderAstray) {
+TEST_P(LyingRing, ReaderSurvivesAnyChangedByte) {
   // The header, and the head of the newest frame's slot.
   std::vector<size_t> offsets;
   for (size_t at = 0; at < sizeof(FlanHeader); ++at) offsets.push_back(at);
@@ -119,7 +119,7 @@ TEST_P(LyingRing, NoByteOfItLeadsAReaderAstray) {
   EXPECT_GT(refused, 36 * 8);  // of 36 bytes of geometry, mostly
 }
 
-TEST_P(LyingRing, NorDoManyAtOnce) {
+TEST_P(LyingRing, ReaderSurvivesManyChangedBytes) {
   std::mt19937 random(5);
   for (int run = 0; run < 5000; ++run) {
     Heal();
@@ -134,7 +134,7 @@ TEST_P(LyingRing, NorDoManyAtOnce) {
   }
 }
 
-TEST_P(LyingRing, AWriterGoesByItsOwnNumbers) {
+TEST_P(LyingRing, WriterIgnoresChangedRingFields) {
   for (size_t at = 0; at < sizeof(FlanHeader); ++at) {
     page_.bytes()[at] = std::byte{0xFF};
   }

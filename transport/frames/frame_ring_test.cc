@@ -54,7 +54,7 @@ TEST(FrameRing, ANewOneIsAttachableAndEmpty) {
   EXPECT_FALSE(reader.Invalidated());
 }
 
-TEST(FrameRing, DeliversWhatWasPublished) {
+TEST(FrameRing, DeliversPublishedFrames) {
   for (const uint32_t channels : {3u, 4u}) {
     for (const uint32_t capacity : {1u, 2u, 3u, 8u, 128u}) {
       FrameGeometry geometry = kSmall;
@@ -97,7 +97,7 @@ TEST(FrameRing, NewestRepeatsAndNextDeliversEachOnce) {
   ExpectFrame(frame, 2);
 }
 
-TEST(FrameRing, CountsWhatPassedBetweenDeliveries) {
+TEST(FrameRing, CountsFramesSkippedBetweenDeliveries) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
@@ -205,7 +205,7 @@ TEST(FrameRing, AfterTheWritersEndTheLastFrameIsDeliveredOnceByNext) {
   ExpectFrame(frame, 1);
 }
 
-TEST(FrameRing, AForeignHeadThatIsZeroForAnInstantIsNoNews) {
+TEST(FrameRing, HeadThatIsZeroForAnInstantIsIgnored) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
@@ -223,7 +223,7 @@ TEST(FrameRing, AForeignHeadThatIsZeroForAnInstantIsNoNews) {
   EXPECT_EQ(reader.Next(&frame), Found::kNothing);
 }
 
-TEST(FrameRing, AWriterThatBeginsAnewInPlaceIsFollowedAfterAWhile) {
+TEST(FrameRing, FollowsWriterThatRestartsInPlace) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader(/*grace_ns=*/0);
@@ -237,7 +237,7 @@ TEST(FrameRing, AWriterThatBeginsAnewInPlaceIsFollowedAfterAWhile) {
   EXPECT_EQ(reader.dropped(), 0u);
 }
 
-TEST(FrameRing, AHeaderThatStaysWrongIsBrokenAndOneThatHealsIsNot) {
+TEST(FrameRing, HeaderIsBrokenOnlyIfItStaysInvalid) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
@@ -254,7 +254,7 @@ TEST(FrameRing, AHeaderThatStaysWrongIsBrokenAndOneThatHealsIsNot) {
   ExpectFrame(frame, 1);
 }
 
-TEST(FrameRing, LengthsThatCannotBeAreBroken) {
+TEST(FrameRing, InvalidLengthIsBroken) {
   FrameTestRing ring(kSmall);
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
@@ -281,7 +281,7 @@ TEST(FrameRing, LengthsThatCannotBeAreBroken) {
   EXPECT_EQ(frame.metadata.size(), 77u);
 }
 
-TEST(FrameRing, AttachSaysWhetherToTryAgain) {
+TEST(FrameRing, AttachErrorTellsWhetherToRetry) {
   FrameTestRing ring(kSmall);
   const auto code = [&](std::span<const std::byte> bytes) {
     return CodeOf(FrameReader::Attach(bytes).status());
@@ -298,7 +298,7 @@ TEST(FrameRing, AttachSaysWhetherToTryAgain) {
   EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);
 }
 
-TEST(FrameRing, CreateRefusesWhatCannotBe) {
+TEST(FrameRing, CreateRefusesInvalidGeometry) {
   FrameTestRing ring(kSmall);
   EXPECT_EQ(
       CodeOf(FrameWriter::Create(ring.bytes().first(100), kSmall).status()),

@@ -89,7 +89,7 @@ class FrameSegment : public testing::Test {
   const std::string run_id_ = UniqueRunId();
 };
 
-TEST_F(FrameSegment, IsNamedAsMosaicNamesIt) {
+TEST_F(FrameSegment, HasMosaicsName) {
   EXPECT_EQ(FrameSegmentName("run/7").value(), "mosaic.fastlane.run_7");
   EXPECT_TRUE(FrameSegmentName(std::string(184, 'x')).ok());
   for (const std::string& bad :
@@ -99,7 +99,7 @@ TEST_F(FrameSegment, IsNamedAsMosaicNamesIt) {
   }
 }
 
-TEST_F(FrameSegment, LivesFromCreationToDestructionAndSaysThatItEnded) {
+TEST_F(FrameSegment, MarksItselfEndedOnDestruction) {
   EXPECT_EQ(CodeOf(AttachedFrames::OpenSegment(run_id_).status()),
             ErrorCode::kNotReady);
   absl::StatusOr<AttachedFrames> frames = AttachedFrames::OpenSegment(run_id_);
@@ -176,7 +176,7 @@ TEST_F(FrameSegment, AWriterKilledInTheMiddleOfAFrameLeavesTheOneBefore) {
   const OwnedFrameSegment next = MakeSegment(run_id_);  // clears it away
 }
 
-TEST_F(FrameSegment, AForeignOneKeepsNoLockAndIsReplaced) {
+TEST_F(FrameSegment, SegmentWithoutLockIsReplaced) {
   const std::string path = PathOf(run_id_);
   FrameTestRing ring(kGeometry);
   FrameWriter foreign = ring.Writer();
@@ -203,7 +203,7 @@ TEST_F(FrameSegment, LeavesAFolderOfThatNameAlone) {
   ASSERT_EQ(rmdir(path.c_str()), 0);
 }
 
-TEST_F(FrameSegment, KnowsWhetherAReaderOfOursIsThere) {
+TEST_F(FrameSegment, DetectsReadersThatHoldALock) {
   OwnedFrameSegment alone = MakeSegment(run_id_ + "a");
   EXPECT_FALSE(alone.HasReader());
   OwnedFrameSegment watched = MakeSegment(run_id_ + "b");
@@ -227,7 +227,7 @@ TEST_F(FrameSegment, KnowsWhetherAReaderOfOursIsThere) {
   while (watched.HasReader()) usleep(1000);
 }
 
-TEST_F(FrameSegment, RestoresItsNameThatAForeignReaderUnlinked) {
+TEST_F(FrameSegment, RestoresNameThatAReaderUnlinked) {
   OwnedFrameSegment segment = MakeSegment(run_id_);
   ASSERT_EQ(unlink(PathOf(run_id_).c_str()), 0);
   EXPECT_FALSE(segment.HasReader());
@@ -266,7 +266,7 @@ TEST_F(FrameSegment, ASweepRemovesTheDeadAndNoLivingOne) {
   EXPECT_TRUE(Exists(RegionPath(living.name())));
 }
 
-TEST_F(FrameSegment, AHugeOneIsRefusedWithWhatItNeeds) {
+TEST_F(FrameSegment, RefusesHugeSegmentAndNamesRequiredBytes) {
   const absl::Status status =
       OwnedFrameSegment::Create(
           run_id_, {.width = 16'384, .height = 16'384, .capacity = 65'536})
@@ -316,7 +316,7 @@ TEST_F(FrameSegment, ARegionCarriesARing) {
   EXPECT_FALSE(region->FramesWatched());
 }
 
-TEST_F(FrameSegment, ARegionWithoutFramesSaysSo) {
+TEST_F(FrameSegment, RegionWithoutFramesIsRefused) {
   const std::string name = UniqueRegionName("frames");
   absl::StatusOr<OwnedRegion> region =
       OwnedRegion::Create(name, SpecWithFrames({.capacity = 0}), {});

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-TEST(RacyCopy, CopiesAnyLengthToAndFromAnywhereAndNothingElse) {
+TEST(RacyCopy, CopiesAnyLengthAtAnyAlignment) {
   constexpr std::byte kUntouched{0xA5};
   std::vector<std::byte> from(512);
   for (size_t i = 0; i < from.size(); ++i) {

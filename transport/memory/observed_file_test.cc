@@ -21,7 +21,7 @@ ObservedFile OpenOrFail(const std::string& name) {
   return *std::move(file);
 }
 
-TEST(ObservedFile, CopiesWhatIsThereAndNoMore) {
+TEST(ObservedFile, CopiesExistingBytesOnly) {
   const PlacedFile placed(UniqueRegionName("observed"), "0123456789",
                           PlacedFile::kDead);
   const ObservedFile file = OpenOrFail(placed.name());
@@ -66,7 +66,7 @@ TEST(ObservedFile, IsFoundByItsSpareLinkWhenTheNameIsGone) {
   EXPECT_TRUE(OpenOrFail(placed.name()).has_spare_link());
 }
 
-TEST(ObservedFile, ASpareLinkThatLeadsElsewhereIsNotItsOwn) {
+TEST(ObservedFile, SpareLinkToAnotherFileIsIgnored) {
   const PlacedFile placed(UniqueRegionName("observed"), "x",
                           PlacedFile::kAlive);
   ASSERT_EQ(unlink(placed.path().c_str()), 0);
@@ -83,7 +83,7 @@ TEST(ObservedFile, ASegmentsNameMayHoldAnyCharacterButASlash) {
             ErrorCode::kInvalidArgument);
 }
 
-TEST(ObservedFile, WhatIsNoFileIsRefusedByWhatItIs) {
+TEST(ObservedFile, RefusesOtherFileTypesByName) {
   const std::string name = UniqueRegionName("observed");
   EXPECT_EQ(CodeOf(ObservedFile::Open(name).status()), ErrorCode::kNotReady);
   EXPECT_EQ(CodeOf(ObservedFile::Open("../etc").status()),

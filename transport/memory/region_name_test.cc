@@ -10,14 +10,14 @@
 namespace tandem {
 namespace {
 
-TEST(RegionName, AcceptsWhatTheRuleAllows) {
+TEST(RegionName, AcceptsValidNames) {
   for (const char* name : {"a", "_", "0", "demo", "A.b-c_d", "x..", "tandem"}) {
     EXPECT_TRUE(CheckRegionName(name).ok()) << name;
   }
   EXPECT_TRUE(CheckRegionName(std::string(200, 'n')).ok());
 }
 
-TEST(RegionName, RefusesAllElseAndSaysWhere) {
+TEST(RegionName, RefusesInvalidNamesAndGivesPosition) {
   for (const std::string& name :
        {std::string(), std::string(".hidden"), std::string("-dash"),
         std::string("a/b"), std::string("../x"), std::string("a b"),

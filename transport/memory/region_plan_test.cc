@@ -25,7 +25,7 @@ LrbcHeader Plan(const RegionSpec& spec) {
   return *header;
 }
 
-TEST(RegionPlan, WhatTheEnginePlansTheClientAccepts) {
+TEST(RegionPlan, ClientAcceptsThePlanOfTheEngine) {
   for (const RegionSpec& spec :
        {Spec(1, 1, 1), Spec(1, 4, 1), Spec(3, 17, 6), Spec(64, 32, 8),
         Spec(4096, 100, 12), Spec(1, kMaxFloatsPerEnv, 1)}) {
@@ -141,7 +141,7 @@ TEST(RegionPlan, ImagesHaveASectionOfTheirOwnAndAFeatureBit) {
   }
 }
 
-TEST(RegionPlan, RefusesSizesThatCannotBe) {
+TEST(RegionPlan, RefusesInvalidSizes) {
   RegionSpec odd_ring = Spec(1, 1, 1);
   odd_ring.ring_bytes = 1000;
   RegionSpec small_ring = Spec(1, 1, 1);
@@ -167,7 +167,7 @@ TEST(RegionPlan, RefusesAFileOfAnotherLength) {
   EXPECT_EQ(CodeOf(CheckHeader(header, 4096)), ErrorCode::kLayoutMismatch);
 }
 
-TEST(RegionPlan, RefusesAForeignOrNewerRegionByItsFirstDifference) {
+TEST(RegionPlan, RefusesOtherFormatsByTheFirstDifference) {
   const LrbcHeader good = Plan(Spec(3, 17, 6));
   LrbcHeader header = good;
   header.magic = 0x4E414C46;
@@ -253,7 +253,7 @@ void ExpectSectionsApart(const LrbcHeader& header) {
 
 // Small changes that a checksum of their own makes plausible: whatever passes
 // must still be safe to use.
-TEST(RegionPlan, WhateverPassesTheCheckIsSafeToUse) {
+TEST(RegionPlan, AcceptedHeadersAreSafeToUse) {
   RegionSpec spec = Spec(5, 3, 2);
   spec.ring_bytes = 64;
   spec.info_size = 3;

@@ -214,7 +214,7 @@ TEST(Region, LeavesFilesAloneThatAreNoRegions) {
   ASSERT_EQ(unlink(path.c_str()), 0);
 }
 
-TEST(Region, SaysWhatIsNeededWhenMemoryCannotHoldIt) {
+TEST(Region, ErrorNamesRequiredMemory) {
   RegionSpec huge = Spec();
   huge.num_envs = 1 << 18;
   huge.obs_size = 1 << 19;  // half a tebibyte each of obs and final_obs
@@ -228,7 +228,7 @@ TEST(Region, SaysWhatIsNeededWhenMemoryCannotHoldIt) {
             ErrorCode::kOutOfSharedMemory);
 }
 
-TEST(Region, WhatIsNoFileIsRefusedAtOnceByClients) {
+TEST(Region, ClientsRefuseOtherFileTypesAtOnce) {
   const std::string name = UniqueName();
   const std::string path = RegionPath(name);
   const auto expect_refused = [&](const char* what) {
@@ -337,7 +337,7 @@ TEST(Region, ADeadOneThatWasTruncatedIsRemovedAllTheSame) {
   EXPECT_TRUE(AttachedRegion::Open(name).ok());
 }
 
-TEST(Region, AStrangersIsNotTrustedWhoeverMayOpenIt) {
+TEST(Region, RegionOfAnotherUserIsNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   const std::string name = UniqueName();
   int ready[2];

@@ -37,14 +37,14 @@ TEST(RegionList, HasARegionByItsMagic) {
   EXPECT_EQ(IsSegment(placed.name()), false);
 }
 
-TEST(RegionList, HasARegionByItsSpareLinkWhateverIsInIt) {
+TEST(RegionList, ListsRegionBySpareLinkWhateverItsContent) {
   const PlacedFile placed(UniqueRegionName("list"), "", PlacedFile::kAlive);
   EXPECT_EQ(IsSegment(placed.name()), false);
   ASSERT_EQ(unlink(placed.path().c_str()), 0);
   EXPECT_EQ(IsSegment(placed.name()), false);
 }
 
-TEST(RegionList, LeavesOutWhatIsNoRegion) {
+TEST(RegionList, OmitsOtherFiles) {
   const PlacedFile placed(UniqueRegionName("list"), "something",
                           PlacedFile::kDead);
   EXPECT_EQ(IsSegment(placed.name()), std::nullopt);
@@ -61,7 +61,7 @@ TEST(RegionList, HasSegmentsOfOursAndOfOthers) {
   EXPECT_EQ(IsSegment(foreign.name()), true);
 }
 
-TEST(RegionList, ASegmentSaysItsGeometryAndWhetherItsWriterLives) {
+TEST(RegionList, SegmentHasGeometryAndLiveness) {
   const std::string run = UniqueRegionName("list");
   absl::StatusOr<OwnedFrameSegment> ours =
       OwnedFrameSegment::Create(run, {.width = 4, .height = 2});
@@ -95,7 +95,7 @@ TEST(RegionList, ASegmentWithoutALockIsDeadIfOurs) {
   EXPECT_EQ(writer, Life::kDead);
 }
 
-TEST(RegionList, ASegmentOfAForeignWriterIsUnknown) {
+TEST(RegionList, SegmentWithoutLockIsUnknown) {
   const std::string name = kFlanSegmentPrefix + UniqueRegionName("list");
   const PlacedFile foreign(name, "FLAN", PlacedFile::kDead);
   EXPECT_EQ(ReadSegmentReport(name)->writer, Life::kUnknown);

@@ -67,7 +67,7 @@ class GoldenRegionTest : public testing::Test {
   PlacedFile placed_{name_, BytesOf(golden_), PlacedFile::kAlive};
 };
 
-TEST_F(GoldenRegionTest, EveryFieldIsWhatTheListingSays) {
+TEST_F(GoldenRegionTest, EveryFieldEqualsTheListing) {
   const RegionReport report = ReadOrFail(name_);
   EXPECT_EQ(report.name, name_);
   EXPECT_FALSE(report.name_gone);
@@ -124,7 +124,7 @@ TEST_F(GoldenRegionTest, SectionsLieByOffset) {
   }
 }
 
-TEST_F(GoldenRegionTest, EachSectionSaysWhatIsWrongWithIt) {
+TEST_F(GoldenRegionTest, EachSectionReportsItsProblem) {
   placed_.WriteWord(offsetof(LrbcHeader, rewards_offset), golden_.act_offset);
   placed_.WriteWord(offsetof(LrbcHeader, dones_offset), ~uint64_t{0});
   const RegionReport report = ReadOrFail(name_);
@@ -142,7 +142,7 @@ TEST_F(GoldenRegionTest, EachSectionSaysWhatIsWrongWithIt) {
   EXPECT_EQ(wrong, 2);  // one of the two that overlap, and dones
 }
 
-TEST_F(GoldenRegionTest, LocksTellWhoLives) {
+TEST_F(GoldenRegionTest, LocksTellWhichSideLives) {
   EXPECT_EQ(ReadOrFail(name_).engine.life, Life::kAlive);
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kDead);
   placed_.Lock(kClientLockByte);
@@ -162,7 +162,7 @@ TEST(RegionReport, AnEngineWithoutItsLockIsDeadOrOfThoseThatKeepNone) {
   EXPECT_EQ(ReadOrFail(name).engine.life, Life::kUnknown);
 }
 
-TEST_F(GoldenRegionTest, AForeignClientIsUnknownAndNoClientIsAbsent) {
+TEST_F(GoldenRegionTest, HeaderOnlyClientIsUnknownAndNoClientIsAbsent) {
   placed_.WriteWord(offsetof(LrbcHeader, client_phase),
                     PackPhase(Phase::kAbsent, 1));
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // by its pid
@@ -173,7 +173,7 @@ TEST_F(GoldenRegionTest, AForeignClientIsUnknownAndNoClientIsAbsent) {
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
 }
 
-TEST_F(GoldenRegionTest, PhasesSayForHowLong) {
+TEST_F(GoldenRegionTest, PhasesHaveTheirDuration) {
   placed_.WriteWord(
       offsetof(LrbcHeader, engine_phase),
       PackPhase(Phase::kStepping, MonotonicNanos() - 5'000'000'000));
@@ -235,7 +235,7 @@ TEST_F(GoldenRegionTest, ATruncatedFileIsReportedToItsLastByte) {
   }
 }
 
-TEST_F(GoldenRegionTest, AnyBytesMakeAReport) {
+TEST_F(GoldenRegionTest, ReportsAnyBytes) {
   for (const char fill : {'\x00', '\x01', '\x7f', '\x80', '\xff'}) {
     placed_.Write(0, std::string(golden_.region_size, fill));
     const RegionReport report = ReadOrFail(name_);
@@ -245,7 +245,7 @@ TEST_F(GoldenRegionTest, AnyBytesMakeAReport) {
   }
 }
 
-TEST_F(GoldenRegionTest, LookingChangesNoByteOfAnyState) {
+TEST_F(GoldenRegionTest, InspectionChangesNoByte) {
   for (int i = 0; i < 3; ++i) {
     if (i == 1) placed_.WriteWord(offsetof(LrbcHeader, magic), ~uint32_t{0});
     if (i == 2) placed_.Resize(5000);
@@ -255,7 +255,7 @@ TEST_F(GoldenRegionTest, LookingChangesNoByteOfAnyState) {
   }
 }
 
-TEST(RegionReport, AFileThatIsNoRegionIsSaidToBeNone) {
+TEST(RegionReport, ReportsFileThatIsNotARegion) {
   const std::string name = UniqueRegionName("report");
   EXPECT_EQ(CodeOf(ReadRegionReport(name).status()), ErrorCode::kNotReady);
   for (const std::string& bytes : {std::string(), std::string(5000, 'x')}) {
@@ -292,7 +292,7 @@ TEST_P(ReportFlip, OfAnyByteIsReportedAndConstantsAreFoundOut) {
 
 INSTANTIATE_TEST_SUITE_P(Masks, ReportFlip, testing::Values(0x01, 0x80, 0xFF));
 
-TEST(RegionReport, ALiveRegionSaysWhatItsPeersDo) {
+TEST(RegionReport, ReportsPhasesOfALiveRegion) {
   const std::string name = UniqueRegionName("report");
   EchoEngine engine(name, EchoSpec());
   RegionReport report = ReadOrFail(name);
@@ -323,7 +323,7 @@ TEST(RegionReport, ALiveRegionSaysWhatItsPeersDo) {
   EXPECT_TRUE(verdict.remarks.empty());
 }
 
-TEST(RegionReport, AnExchangeThatFailedSaysSo) {
+TEST(RegionReport, ReportsFailedExchange) {
   const std::string name = UniqueRegionName("report");
   EchoEngine engine(name, EchoSpec());
   ClientSide client = AttachOrFail(name);

@@ -59,7 +59,7 @@ TEST(RegionVerdict, ADeadClientIsAProblem) {
   ExpectProblem(report, "pid 8");
 }
 
-TEST(RegionVerdict, NoClientOrAForeignOneIsFine) {
+TEST(RegionVerdict, NoClientOrAHeaderOnlyOneIsFine) {
   for (const Life life : {Life::kAbsent, Life::kUnknown}) {
     RegionReport report = Healthy();
     report.client.life = life;
@@ -93,7 +93,7 @@ TEST(RegionVerdict, AnIdleEngineWithoutAnythingToDoIsFine) {
   EXPECT_TRUE(JudgeRegion(report).remarks.empty());
 }
 
-TEST(RegionVerdict, CountsThatCannotBeAreAProblem) {
+TEST(RegionVerdict, InvalidCountsAreAProblem) {
   RegionReport report = Healthy();
   report.exchange = ExchangeState::kImpossible;
   report.action_seq = 99;

@@ -94,7 +94,7 @@ TEST_F(RingFillTest, CountsAMillionBytesOfMessagesToItsBound) {
   EXPECT_EQ(Fill().messages, RingFill::kMostCounted);
 }
 
-TEST_F(RingFillTest, AgreesWithTheReaderOnWhateverWasWritten) {
+TEST_F(RingFillTest, AgreesWithTheReaderOnAnyContent) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     Start(1024, static_cast<uint32_t>(random()) & ~7u);
@@ -113,7 +113,7 @@ TEST_F(RingFillTest, AgreesWithTheReaderOnWhateverWasWritten) {
   }
 }
 
-TEST_F(RingFillTest, PositionsThatCannotBeAreAProblem) {
+TEST_F(RingFillTest, InvalidPositionsAreAProblem) {
   Start(128);
   for (const auto& [write_pos, read_pos] :
        {std::pair{136u, 0u}, {0u, 8u}, {12u, 0u}, {12u, 4u}}) {
@@ -125,7 +125,7 @@ TEST_F(RingFillTest, PositionsThatCannotBeAreAProblem) {
   }
 }
 
-TEST_F(RingFillTest, LengthsThatCannotBeAreAProblem) {
+TEST_F(RingFillTest, InvalidLengthsAreAProblem) {
   Start(128);
   Write(20);
   for (const uint32_t length :

@@ -25,7 +25,7 @@ constexpr uint32_t kGarbage[] = {1,          4,          7,          12,
                                  128,        0x7FFFFFF8, 0x80000000, 0xDEADBEE8,
                                  0xFFFFFFF7, 0xFFFFFFF8, 0xFFFFFFFF};
 
-TEST(RingWithALyingReader, BreaksForGoodOnAnyReadPosThatCannotBe) {
+TEST(RingWithALyingReader, StaysBrokenAfterAnyInvalidReadPos) {
   // The ring was read to 16 and holds 16..48 of 64.
   for (const uint32_t garbage : kGarbage) {
     SCOPED_TRACE(garbage);
@@ -76,7 +76,7 @@ TEST(RingWithALyingReader, GoesByItsOwnPosition) {
   EXPECT_EQ(region.read_pos(), 16U);
 }
 
-TEST(RingWithALyingWriter, BreaksForGoodOnAnyWritePosThatCannotBe) {
+TEST(RingWithALyingWriter, StaysBrokenAfterAnyInvalidWritePos) {
   for (const uint32_t garbage : kGarbage) {
     SCOPED_TRACE(garbage);
     TestRegion region(64);
@@ -104,7 +104,7 @@ TEST(RingWithALyingWriter, BreaksWhenWritePosGoesBack) {
 
 // At each place of a full ring, each length that is not inside what is
 // published, not inside the data, or larger than half of it.
-TEST(RingWithALyingWriter, BreaksOnAnyLengthThatCannotBe) {
+TEST(RingWithALyingWriter, BreaksOnAnyInvalidLength) {
   constexpr uint32_t kCapacity = 128;
   for (uint32_t start = 0; start < kCapacity; start += 8) {
     for (uint32_t published = 8; published <= kCapacity; published += 8) {
@@ -172,7 +172,7 @@ TEST(RingWithAForeignWriter, TakesASkipThatIsPublishedAlone) {
 // Python's struct.pack_into clears a word before it stores it byte by byte.
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-TEST(RingWithAForeignWriter, WaitsForAWritePosThatIsHalfStored) {
+TEST(RingWithAForeignWriter, WaitsForHalfStoredWritePos) {
   TestRegion region(64, 0x120);
   RingWriter writer = region.Writer();
   RingReader reader = region.Reader(kForever);
@@ -199,7 +199,7 @@ TEST(RingWithAForeignWriter, WaitsForTheRestOfAnEntryHalfPublished) {
   ExpectRead(reader, Message(28));
 }
 
-TEST(RingWithAForeignReader, WaitsForAReadPosThatIsHalfStored) {
+TEST(RingWithAForeignReader, WaitsForHalfStoredReadPos) {
   TestRegion region(64, 0x120);
   RingWriter writer = region.Writer(kForever);
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
@@ -212,7 +212,7 @@ TEST(RingWithAForeignReader, WaitsForAReadPosThatIsHalfStored) {
   EXPECT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
 }
 
-TEST(RingWithALyingPeer, BreaksOnceItsPatienceIsOver) {
+TEST(RingWithALyingPeer, BreaksAfterTheGracePeriod) {
   alarm(60);
   TestRegion region(64);
   RingReader reader = region.Reader(1'000'000);
@@ -231,7 +231,7 @@ TEST(RingWithALyingPeer, BreaksOnceItsPatienceIsOver) {
   alarm(0);
 }
 
-TEST(RingWithALyingPeer, ForgetsADoubtThatWasCleared) {
+TEST(RingWithALyingPeer, ClearedGracePeriodStartsAgain) {
   TestRegion region(64);
   RingReader reader = region.Reader(60'000'000'000);
   for (int i = 0; i < 3; ++i) {

@@ -255,7 +255,7 @@ TEST_F(RingBetweenProcesses, AReaderKilledWhileTheWriterWaitsIsGone) {
   EXPECT_EQ(killer.ExitCode(), 0);
 }
 
-TEST_F(RingBetweenProcesses, WhatADeadWriterPublishedIsReadBeforeItIsGone) {
+TEST_F(RingBetweenProcesses, MessagesOfDeadWriterAreReadBeforePeerGone) {
   Child child([&] {
     uint32_t next = 0;
     while (writer_.TryWrite(Message(next)) == ErrorCode::kOk) ++next;

@@ -30,7 +30,7 @@ static_assert(std::is_nothrow_move_constructible_v<RingWriter>);
 static_assert(std::is_nothrow_move_assignable_v<RingReader>);
 static_assert(!std::is_convertible_v<RingWriter, RingReader>);
 
-TEST(RingAttach, RefusesDataThatCannotBe) {
+TEST(RingAttach, RefusesInvalidData) {
   TestRegion region(128);
   for (const size_t bytes : {0, 8, 32, 63, 65, 96, 127}) {
     EXPECT_EQ(
@@ -47,7 +47,7 @@ TEST(RingAttach, RefusesDataThatCannotBe) {
       ErrorCode::kInvalidArgument);
 }
 
-TEST(RingAttach, RefusesPositionsThatCannotBeAndResetMendsThem) {
+TEST(RingAttach, RefusesInvalidPositionsAndResetRepairsThem) {
   struct Case {
     uint32_t write_pos, read_pos;
   };

@@ -95,7 +95,7 @@ TEST_F(EnvelopeTest, ArrivesAsItWasSent) {
   EXPECT_EQ(reader_.Next(), Got::kNothing);
 }
 
-TEST_F(EnvelopeTest, ComesInPiecesBeyondARingEntry) {
+TEST_F(EnvelopeTest, SplitsEnvelopeLargerThanARingEntry) {
   // Just below, at and above what an entry and what the whole ring hold.
   uint64_t id = 0;
   for (size_t bytes = 1800; bytes < 2200; bytes += 4) {
@@ -122,7 +122,7 @@ TEST_F(EnvelopeTest, KeepsTheOrderOfPostsWhateverTheirSizes) {
   EXPECT_EQ(writer_.queued_bytes(), 0u);
 }
 
-TEST_F(EnvelopeTest, CountsWhatIsNoEnvelopeAndReadsOn) {
+TEST_F(EnvelopeTest, CountsInvalidEnvelopesAndReadsOn) {
   std::vector<uint8_t> cut = Image(3, 100);
   cut.resize(cut.size() / 2);
   std::vector<uint8_t> other = Image(3, 100);
@@ -141,7 +141,7 @@ TEST_F(EnvelopeTest, CountsWhatIsNoEnvelopeAndReadsOn) {
   ExpectImage(4, 10);
 }
 
-TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
+TEST_F(EnvelopeTest, DropsFragmentsOfDifferentEnvelopes) {
   const std::vector<std::vector<std::vector<uint8_t>>> bad = {
       {Piece(5, 1, 2, 100, 50)},                           // no first
       {Piece(5, 0, 2, 100, 50), Piece(6, 1, 2, 100, 50)},  // another's
@@ -169,7 +169,7 @@ TEST_F(EnvelopeTest, DropsPiecesThatDoNotFitTogether) {
   }
 }
 
-TEST_F(EnvelopeTest, APieceTakesNoMemoryForWhatItOnlyAnnounces) {
+TEST_F(EnvelopeTest, FragmentAllocatesNothingForItsAnnouncedSize) {
   EnvelopeReader reader(region_.Reader(), {});
   const auto in_use = [] {
     const struct mallinfo2 info = mallinfo2();
@@ -181,7 +181,7 @@ TEST_F(EnvelopeTest, APieceTakesNoMemoryForWhatItOnlyAnnounces) {
   EXPECT_LT(in_use(), before + 64 * 1024);
 }
 
-TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
+TEST_F(EnvelopeTest, EnvelopeAmongFragmentsDiscardsThem) {
   WriteRaw(Piece(5, 0, 2, 100, 50));
   ASSERT_EQ(reader_.Next(), Got::kPiece);
   WriteRaw(Image(6, 10));
@@ -192,7 +192,7 @@ TEST_F(EnvelopeTest, AnEnvelopeAmongPiecesEndsThem) {
   EXPECT_EQ(reader_.Next(), Got::kDropped);
 }
 
-TEST_F(EnvelopeTest, APieceHoldsNoFurtherPieces) {
+TEST_F(EnvelopeTest, FragmentHoldsNoFragments) {
   const std::vector<uint8_t> inner = Piece(8, 0, 2, 100, 50);
   rpc::FragmentT fragment;
   fragment.count = 1;
@@ -205,7 +205,7 @@ TEST_F(EnvelopeTest, APieceHoldsNoFurtherPieces) {
   EXPECT_EQ(reader_.Next(), Got::kDropped);
 }
 
-TEST_F(EnvelopeTest, DropsWhatIsFarLargerOnceUnpacked) {
+TEST_F(EnvelopeTest, DropsEnvelopeWhoseUnpackedSizeIsTooLarge) {
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<flatbuffers::Offset<flatbuffers::String>> names(
       100'000, builder.CreateString(std::string(100'000, 'n')));
@@ -227,7 +227,7 @@ TEST_F(EnvelopeTest, DropsWhatIsFarLargerOnceUnpacked) {
   ExpectImage(9, 30);
 }
 
-TEST_F(EnvelopeTest, ABrokenRingIsBrokenForBothSides) {
+TEST_F(EnvelopeTest, BrokenRingIsBrokenForBothSides) {
   region_.SetPositions(3, 0);
   EXPECT_EQ(reader_.Next(), Got::kBrokenPeer);
   region_.SetPositions(0, 3);

@@ -196,7 +196,7 @@ class RpcClientLyingEngineTest : public testing::Test {
   std::unique_ptr<RpcClient> client_;
 };
 
-TEST_F(RpcClientLyingEngineTest, WhatIsNoEnvelopeIsPassedOver) {
+TEST_F(RpcClientLyingEngineTest, SkipsInvalidEnvelopes) {
   Start([](uint64_t id, RingWriter& ring) {
     Bytes cut = Answer(id, 1);
     cut.resize(cut.size() / 2);
@@ -211,7 +211,7 @@ TEST_F(RpcClientLyingEngineTest, WhatIsNoEnvelopeIsPassedOver) {
   for (int i = 0; i < 3; ++i) ExpectAnswer(7);
 }
 
-TEST_F(RpcClientLyingEngineTest, WhatIsUnknownReachesTheCaller) {
+TEST_F(RpcClientLyingEngineTest, UnknownErrorCodeReachesTheCaller) {
   // Of a later version, perhaps: the caller knows what it asked.
   Start([](uint64_t id, RingWriter& ring) {
     rpc::EnvelopeT answer;
@@ -247,7 +247,7 @@ TEST_F(RpcClientLyingEngineTest, TheFirstOfTwoAnswersCounts) {
   engine_.reset();  // before what its liar uses is gone
 }
 
-TEST_F(RpcClientLyingEngineTest, AnAnswerThatCannotBeReadFailsItsCallAtOnce) {
+TEST_F(RpcClientLyingEngineTest, UnreadableAnswerFailsItsCallAtOnce) {
   uint32_t calls = 0;
   Start([&](uint64_t id, RingWriter& ring) {
     const Bytes whole = Answer(id, 1);
@@ -303,19 +303,19 @@ TEST_F(RpcClientLyingEngineTest, AnAnswerThatCannotBeReadFailsItsCallAtOnce) {
 // A ring that takes as long to read as many slices of time.
 constexpr uint32_t kFloodedRingBytes = 8 * 1024 * 1024;
 
-TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysDelaysNoDeadline) {
+TEST_F(RpcClientLyingEngineTest, FloodOfUnknownAnswersDelaysNoDeadline) {
   Start(Flood(), {}, kFloodedRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::After(0.1)).status()),
             ErrorCode::kStepTimeout);
 }
 
-TEST_F(RpcClientLyingEngineTest, AFloodThatIsNobodysHidesNoInterrupt) {
+TEST_F(RpcClientLyingEngineTest, FloodOfUnknownAnswersHidesNoInterrupt) {
   Start(Flood(), {.interrupted = [] { return true; }}, kFloodedRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
             ErrorCode::kInterrupted);
 }
 
-TEST_F(RpcClientLyingEngineTest, AStreamsItemsThatCannotBeReadAreCounted) {
+TEST_F(RpcClientLyingEngineTest, CountsUnreadableStreamItems) {
   Start([](uint64_t id, RingWriter& ring) {
     const Bytes whole = Answer(id, 1);
     Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));

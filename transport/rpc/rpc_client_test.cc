@@ -234,7 +234,7 @@ TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
   EXPECT_EQ(status.message(), "no such thing");
 }
 
-TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
+TEST_F(RpcClientTest, LateAnswerIsDropped) {
   std::optional<rpc::EnvelopeT> late;
   Start([&](const auto& call, const auto& send) {
     if (call.method == rpc::MethodId::CancelStream) return;
@@ -253,7 +253,7 @@ TEST_F(RpcClientTest, ALateAnswerIsNobodys) {
   engine_->Stop();  // before what its handler uses is gone
 }
 
-TEST_F(RpcClientTest, TheEngineIsToldOfACallThatIsGivenUp) {
+TEST_F(RpcClientTest, CancelledCallIsReportedToTheEngine) {
   uint64_t asked = 0;
   std::vector<uint64_t> cancelled;
   Start([&](const auto& call, const auto& send) {
@@ -276,7 +276,7 @@ TEST_F(RpcClientTest, TheEngineIsToldOfACallThatIsGivenUp) {
   EXPECT_EQ(cancelled, std::vector<uint64_t>{asked});
 }
 
-TEST_F(RpcClientTest, CountsWhatNobodyWaitedFor) {
+TEST_F(RpcClientTest, CountsAnswersWithoutCall) {
   Start([](const auto& call, const auto& send) {
     const bool twice = call.payload.AsGetEntityRequest()->name == "twice";
     send(Echo(call));
@@ -350,7 +350,7 @@ TEST_F(RpcClientTest, StreamsInterleaveWithCalls) {
   engine_->Stop();  // before what its handler uses is gone
 }
 
-TEST_F(RpcClientTest, WhatNobodyTakesIsLostAndCounted) {
+TEST_F(RpcClientTest, DropsAndCountsUntakenItems) {
   Start(
       [](const auto& call, const auto& send) {
         if (call.method == rpc::MethodId::StreamTelemetry) {
@@ -369,7 +369,7 @@ TEST_F(RpcClientTest, WhatNobodyTakesIsLostAndCounted) {
       7u);
 }
 
-TEST_F(RpcClientTest, LargeItemsThatNobodyTakesAreLostByTheirBytes) {
+TEST_F(RpcClientTest, DropsUntakenItemsBeyondTheByteLimit) {
   Start(
       [](const auto& call, const auto& send) {
         if (call.method != rpc::MethodId::StreamTelemetry) {
@@ -421,7 +421,7 @@ TEST_F(RpcClientTest, TakenItemsMakeRoomForOthers) {
   engine_->Stop();  // before what its handler uses is gone
 }
 
-TEST_F(RpcClientTest, AClosedStreamIsCancelledAndForgotten) {
+TEST_F(RpcClientTest, ClosedStreamIsCancelledAndRemoved) {
   std::atomic<uint64_t> cancelled{0};
   Start([&](const auto& call, const auto& send) {
     if (call.method == rpc::MethodId::StreamTelemetry) {
@@ -473,7 +473,7 @@ TEST_F(RpcClientTest, CancelsWaitForRoomAndAreNotLost) {
   EXPECT_EQ(cancelled, streams);
 }
 
-TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
+TEST_F(RpcClientTest, RefusedStreamGivesTheReason) {
   Start([](const auto& call, const auto& send) {
     rpc::EnvelopeT answer;
     answer.correlation_id = call.correlation_id;
@@ -486,7 +486,7 @@ TEST_F(RpcClientTest, AStreamThatCannotBeSaysWhy) {
             "no telemetry");
 }
 
-TEST_F(RpcClientTest, ADeadlineThatHasPassedLooksOnce) {
+TEST_F(RpcClientTest, PassedDeadlinePollsOnce) {
   Start([](const auto& call, const auto& send) {
     if (call.method == rpc::MethodId::StreamTelemetry) send(Item(call, 1));
     if (call.method == rpc::MethodId::GetEntity) send(Echo(call));
@@ -505,7 +505,7 @@ TEST_F(RpcClientTest, ADeadlineThatHasPassedLooksOnce) {
   EXPECT_TRUE(item.ok() && item->has_value());
 }
 
-TEST_F(RpcClientTest, EndsWhatWaitsWithTheSession) {
+TEST_F(RpcClientTest, SessionEndFailsPendingCalls) {
   std::atomic<int> calls{0};
   Start([&](const auto&, const auto&) { ++calls; });
   const uint64_t id = client_->Open(Stream()).value();
@@ -533,7 +533,7 @@ TEST_F(RpcClientTest, EndsWhatWaitsWithTheSession) {
 // As Python's hook: only one of the threads is interrupted.
 std::atomic<std::thread::id> interrupted_thread;
 
-TEST_F(RpcClientTest, AnInterruptEndsTheWaitOfItsThreadWhoeverReads) {
+TEST_F(RpcClientTest, InterruptEndsItsThreadsWaitWhicheverThreadReads) {
   std::atomic<int> calls{0};
   std::atomic<bool> answer{false};
   Start(

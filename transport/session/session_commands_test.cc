@@ -100,7 +100,7 @@ TEST_F(SessionCommands, AnExchangeComesFirst) {
   ASSERT_EQ(client_->Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST_F(SessionCommands, SaysOnceWhatIsThereUnlessAskedAgain) {
+TEST_F(SessionCommands, ReportsRpcsOnceUnlessPolledAgain) {
   Meet();
   ASSERT_EQ(Next(), EngineEvent::kRpcs);
   ASSERT_EQ(client_writer_->TryWrite(Bytes("a")), ErrorCode::kOk);
@@ -146,7 +146,7 @@ TEST_F(SessionCommands, DieWithTheirClient) {
   EXPECT_EQ(Read(*engine_reader_), "from the second");
 }
 
-TEST_F(SessionCommands, AreNotHeardUnlessTheEngineAsksForThem) {
+TEST_F(SessionCommands, AreNotPolledUnlessTheEngineAsks) {
   Meet();
   ASSERT_EQ(Next(), EngineEvent::kRpcs);
   client_.reset();

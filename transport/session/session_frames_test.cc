@@ -94,7 +94,7 @@ TEST(SessionFrames, AnotherThreadOfTheEngineCallsItsStepper) {
   }
 }
 
-TEST(SessionFrames, AScribbledRequestIsAnsweredAndNothingElse) {
+TEST(SessionFrames, GarbledRequestIsAnsweredWithoutOtherEffect) {
   const std::string name = UniqueRegionName("frames");
   EchoEngine engine(name, SpecWithFrames());
   ClientSide client = AttachOrFail(name);

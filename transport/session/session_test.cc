@@ -44,7 +44,7 @@ TEST(Session, EachExchangeMovesActionsOnceAndCountsByOne) {
   EXPECT_GE(stats.round_trips.total_ns, stats.engine_steps.total_ns / 2);
 }
 
-TEST(Session, ResetOnlyStepsNobodyAndTheFlagsAreCleared) {
+TEST(Session, ResetOnlyStepsNoEnvironmentAndClearsFlags) {
   const std::string name = UniqueRegionName("reset");
   EchoEngine engine(name, EchoSpec());
   ClientSide client = AttachOrFail(name);

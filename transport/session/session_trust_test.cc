@@ -62,7 +62,7 @@ TEST(SessionTrust, CommandsThatAClientLeftBehindDoNotReachTheNext) {
   }
 }
 
-TEST(SessionTrust, ARegionThatSomebodyUnlinkedGetsItsNameBack) {
+TEST(SessionTrust, UnlinkedRegionGetsItsNameBack) {
   const std::string name = UniqueRegionName("unlinked");
   EchoEngine engine(name, EchoSpec());
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
@@ -70,7 +70,7 @@ TEST(SessionTrust, ARegionThatSomebodyUnlinkedGetsItsNameBack) {
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionTrust, ANewClientIsServedWhateverTheLastOneCounted) {
+TEST(SessionTrust, NewClientIsServedWhateverThePreviousCount) {
   const std::string name = UniqueRegionName("counted");
   EchoEngine engine(name, EchoSpec());
   {
@@ -83,7 +83,7 @@ TEST(SessionTrust, ANewClientIsServedWhateverTheLastOneCounted) {
   EXPECT_EQ(engine.steps(), 1);
 }
 
-TEST(SessionTrust, AForeignClientThatCountsWronglyIsResynchronised) {
+TEST(SessionTrust, HeaderOnlyClientWithWrongCountIsResynchronised) {
   const std::string name = UniqueRegionName("foreign");
   EchoEngine engine(name, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();
@@ -139,7 +139,7 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
             ErrorCode::kUnsupported);
 }
 
-TEST(SessionTrust, AClientThatGoesOnPutsAStrangersHelloOffForOneExchange) {
+TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   const std::string name = UniqueRegionName("hello");
   absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});
   ASSERT_TRUE(engine.ok()) << engine.status();

@@ -36,20 +36,20 @@ class DoorbellTest : public testing::Test {
   void TearDown() override { alarm(0); }
 };
 
-TEST_F(DoorbellTest, IsNotRungWhenNobodySleeps) {
+TEST_F(DoorbellTest, DoesNotNotifyWithoutSleeper) {
   Side side;
   side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 0U);
 }
 
-TEST_F(DoorbellTest, IsRungWhenSomebodySaidThatItSleeps) {
+TEST_F(DoorbellTest, NotifiesAnnouncedSleeper) {
   Side side;
   side.sleepers.store(1, std::memory_order_relaxed);
   side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 1U);
 }
 
-TEST_F(DoorbellTest, ForgetsTheSleepersOfADeadOwner) {
+TEST_F(DoorbellTest, ClearsSleepersOfDeadOwner) {
   Side side;
   side.sleepers.store(3, std::memory_order_relaxed);
   side.bell().ForgetSleepers();
@@ -64,7 +64,7 @@ TEST_F(DoorbellTest, DoesNotSleepWhenReady) {
   EXPECT_EQ(side.asleep(), 0U);
 }
 
-TEST_F(DoorbellTest, AnnouncesTheSleeperBeforeTheLastLook) {
+TEST_F(DoorbellTest, AnnouncesSleeperBeforeLastPoll) {
   Side side;
   uint32_t announced = 0;
   const Doorbell::Wake wake = side.bell().SleepUnless(
@@ -77,7 +77,7 @@ TEST_F(DoorbellTest, AnnouncesTheSleeperBeforeTheLastLook) {
   EXPECT_EQ(announced, 1U);
 }
 
-TEST_F(DoorbellTest, ARingBetweenTheLastLookAndTheSleepIsNotLost) {
+TEST_F(DoorbellTest, NotificationBetweenLastPollAndSleepIsNotLost) {
   Side side;
   const Doorbell::Wake wake = side.bell().SleepUnless(
       [&] {
@@ -100,7 +100,7 @@ TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
   }
 }
 
-TEST_F(DoorbellTest, OneRingWakesEverySleeper) {
+TEST_F(DoorbellTest, OneNotificationWakesEverySleeper) {
   constexpr uint32_t kThreads = 4;
   Side side;
   const auto sleep = [&side] {
@@ -166,7 +166,7 @@ TEST_F(DoorbellTest, LosesNoWakeBetweenTwoThreads) {
 // The ringer doesn't sleep, so that its store and its look at the sleepers meet
 // the other at every step of its going to sleep. Without the ringer's fence
 // this hangs in most runs.
-TEST_F(DoorbellTest, LosesNoWakeToARingerThatIsQuick) {
+TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   constexpr uint32_t kRounds = 2 * kHandOvers;
   Side side;
   SharedWord<uint32_t> seen{};

@@ -89,7 +89,7 @@ TEST(SpinBudget, SpinsForTheShortestTimeAtLeast) {
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kShortestNs);
 }
 
-TEST(SpinBudget, AnAnswerSoonerThanASleepEarnsTheDifference) {
+TEST(SpinBudget, AnswerSoonerThanASleepAddsTheDifferenceToTheCredit) {
   SpinBudget budget;
   budget.Hit(100'000);
   EXPECT_EQ(budget.ForThisWait(), 2 * SpinBudget::kLongestNs - 100'000);
@@ -217,7 +217,7 @@ TEST(SpinBudget, NoLoanIsDueWhereSleepsAreLonger) {
   EXPECT_FALSE(LoanIsDue(budget));
 }
 
-TEST(SpinBudget, ALoanLastsForItsTimeInTurnsOfTheMostCredit) {
+TEST(SpinBudget, LoanLastsForItsTimeInTurnsOfTheMostCredit) {
   SpinBudget budget = AsleepFor(2'000);
   ASSERT_TRUE(LoanIsDue(budget));
   budget.TakeLoan();

@@ -104,7 +104,7 @@ TEST_P(RealTimeTest, TwoSidesOfOnePriorityTakeTurnsOnOneCore) {
 }
 
 // As an engine's that sends streams a thousand times a second.
-TEST_P(RealTimeTest, ASideWhoseWaitsTimeOutGivesTheOtherItsTurn) {
+TEST_P(RealTimeTest, WaitsThatTimeOutLetThePeerRun) {
   alarm(kAlarmSecs);
   int error = 0;
   std::thread([&] { error = AskOnOneCore(GetParam(), 0.001); }).join();

@@ -77,7 +77,7 @@ TEST_P(WaiterTest, ReturnsAtOnceWhenReady) {
   EXPECT_EQ(watch_.calls, 0);
 }
 
-TEST_P(WaiterTest, LooksNoMoreOnceReady) {
+TEST_P(WaiterTest, DoesNotPollOnceReady) {
   for (const int yes : {1, 2, 3, 30, 300}) {
     int looks = 0;
     EXPECT_EQ(waiter_.Until([&] { return ++looks == yes; },
@@ -87,7 +87,7 @@ TEST_P(WaiterTest, LooksNoMoreOnceReady) {
   }
 }
 
-TEST_P(WaiterTest, LooksOnceOnADeadlineOfNow) {
+TEST_P(WaiterTest, PollsOnceOnADeadlineOfNow) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until([&] { return ++looks > 1; }, Deadline::Now(), watch_),
             ErrorCode::kStepTimeout);
@@ -97,7 +97,7 @@ TEST_P(WaiterTest, LooksOnceOnADeadlineOfNow) {
   EXPECT_EQ(watch_.calls, 0);
 }
 
-TEST_P(WaiterTest, LooksOnADeadlineThatHasPassed) {
+TEST_P(WaiterTest, PollsOnAPassedDeadline) {
   const Deadline deadline = Deadline::After(1e-9);
   while (!deadline.PassedAt(MonotonicNanos())) {
   }
@@ -119,14 +119,14 @@ TEST_P(WaiterTest, TimesOutAtTheDeadlineAndNotBefore) {
   }
 }
 
-TEST_P(WaiterTest, TheLastLookAtTheDeadlineWins) {
+TEST_P(WaiterTest, LastPollAtTheDeadlineWins) {
   const Deadline deadline = Deadline::After(1e-3);
   EXPECT_EQ(waiter_.Until([&] { return deadline.PassedAt(waiter_.NowNs()); },
                           deadline, watch_),
             ErrorCode::kOk);
 }
 
-TEST_P(WaiterTest, TellsWhenTheConditionCame) {
+TEST_P(WaiterTest, ReportsTimeOfTheCondition) {
   const int64_t due = waiter_.NowNs() + 300'000;
   int64_t not_yet = 0;
   ASSERT_EQ(waiter_.Until(
@@ -146,12 +146,12 @@ TEST_P(WaiterTest, TellsWhenTheConditionCame) {
   EXPECT_GE(waiter_.CameAtNs(), again);
 }
 
-TEST_P(WaiterTest, SaysOnceThatItLasts) {
+TEST_P(WaiterTest, CallsOnLongWaitOnce) {
   WaitFor(waiter_, watch_, 10 * WaitWatch::kQuickNs);
   EXPECT_EQ(watch_.lasted, 1);
 }
 
-TEST_P(WaiterTest, DoesNotSayThatItLastsIfItsDeadlineIsNear) {
+TEST_P(WaiterTest, DoesNotCallOnLongWaitBeforeANearDeadline) {
   EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::After(1e-6), watch_),
             ErrorCode::kStepTimeout);
   if (GetParam() != WaitStrategy::kBlock) {
@@ -160,7 +160,7 @@ TEST_P(WaiterTest, DoesNotSayThatItLastsIfItsDeadlineIsNear) {
 }
 
 // OnLongWait takes long where it releases Python's GIL.
-TEST_P(WaiterTest, DoesNotSayThatItLastsIfTheAnswerCameWhileItWasAway) {
+TEST_P(WaiterTest, DoesNotCallOnLongWaitIfTheAnswerCameDuringPreemption) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
                 [&] {
@@ -172,7 +172,7 @@ TEST_P(WaiterTest, DoesNotSayThatItLastsIfTheAnswerCameWhileItWasAway) {
   EXPECT_EQ(watch_.lasted, GetParam() == WaitStrategy::kBlock ? 1 : 0);
 }
 
-TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {
+TEST_P(WaiterTest, CallsOnLongWaitBeforeSleep) {
   ASSERT_EQ(waiter_.Until(
                 [&] {
                   if (asleep() == 0) return false;
@@ -186,7 +186,7 @@ TEST_P(WaiterTest, SaysThatItLastsBeforeItSleeps) {
 }
 
 // A side that loses its core in its first poll finds that a check is due.
-TEST_P(WaiterTest, SaysThatItLastsBeforeItChecks) {
+TEST_P(WaiterTest, CallsOnLongWaitBeforeCheck) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
                 [&] {
@@ -198,7 +198,7 @@ TEST_P(WaiterTest, SaysThatItLastsBeforeItChecks) {
   EXPECT_EQ(watch_.lasted, 1);
 }
 
-TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
+TEST_P(WaiterTest, ReturnsTheCodeOfTheWatch) {
   watch_.code = ErrorCode::kPeerGone;
   watch_.from = 3;
   EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::Infinite(), watch_),
@@ -207,7 +207,7 @@ TEST_P(WaiterTest, ReturnsWhatTheWatchSays) {
   EXPECT_EQ(asleep(), 0U);
 }
 
-TEST_P(WaiterTest, ALastLookWinsOverTheWatch) {
+TEST_P(WaiterTest, LastPollPrecedesTheWatch) {
   watch_.code = ErrorCode::kPeerGone;
   EXPECT_EQ(waiter_.Until([&] { return watch_.calls > 0; },
                           Deadline::Infinite(), watch_),
@@ -232,7 +232,7 @@ TEST_P(WaiterTest, SeesAPeerThatRingsNoBell) {
   peer.join();
 }
 
-TEST_P(WaiterTest, WaitsOnWhenTheBellRingsForSomethingElse) {
+TEST_P(WaiterTest, ContinuesAfterUnrelatedNotification) {
   Doorbell bell(&bell_, &sleepers_);
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -245,7 +245,7 @@ TEST_P(WaiterTest, WaitsOnWhenTheBellRingsForSomethingElse) {
   EXPECT_EQ(looks > 1000, true);
 }
 
-TEST_P(WaiterTest, SleepsAsItsStrategySays) {
+TEST_P(WaiterTest, SleepsByItsStrategy) {
   // What the second look, the first that can be a sleeper's, sees; and the
   // most that any sees.
   int looks = 0;
@@ -267,7 +267,7 @@ class AdaptiveWaiterTest : public WaiterTest {};
 INSTANTIATE_TEST_SUITE_P(Adaptive, AdaptiveWaiterTest,
                          testing::Values(WaitStrategy::kAdaptive));
 
-TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterSpinningDidNotPay) {
+TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterMissedSpins) {
   for (int i = 0; i < 20; ++i) {
     // The condition comes true only for a sleeper.
     int looks = 0;

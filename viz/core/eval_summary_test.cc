@@ -34,14 +34,14 @@ TEST(EvalSummary, TakesMissingAndNullForZero) {
             (EvalSummary{.episodes = 2}));
 }
 
-TEST(EvalSummary, TakesNoHalfWrittenFile) {
+TEST(EvalSummary, IgnoresHalfWrittenFile) {
   const std::string whole = kWhole;
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
     EXPECT_FALSE(ParseEvalSummary(whole.substr(0, bytes)).has_value()) << bytes;
   }
 }
 
-TEST(EvalSummary, TakesNothingElse) {
+TEST(EvalSummary, IgnoresOtherContent) {
   for (const char* odd : {"[]", "3", "null", R"({"episodes": "many"})", "\xff",
                           R"({"episodes": {}})"}) {
     EXPECT_FALSE(ParseEvalSummary(odd).has_value()) << odd;
@@ -50,11 +50,11 @@ TEST(EvalSummary, TakesNothingElse) {
             EvalSummary{});
 }
 
-TEST(EvalSummary, BearsDeepNesting) {
+TEST(EvalSummary, ReadsDeeplyNestedJson) {
   EXPECT_FALSE(ParseEvalSummary(std::string(500'000, '[')).has_value());
 }
 
-TEST(EvalSummary, ReadsTheFileAnewEachTime) {
+TEST(EvalSummary, ReadsTheFileAgainEachTime) {
   const std::string path = Path("again.json");
   Write(path, kWhole);
   EXPECT_EQ(ReadEvalSummary(path)->batches, 3);
@@ -64,7 +64,7 @@ TEST(EvalSummary, ReadsTheFileAnewEachTime) {
   EXPECT_FALSE(ReadEvalSummary(path).has_value());
 }
 
-TEST(EvalSummary, LeavesAloneWhatIsNoSuchFile) {
+TEST(EvalSummary, IgnoresOtherFiles) {
   EXPECT_FALSE(ReadEvalSummary(Path("missing.json")).has_value());
   EXPECT_FALSE(ReadEvalSummary(testing::TempDir()).has_value());
   const std::string large = Path("large.json");
@@ -76,7 +76,7 @@ TEST(EvalSummary, LeavesAloneWhatIsNoSuchFile) {
   EXPECT_FALSE(ReadEvalSummary(pipe).has_value());
 }
 
-TEST(EvalSummary, SaysItInTwoLines) {
+TEST(EvalSummary, FormatsTwoLines) {
   EXPECT_EQ(EvalSummaryText(*ParseEvalSummary(kWhole)),
             "evaluation batch 3, 30 episodes\n"
             "return: avg 12.50, min -1.00, max 20.25");

@@ -15,7 +15,7 @@ TEST(FrameMetadata, ReadsStepEnvironmentsAndEpisodes) {
   EXPECT_EQ(metadata.episodes, 12);
 }
 
-TEST(FrameMetadata, LeavesOutWhatIsMissingOrOdd) {
+TEST(FrameMetadata, OmitsMissingAndInvalidValues) {
   for (const char* odd :
        {"", "{", "[]", "{}", "\xff", R"({"step": "7", "envs": 3})",
         R"({"step": 1.5, "envs": [0, "x"]})",
@@ -27,7 +27,7 @@ TEST(FrameMetadata, LeavesOutWhatIsMissingOrOdd) {
   }
 }
 
-TEST(FrameMetadata, LeavesOutNumbersThatNoDoubleHolds) {
+TEST(FrameMetadata, OmitsNumbersBeyondDouble) {
   const FrameMetadata most = ParseFrameMetadata(
       R"({"step": -9007199254740992, "episodes": 9007199254740992})");
   EXPECT_EQ(most.step, -kMaxMetadataInteger);
@@ -41,7 +41,7 @@ TEST(FrameMetadata, LeavesOutNumbersThatNoDoubleHolds) {
   }
 }
 
-TEST(FrameMetadata, TakesTheWordsOfAFailedDrawing) {
+TEST(FrameMetadata, ReadsRenderError) {
   EXPECT_EQ(ParseFrameMetadata(R"({"error_text": "no EGL"})").error, "no EGL");
   EXPECT_EQ(ParseFrameMetadata(R"({"error_text": 7})").error, "");
   EXPECT_EQ(
@@ -50,7 +50,7 @@ TEST(FrameMetadata, TakesTheWordsOfAFailedDrawing) {
       512u);
 }
 
-TEST(FrameMetadata, BoundsWhatItTakes) {
+TEST(FrameMetadata, BoundsValues) {
   EXPECT_FALSE(
       ParseFrameMetadata(R"({"step": 7})" + std::string(70'000, ' ')).step);
   std::string many = R"({"step": 7, "envs": [0)";

@@ -104,7 +104,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
 
 using Kind = PatternRun::Kind;
 
-TEST_P(FrameWatchTest, WaitsForARunThatIsNotThereYet) {
+TEST_P(FrameWatchTest, WaitsForRunToAppear) {
   LookFor(50'000'000);
   EXPECT_EQ(state_, FreshnessState::kUnavailable);
   EXPECT_NE(watch_.reason(), "");
@@ -144,7 +144,7 @@ TEST_P(FrameWatchTest, GoesStaleWhenTheWriterIsStoppedAndComesBackWithIt) {
   AwaitState(FreshnessState::kConnected);
 }
 
-TEST_P(FrameWatchTest, SaysThatARunHasEnded) {
+TEST_P(FrameWatchTest, ReportsEndOfRun) {
   auto publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
   EXPECT_EQ(publisher->Terminate(), 0);
@@ -174,7 +174,7 @@ TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
 }
 
 // The writer published while no viewer looked, and does not any more.
-TEST_P(FrameWatchTest, NeverTakesWhatItFindsForLive) {
+TEST_P(FrameWatchTest, FrameFoundAtAttachIsNotLive) {
   PatternRun run = Run();
   run.still_after = 5;
   Publisher publisher(run);
@@ -244,7 +244,7 @@ TEST_P(FrameWatchTest, CountsEpisodesOverARestart) {
   PollUntil([&] { return watch_.episodes() == 8; });
 }
 
-TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
+TEST_P(FrameWatchTest, SurvivesEveryCorruptHeaderByte) {
   Publisher publisher(Run());
   AwaitState(FreshnessState::kConnected);
   const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
@@ -271,7 +271,7 @@ TEST_P(FrameWatchTest, BearsEveryCorruptByteOfTheHeader) {
   }
 }
 
-TEST_P(FrameWatchTest, BearsNoiseAllOverTheRing) {
+TEST_P(FrameWatchTest, SurvivesRandomBytesInTheRing) {
   Publisher publisher(Run());
   AwaitState(FreshnessState::kConnected);
   const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
@@ -297,7 +297,7 @@ TEST_P(FrameWatchTest, BearsNoiseAllOverTheRing) {
   AwaitState(FreshnessState::kConnected);
 }
 
-TEST_P(FrameWatchTest, LetsTheWriterSeeThatNobodyLooksAnyMore) {
+TEST_P(FrameWatchTest, WriterSeesThatNoReaderIsLeft) {
   Publisher publisher(Run());
   AwaitState(FreshnessState::kConnected);
   watch_.Detach();
@@ -343,7 +343,7 @@ TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
 }
 
 // As many as overflow an unbounded sum, and some more.
-TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
+TEST(FrameWatch, FollowsWriterThatRestartsWithEachFrame) {
   const std::string run = UniqueRegionName("again");
   absl::StatusOr<OwnedFrameSegment> segment =
       OwnedFrameSegment::Create(run, PatternRun().geometry);
@@ -362,7 +362,7 @@ TEST(FrameWatch, BearsAWriterThatBeginsAnewWithEachFrame) {
 }
 
 // As an engine publishes whose run stands still. Times are this test's own.
-TEST(FrameWatch, ARepeatedStepIsNoNews) {
+TEST(FrameWatch, RepeatedStepIsNotANewFrame) {
   constexpr int64_t kMs = 1'000'000;
   const std::string run = UniqueRegionName("still");
   absl::StatusOr<OwnedFrameSegment> segment =
@@ -395,7 +395,7 @@ TEST(FrameWatch, ARepeatedStepIsNoNews) {
   EXPECT_EQ(state(20'120), FreshnessState::kConnected);
 }
 
-TEST(FrameWatch, SaysThatAFileIsNoRing) {
+TEST(FrameWatch, ReportsFileThatIsNotARing) {
   const std::string run = UniqueRegionName("noring");
   const std::string path = "/dev/shm/mosaic.fastlane." + run;
   const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
@@ -408,7 +408,7 @@ TEST(FrameWatch, SaysThatAFileIsNoRing) {
   unlink(path.c_str());
 }
 
-TEST(FrameWatch, BearsAnyName) {
+TEST(FrameWatch, AcceptsAnyName) {
   for (const char* run : {"", "a/../b", "\n", "..", "no such run"}) {
     FrameWatch watch(run);
     EXPECT_FALSE(watch.Poll(MonotonicNanos()));

@@ -19,7 +19,7 @@ Freshness Live(int64_t since_ns) {
   return freshness;
 }
 
-TEST(Freshness, SaysUnavailableBeforeAnything) {
+TEST(Freshness, IsUnavailableAtFirst) {
   const Freshness freshness;
   EXPECT_EQ(freshness.StateAt(0), FreshnessState::kUnavailable);
   EXPECT_FALSE(freshness.AgeNsAt(0).has_value());
@@ -31,7 +31,7 @@ TEST(Freshness, IsNotConnectedByAttachingAlone) {
   EXPECT_EQ(freshness.StateAt(0), FreshnessState::kStale);
 }
 
-TEST(Freshness, NeverCallsLiveWhatWasThereBefore) {
+TEST(Freshness, FrameFromBeforeAttachIsNotLive) {
   Freshness freshness;
   freshness.SetLink(Link::kAttached);
   freshness.SawOldFrame(0);
@@ -86,7 +86,7 @@ Course Watch(int64_t hz, int64_t look_ms) {
   return course;
 }
 
-TEST(Freshness, IsSteadyAtThreeFramesASecondAndHonestAtTheirEnd) {
+TEST(Freshness, IsLiveAtThreeFramesASecondAndStaleAfterThem) {
   for (const int64_t look_ms : {7, 16, 30}) {
     const Course course = Watch(/*hz=*/3, look_ms);
     EXPECT_TRUE(course.steady) << look_ms;
@@ -98,11 +98,11 @@ TEST(Freshness, IsSteadyAtThreeFramesASecondAndHonestAtTheirEnd) {
 }
 
 // The look before was a second ago: so may the frame be.
-TEST(Freshness, TakesALateLookForALateFrame) {
+TEST(Freshness, LatePollCountsAsLateFrame) {
   EXPECT_EQ(Live(0).StateAt(1'000 * kMs), FreshnessState::kStale);
 }
 
-TEST(Freshness, LetsALostLinkOutweighAYoungImage) {
+TEST(Freshness, LostWriterOutweighsRecentFrame) {
   Freshness freshness = Live(0);
   freshness.SetLink(Link::kLost);
   EXPECT_EQ(freshness.StateAt(1), FreshnessState::kReconnecting);
@@ -111,7 +111,7 @@ TEST(Freshness, LetsALostLinkOutweighAYoungImage) {
   EXPECT_EQ(freshness.AgeNsAt(5), 5);  // of the image that is left
 }
 
-TEST(Freshness, NamesTheStatesAsTheSeedDoes) {
+TEST(Freshness, NamesStatesAsMosaicDoes) {
   EXPECT_EQ(FreshnessName(FreshnessState::kConnected), "connected");
   EXPECT_EQ(FreshnessName(FreshnessState::kReconnecting), "reconnecting");
   EXPECT_EQ(FreshnessName(FreshnessState::kUnavailable),

@@ -102,7 +102,7 @@ TEST(ImageView, ShowsOneTileInFocus) {
   EXPECT_EQ(view.TileUnder(200, 99), -1);  // beside the image
 }
 
-TEST(ImageView, RefusesToFocusATileThatIsNotThere) {
+TEST(ImageView, RefusesToFocusMissingTile) {
   ImageView view = View(400, 400, 200, 100, 4);
   view.Focus(4);
   EXPECT_EQ(view.focus(), ImageView::kGrid);

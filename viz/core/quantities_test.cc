@@ -53,14 +53,14 @@ TEST(Hud, HasThreeLines) {
             "reward: 1.00\nreturn: -1234.57\nstep/sec: 60.0");
 }
 
-TEST(Hud, PrintsOddNumbersAsPythonDoes) {
+TEST(Hud, PrintsNonFiniteNumbersAsPythonDoes) {
   EXPECT_EQ(HudText(-NAN, INFINITY, -INFINITY),
             "reward: nan\nreturn: inf\nstep/sec: -inf");
   EXPECT_EQ(HudText(-0.0, -0.001, 0),
             "reward: -0.00\nreturn: -0.00\nstep/sec: 0.0");
 }
 
-TEST(Hud, HasRoomForAnyNumber) {
+TEST(Hud, FormatsAnyNumber) {
   EXPECT_EQ(HudText(1e308, -1e308, 9.5e14),
             "reward: 1e+308\nreturn: -1e+308\nstep/sec: 950000000000000.0");
 }

@@ -80,7 +80,7 @@ TEST_F(RunListTest, ListsARegionWithItsTask) {
   Await(run, IsGone);  // its file is still there
 }
 
-TEST_F(RunListTest, SaysSinceWhenARunStandsStill) {
+TEST_F(RunListTest, ShowsSinceWhenARunIsStale) {
   const std::string run = UniqueRegionName("list");
   Publisher publisher({.kind = Kind::kForeign, .run = run});
   Await(run, IsMoving);
@@ -93,7 +93,7 @@ TEST_F(RunListTest, SaysSinceWhenARunStandsStill) {
   EXPECT_LT(entry->still_since_ns, before_ns);
 }
 
-TEST_F(RunListTest, SaysWhatIsWrongWithASegment) {
+TEST_F(RunListTest, ShowsTheProblemOfASegment) {
   const std::string run = UniqueRegionName("list");
   const std::string path = "/dev/shm/mosaic.fastlane." + run;
   const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
@@ -106,7 +106,7 @@ TEST_F(RunListTest, SaysWhatIsWrongWithASegment) {
 }
 
 // Root may open every file, but watches none that its owner could truncate.
-TEST_F(RunListTest, SaysWhoseARunIsThatItWouldNotAttachTo) {
+TEST_F(RunListTest, NamesOwnerOfRefusedRun) {
   constexpr uid_t kStranger = 54321;
   for (const Kind kind : {Kind::kSegment, Kind::kForeign, Kind::kRegion}) {
     const std::string run = UniqueRegionName("list");
@@ -131,7 +131,7 @@ TEST_F(RunListTest, SaysWhoseARunIsThatItWouldNotAttachTo) {
 }
 
 // The other way round: a segment that cannot even be opened has a name.
-TEST_F(RunListTest, SaysWhoseASegmentIsThatItCannotOpen) {
+TEST_F(RunListTest, NamesOwnerOfUnreadableSegment) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   const std::string run = UniqueRegionName("list");
   const Publisher publisher({.run = run});

@@ -27,7 +27,7 @@ TEST(SampleHistory, KeepsASpikeOfOneSample) {
   EXPECT_EQ(history.buckets().front().min, 1.0);
 }
 
-TEST(SampleHistory, LeavesOutWhatIsNotFinite) {
+TEST(SampleHistory, OmitsNonFiniteSamples) {
   SampleHistory history(4);
   history.Add(1, NAN);
   history.Add(2, INFINITY);
@@ -36,7 +36,7 @@ TEST(SampleHistory, LeavesOutWhatIsNotFinite) {
   EXPECT_EQ(history.buckets().front().mean(), 5);
 }
 
-TEST(SampleHistory, BearsAClockThatGoesBack) {
+TEST(SampleHistory, AcceptsClockThatGoesBack) {
   SampleHistory history(4);
   history.Add(1'000'000'000, 1);
   history.Add(0, 2);
@@ -44,7 +44,7 @@ TEST(SampleHistory, BearsAClockThatGoesBack) {
   EXPECT_EQ(history.buckets().front().count, 2u);
 }
 
-TEST(SampleHistory, BearsAGapOfYears) {
+TEST(SampleHistory, AcceptsGapOfYears) {
   SampleHistory history(4);
   history.Add(0, 1);
   history.Add(int64_t{1} << 60, 2);

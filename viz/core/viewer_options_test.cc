@@ -46,7 +46,7 @@ TEST(ViewerOptions, TakeValuesInBothSpellings) {
   EXPECT_FALSE(Parse({"--noshortcuts"})->shortcuts);
 }
 
-TEST(ViewerOptions, RefuseWhatTheyDoNotKnow) {
+TEST(ViewerOptions, RefuseUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
        std::vector<std::vector<absl::string_view>>{{"--nope"},
                                                    {"word"},
@@ -70,7 +70,7 @@ TEST(ViewerOptions, RefuseWhatTheyDoNotKnow) {
   }
 }
 
-TEST(ViewerOptions, GiveHelpWhateverElseIsThere) {
+TEST(ViewerOptions, HelpPrecedesOtherOptions) {
   const absl::StatusOr<ViewerOptions> options = Parse({"--nope", "--help"});
   ASSERT_TRUE(options.ok());
   EXPECT_TRUE(options->help_wanted);

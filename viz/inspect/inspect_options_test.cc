@@ -34,19 +34,19 @@ TEST(InspectOptions, FlagsStandAnywhere) {
   EXPECT_TRUE(options.json);
 }
 
-TEST(InspectOptions, ListIsACommandAndBehindDashesAName) {
+TEST(InspectOptions, ListIsACommandAndANameAfterDashes) {
   EXPECT_EQ(Parse({"list", "--json"}).what, What::kList);
   EXPECT_EQ(Parse({"--", "list"}).what, What::kOne);
   EXPECT_EQ(Parse({"--", "list"}).name, "list");
   EXPECT_EQ(Parse({"--", "--json"}).name, "--json");
 }
 
-TEST(InspectOptions, HelpWinsOverAllElse) {
+TEST(InspectOptions, HelpPrecedesOtherOptions) {
   EXPECT_EQ(Parse({"--nonsense", "--help"}).what, What::kHelp);
   EXPECT_EQ(Parse({"-h"}).what, What::kHelp);
 }
 
-TEST(InspectOptions, RefusesWhatItDoesNotKnow) {
+TEST(InspectOptions, RefusesUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
        std::vector<std::vector<absl::string_view>>{
            {}, {"--watch"}, {"a", "b"}, {"a", "--nonsense"}, {"list", "a"}}) {

@@ -89,7 +89,7 @@ TEST(InspectionJson, HasTheKeysThatTheReadmeLists) {
   EXPECT_EQ(folded, DocumentedKeys());
 }
 
-TEST(InspectionJson, ValuesAreThoseOfTheLook) {
+TEST(InspectionJson, HasTheValuesOfTheInspection) {
   const Json json = Parse(SampleInspection());
   EXPECT_EQ(json["kind"], "region");
   EXPECT_EQ(json["name"], "demo");
@@ -124,7 +124,7 @@ TEST(InspectionJson, StateIsTheWorst) {
   EXPECT_EQ(Parse(inspection)["problems"], Json({"none"}));
 }
 
-TEST(InspectionJson, WhatCannotBeToldIsNull) {
+TEST(InspectionJson, UnknownValuesAreNull) {
   Inspection inspection = SampleInspection();
   inspection.rates.reset();
   inspection.region.frames.reset();
@@ -153,7 +153,7 @@ TEST(InspectionJson, ARegionWithoutAHeaderHasNoMoreThanItsFile) {
   EXPECT_FALSE(json.contains("engine"));
 }
 
-TEST(InspectionJson, BytesThatAreNoTextAreReplaced) {
+TEST(InspectionJson, ReplacesInvalidUtf8) {
   Inspection inspection;
   inspection.status =
       MakeError(ErrorCode::kInvalidArgument, "found '\xff\xfe'");

@@ -45,7 +45,7 @@ TEST(Inspection, ASegmentIsFoundByItsNameAndByItsRunId) {
   EXPECT_TRUE(inspector.InspectName(inspection.name).status.ok());
 }
 
-TEST(Inspection, ASegmentOfAForeignWriterHasNoVerdictOnItsLife) {
+TEST(Inspection, SegmentWithoutLockHasNoLiveness) {
   const std::string run = UniqueRegionName("inspection");
   const Publisher publisher({.kind = PatternRun::Kind::kForeign, .run = run});
   Inspector inspector;
@@ -66,7 +66,7 @@ TEST(Inspection, ARegionWithFramesSaysHowManyASecond) {
   EXPECT_TRUE(inspection.region.frames.has_value());
 }
 
-TEST(Inspection, WhatIsNotThereIsNotReadyAndABadNameInvalid) {
+TEST(Inspection, MissingRegionIsNotReadyAndBadNameIsInvalid) {
   Inspector inspector;
   EXPECT_EQ(
       CodeOf(inspector.InspectName(UniqueRegionName("inspection")).status),

@@ -26,7 +26,7 @@ void ExpectHas(const std::string& text,
   }
 }
 
-TEST(InspectionText, SaysWhatIsThereAndHowFast) {
+TEST(InspectionText, ShowsContentAndSpeed) {
   ExpectHas(
       Text(SampleInspection()),
       {"demo: LOOK", "a remark", "HalfCheetah-v5, 64 environments", "SAME_STEP",
@@ -39,7 +39,7 @@ TEST(InspectionText, SaysWhatIsThereAndHowFast) {
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
 
-TEST(InspectionText, BeginsWithWhatIsWrong) {
+TEST(InspectionText, BeginsWithProblems) {
   Inspection inspection = SampleInspection();
   inspection.verdict.problems = {"a problem"};
   const std::vector<std::string> lines = absl::StrSplit(Text(inspection), '\n');
@@ -61,7 +61,7 @@ TEST(InspectionText, ADeadSideIsCalledDead) {
   ExpectHas(Text(inspection), {"dead, pid 40001, last stepping"});
 }
 
-TEST(InspectionText, AForeignClientShowsInTheSpeed) {
+TEST(InspectionText, HeaderOnlyClientShowsInTheSpeed) {
   Inspection inspection = SampleInspection();
   inspection.region.client = {.life = Life::kAbsent};
   ExpectHas(Text(inspection), {"but steps"});
@@ -86,7 +86,7 @@ TEST(InspectionText, WithoutAHeaderOnlyTheFileIsShown) {
             "demo: BROKEN\n  WRONG  too short\n\nfile       12 bytes\n");
 }
 
-TEST(InspectionText, GarbageOfAnyKindIsText) {
+TEST(InspectionText, FormatsAnyGarbage) {
   Inspection inspection = SampleInspection();
   inspection.region.generation = ~uint64_t{0};
   inspection.region.exchange = ExchangeState::kImpossible;
@@ -114,7 +114,7 @@ TEST(InspectionText, ASegmentHasItsWriterAndItsFrames) {
                                "12.2/s", "not watched"});
 }
 
-TEST(InspectionText, WhatCannotBeReadIsItsError) {
+TEST(InspectionText, UnreadableRegionShowsItsError) {
   Inspection inspection;
   inspection.status = MakeError(ErrorCode::kNotReady, "there is none");
   EXPECT_EQ(Text(inspection), "there is none\n");

@@ -130,7 +130,7 @@ TEST_F(ViewerCommandTest, SavesTheRightPixelsWithoutADisplay) {
 }
 
 // The deadline is one for frames: the list takes the time that it needs.
-TEST_F(ViewerCommandTest, SavesTheListOfRunsWhateverTheDeadline) {
+TEST_F(ViewerCommandTest, SavesListOfRunsForAnyDeadline) {
   for (const QString& deadline :
        {QStringLiteral("--timeout=30"), QStringLiteral("--timeout=0.01")}) {
     const QString file = File("list.png");
@@ -144,7 +144,7 @@ TEST_F(ViewerCommandTest, SavesTheListOfRunsWhateverTheDeadline) {
   }
 }
 
-TEST_F(ViewerCommandTest, SaysWhatWasMissingForASnapshot) {
+TEST_F(ViewerCommandTest, ReportsMissingFrameForSnapshot) {
   const Ended ended =
       Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
            QStringLiteral("--timeout=0.2"), QStringLiteral("--snapshot"),
@@ -169,7 +169,7 @@ TEST_F(ViewerCommandTest, SavesNoOldImage) {
       << ended.error.toStdString();
 }
 
-TEST_F(ViewerCommandTest, SaysThatTheSnapshotsFolderIsMissing) {
+TEST_F(ViewerCommandTest, ReportsMissingSnapshotFolder) {
   const Ended ended =
       Run({QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
            QStringLiteral("/nowhere/out.png")});
@@ -211,7 +211,7 @@ TEST_F(ViewerCommandTest, LetsQtDrawWhereThereIsNoCard) {
   }
 }
 
-TEST_F(ViewerCommandTest, SaysThatThereIsNoDisplay) {
+TEST_F(ViewerCommandTest, ReportsMissingDisplay) {
   const Ended ended =
       Run({}, {{QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("xcb")}});
   EXPECT_EQ(ended.code, 1);

@@ -49,7 +49,7 @@ TEST_F(ViewerTest, ShowsTheRightPixelsCornerToCorner) {
   });
 }
 
-TEST_F(ViewerTest, ShowsOddSizesAndRgbaThroughRestarts) {
+TEST_F(ViewerTest, ShowsAnySizeAndRgbaThroughRestarts) {
   PatternRun run = Slow(37, 23, 4);
   OpenRun(run, Bare());
   AwaitPattern(run);
@@ -146,7 +146,7 @@ TEST_F(ViewerTest, PutsTheHudOnTheImage) {
   EXPECT_TRUE(TextOf("hud").contains(QStringLiteral("\nstep/sec: ")));
 }
 
-TEST_F(ViewerTest, SaysThatDrawingFailed) {
+TEST_F(ViewerTest, ReportsFailedRender) {
   PatternRun run = {.run = run_};
   run.error_text = "no EGL <b>here</b>";
   OpenRun(run);
@@ -169,7 +169,7 @@ class EvaluationTest : public ViewerTest {
   }
 };
 
-TEST_F(EvaluationTest, IsReadAgainAndAgain) {
+TEST_F(EvaluationTest, ReadsTheFilePeriodically) {
   const QTemporaryDir folder;
   ViewerOptions options;
   options.policy_eval = true;
@@ -217,7 +217,7 @@ TEST_F(ViewerTest, SavesTheImageAsPublished) {
   EXPECT_TRUE(viewer_->message().startsWith(QStringLiteral("Saved ")));
 }
 
-TEST_F(ViewerTest, SaysThatASnapshotCouldNotBeSaved) {
+TEST_F(ViewerTest, ReportsFailedSnapshot) {
   ViewerOptions options;
   options.snapshots = "/nowhere";
   OpenRun({.run = run_}, options);

@@ -70,13 +70,13 @@ def test_nothing_fails_here_and_a_real_engine_steps() -> None:
     assert not list(Path("/dev/shm").glob("*tandem-doctor-*"))
 
 
-def test_help_says_what_it_does() -> None:
+def test_help_describes_the_program() -> None:
     """And does nothing."""
     outcome = _run(sys.executable, *_DOCTOR, "--help")
     assert outcome.returncode == 0 and "--json" in outcome.stdout and "OK    " not in outcome.stdout
 
 
-def test_a_missing_server_fails_and_says_which_variable_to_unset() -> None:
+def test_a_missing_server_fails_and_names_the_variable() -> None:
     """TANDEM_ENGINE_SERVER names nothing."""
     report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/nonexistent")
     assert _levels(report, "FAIL") == {"engine's program"}
@@ -84,7 +84,7 @@ def test_a_missing_server_fails_and_says_which_variable_to_unset() -> None:
     assert "unset TANDEM_ENGINE_SERVER" in report["engine's program"]["next_step"]
 
 
-def test_a_server_that_is_no_engine_fails_with_its_exit_code() -> None:
+def test_a_program_that_is_not_an_engine_fails_with_its_exit_code() -> None:
     """It ends at once."""
     report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/bin/false")
     assert _levels(report, "FAIL") == {"engine"}
@@ -112,7 +112,7 @@ def test_a_file_size_limit_below_a_region_fails() -> None:
         ("-o size=1m", 1, "FAIL", "--shm-size"),
     ],
 )
-def test_a_small_shared_memory_is_told_with_the_flag_that_mends_it(
+def test_a_small_shared_memory_is_reported_with_the_flag_that_fixes_it(
     mount: str, code: int, level: str, expected: str
 ) -> None:
     """A tmpfs of Docker's default size, and one in which no engine can live."""
@@ -128,7 +128,7 @@ def test_a_shared_memory_that_no_user_may_write_fails() -> None:
     assert "O_TMPFILE" in report["files in /dev/shm"]["found"]
 
 
-def test_a_broken_extension_fails_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_a_broken_extension_fails_and_other_checks_run(tmp_path: Path) -> None:
     """A file that is no shared object."""
     folder = _package(tmp_path)
     (folder / "tandem" / "_native.so").unlink()
@@ -140,7 +140,7 @@ def test_a_broken_extension_fails_and_the_rest_is_told(tmp_path: Path) -> None:
     assert report["NumPy"]["level"] == "OK"
 
 
-def test_a_source_folder_is_told_from_a_broken_package(tmp_path: Path) -> None:
+def test_a_source_folder_is_distinguished_from_a_broken_package(tmp_path: Path) -> None:
     """There is no extension at all."""
     folder = _package(tmp_path)
     (folder / "tandem" / "_native.so").unlink()
@@ -171,7 +171,7 @@ with tandem.launch_engine(name="live", server=server), tandem.launch_engine(name
 """
 
 
-def test_dead_and_live_regions_are_told_apart() -> None:
+def test_dead_and_live_regions_are_distinguished() -> None:
     """The dead one goes as the doctor's own engine starts."""
     outcome = _run(*with_shared_memory("-o size=64m"), sys.executable, "-u", "-c", _DEAD_AND_LIVE, str(TRIVIAL_ENGINE))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
@@ -182,7 +182,7 @@ def test_dead_and_live_regions_are_told_apart() -> None:
     assert "dead" not in after and "'live'" in after
 
 
-def test_regions_of_others_are_told_with_their_owner() -> None:
+def test_regions_of_others_are_listed_with_their_owner() -> None:
     """What is another's is neither opened nor removed."""
     link = Path("/dev/shm", f".{unique_name()}.tandem")
     link.touch()

@@ -72,7 +72,7 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _ENGINE(server=7), "EngineOptions.server: expected a path, found 7"),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_group_refuses(make: Any, text: str) -> None:
+def test_a_group_refuses_invalid_values(make: Any, text: str) -> None:
     """The field, what was expected, what was found."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{text}$"):
         make()

@@ -124,7 +124,7 @@ def test_engine_leaves_when_the_with_block_raises() -> None:
     assert engine.poll() == 0
 
 
-def test_forgotten_engine_leaves() -> None:
+def test_collected_engine_exits() -> None:
     """When the garbage collector finds it."""
     engine = launch_trivial()
     pid, name = engine.pid, engine.name
@@ -213,7 +213,7 @@ def test_task_options_and_limit_reach_the_engine() -> None:
         assert client.truncateds[0] == 1
 
 
-def test_no_limit_is_told_from_the_tasks_own() -> None:
+def test_no_limit_differs_from_the_tasks_default() -> None:
     """0 goes to the engine, None does not; Pendulum-v1 itself ends after 200 steps."""
     for limit, ends in ((None, 1), (0, 0)):
         with (
@@ -237,7 +237,7 @@ def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words:
     assert words in caught.value.log_tail
 
 
-def test_a_refusal_is_told_also_where_exit_codes_are_not() -> None:
+def test_a_refusal_is_reported_where_exit_codes_are_not() -> None:
     """The kernel keeps none for a process that ignores SIGCHLD."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -254,7 +254,7 @@ def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         tandem.launch_engine("Trivial-v0")
 
 
-def test_file_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_is_not_a_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found, but cannot be run."""
     server = tmp_path / "server"
     server.write_text("no program")
@@ -263,7 +263,7 @@ def test_file_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         tandem.launch_engine("Trivial-v0")
 
 
-def test_program_that_is_no_server_is_told() -> None:
+def test_program_that_is_not_a_server_is_reported() -> None:
     """It ends without serving anything."""
     with pytest.raises(tandem.EngineStartFailed, match="exit code 0"):
         tandem.launch_engine("Trivial-v0", server="/bin/true")
@@ -277,7 +277,7 @@ def test_name_in_use_is_refused() -> None:
         assert engine.poll() is None
 
 
-def test_a_name_that_is_no_regions_is_refused() -> None:
+def test_an_invalid_region_name_is_refused() -> None:
     """Before anything is started."""
     with pytest.raises(tandem.InvalidArgument, match="a/b"):
         tandem.launch_engine("Trivial-v0", name="a/b")
@@ -366,14 +366,14 @@ def test_texts_that_no_program_takes_are_refused(argument: str, bad: str) -> Non
     assert "\0" not in str(caught.value) and str(caught.value).isprintable()
 
 
-def test_an_argument_that_is_too_long_for_the_kernel_says_the_limit_and_what_to_do() -> None:
+def test_an_argument_beyond_the_kernels_limit_is_refused_with_advice() -> None:
     """128 KiB with pages of 4 KiB."""
     limit = 32 * os.sysconf("SC_PAGESIZE")
     with pytest.raises(tandem.InvalidArgument, match=f"task_options: expected at most {limit - 1} bytes.*--config"):
         tandem.launch_engine("CartPole-v1", name=unique_name(), task_options={"x": "y" * limit})
 
 
-def test_arguments_that_are_too_many_for_the_kernel_say_their_size() -> None:
+def test_too_many_arguments_are_refused_with_their_size() -> None:
     """The kernel's own limit is a quarter of the stack's, at most 6 MiB."""
     with pytest.raises(tandem.EngineStartFailed, match="found [0-9]{7,} bytes of arguments.*ulimit -s.*--config"):
         tandem.launch_engine("CartPole-v1", name=unique_name(), flags=("--config=" + "x" * 100_000,) * 100)
@@ -389,7 +389,7 @@ def test_counts_that_no_flag_takes_are_refused(value: int) -> None:
             tandem.launch_engine("CartPole-v1", name=unique_name(), **arguments)
 
 
-def test_last_words_steer_no_terminal(tmp_path: Path) -> None:
+def test_last_output_escapes_control_characters(tmp_path: Path) -> None:
     """They may come from anywhere."""
     server = tmp_path / "server"
     server.write_bytes("#!/bin/sh\nprintf 'a\\033[31m\u202e\\nb\\377\\n'; exit 1\n".encode())

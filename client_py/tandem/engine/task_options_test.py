@@ -73,7 +73,7 @@ def test_options_keep_their_names_and_order() -> None:
         ([("a", 1)], ("task_options", "mapping", "list")),
     ],
 )
-def test_what_json_can_not_hold_is_named(options: object, facts: tuple[str, ...]) -> None:
+def test_values_that_json_lacks_are_named(options: object, facts: tuple[str, ...]) -> None:
     """With its name, what was expected, and what was found."""
     with pytest.raises(InvalidArgument, match="expected") as caught:
         to_json(options)  # type: ignore[arg-type]

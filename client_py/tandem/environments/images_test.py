@@ -23,7 +23,7 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-def test_each_environment_gets_its_place() -> None:
+def test_each_environment_gets_its_tile() -> None:
     """Row by row."""
     frame = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     first, second, third = separate(frame, metadata(), 3)
@@ -58,7 +58,7 @@ def test_each_environment_gets_its_place() -> None:
         metadata(error_text="?").replace(b'"?"', nested(100_000).encode()),
     ],
 )
-def test_what_makes_no_sense_is_a_mismatch(told: bytes) -> None:
+def test_inconsistent_header_is_a_mismatch(told: bytes) -> None:
     """Also at the edge of what can be nested."""
     with pytest.raises(tandem.LayoutMismatch, match="frame"):
         separate(np.zeros((4, 6, 3), np.uint8), told, 3)
@@ -68,7 +68,7 @@ def test_what_makes_no_sense_is_a_mismatch(told: bytes) -> None:
     ("error", "kind"),
     [("Unsupported", tandem.Unsupported), ("EngineFailed", tandem.EngineFailed), ("json", tandem.EngineFailed)],
 )
-def test_an_engine_that_could_not_draw_says_why(error: str, kind: type[tandem.TandemError]) -> None:
+def test_an_engine_without_renderer_gives_the_reason(error: str, kind: type[tandem.TandemError]) -> None:
     """By the error's name; one that is not known is a failure."""
     with pytest.raises(kind, match="no EGL"):
         separate(np.zeros((4, 6, 3), np.uint8), metadata(error=error, error_text="no EGL"), 3)

@@ -105,7 +105,7 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "text"), _REFUSED, ids=lambda value: str(value)[:40])
-def test_an_argument_that_cannot_be(given: dict[str, Any], text: str) -> None:
+def test_an_invalid_argument(given: dict[str, Any], text: str) -> None:
     """`InvalidArgument`, one line, in terms of keywords; no engine is left behind."""
     with pytest.raises(tandem.InvalidArgument) as caught:
         tandem.make_vec(**{"task": "Hopper-v5", **given})
@@ -123,7 +123,7 @@ def test_an_unsupported_render_mode() -> None:
 
 
 @pytest.mark.parametrize("server", ["/no/such/server", "x" * 5000])
-def test_a_server_that_is_not_there(server: str) -> None:
+def test_a_missing_server(server: str) -> None:
     """Its path is named, and what to do."""
     with pytest.raises(tandem.EngineStartFailed, match=f"program, found none at {server}; .* omit server$"):
         tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server=server))
@@ -138,7 +138,7 @@ def test_an_engine_that_cannot_draw(argument: str) -> None:
     assert re.fullmatch(text, str(caught.value)), caught.value
 
 
-def test_flags_of_ones_own_keep_their_names() -> None:
+def test_user_flags_keep_their_names() -> None:
     """Those of `launch_engine(flags=...)`, which have no keyword."""
     with pytest.raises(tandem.InvalidArgument, match="^expected one of the flags --.*, found '--no_such=1'; --help"):
         tandem.launch_engine("Hopper-v5", flags=("--no_such=1",))
@@ -146,7 +146,7 @@ def test_flags_of_ones_own_keep_their_names() -> None:
         tandem.launch_engine("Hopper-v5", flags=("--services=radio",))
 
 
-def test_an_engine_that_cannot_start_for_another_reason_says_it_first(tmp_path: Path) -> None:
+def test_an_engine_that_cannot_start_gives_its_reason_first(tmp_path: Path) -> None:
     """A model that MuJoCo refuses is no wrong argument; the command and the log come after the reason."""
     model = tmp_path / "broken.xml"
     model.write_text("<mujoco><worldbody><geom type='foo'/></worldbody></mujoco>")

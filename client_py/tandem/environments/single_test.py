@@ -109,7 +109,7 @@ def test_options_reach_the_task() -> None:
 
 
 @pytest.mark.parametrize("name", ["num_envs", "autoreset_mode", "max_episode_steps", "copy"])
-def test_what_one_environment_decides_itself_is_refused(name: str) -> None:
+def test_fixed_options_of_one_environment_are_refused(name: str) -> None:
     """By the option's name."""
     options: dict[str, Any] = {name: 1}
     with pytest.raises(tandem.InvalidArgument, match=f"^{name}: expected none"):
@@ -162,7 +162,7 @@ def test_masks_are_refused(hopper: SharedMemoryEnv) -> None:
         hopper.reset(options={"reset_mask": np.ones(1, np.bool_)})
 
 
-def test_after_close_every_call_says_so(hopper: SharedMemoryEnv) -> None:
+def test_after_close_every_call_is_refused(hopper: SharedMemoryEnv) -> None:
     """And a second close is fine."""
     hopper.reset(seed=0)
     hopper.close()
@@ -184,7 +184,7 @@ def test_a_dead_engine_is_an_error() -> None:
     env.close()
 
 
-def test_draws_what_the_vector_draws() -> None:
+def test_renders_the_same_as_the_vector() -> None:
     """One picture, in the size that was asked for; None without a render mode."""
     env = gymnasium.make("tandem/InvertedPendulum-v5", render_mode="rgb_array", width=64, height=48)
     envs = tandem.make_vec("InvertedPendulum-v5", 1, render_mode="rgb_array", width=64, height=48)

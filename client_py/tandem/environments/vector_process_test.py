@@ -400,7 +400,7 @@ def test_an_engine_that_keeps_dying_is_not_started_for_ever() -> None:
     envs.close()
 
 
-def test_without_restart_a_death_is_an_error_with_the_engines_last_words() -> None:
+def test_without_restart_a_death_is_an_error_with_the_engines_last_output() -> None:
     """As the client says it."""
     engine = launch_trivial()
     envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name), engine=engine)

@@ -92,7 +92,7 @@ _REFUSED = {
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
-def test_gymnasiums_wrapper_gives_what_it_gives_on_sync(wrapper: str, mode: AutoresetMode) -> None:
+def test_gymnasiums_wrapper_gives_the_same_as_on_sync(wrapper: str, mode: AutoresetMode) -> None:
     """Observations, rewards, flags and infos, through some episodes; or that it refuses the mode."""
     results = []
     for make in (_sync, lambda task, num_envs, mode: tandem.make_vec(task, num_envs, autoreset_mode=mode)):
@@ -158,7 +158,7 @@ def test_gymnasiums_registry_makes_them() -> None:
     envs.close()
 
 
-def test_observations_are_copies_unless_told_otherwise(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+def test_observations_are_copies_by_default(hoppers: tandem.SharedMemoryVectorEnv) -> None:
     """Without copy they are the region's own float32."""
     actions = np.zeros((3, 3), np.float32)
     first, _ = hoppers.reset(seed=0)
@@ -202,7 +202,7 @@ def test_reset_takes_gymnasiums_seeds(hoppers: tandem.SharedMemoryVectorEnv, see
 _MASK = np.array([True, False, True])
 
 
-def test_step_takes_what_becomes_float32(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+def test_step_takes_values_that_convert_to_float32(hoppers: tandem.SharedMemoryVectorEnv) -> None:
     """Lists, integers, float64, other strides."""
     results = []
     for actions in (
@@ -230,7 +230,7 @@ def test_close_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
         tandem.SharedMemoryClient(hoppers.client.name, timeout=0)
 
 
-def test_has_what_gymnasiums_vector_environments_have(hoppers: tandem.SharedMemoryVectorEnv) -> None:
+def test_has_the_attributes_of_gymnasiums_vector_environments(hoppers: tandem.SharedMemoryVectorEnv) -> None:
     """Those values that are every environment's."""
     theirs: Any = _sync("Hopper-v5", 3)
     assert hoppers.autoreset_mode is theirs.autoreset_mode is AutoresetMode.NEXT_STEP
@@ -306,7 +306,7 @@ def test_a_time_out_leaves_the_step_pending() -> None:
     envs.close()
 
 
-def test_what_is_received_of_an_interrupted_reset_is_no_step() -> None:
+def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
     """No reward or end is returned a second time."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
     envs.reset(seed=0)
@@ -338,7 +338,7 @@ def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> 
     envs.close()
 
 
-def test_after_an_interrupt_reset_begins_anew() -> None:
+def test_after_an_interrupt_reset_starts_again() -> None:
     """As when a notebook's cell runs again: what was pending is received and dropped."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     expected, _ = envs.reset(seed=3)

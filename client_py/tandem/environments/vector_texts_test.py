@@ -225,7 +225,7 @@ def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any]
 
 
 @pytest.mark.parametrize("client", [None, "tandem"])
-def test_environments_of_what_is_no_client(client: Any) -> None:
+def test_environments_of_an_invalid_client(client: Any) -> None:
     """Such as the engine's name."""
     text = f"InvalidArgument: client: expected a tandem.SharedMemoryClient, found {client!r}"
     assert _said(lambda: tandem.SharedMemoryVectorEnv(client)) == text

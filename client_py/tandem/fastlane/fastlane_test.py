@@ -136,7 +136,7 @@ def test_metrics_stay_until_there_are_others(run_id: str) -> None:
         ([1, 2], "found list"),
     ],
 )
-def test_a_frame_that_cannot_be_is_refused(run_id: str, frame: Any, found: str) -> None:
+def test_an_invalid_frame_is_refused(run_id: str, frame: Any, found: str) -> None:
     """With a ValueError, as MOSAIC's, and nothing is published."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
         with pytest.raises(tandem.InvalidArgument, match=found) as raised:
@@ -158,7 +158,7 @@ def test_a_frame_that_cannot_be_is_refused(run_id: str, frame: Any, found: str) 
         tandem.FastLaneConfig(1.5, 3),  # type: ignore[arg-type]
     ],
 )
-def test_a_config_that_cannot_be_is_refused(run_id: str, config: tandem.FastLaneConfig) -> None:
+def test_an_invalid_config_is_refused(run_id: str, config: tandem.FastLaneConfig) -> None:
     """By name."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.FastLaneWriter.create(run_id, config)
@@ -174,7 +174,7 @@ def test_attach_without_a_writer() -> None:
         tandem.FastLaneReader.attach("")
 
 
-def test_the_end_is_told_and_the_last_frame_stays(run_id: str) -> None:
+def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
     """Close is safe twice; afterwards every call says that it was closed."""
     writer = tandem.FastLaneWriter.create(run_id, SMALL)
     reader = tandem.FastLaneReader.attach(run_id)

@@ -247,7 +247,7 @@ def test_the_wrapped_environment_is_the_same_otherwise(task: str, run_id: str, c
 
 @pytest.mark.usefixtures("no_display")
 @pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
-def test_what_gymnasiums_vectors_draw_is_published(mode: str, run_id: str, clock: Clock) -> None:
+def test_frames_of_gymnasiums_vectors_are_published(mode: str, run_id: str, clock: Clock) -> None:
     """The first four, tiled."""
     inner = gymnasium.make_vec("CartPole-v1", 5, vectorization_mode=mode, render_mode="rgb_array")
     envs = tandem.publish_frames(inner, run_id)
@@ -273,14 +273,14 @@ def test_what_gymnasiums_vectors_draw_is_published(mode: str, run_id: str, clock
         (Counting(), {"unseen_hz": "often"}, "unseen_hz"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(run_id: str, env: Any, options: dict[str, Any], said: str) -> None:
+def test_invalid_values_are_refused_at_once(run_id: str, env: Any, options: dict[str, Any], said: str) -> None:
     """By name."""
     with pytest.raises(tandem.InvalidArgument, match=said):
         tandem.publish_frames(env, run_id, **options)
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (6, 8, 1), (6, 0, 3)])
-def test_frames_that_cannot_be_are_refused(run_id: str, shape: Any) -> None:
+def test_invalid_frames_are_refused(run_id: str, shape: Any) -> None:
     """By what was found."""
     env = tandem.publish_frames(Counting(shape=shape), run_id)
     with pytest.raises(tandem.InvalidArgument, match="uint8"):
@@ -412,7 +412,7 @@ def test_a_forked_child_runs_on_unseen(run_id: str, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("shape", ["nothing to draw with", (6, 8), (1, 20_000, 3)])
-def test_what_cannot_be_rendered_is_said_each_time(run_id: str, clock: Clock, shape: Any) -> None:
+def test_failed_render_is_reported_each_time(run_id: str, clock: Clock, shape: Any) -> None:
     """In the same words, at every step at which a frame is due, while the run steps."""
     inner = Counting(length=100)
     env = tandem.publish_frames(inner, run_id, unseen_hz=10)
@@ -444,7 +444,7 @@ class Tiled(VectorEnv[Any, Any, Any]):
         return np.full((3, 5, 3), 7, np.uint8)
 
 
-def test_a_frame_that_is_tiled_already_is_published_as_it_is(run_id: str) -> None:
+def test_a_tiled_frame_is_published_unchanged(run_id: str) -> None:
     """Engines may tile their own; then no environments are said to be in tiles, for viewers to cut it into."""
     env = tandem.publish_frames(Tiled(), run_id)
     env.reset()

@@ -66,7 +66,7 @@ def expect_equal(found: Any, listed: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("name", LISTING)
-def test_golden_says_what_the_listing_says(name: str) -> None:
+def test_golden_equals_the_listing(name: str) -> None:
     """Field by field, by name; and again after it was written by Python."""
     envelope = golden(name)
     expect_equal(envelope, LISTING[name], name)
@@ -99,7 +99,7 @@ def test_values_are_those_typed_by_hand() -> None:
     assert golden("Error").payload is None
 
 
-def test_absent_and_zero_are_two_things_where_the_schema_says_so() -> None:
+def test_absent_and_zero_differ_where_the_schema_requires() -> None:
     """A seed of 0 is a seed; no seed is none. A position alone moves, and leaves rotation and scale."""
     envelope = rpc.EnvelopeT()
     envelope.payloadType = rpc.Payload.ResetAgentRequest

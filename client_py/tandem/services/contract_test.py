@@ -69,7 +69,7 @@ def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.Shared
     np.testing.assert_array_equal(client.reset(seed=7), noisy)
 
 
-def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
+def test_field_without_use_is_reported(client: tandem.SharedMemoryClient) -> None:
     """By a warning that names it, where the user called; or as a result."""
     with pytest.warns(tandem.services.UnusedContractFields, match="vel_command_x_range") as caught:
         client.reset(contract=_UNUSED)
@@ -85,7 +85,7 @@ def test_field_without_use_is_told(client: tandem.SharedMemoryClient) -> None:
         np.testing.assert_array_equal(client.obs, before)  # none was reset
 
 
-def test_field_without_use_is_told_where_a_vector_environment_is_reset() -> None:
+def test_field_without_use_is_reported_by_a_vector_environments_reset() -> None:
     """Through whatever lies between, wrappers of Gymnasium's too."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     try:
@@ -137,7 +137,7 @@ def test_gymnasium_face_takes_contracts() -> None:
 
 
 @pytest.mark.parametrize("found_by", ["step", "reset"])
-def test_restarted_engine_is_told_the_contracts(found_by: str) -> None:
+def test_restarted_engine_gets_the_contracts(found_by: str) -> None:
     """Of each environment."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=tandem.EngineOptions(restart=True))
     only_first = {"contract": _HEAVY, "reset_mask": np.array([True, False])}

@@ -116,7 +116,7 @@ def test_answers_have_no_other_defaults_than_nothing() -> None:
     assert re.findall(r"^  (\w+): \w+ = (\w+) \(id", schema, re.MULTILINE) == [("seed", "null"), ("steps", "1")]
 
 
-def test_what_is_given_is_written_and_none_is_nothing() -> None:
+def test_given_values_are_written_and_none_is_omitted() -> None:
     """A seed of 0 is a seed."""
 
     def seed(fields: dict[str, Any]) -> int | None:
@@ -195,7 +195,7 @@ def test_numbers_come_in_many_kinds() -> None:
     ],
     ids=lambda value: "",
 )
-def test_field_that_cannot_be_is_named(method: str, fields: object, where: str, expected: str) -> None:
+def test_invalid_field_is_named(method: str, fields: object, where: str, expected: str) -> None:
     """With what it expects and what was found."""
     with pytest.raises(tandem.InvalidArgument, match=f"{where}: expected .*{expected}.*, found .*nothing was sent"):
         envelopes.pack(tandem.services.MethodId[method], fields)

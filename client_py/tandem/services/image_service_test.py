@@ -91,7 +91,7 @@ def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
         ("track", {"env_id": 2}, "env_id"),
     ],
 )
-def test_picture_that_cannot_be_is_refused(
+def test_invalid_image_request_is_refused(
     shared: tandem.SharedMemoryClient, camera: Any, options: dict[str, Any], said: str
 ) -> None:
     """Singly, and as a stream."""
@@ -137,7 +137,7 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
     assert all(picture.env_id == 1 and picture.depth.shape == (64, 96) for picture in depths)
 
 
-def test_viewports_say_what_this_client_streams() -> None:
+def test_viewports_list_this_clients_stream() -> None:
     """And nothing of a client that has left, whether or not it closed its stream."""
     with tandem.launch_engine("HalfCheetah-v5") as engine:
         for _ in range(2):
@@ -164,7 +164,7 @@ def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
         shared.viewport.frame("no such view")
 
 
-def test_an_arrow_reaches_as_far_as_it_is_told(shared: tandem.SharedMemoryClient) -> None:
+def test_an_arrow_has_its_length(shared: tandem.SharedMemoryClient) -> None:
     """As far as a line between the same points, but for a pixel of its tip."""
     torso = shared.scene.entity("torso").transform  # which the camera follows
     assert torso is not None and torso.position is not None
@@ -229,7 +229,7 @@ def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClie
     ],
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
 )
-def test_mark_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
+def test_invalid_mark_is_refused(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
     """By the argument's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{said}"):
         call(shared.debug)

@@ -101,7 +101,7 @@ def test_clients_time_out_is_that_of_its_calls(engine: tandem.EngineProcess) -> 
 
 
 @pytest.mark.parametrize("timeout", [-1, math.nan])
-def test_time_out_that_cannot_be_is_refused(client: tandem.SharedMemoryClient, timeout: float) -> None:
+def test_invalid_timeout_is_refused(client: tandem.SharedMemoryClient, timeout: float) -> None:
     """In calls and in streams."""
     for call in (client.services, client.telemetry.stream):
         with pytest.raises(tandem.InvalidArgument, match="timeout"):
@@ -114,7 +114,7 @@ def _kinds_of_waiting(client: tandem.SharedMemoryClient) -> list[Callable[[], ob
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
-def test_killed_engine_ends_what_waits(client: tandem.SharedMemoryClient, kind: int) -> None:
+def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int) -> None:
     """With the same exception as a step; later calls get it, too."""
     _stop(client.engine_pid)
     waiting = _in_thread(_kinds_of_waiting(client)[kind])
@@ -130,7 +130,7 @@ def test_killed_engine_ends_what_waits(client: tandem.SharedMemoryClient, kind: 
 
 @pytest.mark.parametrize("ending", ["close", "reconnect"])
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
-def test_end_of_the_session_ends_what_waits(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
+def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
     """A typed error in the other thread, and no hang here."""
     _stop(client.engine_pid)
     waiting = _in_thread(_kinds_of_waiting(client)[kind])
@@ -152,7 +152,7 @@ def test_end_of_the_session_ends_what_waits(client: tandem.SharedMemoryClient, k
     os.kill(client.engine_pid, signal.SIGCONT)
 
 
-def test_streams_of_an_ended_session_say_so(client: tandem.SharedMemoryClient) -> None:
+def test_streams_of_an_ended_session_raise(client: tandem.SharedMemoryClient) -> None:
     """And may be closed."""
     stream = client.mujoco.stream_joint_state()
     client.reconnect()
@@ -260,7 +260,7 @@ client.close()
 
 @pytest.mark.parametrize("beside", ["alone", "beside"])
 @pytest.mark.parametrize("kind", ["call", "stream"])
-def test_ctrl_c_ends_the_wait_and_nothing_else(engine: tandem.EngineProcess, kind: str, beside: str) -> None:
+def test_ctrl_c_ends_only_the_wait(engine: tandem.EngineProcess, kind: str, beside: str) -> None:
     """KeyboardInterrupt arrives, whichever thread reads the ring; calls and steps work afterwards."""
     caller = start_python(_INTERRUPTED_CALLER, engine.name, kind, beside)
     assert caller.stdout is not None
@@ -324,7 +324,7 @@ def _beginning(engine: tandem.EngineProcess) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
-def test_client_starts_with_the_task_as_it_came(engine: tandem.EngineProcess, killed: bool) -> None:
+def test_client_starts_with_the_given_task(engine: tandem.EngineProcess, killed: bool) -> None:
     """Whatever the one before has set, and however it left."""
     with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as fresh:
         expected = _beginning(fresh)

@@ -50,7 +50,7 @@ def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
 @pytest.mark.parametrize(
     "env_ids", [[3], [-1], [], [False, False, False], [0.5], "01"], ids=["3", "-1", "none", "mask", "half", "text"]
 )
-def test_environments_that_are_not_there_are_refused(shared: tandem.SharedMemoryClient, env_ids: Any) -> None:
+def test_unknown_environments_are_refused(shared: tandem.SharedMemoryClient, env_ids: Any) -> None:
     """An empty choice, too: to the engine it means environment 0."""
     for call in (shared.get_schema, shared.mujoco.joint_state, shared.telemetry.stream):
         with pytest.raises(tandem.InvalidArgument, match="env_ids"):
@@ -90,7 +90,7 @@ _HUGE = 10**5000  # of more digits than Python prints
         (lambda client: client.get_schema("0" * 10**6), "env_ids"),
     ],
 )
-def test_what_no_engine_is_asked_is_refused_in_a_few_words(
+def test_call_without_engine_is_refused_shortly(
     shared: tandem.SharedMemoryClient, call: Any, said: str
 ) -> None:
     """By the argument's name, however large what was given."""
@@ -107,7 +107,7 @@ def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
         client.step(client.actions)
 
 
-def test_service_that_is_off_says_so() -> None:
+def test_service_that_is_off_is_refused() -> None:
     """In what is told of it, and when it is called."""
     flags = ("--services=agent,telemetry", "--stream_hz=telemetry=0.5")
     with (
@@ -151,13 +151,13 @@ def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryCl
     ],
     ids=lambda given: next(iter(given)),
 )
-def test_contract_that_cannot_be_is_refused_where_it_is_made(given: dict[str, object]) -> None:
+def test_invalid_contract_is_refused_at_construction(given: dict[str, object]) -> None:
     """By the field's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(given))}: expected"):
         tandem.services.SimulationContract(**given)  # type: ignore[arg-type]
 
 
-def test_contract_keeps_what_is_given() -> None:
+def test_contract_keeps_given_values() -> None:
     """As plain numbers; arrays do as well."""
     contract = tandem.services.SimulationContract(
         pose_position_noise=np.array([0, 0.5, 1]),  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, 
 
 
 @pytest.mark.parametrize("timeout", ["1", -1, float("nan"), [1]], ids=str)
-def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
+def test_invalid_time_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
     """By everything that waits."""
     for call in (
         shared.get_schema,
@@ -240,7 +240,7 @@ def test_time_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, timeo
     ],
     ids=str,
 )
-def test_marks_that_cannot_be_are_refused(
+def test_invalid_marks_are_refused(
     shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str
 ) -> None:
     """With what was expected."""

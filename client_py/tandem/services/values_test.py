@@ -121,7 +121,7 @@ def test_controls_come_in_bulk_and_by_name(shared: tandem.SharedMemoryClient) ->
     ],
     ids=str,
 )
-def test_controls_that_cannot_be_are_refused(shared: tandem.SharedMemoryClient, wrong: Any, found: str) -> None:
+def test_invalid_controls_are_refused(shared: tandem.SharedMemoryClient, wrong: Any, found: str) -> None:
     """And not taken as 0, or passed over."""
     with pytest.raises(tandem.InvalidArgument, match=found):
         shared.mujoco.send_control(wrong)
@@ -180,7 +180,7 @@ def test_stream_without_steps_sends_no_items(shared: tandem.SharedMemoryClient) 
         assert stream.next(60).positions.shape == (15,)
 
 
-def test_telemetry_is_what_was_done(twins: Twins) -> None:
+def test_telemetry_equals_the_steps(twins: Twins) -> None:
     """A frame for each environment of a moment, with the number of the exchange."""
     client = twins.client
     schema = client.telemetry.schema()
@@ -244,7 +244,7 @@ def test_entity_is_found_by_name_and_id(twins: Twins) -> None:
 
 
 @pytest.mark.parametrize("which", ["no such thing", 10**6, 0, "", -1, 1.5])
-def test_entity_that_is_not_there_is_refused(shared: tandem.SharedMemoryClient, which: Any) -> None:
+def test_unknown_entity_is_refused(shared: tandem.SharedMemoryClient, which: Any) -> None:
     """Whether it is asked for or moved."""
     for call in (shared.scene.entity, lambda which: shared.scene.set_transform(which, position=(0, 0, 1))):
         with pytest.raises(tandem.InvalidArgument):
@@ -263,13 +263,13 @@ def test_entity_that_is_not_there_is_refused(shared: tandem.SharedMemoryClient, 
     ],
     ids=str,
 )
-def test_place_that_cannot_be_is_refused(shared: tandem.SharedMemoryClient, wrong: dict[str, Any]) -> None:
+def test_invalid_position_is_refused(shared: tandem.SharedMemoryClient, wrong: dict[str, Any]) -> None:
     """By the argument's name; nothing has moved."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(wrong))}: expected . finite numbers"):
         shared.scene.set_transform("torso", **wrong)
 
 
-def test_what_cannot_be_moved_says_why(shared: tandem.SharedMemoryClient) -> None:
+def test_fixed_entity_is_refused_with_the_reason(shared: tandem.SharedMemoryClient) -> None:
     """In the engine's words."""
     with pytest.raises(tandem.Unsupported, match="scale"):
         shared.scene.set_transform("torso", scale=(2, 2, 2))
@@ -314,7 +314,7 @@ def test_pause_ends_single_steps_that_were_given_up(shared: tandem.SharedMemoryC
     scene.resume()
 
 
-def test_modes_are_set_and_told(shared: tandem.SharedMemoryClient) -> None:
+def test_modes_are_set_and_returned(shared: tandem.SharedMemoryClient) -> None:
     """Of the whole engine, until changed."""
     first = shared.scene.simulation_mode()
     assert isinstance(first, tandem.services.SimulationMode)

@@ -156,7 +156,7 @@ class _Move(enum.IntEnum):
     ],
     ids=repr,
 )
-def test_value_is_printed_as_json_has_it(value: object, printed: object, out: io.StringIO, events: EventWriter) -> None:
+def test_value_is_printed_as_json(value: object, printed: object, out: io.StringIO, events: EventWriter) -> None:
     """As action, as observation, and inside a mapping."""
     events.step(**_STEP, action=value, observation=value, render_payload={"inside": value})
     event = _only(out)

@@ -138,7 +138,7 @@ TEST_F(MujocoEnvironmentTest, StepsAndResetsAllocateNothing) {
   }
 }
 
-TEST_F(MujocoEnvironmentTest, AnActionThatIsNoNumberCountsAsARowOfZeros) {
+TEST_F(MujocoEnvironmentTest, NonFiniteActionCountsAsZeros) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {kNan, infinity, -infinity, 1e30F}) {
     EngineRig rig = Cheetahs(2, 1);

@@ -377,7 +377,7 @@ TEST_F(MujocoRandomizationTest, AWrongContractChangesNothing) {
 
 // What others move in an environment's model stays where it is, with a
 // contract and after it.
-TEST_F(MujocoRandomizationTest, LeavesWhatItDoesNotDraw) {
+TEST_F(MujocoRandomizationTest, LeavesOtherValues) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
   rig.own_model(0)->geom_pos[0] = 0.25;
   rig.own_model(0)->cam_pos0[1] = 0.5;

@@ -212,7 +212,7 @@ class MujocoSceneTest : public testing::Test {
   void TearDown() override { InstallMujocoLog(nullptr); }
 };
 
-TEST_F(MujocoSceneTest, ListsWhatTheModelHas) {
+TEST_F(MujocoSceneTest, ListsEntitiesOfTheModel) {
   EngineRig rig = Models(kZoo, 1);
   const ScenePort& scene = *rig.ports().scene;
   EXPECT_EQ(scene.scene_name(), "zoo");
@@ -300,7 +300,7 @@ TEST_F(MujocoSceneTest, TransformsAreMujocosAfterTheSameSteps) {
   }
 }
 
-TEST_F(MujocoSceneTest, WhatWasMovedIsWhereItWasPutInEveryModelOfTheTasks) {
+TEST_F(MujocoSceneTest, MovedEntitiesStayInEveryTaskModel) {
   for (const std::string& task : MujocoTasks()) {
     SCOPED_TRACE(task);
     EngineRig rig(
@@ -441,7 +441,7 @@ TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
   EXPECT_EQ(scene.Entity(1, *scene.IdOf("board"))->transform->position->z(), 2);
 }
 
-TEST_F(MujocoSceneTest, WhatIsNoPlaceOrCannotBeIsRefusedAndChangesNothing) {
+TEST_F(MujocoSceneTest, RefusesInvalidTransformsWithoutChange) {
   EngineRig rig = Models(kZoo, 1);
   ScenePort& scene = *rig.ports().scene;
   const std::vector<float> before = Numbers(scene, 0);

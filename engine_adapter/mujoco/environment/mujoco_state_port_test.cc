@@ -96,7 +96,7 @@ TEST_F(MujocoStatePortTest, AStepIsAllOfItsSubsteps) {
   EXPECT_EQ(rig.step_secs(), 5 * 0.01);
 }
 
-TEST_F(MujocoStatePortTest, ASetControlTakesThePlaceOfTheNextActionOnly) {
+TEST_F(MujocoStatePortTest, SetControlReplacesTheNextActionOnly) {
   EngineRig rig = Drones();
   EngineRig told = Drones();
   MujocoPort& port = *rig.ports().mujoco;

@@ -17,7 +17,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(Contract, WithoutFieldsChangesNothing) {
+TEST(Contract, EmptyContractChangesNothing) {
   const Contract contract = ReadContract({}).value();
   EXPECT_FALSE(contract.friction.has_value());
   EXPECT_FALSE(contract.terrain.has_value());
@@ -25,7 +25,7 @@ TEST(Contract, WithoutFieldsChangesNothing) {
   EXPECT_EQ(contract.joint_velocity_noise, 0);
 }
 
-TEST(Contract, TakesEveryFieldFromItsOwn) {
+TEST(Contract, ReadsEachFieldFromTheMatchingMessageField) {
   rpc::SimulationContractT message;
   message.pose_position_noise = {0.5F, 1, 1.5F};
   message.pose_orientation_noise = 2;
@@ -75,7 +75,7 @@ struct Wrong {
   std::function<void(rpc::SimulationContractT&)> set;
 };
 
-TEST(Contract, RefusesWhatCannotBeAndNamesIt) {
+TEST(Contract, RefusesInvalidValueAndNamesItsField) {
   const std::vector<Wrong> wrongs = {
       {"pose_position_noise", "[1, 2]",
        [](auto& c) {

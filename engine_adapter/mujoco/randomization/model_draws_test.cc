@@ -167,7 +167,7 @@ class ModelDraws : public testing::Test {
 
 // The frames that MuJoCo takes for the same, bounding boxes, and all that it
 // derives from masses included.
-TEST_F(ModelDraws, AreWhatACompilerWouldMakeOfThem) {
+TEST_F(ModelDraws, EqualACompiledModel) {
   for (const std::string& file : Files()) {
     Drawing drawing(file);
     for (int episode = 0; episode < 3; ++episode) {

@@ -45,7 +45,7 @@ TEST(Randomization, StrengthScalesForcesExactly) {
 
 // A servo that is told 0 comes to rest at the offset, and says so in the
 // joint's own unit, though its gear is 2.
-TEST(Randomization, AnOffsetIsWhereAMotorThatIsToldZeroRests) {
+TEST(Randomization, MotorOffsetIsItsRestPositionAtZeroControl) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
   rpc::SimulationContractT contract;
   contract.motor_offset_range = {0.2F, 0.2F};
@@ -179,7 +179,7 @@ TEST(Randomization, APushHasTheDrawnSize) {
   EXPECT_NEAR(rig.data(0).qvel[2], 0, 1e-9);
 }
 
-TEST(Randomization, ACommandIsObservedAndDrawnAnewInTime) {
+TEST(Randomization, VelocityCommandIsObservedAndRedrawnPeriodically) {
   RandomizationRig rig = RandomizationRig::Of("commanded rover", 1);
   const rpc::SimulationContractT contract = WholeContract();
   rig.Reset(1);
@@ -224,7 +224,7 @@ TEST(Randomization, ACommandIsObservedAndDrawnAnewInTime) {
   EXPECT_LT(stood, drawn / 2);
 }
 
-TEST(Randomization, TerrainIsWhatABodyRestsOn) {
+TEST(Randomization, BodyRestsOnTerrain) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
   rpc::SimulationContractT contract;
   contract.terrain_type = "slope";

@@ -66,7 +66,7 @@ TEST(Restitution, HasAnInverse) {
 }
 
 // docs/randomization.md states these tolerances.
-TEST(Restitution, IsWhatABallDroppedFromOneMetreGivesBack) {
+TEST(Restitution, IsTheReboundOfADroppedBall) {
   for (const std::string solref : {"0.02 1", "-2500 -100"}) {
     for (const double restitution : {0.2, 0.3, 0.5, 0.7, 0.9, 1.0}) {
       EXPECT_NEAR(Bounce(1, 0.002, restitution, solref), restitution, 0.02)

@@ -70,7 +70,7 @@ TEST(DebugCanvas, KeepsLinesOfEachEnvironmentUntilCleared) {
   EXPECT_EQ(Count(canvas, 1), 1U);
 }
 
-TEST(DebugCanvas, WhatIsBeingDrawnDoesNotChange) {
+TEST(DebugCanvas, ShapesUnderRenderingDoNotChange) {
   DebugCanvas canvas(1);
   ASSERT_TRUE(canvas.Draw(OneLine()).ok());
   const std::shared_ptr<const DebugMarks> taken = canvas.Marks(0);
@@ -122,7 +122,7 @@ TEST(DebugCanvas, AVelocityCommandIsAnArrowForEachPartThatIsNotZero) {
   EXPECT_EQ(Count(canvas, 0), 1U);
 }
 
-TEST(DebugCanvas, WhatNobodyWouldSeeIsNotKept) {
+TEST(DebugCanvas, DropsInvisibleShapes) {
   DebugCanvas canvas(1);
   rpc::DebugDrawRequestT request = OneLine();
   request.lines[0]->color = Colour(1, 1, 1, 0);
@@ -131,7 +131,7 @@ TEST(DebugCanvas, WhatNobodyWouldSeeIsNotKept) {
   EXPECT_EQ(Count(canvas, 0), 0U);
 }
 
-TEST(DebugCanvas, NumbersThatCannotBeDrawnChangeNothing) {
+TEST(DebugCanvas, RefusesNonFiniteNumbersWithoutChange) {
   const float infinite = std::numeric_limits<float>::infinity();
   const float largest = std::numeric_limits<float>::max();
   std::vector<rpc::DebugDrawRequestT> wrong(5);
@@ -155,7 +155,7 @@ TEST(DebugCanvas, NumbersThatCannotBeDrawnChangeNothing) {
   }
 }
 
-TEST(DebugCanvas, HasRoomForSoManyAndSaysSo) {
+TEST(DebugCanvas, RefusesMoreShapesThanItsLimit) {
   DebugCanvas canvas(1);
   rpc::DebugDrawRequestT request;
   for (size_t i = 0; i < kMostDebugMarks; ++i) {

@@ -160,7 +160,7 @@ TEST_F(ImageServices, CamerasHaveTheIdsOfTheirEntities) {
   EXPECT_EQ(list.cameras[1]->name, "side");
 }
 
-TEST_F(ImageServices, AImageSaysWhatItIs) {
+TEST_F(ImageServices, ImageHasItsMetadata) {
   rpc::GetCameraFrameRequestT request = Small();
   request.env_id = 1;
   rpc::NamedImageFrameT named = Frame(request).value();
@@ -209,7 +209,7 @@ TEST_F(ImageServices, LargeImagesAreBoundedUntilTheyAreHandedOver) {
   EXPECT_TRUE(refused.ok()) << refused;
 }
 
-TEST_F(ImageServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
+TEST_F(ImageServices, CancelledRequestIsNotDrawn) {
   // The render thread stays at an image until it may go on.
   std::promise<void> go_on;
   const auto held_up = std::make_shared<bool>(true);
@@ -244,7 +244,7 @@ TEST_F(ImageServices, WhatNobodyWaitsForAnyMoreIsNotDrawn) {
   EXPECT_EQ(answers, 0);
 }
 
-TEST_F(ImageServices, WhatIsNotThereOrCannotBeIsRefused) {
+TEST_F(ImageServices, RefusesUnknownCamerasAndInvalidSizes) {
   std::vector<
       std::pair<std::string, std::function<void(rpc::GetCameraFrameRequestT*)>>>
       wrongs = {
@@ -329,7 +329,7 @@ TEST_F(ImageServices, AStreamShowsWhatChangesWithoutAStep) {
   EXPECT_NE(after->data, before->data);
 }
 
-TEST_F(ImageServices, AStreamThatEndsWhileItsImageIsDrawnHarmsNothing) {
+TEST_F(ImageServices, StreamMayEndWhileItsImageIsDrawn) {
   {
     rpc::StreamCameraRequestT request;
     request.name = "side";
@@ -338,7 +338,7 @@ TEST_F(ImageServices, AStreamThatEndsWhileItsImageIsDrawnHarmsNothing) {
   EXPECT_TRUE(Frame(Small()).ok());
 }
 
-TEST_F(ImageServices, AnEngineThatEndsAnswersWhatWaits) {
+TEST_F(ImageServices, EngineStopAnswersPendingRequests) {
   int answers = 0;
   for (int i = 0; i < 20; ++i) {
     camera_->GetCameraFrame(Small(), [&](const auto&) { ++answers; });
@@ -363,7 +363,7 @@ TEST_F(ImageServices, TooManyImagesAtATimeAreRefused) {
   EXPECT_EQ(answers, 300);
 }
 
-TEST_F(ImageServices, ViewportsTellOfTheLastStreamThatRuns) {
+TEST_F(ImageServices, ViewportInfoDescribesNewestRunningStream) {
   rpc::GetViewportInfoResponseT info = viewport_->GetViewportInfo({}).value();
   EXPECT_EQ(info.available_viewports,
             (std::vector<std::string>{"main", "gymnasium"}));
