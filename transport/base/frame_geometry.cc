@@ -49,7 +49,7 @@ uint32_t FormatOf(uint32_t channels) {
 }  // namespace
 
 FrameMetrics MetricsOf(const FlanHeader& header) {
-  // relaxed, here and below: numbers for people; nothing is read by them.
+  // relaxed: numbers for people; no other read depends on them.
   return {
       .last_reward = header.last_reward.load(std::memory_order_relaxed),
       .rolling_return = header.rolling_return.load(std::memory_order_relaxed),

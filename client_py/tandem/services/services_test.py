@@ -90,9 +90,7 @@ _HUGE = 10**5000  # of more digits than Python prints
         (lambda client: client.get_schema("0" * 10**6), "env_ids"),
     ],
 )
-def test_call_without_engine_is_refused_shortly(
-    shared: tandem.SharedMemoryClient, call: Any, said: str
-) -> None:
+def test_call_without_engine_is_refused_shortly(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
     """By the argument's name, however large what was given."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{said}") as refusal:
         call(shared)
@@ -240,9 +238,7 @@ def test_invalid_time_is_refused(shared: tandem.SharedMemoryClient, timeout: Any
     ],
     ids=str,
 )
-def test_invalid_marks_are_refused(
-    shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str
-) -> None:
+def test_invalid_marks_are_refused(shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str) -> None:
     """With what was expected."""
     with pytest.raises(tandem.InvalidArgument, match=expected):
         shared.debug.draw(**marks)
