@@ -133,12 +133,10 @@ absl::string_view Statement::Text(int column) const {
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(bytes)};
 }
 
-absl::StatusOr<bool> Statement::Step() {
+absl::Status Statement::Finish(int result) {
   constexpr size_t kShown = 60;
-  const int result = sqlite3_step(statement_);
-  if (result == SQLITE_ROW) return true;
   absl::Status status;
-  if (result != SQLITE_DONE) {
+  if (result != SQLITE_DONE && result != SQLITE_ROW) {
     const absl::string_view sql = sqlite3_sql(statement_);
     status = SqliteError(sqlite3_db_handle(statement_),
                          sql.size() > kShown
@@ -146,16 +144,21 @@ absl::StatusOr<bool> Statement::Step() {
                              : std::string(sql));
   }
   sqlite3_reset(statement_);
-  if (!status.ok()) return status;
+  return status;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  const int result = sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (absl::Status status = Finish(result); !status.ok()) return status;
   return false;
 }
 
 absl::Status Statement::StepThrough(
     absl::FunctionRef<bool(const Statement&)> take) {
-  absl::StatusOr<bool> row = Step();
-  while (row.ok() && *row && take(*this)) row = Step();
-  sqlite3_reset(statement_);
-  return row.status();
+  int result = sqlite3_step(statement_);
+  while (result == SQLITE_ROW && take(*this)) result = sqlite3_step(statement_);
+  return Finish(result);
 }
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(

@@ -155,6 +155,8 @@ class Statement {
   friend class Database;
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
   absl::Status StepThrough(absl::FunctionRef<bool(const Statement&)> take);
+  // Resets; returns the error of a result other than a row or the end.
+  absl::Status Finish(int result);
 
   sqlite3_stmt* statement_ = nullptr;  // null: none
 };
