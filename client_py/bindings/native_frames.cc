@@ -221,8 +221,8 @@ py::object NativeFrameReader::Read(bool once) {
       return py::none();
     case FrameReader::Found::kBroken:
       Raise(MakeError(ErrorCode::kBrokenPeer,
-                      "the frame ring's header or lengths cannot be, or were "
-                      "changed since it was attached; attach again"),
+                      "the frame ring's header or lengths are invalid, or have "
+                      "changed since the attach; attach again"),
             run_id_);
   }
   if (frame.frame_len < room.size()) {

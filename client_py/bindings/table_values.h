@@ -54,7 +54,8 @@ bool WithNumberType(flatbuffers::ElementaryType type, Use use) {
   return false;
 }
 
-// The type of a field's table, struct or enum; nullptr: it is none of these.
+// The type of a field's table, struct or enum; nullptr: it has another
+// type.
 inline const flatbuffers::TypeTable* RefOf(const flatbuffers::TypeTable* type,
                                            flatbuffers::TypeCode code) {
   return code.sequence_ref < 0 ? nullptr : type->type_refs[code.sequence_ref]();

@@ -57,8 +57,8 @@ class TaskOptions {
   std::string TextOrIndex(const std::string& name,
                           const std::string& default_value);
 
-  // kInvalidArgument for the first option that was of the wrong type, or that
-  // no getter asked for: names it, and the options that there are.
+  // kInvalidArgument for the first option that has the wrong type or is unknown
+  // (no getter asked for it): names it and the known options.
   absl::Status Finish() const;
 
  private:

@@ -36,7 +36,7 @@ namespace tandem {
 // claim_ holds the job's number (upper half; wraps, which would matter only to
 // a worker that slept through 2^32 jobs between two instructions) and how many
 // indices are unclaimed (lower half). A claim that succeeds proves that job_
-// was read whole: the caller rewrites it only when nothing is unclaimed or
+// was read completely: the caller rewrites it only when nothing is unclaimed or
 // undone, and no thread can claim from nothing.
 class ThreadPool {
  public:

@@ -49,7 +49,7 @@ FrameThread::FrameThread(FrameSource* source, const FrameOptions& options,
 FrameThread::~FrameThread() {
   // relaxed: the flag alone is what is said.
   stop_.store(1, std::memory_order_relaxed);
-  bell_.Ring();
+  bell_.NotifyAll();
   thread_.join();
 }
 

@@ -151,9 +151,9 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
   return runner_->ResetUnrequested(requests);
 }
 
-// What the last step did goes on being done. An engine that cannot tell its
-// controls, or whose actions are none, takes what the client's array holds: the
-// last exchange's, unless it is writing the next.
+// The last step's actions are held. An engine that does not report its
+// controls, or whose actions are not controls, uses the client's array: the
+// actions of the last exchange, unless the client is writing the next ones.
 std::span<const float> Simulation::HeldActions() {
   const MujocoPort* const port = engine_->ports().mujoco;
   const EngineSchema& schema = engine_->schema();

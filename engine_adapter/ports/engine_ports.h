@@ -160,10 +160,10 @@ class ScenePort {
   // The first of that name; nothing: there is none.
   virtual std::optional<uint64_t> IdOf(absl::string_view name) const = 0;
 
-  // Moves an entity that exists, in this environment only, at once: what reads
-  // transforms afterwards sees it there. Parts that are absent stay as they
-  // are. kUnsupported for what cannot be moved so, or scaled;
-  // kInvalidArgument for numbers that are no place or rotation.
+  // Moves an entity that exists, in this environment only. Later reads of its
+  // transform return the new one. Absent parts stay as they are. kUnsupported
+  // if the entity cannot be moved in this way, or scaled; kInvalidArgument for
+  // an invalid position or rotation.
   virtual absl::Status SetTransform(uint32_t env, uint64_t id,
                                     const rpc::TransformT& transform) = 0;
 };

@@ -105,7 +105,7 @@ void ConnectionAcceptor::Admit(int connection) {
   }
   if (const int family = FamilyOf(connection);
       family == AF_UNIX || family == AF_UNSPEC) {
-    return refuse("of a user whom the daemon's user namespace does not map",
+    return refuse("of a user that the daemon's user namespace does not map",
                   "run the client in the daemon's user namespace");
   }
   if (options_.take_unknown == nullptr) {

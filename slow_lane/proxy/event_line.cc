@@ -82,7 +82,7 @@ void SetText(absl::string_view text, std::string* to) {
 }
 
 // A line's fields as a message, checked against version 1 of the schemas in
-// schema/telemetry; or the reason for which they are none. Of one line:
+// schema/telemetry; or the reason why the line is malformed. For one line:
 // ReadKind comes first; then, once, the Read of the kind that it returned.
 class MessageReader {
  public:

@@ -171,7 +171,7 @@ void MakeRecord(const WorkerChild& child) {
   NotDispatched("linking its record");
 }
 
-// The record is made: no process tries again, and `exit` has to say why.
+// The record is made: no process tries again, and `exit` must state the reason.
 [[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
                               int error, const char* subject) {
   ShortText reason;

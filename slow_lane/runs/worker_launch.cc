@@ -225,7 +225,7 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
 }
 
 absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
-  // The record that a launching child would make, of a process that is none.
+  // The record that a launching child would make, without a process.
   const std::string beside =
       absl::StrCat(folder.worker_path(), ".prevented-", getpid());
   if (absl::Status s = WriteDurably(beside, "0 0 -\n"); !s.ok()) return s;

@@ -10,7 +10,7 @@
 Each thread's stores wait in a buffer, first in, first out, until a step of their own writes them to memory; loads read
 memory at once; a fence and a futex call wait until the buffer is empty. Buffers hold what is added to a word, so that
 fetch_add is atomic but, unlike on x86, no fence: aarch64 promises no more. Sleeps have no slice here: what the code
-repairs by waking up every 10 ms counts as lost. Not modelled: an owner that dies asleep (ForgetSleepers).
+repairs by waking up every 10 ms counts as lost. Not modelled: an owner that dies asleep (ClearSleepers).
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-// GracePeriod: since when the other side's words cannot be.
+// GracePeriod: for how long the peer's words have been invalid.
 //
-// Data flow: a check of shared words fails -> Expired, each time, until they
-// have been impossible for too long -> the other side counts as broken. A
-// foreign writer may store a word byte by byte (Python's struct.pack_into
-// clears it first), so that one read proves nothing.
+// Data flow: a check of shared words fails -> Expired, after each failure ->
+// true once they have been invalid for the whole period: the peer is broken.
+// One failure proves nothing: a foreign writer may store a word byte by byte
+// (Python's struct.pack_into zeroes it first).
 //
-//   if (IsPossible(word)) grace.Clear();
+//   if (IsValid(word)) grace.Clear();
 //   else if (grace.Expired()) return kBroken;
 
 #ifndef TANDEM_TRANSPORT_BASE_GRACE_PERIOD_H_
@@ -21,13 +21,13 @@ namespace tandem {
 class GracePeriod {
  public:
   explicit GracePeriod(int64_t grace_ns) : grace_ns_(grace_ns) {}
-  // They cannot be: has that been so for long enough?
+  // The words are invalid now. Returns whether the period is over.
   bool Expired() {
     const int64_t now_ns = MonotonicNanos();
     if (since_ns_ < 0) since_ns_ = now_ns;
     return now_ns - since_ns_ >= grace_ns_;
   }
-  // They can.
+  // The words are valid now.
   void Clear() { since_ns_ = -1; }
 
  private:

@@ -189,10 +189,11 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
   }
   if (!file.has_spare_link() &&
       (!report.has_header || header.magic != kLrbcMagic)) {
-    return MakeError(
-        ErrorCode::kLayoutMismatch,
-        absl::StrCat("'", report.name, "': expected a region, found a file of ",
-                     file.bytes(), " bytes that is none"));
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("'", report.name,
+                                  "': expected a region, found another "
+                                  "file, of ",
+                                  file.bytes(), " bytes"));
   }
   if (!report.has_header) {
     report.header_problems.push_back(

@@ -285,7 +285,7 @@ TEST(Ring, RingsTheReaderWhenWrittenAndTheWriterWhenFreed) {
                  acted = true;
                  return false;
                },
-               60'000'000'000) == Doorbell::Wake::kRung;
+               60'000'000'000) == Doorbell::Wake::kNotified;
   };
   alarm(30);
   EXPECT_TRUE(looks(region.reader_bell(), [&] {

@@ -36,7 +36,7 @@ EnvelopeReader::Got EnvelopeReader::Next() {
   if (found == nullptr) {
     return Drop(0, absl::StrCat("expected an Envelope (FlatBuffers, 'HRPC'), "
                                 "found ",
-                                bytes, " bytes that are none"));
+                                bytes, " other bytes"));
   }
   if (found->payload_type() == rpc::Payload::Fragment) return TakePiece(*found);
   if (pieces_ != 0) {  // which will not be finished
@@ -115,7 +115,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
   if (found == nullptr || found->payload_type() == rpc::Payload::Fragment) {
     ForgetPieces();
     return Drop(id, absl::StrCat("expected an Envelope in ", fragment->count(),
-                                 " pieces, found bytes that are none"));
+                                 " pieces, found other bytes"));
   }
   return HandOut(*found, whole_);
 }

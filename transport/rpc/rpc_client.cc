@@ -264,7 +264,7 @@ void RpcClient::TakeAll(EnvelopeReader::Got first) {
   }
 }
 
-// Hands what the reader got to whom it is for.
+// Hands an envelope to the call or stream that it belongs to.
 void RpcClient::Take(EnvelopeReader::Got got) {
   switch (got) {
     case EnvelopeReader::Got::kBrokenPeer:

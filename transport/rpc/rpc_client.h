@@ -96,8 +96,8 @@ class RpcClient {
   // Answers and items without a waiting caller: they came after their deadline,
   // after their stream's Close, or twice.
   uint64_t Unclaimed() const;
-  // Ends the stream and forgets it. Doesn't wait: an engine that leaves much
-  // unread hears of it later, by what is called then. Safe twice.
+  // Ends and removes the stream. Does not wait: if the ring is full, a later
+  // call sends the cancellation. Idempotent.
   void Close(uint64_t stream);
 
   // Ends the client before its session: calls that wait and all later ones

@@ -185,7 +185,7 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
   // From here on the client's words are ours.
   Become(State::kIdle);
   sent_at_ns_ = waiter_.NowNs();
-  own_bell_.ForgetSleepers();
+  own_bell_.ClearSleepers();
   ClearStepTimes(&shared->client_round_trips);
   // relaxed: labels for people.
   shared->client_pid.store(static_cast<uint32_t>(getpid()),

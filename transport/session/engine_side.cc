@@ -74,7 +74,7 @@ EngineSide::~EngineSide() {
   const std::shared_ptr<const RegionMapping> mapping = region_.mapping();
   // Unlinks the name and drops the lock before the client checks.
   { const OwnedRegion gone = std::move(region_); }
-  client_bell_.Ring();
+  client_bell_.NotifyAll();
 }
 
 absl::Status EngineSide::Open() {
@@ -396,7 +396,7 @@ std::span<std::byte> EngineSide::RpcRingData(uint64_t ring_offset) {
 void EngineSide::RequestStop() {
   // relaxed: the flag alone is what is said.
   asked_->fetch_or(kAskedToStop, std::memory_order_relaxed);
-  own_bell_.Ring();
+  own_bell_.NotifyAll();
 }
 
 void EngineSide::WakeStepThread() {

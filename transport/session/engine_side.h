@@ -1,10 +1,10 @@
 // EngineSide: the engine's end of the lock-step protocol.
 //
-// Data flow: client's actions -> Next() says kExchange -> the caller resets and
-// steps -> Publish() -> the client's recv returns.
-// Ownership: one thread of the engine process calls, but for what says that any
-// thread may; RequestStop may also come from a signal handler. docs/protocol.md
-// is the specification.
+// Data flow: client's actions -> Next() returns kExchange -> the caller resets
+// and steps -> Publish() -> the client's recv returns.
+// Ownership: one thread of the engine process. Methods that any thread may call
+// say so; a signal handler may call RequestStop. docs/protocol.md is the
+// specification.
 //
 //   absl::StatusOr<EngineSide> side = EngineSide::Create("demo", spec, {});
 //   ... write first observations to side->arrays() ...
@@ -58,7 +58,7 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
                      // client gets an error. BrokenClientText() has the values
     kTimedOut,       // the deadline passed
     kInterrupted,    // a signal handler ran; check your flags, call again
-    kStopRequested,  // from now on every Next says so
+    kStopRequested,  // each later Next returns it, too
 };
 
 // Move-only. States and legal calls:
@@ -84,14 +84,14 @@ class EngineSide {
                                            const Options& options);
   EngineSide(EngineSide&&) noexcept;
   EngineSide& operator=(EngineSide&&) = delete;
-  // Says that the engine stopped, wakes the client, unlinks the region.
+  // Marks the engine as stopped, wakes the client, unlinks the region.
   ~EngineSide();
 
   // Gives the region its name: clients may come. Errors: OwnedRegion::Link.
   absl::Status Open();
 
-  // Waits for the next thing to do. Does not allocate, but for
-  // kBrokenClient and a client that asks for what there is not.
+  // Waits for the next event. Allocates for kBrokenClient, and for a client
+  // that requests an unknown mode; otherwise not.
   EngineEvent Next(Deadline deadline);
 
   // The non-blocking form, for an engine that owns its loop: polls once and
@@ -99,76 +99,74 @@ class EngineSide {
   // at most.
   EngineEvent Poll();
 
-  // The exchange's results are in arrays(): hands them to the client. Clears
-  // the reset flags. One system call if the client sleeps, none otherwise.
+  // Hands the exchange's results, in arrays(), to the client. Clears the reset
+  // flags. One system call if the client sleeps, none otherwise.
   void Publish() { Complete(ErrorCode::kOk, ""); }
 
   // As Publish, but the client's recv gets `code` and `text`, of which it sees
   // the first 239 bytes.
   void Fail(ErrorCode code, absl::string_view text) { Complete(code, text); }
 
-  // Puts the exchange off: Next says nothing of it before ReleaseExchange, then
-  // says kExchange again. Legal in exchange; back to waiting. One that is held
-  // when its client leaves is answered with kUnsupported, and nothing of it is
-  // done.
+  // Puts the exchange off: Next returns kExchange again only after
+  // ReleaseExchange. Legal in exchange; leads to waiting. If the client leaves
+  // meanwhile, the exchange is answered with kUnsupported, without a step.
   void HoldExchange();
   void ReleaseExchange() { holds_ = false; }
   bool holds_exchange() const { return holds_; }
-  // Whether one has come that is not held, and Next is about to say so.
+  // Whether an exchange has come that is not held: Next will return it.
   bool HasExchange() const;
 
-  // Shows which services answer (bits of service.h), and how many messages of
-  // this client were dropped; to observers.
+  // For observers: the services that answer (bits of service.h), and the number
+  // of this client's messages that were dropped.
   void ShowServices(uint32_t services);
   void ShowDroppedMessages(uint64_t dropped);
 
-  // Shows how simulated time goes, to observers and to header-only clients;
-  // and, while waiting, that it stands still, or that a step is made which no
-  // exchange asked for.
+  // For observers and header-only clients: the mode of simulated time; and,
+  // while waiting, a pause, or a real-time step without an exchange.
   void SetMode(RegionMode mode);
   void ShowPaused(bool paused);
   void ShowRealTimeStep(bool under_way);
 
-  // Says in the region that arrays().images show the state of exchange
-  // `frame_seq`; before what hands them to the client: Publish, with
-  // frame_seq() + 1, or Open or AcknowledgeAttach, with frame_seq().
+  // Tags arrays().images with the exchange whose state they show. Call it
+  // before Publish with frame_seq() + 1, and before Open or AcknowledgeAttach
+  // with frame_seq().
   void TagImages(uint64_t frame_seq);
 
-  // Lets the new client in. With an error it is refused with that error.
+  // Admits the new client; an error refuses it, with that error.
   void AcknowledgeAttach(const absl::Status& status);
 
-  // Makes Next return kStopRequested, soon also one that waits. Thread-safe and
+  // Makes Next return kStopRequested; wakes a waiting one. Thread-safe and
   // async-signal-safe.
   void RequestStop();
 
-  // Makes Next return kFrameWanted, soon also one that waits. Thread-safe; a
-  // system call only if Next sleeps.
+  // Makes Next return kFrameWanted; wakes a waiting one. Thread-safe; a system
+  // call only if Next sleeps.
   void WakeStepThread();
 
-  // The client's request of that number is met: the frame that it asked for is
-  // in the ring. For one thread, whichever; a system call only if the client
-  // sleeps.
+  // Answers the client's request of that number: its frame is in the frame
+  // ring. For one thread, which may be another one; a system call only if the
+  // client sleeps.
   void AnswerFrame(uint32_t request);
 
-  // The RPC rings of the client that was welcomed last; it writes into one
-  // and reads the other. Call each once after each AcknowledgeAttach: from
-  // RpcRingReader on, kRpcs reports what the client writes, until it leaves.
-  // kBrokenPeer: the client has corrupted the ring already.
+  // The engine's ends of the RPC rings, for the client that attached last. Call
+  // each once after each AcknowledgeAttach. After RpcRingReader, kRpcs reports
+  // messages of the client, until it leaves. kBrokenPeer: the ring's positions
+  // are invalid.
   absl::StatusOr<RingReader> RpcRingReader();
   absl::StatusOr<RingWriter> RpcRingWriter();
-  // Whether kRpcs is due, which is then not said: for between an exchange
-  // and the next. One load.
+  // Whether kRpcs is due; Next will then not return it. For use right after an
+  // exchange. One load.
   bool PollRpcs();
-  // Not all commands were read: makes Next and Poll say kRpcs once more,
-  // behind an exchange that has come meanwhile.
+  // Messages are left in the ring: makes Next and Poll return kRpcs once more,
+  // after an exchange that has come meanwhile.
   void PollRpcsAgain() { polled_all_ = false; }
 
-  // Of the exchange: what is asked for.
+  // The kind of the exchange.
   ExchangeKind kind() const { return kind_; }
-  // Of the client that arrived last; kSameStep when none has.
+  // Of the client that attached last; kSameStep before the first.
   AutoresetMode autoreset_mode() const { return autoreset_mode_; }
   const StepArrays& arrays() const { return arrays_; }
-  // Which frame the client asked for last; wraps, compared for equality only.
+  // The number of the client's last request; wraps, compare for equality only.
   uint32_t frame_request() const { return frame_request_; }
   // Exchanges completed since birth.
   uint64_t frame_seq() const { return frame_seq_; }
@@ -199,7 +197,7 @@ class EngineSide {
   void RestoreNameNowAndThen(int64_t now_ns);
   void SetStatus(ErrorCode code, absl::string_view text);
   void SetPhase(Phase phase, int64_t now_ns);
-  // While no step is made.
+  // The phase between steps.
   Phase Idle() const { return paused_ ? Phase::kPaused : Phase::kIdle; }
 
   static constexpr int64_t kPollPeerNs = 5'000'000;

@@ -1,9 +1,9 @@
 // Doorbell: how one side sleeps until the other has written something.
 //
-// Data flow: sleeper announces itself, looks once more, sleeps on the bell;
-// the ringer stores what it has to say, looks for sleepers, rings.
-// Ownership: two words of the region for each side. The owner of a doorbell
-// sleeps on it (any number of its threads); its peer rings it.
+// Data flow: the sleeper announces itself, polls once more, and sleeps on the
+// bell. The notifier stores its data, reads the number of sleepers, and wakes
+// them. Ownership: two words of the region for each side. The threads of a
+// doorbell's owner sleep on it; the owner's peer notifies them.
 //
 //   Doorbell bell(&header->engine_doorbell, &header->engine_sleepers);
 //   // engine:                                  // client:
@@ -24,15 +24,15 @@ namespace tandem {
 // A view; the region outlives it. Nothing here trusts the words: whatever the
 // peer writes, a sleep ends after its slice at the latest.
 //
-//  word      writer  reader  publishes                          initially
-//  bell      ringer  owner   nothing; a change ends the sleep   0
-//  sleepers  owner   ringer  that a ring is wanted              0
+//  word      writer    reader    publishes                          initially
+//  bell      notifier  owner     nothing; a change ends the sleep   0
+//  sleepers  owner     notifier  that a sleeper waits               0
 class Doorbell {
  public:
   Doorbell(SharedWord<uint32_t>* bell, SharedWord<uint32_t>* sleepers)
       : bell_(bell), sleepers_(sleepers) {}
 
-  // Ringer: call after the store that the owner may be waiting for. Makes a
+  // Notifier: call after the store that the owner may be waiting for. Makes a
   // system call only when the owner sleeps.
   void NotifyIfWaiting() {
     // SYNC(doorbell.dekker): fence; the caller's store, then this load. Were
@@ -40,11 +40,11 @@ class Doorbell {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     // relaxed: the fence above orders it.
     if (sleepers_->load(std::memory_order_relaxed) == 0) return;
-    Ring();
+    NotifyAll();
   }
 
-  // Ringer: wakes every sleeper. One system call.
-  void Ring() {
+  // Notifier: wakes every sleeper. One system call.
+  void NotifyAll() {
     // SYNC(doorbell.dekker): fence; the caller's store, then the bell: a
     // sleeper that sees the bell changed sees the store.
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -56,14 +56,14 @@ class Doorbell {
 
   // How a sleep ended.
   enum class Wake : uint8_t {
-    kReady,    // it did not begin: the condition held
-    kRung,     // the bell rang
-    kSignal,   // a signal handler ran
-    kSilence,  // neither: the slice is over
+    kReady,      // it did not begin: the condition held
+    kNotified,   // the peer notified
+    kSignal,     // a signal handler ran
+    kSliceOver,  // neither: the slice is over
   };
 
   // Owner: sleeps for `slice_ns` at most, unless `ready()` already. `ready`
-  // must load with acquire what the ringer stored. One system call.
+  // must load with acquire what the notifier stored. One system call.
   template <typename Ready>
   Wake SleepUnless(Ready&& ready, int64_t slice_ns) {
     // relaxed: a stale value only makes futex(2) return at once.
@@ -76,17 +76,19 @@ class Doorbell {
     if (!ready()) {
       const bool signalled = FutexWait(bell_->address(), seen, slice_ns);
       // relaxed: as above.
-      const bool rung = bell_->load(std::memory_order_relaxed) != seen;
-      wake = rung ? Wake::kRung : signalled ? Wake::kSignal : Wake::kSilence;
+      const bool notified = bell_->load(std::memory_order_relaxed) != seen;
+      wake = notified    ? Wake::kNotified
+             : signalled ? Wake::kSignal
+                         : Wake::kSliceOver;
     }
-    // relaxed: a late sight of it costs the ringer one needless wake.
+    // relaxed: a late sight of it costs the notifier one needless wake.
     sleepers_->fetch_sub(1, std::memory_order_relaxed);
     return wake;
   }
 
-  // Owner: forgets the sleepers of an owner that died asleep. Only when no
-  // thread of this side sleeps.
-  void ForgetSleepers() {
+  // Owner: clears the count that an owner left when it died asleep. Legal while
+  // no thread of this side sleeps.
+  void ClearSleepers() {
     // relaxed: as in SleepUnless.
     sleepers_->store(0, std::memory_order_relaxed);
   }

@@ -52,7 +52,7 @@ TEST_F(DoorbellTest, NotifiesAnnouncedSleeper) {
 TEST_F(DoorbellTest, ClearsSleepersOfDeadOwner) {
   Side side;
   side.sleepers.store(3, std::memory_order_relaxed);
-  side.bell().ForgetSleepers();
+  side.bell().ClearSleepers();
   side.bell().NotifyIfWaiting();
   EXPECT_EQ(side.rings(), 0U);
 }
@@ -85,7 +85,7 @@ TEST_F(DoorbellTest, NotificationBetweenLastPollAndSleepIsNotLost) {
         return false;
       },
       kHourNs);
-  EXPECT_EQ(wake, Doorbell::Wake::kRung);
+  EXPECT_EQ(wake, Doorbell::Wake::kNotified);
   EXPECT_EQ(side.rings(), 1U);
 }
 
@@ -95,7 +95,7 @@ TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
     side.bell_word.store(garbage, std::memory_order_relaxed);
     side.sleepers.store(garbage, std::memory_order_relaxed);
     EXPECT_EQ(side.bell().SleepUnless([] { return false; }, 1000),
-              Doorbell::Wake::kSilence);
+              Doorbell::Wake::kSliceOver);
     EXPECT_EQ(side.asleep(), garbage);
   }
 }
@@ -104,10 +104,10 @@ TEST_F(DoorbellTest, OneNotificationWakesEverySleeper) {
   constexpr uint32_t kThreads = 4;
   Side side;
   const auto sleep = [&side] {
-    const auto rung = [&side] {
+    const auto notified = [&side] {
       return side.turn.load(std::memory_order_acquire) == 1;
     };
-    while (!rung()) side.bell().SleepUnless(rung, kHourNs);
+    while (!notified()) side.bell().SleepUnless(notified, kHourNs);
   };
   std::thread threads[kThreads];
   for (std::thread& thread : threads) thread = std::thread(sleep);

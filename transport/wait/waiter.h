@@ -1,9 +1,9 @@
 // Waiter: waits until a condition on shared words holds, by spinning, sleeping
 // or both, with a deadline and a check of the peer.
 //
-// Data flow: condition <- words that the peer stores; bell <- the peer rings.
-// Ownership: one Waiter for each thread that waits; it learns from its waits.
-// docs/waiting.md explains the algorithm.
+// Data flow: condition <- words that the peer stores; bell <- the peer
+// notifies. Ownership: one Waiter for each thread that waits; it learns from
+// its waits. docs/waiting.md explains the algorithm.
 //
 //   Waiter waiter(Doorbell(...), WaitStrategy::kAdaptive);
 //   ErrorCode code = waiter.Until(
@@ -30,8 +30,8 @@
 namespace tandem {
 
 // What a long wait calls. Check is called first after about a millisecond of
-// spinning or 10 of sleep, then every 5 to 10, after a signal, and after a ring
-// that did not bring the condition.
+// spinning or 10 of sleep, then every 5 to 10, after a signal, and after a
+// wake-up that did not bring the condition.
 class WaitWatch {
  public:
   virtual ~WaitWatch() = default;
@@ -103,10 +103,11 @@ class BasicWaiter {
   // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Only a
   // sleep lets a peer of the same or a lower priority run on this core.
   static constexpr int64_t kRealTimeSpinNs = 10'000'000;
-  // A sleep for a peer that rings has the longest slice: a shorter one would
+  // A sleep for a peer that notifies has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a
-  // peer that does not ring, a sleep lasts no longer than the wait has lasted,
-  // within these limits: such a peer's steps take at most twice as long.
+  // peer that does not notify, a sleep lasts no longer than the wait has
+  // lasted, within these limits: such a peer's steps take at most twice as
+  // long.
   static constexpr int64_t kShortestSleepNs = 50'000;
   static constexpr int64_t kLongestSleepNs = 10'000'000;
 
@@ -132,9 +133,9 @@ class BasicWaiter {
   WaitStrategy strategy_;
   typename Machine::Clock clock_;
   SpinBudget budget_;
-  int yielded_answers_ = 0;  // that came during a yield, in a row
-  bool peer_rings_ = true;   // as the last sleep that ended well showed
-  int64_t came_at_ns_ = 0;   // 0: unknown
+  int yielded_answers_ = 0;    // that came during a yield, in a row
+  bool peer_notifies_ = true;  // as the last sleep that ended well showed
+  int64_t came_at_ns_ = 0;     // 0: unknown
   // Begin of the first of the waits that have timed out since the last answer,
   // sleep or IsRealTime; 0: none.
   int64_t unanswered_from_ns_ = 0;
@@ -217,7 +218,7 @@ template <typename Ready>
     }
     if (!std::exchange(told, true)) watch.OnLongWait();
     bool interrupted = false;
-    bool rung = false;
+    bool notified = false;
     const bool yields_now = spinning && now >= next_yield;
     const int64_t polled_ns = now;
     if (yields_now) {
@@ -227,25 +228,25 @@ template <typename Ready>
     } else {
       slept = true;
       const int64_t slice =
-          peer_rings_
+          peer_notifies_
               ? kLongestSleepNs
               : std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
       const Doorbell::Wake wake = bell_.SleepUnless(
           ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
-        peer_rings_ = wake == Doorbell::Wake::kRung;
+        peer_notifies_ = wake == Doorbell::Wake::kNotified;
         if (spin_ns == 0) budget_.Slept(clock_.Nanos() - start);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;
-      rung = wake == Doorbell::Wake::kRung;
+      notified = wake == Doorbell::Wake::kNotified;
     }
     now = clock_.Nanos();
     if (yields_now) next_yield = now + kYieldEveryNs;
     yielded = yields_now && now - polled_ns > kYieldedNs;
-    // A ring without an answer may be that of a peer that leaves.
-    if (now >= next_check || interrupted || rung) {
+    // A wake-up without an answer may be that of a peer that leaves.
+    if (now >= next_check || interrupted || notified) {
       next_check = now + kCheckEveryNs;
       if (const ErrorCode code = watch.Check(now, interrupted);
           code != ErrorCode::kOk) {

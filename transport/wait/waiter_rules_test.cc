@@ -33,8 +33,8 @@ struct FakeMachine {
       const int64_t woken_ns = std::max(now_ns, answer_ns) + wake_ns;
       const bool answered = woken_ns <= now_ns + slice_ns;
       now_ns = answered ? woken_ns : now_ns + slice_ns;
-      return answered && rings ? Doorbell::Wake::kRung
-                               : Doorbell::Wake::kSilence;
+      return answered && rings ? Doorbell::Wake::kNotified
+                               : Doorbell::Wake::kSliceOver;
     }
   };
   static void Pause() { now_ns += 40; }

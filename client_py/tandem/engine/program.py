@@ -32,7 +32,7 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
         built = Path("engine_adapter", "server", "server")
         candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
     for candidate in candidates:
-        if os.path.isfile(candidate):  # of a path that cannot be as well, unlike Path.is_file
+        if os.path.isfile(candidate):  # False for an invalid path, where Path.is_file raises
             return candidate.absolute()
     raise EngineStartFailed(
         f"expected an engine's program, found none at {printable(', '.join(map(str, candidates)))}; build it, or "

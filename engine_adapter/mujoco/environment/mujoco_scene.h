@@ -34,9 +34,9 @@ struct WantedPose {
   std::optional<std::array<mjtNum, 4>> rotation = {};
 };
 
-// All: kUnsupported for what cannot be moved, saying why, and the errors of
-// OwnModel; nothing has changed then. They allocate when the environment has no
-// model of its own yet.
+// All: kUnsupported for entities that cannot be moved, with the reason; and the
+// errors of OwnModel. An error leaves everything unchanged. They allocate when
+// the environment has no model of its own yet.
 //
 // How long a thing stays where it was put: a body with a free joint and a mocap
 // body until the next reset, since that is their state; everything else for

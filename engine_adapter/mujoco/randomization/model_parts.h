@@ -1,7 +1,7 @@
-// ModelParts: what of a model a contract can act on.
+// ModelParts: the parts of a model that a contract can change.
 //
 // Data flow: mjModel -> FindModelParts -> draws; and, with a Contract, the
-// names of the fields that the model has no use for.
+// names of the fields that have no effect on the model.
 // Ownership: all environments of a model share one.
 //
 //   const ModelParts parts = FindModelParts(model);
