@@ -241,11 +241,11 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
         ("--name", "NAME", str, "the run's name for people; default: the program and its arguments"),
         ("--gpus", "N", _gpus, "wait until N GPUs are free; the worker sees no others; default 0"),
         ("--env", "NAME=VALUE", _variable, "set a variable of the worker, on top of the daemon's; may be repeated"),
-        ("--max_steps", "N", _count, "end the run when it has printed N steps, kept or not"),
-        ("--max_duration", "TIME", _duration, "end the run so long after its start, such as 90m; units h, m, s"),
+        ("--max_steps", "N", _count, "end the run when N steps are printed, or stored"),
+        ("--max_duration", "TIME", _duration, "end the run when this time has passed since its start, such as 90m; units h, m, s, ms, us"),
         ("--step_stride", "N", _count, "keep each Nth step only, beginning with the first"),
         ("--watch", "", bool, "continue as `tandemctl watch RUN_ID`"),
-        ("--config", "FILE", _text, "read all of it as JSON, MOSAIC's TrainRunConfig; -: from standard input"),
+        ("--config", "FILE", _text, "read the run's whole configuration from FILE, MOSAIC's TrainRunConfig in JSON; -: standard input"),
     ],
     "list": [
         ("--state", "STATE,...", _states, f"only runs in these states: {', '.join(STATES).lower()}"),
@@ -272,8 +272,8 @@ _COMMANDS = {
         "start a run: tandemctl submit -- python train.py",
         """Starts a run and prints its run_id, alone, on standard output. The run's worker
 is PROGRAM, found by your PATH. It starts in the current folder, with the
-daemon's environment. Each line that it prints and that begins with '{' is an
-event.
+daemon's environment. Each line that it prints is an event if its first character
+that is not a blank is '{'.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
     ),
@@ -281,7 +281,7 @@ Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3
         "[options]",
         "print a table of the runs",
         """Prints a line for each run, in the order of submission. MALFORMED counts the
-lines that begin with '{' and are no valid events: `tandemctl logs RUN_ID
+lines that begin with '{' but are not valid events: `tandemctl logs RUN_ID
 --malformed` prints them. REMARK says what is wrong, or what a run waits for.
 
 Example: tandemctl list --json | jq -r '.runs[] | select(.malformed > 0).run_id'""",
@@ -302,11 +302,12 @@ the run before its end was seen (--keep_runs, or tandemctl delete).""",
         "RUN_ID... [options]\n--all [options]",
         "end runs with all their processes",
         """Ends runs: SIGTERM to all their processes, SIGKILL to those that are alive after
-the daemon's --kill_grace, 5 s. When it returns, no process of the runs is left,
-and the events that they printed are kept. A run that has ended stays as it is.
+the daemon's --kill_grace, 5 s. With exit code 0, no process of the runs is left.
+The daemon stores the events that they printed. A run that has ended stays as it
+is.
 
-It waits at most a minute. A daemon whose --kill_grace is above 30 s may take
-longer; it ends the runs all the same.""",
+tandemctl waits at most a minute, then exits with 1. The daemon ends the runs even
+if it needs longer, as with a --kill_grace above 30 s.""",
     ),
     "pause": (
         "RUN_ID... [options]",
@@ -319,7 +320,7 @@ memory and their GPUs. `tandemctl resume` continues them.""",
         "RUN_ID... [options]",
         "remove runs that have ended, with all their events",
         """Removes runs that have ended: all their events, and their folders. This cannot
-be undone; `tandemctl export` before it saves the events.""",
+be undone. To keep the events, run `tandemctl export` first.""",
     ),
     "logs": (
         "RUN_ID [options]",
@@ -337,8 +338,8 @@ newline, numbers are exact (17 digits), times are in UTC.""",
     "health": (
         "[options]",
         "print the daemon's state",
-        """Prints where the daemon is, when it started, and whether it keeps events in time:
-with a full disk it cannot. "queued" are the events that are not in the table yet.
+        """Prints where the daemon is, when it started, and whether it stores events within
+5 s. With a full disk it cannot. "queued" are the events that are not stored yet.
 Exit codes: 0 healthy, 1 no daemon, 3 not healthy.""",
     ),
 }

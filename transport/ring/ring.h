@@ -72,15 +72,17 @@ constexpr uint32_t RingEntryBytes(uint32_t message_bytes) {
          ~kMask;
 }
 
-// The bytes from an entry, or a skip, to what follows it; 0: no writer stores
-// `length` there. Of the entry's offset: `to_end` bytes are left up to the end
-// of the data, `published` bytes up to write_pos.
+// Returns the number of bytes from an entry, or a skip, to the next one; 0 if a
+// correct writer never stores `length` there. `to_end`: bytes from the entry's
+// offset to the end of the data. `published`: bytes from the entry to
+// write_pos.
 constexpr uint32_t RingEntryStride(uint32_t length, uint32_t capacity,
                                    uint32_t to_end, uint32_t published) {
   uint32_t bytes = to_end;
   if (length == kRingSkip) {
-    // Only what lacks room for some entry is skipped. At the start of the data
-    // that is never so: one skip does not follow another.
+    // A writer skips only if an entry does not fit before the end of the data,
+    // and an entry fills at most half of the data. After a skip the offset is
+    // 0, where every entry fits: a skip never follows a skip.
     if (to_end >= capacity / 2) return 0;
   } else {
     if (length > MaxRingMessageBytes(capacity)) return 0;
@@ -116,8 +118,8 @@ class RingSide {
   std::byte* data_;
   uint32_t capacity_;
   Doorbell peer_bell_;
-  // Of one's own, what was published: the region's copy isn't read. Of the
-  // peer's, what was last seen and found valid.
+  // This side's own position is the value that it published last; it is never
+  // read back from the region. The peer's is the last valid value read.
   uint32_t write_pos_ = 0;
   uint32_t read_pos_ = 0;
   GracePeriod grace_;
@@ -152,7 +154,8 @@ class RingWriter : public RingSide {
   //  - kOk: published.
   //  - kRingFull: no room until the reader reads; nothing was published.
   //  - kMessageTooLarge: above max_message_bytes(); nothing was published.
-  //  - kBrokenPeer: so is every later call; nothing was published.
+  //  - kBrokenPeer: the peer's values are invalid, also in every later call;
+  //  nothing was published.
   ErrorCode TryWrite(std::span<const std::byte> message);
 
   // As TryWrite, but waits for room; `waiter` sleeps on the writer's own bell.
@@ -188,7 +191,8 @@ class RingReader : public RingSide {
   //  - kInvalidArgument: `buffer` is smaller than the message, whose size is
   //    now in `*bytes`. The message stays in the ring; `buffer` is unchanged. A
   //    buffer of max_message_bytes() is always large enough.
-  //  - kBrokenPeer: so is every later call; `buffer` and `*bytes` keep their
+  //  - kBrokenPeer: the peer's values are invalid, also in every later call;
+  //  `buffer` and `*bytes` keep their
   //    values.
   ErrorCode TryRead(std::span<std::byte> buffer, size_t* bytes);
 

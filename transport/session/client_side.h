@@ -174,13 +174,13 @@ class ClientSide {
   // kConcurrentUse: another thread is inside a call. kForkedChild.
   ErrorCode Close();
 
-  // The error of a call that begins while another call is in progress:
-  // kConcurrentUse. In a forked child it is kForkedChild, since the thread in
-  // that other call exists only in the parent.
+  // The error of a call that begins while another call is in progress, for
+  // bindings that keep a flag of their own: kConcurrentUse. In a forked child
+  // it is kForkedChild: the thread of the other call exists only in the parent.
   ErrorCode Refusal() const;
 
-  // The last failure as a status; its text says what was expected, what was
-  // found, where, and the next action. Allocates.
+  // Returns `code`, the result of the last call, as a status. The text says
+  // what was expected, what was found, where, and the next action. Allocates.
   absl::Status Explain(ErrorCode code) const;
   // Makes Explain name the next actions of SharedMemoryVectorEnv, which has
   // reset() and close() but no reconnect().
@@ -214,8 +214,9 @@ class ClientSide {
   std::string Explanation(ErrorCode code) const;
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
-  // An engine may answer with two codes; any other counts as kEngineFailed. So
-  // an engine cannot imitate an error that this side reports.
+  // An engine may answer with kUnsupported or kEngineFailed; any other code
+  // counts as kEngineFailed. Recv handles kBrokenPeer, the engine's answer to
+  // an invalid action_seq, before.
   static ErrorCode EngineCode(ErrorCode status) {
     return status == ErrorCode::kUnsupported ? status
                                              : ErrorCode::kEngineFailed;
