@@ -1,4 +1,4 @@
-"""The example does what it says, and Ctrl-C ends it."""
+"""Tests of the example command_a_run."""
 
 import re
 import signal
@@ -11,7 +11,7 @@ _SCRIPT = Path(__file__).with_name("command_a_run.py")
 
 
 def test_commands_work_while_a_run_goes_on(tmp_path: Path) -> None:
-    """Each part says so; steps went on meanwhile."""
+    """The script reports the bodies, the contract and the exchanges; the steps continue during the commands."""
     script = start_python(_SCRIPT, "--num_envs=3", "--seconds=0.3", f"--out={tmp_path}")
     out, err = script.communicate()
     assert script.returncode == 0, err
@@ -25,8 +25,8 @@ def test_commands_work_while_a_run_goes_on(tmp_path: Path) -> None:
         assert (tmp_path / "cheetah.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_ctrl_c_ends_it(tmp_path: Path) -> None:
-    """With the engine, and without a traceback."""
+def test_ctrl_c_ends_the_example(tmp_path: Path) -> None:
+    """After SIGINT the script exits with code 1 and prints no traceback."""
     script = start_python(_SCRIPT, "--num_envs=2", "--seconds=1000", f"--out={tmp_path}")
     assert script.stdout is not None
     while not script.stdout.readline().startswith("  exchange"):

@@ -1,4 +1,4 @@
-"""The example learns, and shows what it learnt, also when it is interrupted."""
+"""Tests of the example train_ars: training, the printed table, and Ctrl-C."""
 
 import re
 import signal
@@ -19,7 +19,7 @@ def _value(table: str, row: str) -> float:
 
 
 def test_policy_learns_to_run(tmp_path: Path) -> None:
-    """By a small budget it is far better than a random one, and than it was; no time is measured."""
+    """After 12 iterations the return is at least 300 above the returns of a random and of the untrained policy."""
     script = start_python(_SCRIPT, "--num_envs=32", "--iterations=12", f"--out={tmp_path}")
     out, err = script.communicate()
     assert script.returncode == 0, err
@@ -33,7 +33,7 @@ def test_policy_learns_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", ["HalfCheetah-v5: 2 environments", "iteration   1"])
 def test_ctrl_c_shows_the_results_so_far(at: str, tmp_path: Path) -> None:
-    """Table and picture come, and the exit code is a good one, whenever it came."""
+    """After SIGINT the script still prints the table, writes the learning curve, and exits with code 0."""
     script = start_python(_SCRIPT, "--num_envs=2", "--seconds=1000", f"--out={tmp_path}")
     assert script.stdout is not None
     while not script.stdout.readline().startswith(at):
@@ -46,7 +46,7 @@ def test_ctrl_c_shows_the_results_so_far(at: str, tmp_path: Path) -> None:
 
 
 def test_invalid_number_of_environments_is_refused() -> None:
-    """Directions come in pairs."""
+    """An odd number of environments is a usage error: the search directions come in pairs."""
     script = start_python(_SCRIPT, "--num_envs=3")
     _, err = script.communicate()
     assert script.returncode == 2 and "even" in err

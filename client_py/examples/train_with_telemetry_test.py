@@ -1,4 +1,4 @@
-"""The example learns, and what it prints is events, by hand as under the daemon."""
+"""Tests of the example train_with_telemetry, alone and as a run of the daemon."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def _run(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_policy_learns_to_balance() -> None:
-    """Ten times as long as at first, in a few iterations; each line is an event."""
+    """After 10 iterations the mean return is 10 times that of the first; each printed line is an event."""
     events = _run()
     names = [event.get("event", event.get("event_type")) for event in events]
     assert names[0] == "run_started" and names[-1] == "run_completed" and names.count("iteration") == 10
@@ -33,7 +33,7 @@ def test_policy_learns_to_balance() -> None:
 
 
 def test_steps_are_printed_when_asked_for() -> None:
-    """Those of finished episodes add up; a task with continuous actions will do, too."""
+    """An episode has as many step events as steps; a task with continuous actions works as well."""
     events = _run("--steps", "--iterations=1", "--num_envs=2", "--task=InvertedPendulum-v5")
     steps = [event for event in events if event.get("event_type") == "step"]
     for episode in (event for event in events if event.get("event_type") == "episode"):
@@ -42,7 +42,7 @@ def test_steps_are_printed_when_asked_for() -> None:
 
 
 def test_ctrl_c_is_reported() -> None:
-    """As the run's failure."""
+    """After SIGINT the last event is run_failed, with the error type KeyboardInterrupt."""
     script = start_python(_SCRIPT, "--iterations=1000000")
     assert script.stdout is not None
     while '"episode"' not in script.stdout.readline():
@@ -54,8 +54,8 @@ def test_ctrl_c_is_reported() -> None:
     assert last["event"] == "run_failed" and last["payload"]["error_type"] == "KeyboardInterrupt"
 
 
-def test_daemon_keeps_what_it_prints(tmp_path: Path) -> None:
-    """Every episode, as it is printed by hand with the same seed."""
+def test_daemon_keeps_the_printed_events(tmp_path: Path) -> None:
+    """The daemon's episodes and steps equal those that the script prints for the same seed."""
     arguments = ("--iterations=3", "--num_envs=4", "--steps")
     path = os.pathsep.join(filter(None, sys.path))
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:

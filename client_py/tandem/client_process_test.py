@@ -1,4 +1,4 @@
-"""The client and its engine as processes: interrupted, stopped, killed, restarted, forked."""
+"""The client and the engine process: Ctrl-C, SIGSTOP, SIGKILL, reconnect, fork and threads at exit."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture
 def engine() -> Iterator[tandem.EngineProcess]:
-    """A trivial engine of two environments."""
+    """Launches a trivial engine of two environments."""
     with launch_trivial() as launched:
         yield launched
 
@@ -71,7 +71,7 @@ print(int(client.step(actions)[0][0, 0]), flush=True)
 
 @pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
 def test_ctrl_c_ends_only_the_wait(engine: tandem.EngineProcess, wait: str) -> None:
-    """KeyboardInterrupt arrives, the exchange stays pending, `recv` brings its results, the engine lives on."""
+    """KeyboardInterrupt is raised and the exchange stays pending; a later `recv` returns the results."""
     trainer = start_python(_INTERRUPTED_TRAINER, engine.name, wait)
     assert trainer.stdout is not None
     assert trainer.stdout.readline() == "waiting\n"
@@ -108,8 +108,8 @@ print(int(client.obs[0, 0]), int(client.step(actions)[0][0, 0]), flush=True)
 """
 
 
-def test_ctrl_c_at_the_moment_of_the_answer_loses_neither(engine: tandem.EngineProcess) -> None:
-    """The interrupt is raised, the exchange is over, the next one works."""
+def test_ctrl_c_during_the_answer_loses_neither_signal_nor_results(engine: tandem.EngineProcess) -> None:
+    """The interrupt is raised while the engine answers; the exchange is over, and the next step works."""
     trainer = start_python(_TRAINER_INTERRUPTED_AT_THE_LAST_MOMENT, engine.name)
     assert trainer.stdout is not None
     assert trainer.stdout.readline() == "waiting\n"
@@ -120,7 +120,7 @@ def test_ctrl_c_at_the_moment_of_the_answer_loses_neither(engine: tandem.EngineP
 
 
 def test_engine_that_does_not_answer_a_new_client_is_a_time_out(engine: tandem.EngineProcess) -> None:
-    """Its place is free again afterwards."""
+    """After SIGCONT the client slot is free, and another client attaches."""
     os.kill(engine.pid, signal.SIGSTOP)
     _until_state(engine.pid, "T")
     with pytest.raises(tandem.StepTimeout, match="did not answer a new client"):
@@ -131,7 +131,7 @@ def test_engine_that_does_not_answer_a_new_client_is_a_time_out(engine: tandem.E
 
 
 def test_ctrl_c_ends_the_wait_for_an_engine() -> None:
-    """Of the constructor."""
+    """KeyboardInterrupt ends the constructor's wait for a region that does not exist."""
     trainer = start_python(
         "import sys, tandem\nprint('waiting', flush=True)\ntandem.SharedMemoryClient(sys.argv[1], timeout=100)",
         unique_name(),
@@ -144,7 +144,7 @@ def test_ctrl_c_ends_the_wait_for_an_engine() -> None:
 
 
 def test_stopped_engine_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
-    """After SIGCONT `recv` brings the results."""
+    """After SIGCONT `recv` returns the results."""
     with tandem.SharedMemoryClient(engine.name, timeout=5) as client:
         client.step(_zeros(client))
         os.kill(engine.pid, signal.SIGSTOP)
@@ -159,14 +159,14 @@ def test_stopped_engine_is_a_time_out_that_names_its_phase(engine: tandem.Engine
 
 
 def test_stuck_step_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
-    """`close` is legal then, and the client's own time-out is what `step` keeps to."""
+    """`step` uses the client's own time-out; `close` is legal while the step is pending."""
     with tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
         with pytest.raises(tandem.StepTimeout, match="stepping for"):
             client.step(_zeros(client, HANG))
 
 
 def test_killed_engine_is_gone_well_before_the_deadline(engine: tandem.EngineProcess) -> None:
-    """The wait ends, and so does every later call, until `reconnect` or `close`."""
+    """The pending `recv` raises PeerGone, and so does every later call until `reconnect` or `close`."""
     with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
         client.send(_zeros(client, HANG))
         os.kill(engine.pid, signal.SIGKILL)
@@ -180,7 +180,7 @@ def test_killed_engine_is_gone_well_before_the_deadline(engine: tandem.EnginePro
 
 
 def test_last_output_of_a_launched_engine_is_in_the_message(engine: tandem.EngineProcess) -> None:
-    """The end of them: what it said before it died."""
+    """PeerGone's message has the end of the engine's log, not its beginning."""
     with tandem.SharedMemoryClient(engine.name) as client:
         with pytest.raises(tandem.PeerGone, match="line 99") as caught:
             client.step(_zeros(client, EXIT_TALKING))
@@ -189,7 +189,7 @@ def test_last_output_of_a_launched_engine_is_in_the_message(engine: tandem.Engin
 
 
 def test_reconnect_finds_the_engine_started_again() -> None:
-    """Its views are new ones; the old ones stay readable."""
+    """After `reconnect` the client has new arrays; the old arrays stay readable."""
     name = unique_name()
     with launch_trivial(name=name) as first:
         client = tandem.SharedMemoryClient(name)
@@ -210,7 +210,7 @@ def test_reconnect_finds_the_engine_started_again() -> None:
 
 
 def test_reconnect_to_the_same_engine_starts_fresh(engine: tandem.EngineProcess) -> None:
-    """What was pending is dropped."""
+    """`reconnect` drops the pending exchange, and the environments are reset."""
     with tandem.SharedMemoryClient(engine.name) as client:
         client.step(_zeros(client))
         client.send(_zeros(client))
@@ -221,7 +221,7 @@ def test_reconnect_to_the_same_engine_starts_fresh(engine: tandem.EngineProcess)
 
 @pytest.mark.parametrize("options", [{"num_envs": 3}, {"obs_size": 18}, {"act_size": 5}])
 def test_reconnect_refuses_an_engine_of_another_size(options: dict[str, int]) -> None:
-    """Rather than reading its arrays wrongly."""
+    """`reconnect` raises LayoutMismatch if num_envs, obs_size or act_size differs."""
     name = unique_name()
     with launch_trivial(name=name):
         client = tandem.SharedMemoryClient(name)
@@ -232,7 +232,7 @@ def test_reconnect_refuses_an_engine_of_another_size(options: dict[str, int]) ->
 
 
 def test_damaged_region_is_a_layout_mismatch(engine: tandem.EngineProcess) -> None:
-    """Here its version, as the file shows it."""
+    """A region file whose version is 99 is refused, with the number in the message."""
     with open(f"/dev/shm/{engine.name}", "r+b") as region:
         region.seek(4)
         region.write(bytes([99, 0, 0, 0]))
@@ -241,7 +241,7 @@ def test_damaged_region_is_a_layout_mismatch(engine: tandem.EngineProcess) -> No
 
 
 def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
-    """Its parent goes on."""
+    """In a forked child each call raises ForkedChild; reading arrays works, and the parent's client still steps."""
     with tandem.SharedMemoryClient(engine.name) as client:
         client.step(_zeros(client))
         for call in (lambda: client.step(_zeros(client)), client.recv, client.reset, client.reconnect, client.close):
@@ -256,7 +256,7 @@ def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
 
 
 def test_forked_child_makes_a_client_of_its_own(engine: tandem.EngineProcess) -> None:
-    """With an engine of its own as well."""
+    """A forked child launches its own engine and steps it."""
 
     def train() -> str:
         with launch_trivial() as own, tandem.SharedMemoryClient(own.name) as client:
@@ -295,7 +295,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_children_attach_by_name(engine: tandem.EngineProcess, tmp_path: Path, method: str) -> None:
-    """A name is what is handed on; a client as an argument is refused where it would be pickled."""
+    """A child attaches with the engine's name; where arguments are pickled, a client as an argument is refused."""
     program = tmp_path / "trainer.py"
     program.write_text(_MULTIPROCESSING_TRAINER)
     said = run_python(program, str(TRIVIAL_ENGINE), method, engine.name).splitlines()
@@ -303,7 +303,7 @@ def test_multiprocessing_children_attach_by_name(engine: tandem.EngineProcess, t
 
 
 def test_new_interpreter_attaches_by_name(engine: tandem.EngineProcess) -> None:
-    """Also by the environment's default name."""
+    """The client without a name argument takes the name from LUCKY_SHM_NAME."""
     program = """
 import os, sys, tandem
 os.environ["LUCKY_SHM_NAME"] = sys.argv[1]
@@ -314,13 +314,13 @@ with tandem.SharedMemoryClient() as client:
 
 
 def test_name_without_the_variable_is_tandem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As documented."""
+    """Without LUCKY_SHM_NAME the default name is "tandem"."""
     monkeypatch.delenv("LUCKY_SHM_NAME", raising=False)
     assert tandem._native.default_region_name() == "tandem"
 
 
 def test_killed_trainer_releases_its_lock(engine: tandem.EngineProcess) -> None:
-    """The next client finds reset environments."""
+    """The client lock is free after SIGKILL; the next client attaches to reset environments."""
     program = """
 import os, signal, sys, numpy as np, tandem
 client = tandem.SharedMemoryClient(sys.argv[1])
@@ -349,7 +349,7 @@ while client.stats().exchanges < 100:
 
 
 def test_daemon_thread_in_a_wait_does_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
-    """Python unwinds the thread as it wants the GIL back; nothing of ours may stop that."""
+    """Python unwinds a daemon thread that acquires the GIL during shutdown; the binding must let it."""
     for _ in range(5):
         run_python(_DAEMON_THREAD_AT_EXIT, engine.name)
 
@@ -373,7 +373,7 @@ while len(raised) < 1000:
 
 
 def test_daemon_threads_that_raise_do_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
-    """Nor when Python unwinds one while its error is made."""
+    """The exit code is 0, also when Python unwinds a daemon thread during the construction of its error."""
     for _ in range(12):
         run_python(_RAISING_DAEMON_THREADS_AT_EXIT, engine.name)
 
@@ -404,12 +404,12 @@ stepping.join()
 
 
 def test_a_child_forked_during_a_step_is_refused(engine: tandem.EngineProcess) -> None:
-    """Not that another thread is inside a call: it has none."""
+    """The child's calls raise ForkedChild, not ConcurrentUse: the stepping thread does not exist in the child."""
     assert run_python(_FORKED_DURING_A_STEP, engine.name).split() == ["ForkedChild"] * 3
 
 
 def test_engine_is_not_polled_by_a_forked_child(engine: tandem.EngineProcess) -> None:
-    """The kernel tells the parent alone how it ends."""
+    """`poll` raises ForkedChild: the kernel reports the engine's exit to its parent only."""
     assert "ForkedChild" in in_forked_child(lambda: str(engine.poll()))
     assert "of a parent process" in in_forked_child(lambda: repr(engine))
 
@@ -436,7 +436,7 @@ for thread in threads: thread.join()
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="_xxsubinterpreters became _interpreters")
 def test_a_subinterpreter_is_refused_by_an_import_error() -> None:
-    """Alone, and two at once on threads; NumPy, which one interpreter of a process may import, may refuse those."""
+    """One subinterpreter, then two at once on threads: each import fails, in Tandem's code or in NumPy's."""
     first, *others = run_python(_SUBINTERPRETERS).splitlines()
     assert "ImportError" in first and "main interpreter" in first, first
     assert len(others) == 2

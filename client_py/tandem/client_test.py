@@ -1,4 +1,4 @@
-"""The client on its own: arrays, actions, resets, misuse; against an engine whose results are known."""
+"""The client against a trivial engine with known results: arrays, actions, resets and misuse."""
 
 import copy
 import gc
@@ -47,7 +47,7 @@ _ARRAYS = {
 
 @pytest.fixture
 def client() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of a trivial engine with two environments of 17 observations and 6 actions."""
+    """Attaches a client to a trivial engine with 2 environments, 17 observations and 6 actions."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name) as attached:
         yield attached
 
@@ -60,7 +60,7 @@ def _zeros(client: tandem.SharedMemoryClient, first: float = 0) -> NDArray[np.fl
 
 @pytest.mark.parametrize("name", _ARRAYS)
 def test_array_is_the_shared_memory_itself(client: tandem.SharedMemoryClient, name: str) -> None:
-    """Its address is the region's plus its offset, and it is the same array every time."""
+    """The array's address is the region's address plus the offset; each access returns the same object."""
     array = getattr(client, name)
     assert array.ctypes.data == client.region_address + client.offsets[name]
     assert (array.shape, array.dtype) == _ARRAYS[name]
@@ -70,7 +70,7 @@ def test_array_is_the_shared_memory_itself(client: tandem.SharedMemoryClient, na
         setattr(client, name, array)
 
 
-# Where the header says that each array starts: offsets of the promised fields, and of the extensions as listed.
+# The header's fields that hold the arrays' offsets, by their own offsets in the region.
 _OFFSET_FIELDS = {
     "obs": 384,
     "actions": 392,
@@ -85,7 +85,7 @@ _OFFSET_FIELDS = {
 
 @pytest.mark.parametrize("name", _ARRAYS)
 def test_array_lies_where_the_kernel_and_the_header_say(client: tandem.SharedMemoryClient, name: str) -> None:
-    """Address from /proc/self/maps, offset from the header's bytes: neither from the binding."""
+    """The expected address is from /proc/self/maps and the header's bytes, not from the binding."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     (start,) = {int(line.split("-")[0], 16) for line in maps if line.endswith(f"/{client.name}")}
     header = Path(f"/dev/shm/{client.name}").read_bytes()
@@ -94,15 +94,15 @@ def test_array_lies_where_the_kernel_and_the_header_say(client: tandem.SharedMem
 
 
 def test_step_returns_the_same_views_every_time(client: tandem.SharedMemoryClient) -> None:
-    """Nothing is made in a step."""
+    """A step creates no array and no tuple."""
     first = client.step(_zeros(client))
     second = client.step(_zeros(client))
     assert first is second
     assert first[0] is client.obs and first[1] is client.rewards and first[2] is client.dones
 
 
-def test_step_carries_actions_there_and_results_back(client: tandem.SharedMemoryClient) -> None:
-    """Actions arrive once, in order, in the right rows."""
+def test_step_sends_actions_and_returns_results(client: tandem.SharedMemoryClient) -> None:
+    """The engine receives each environment's actions once and in order."""
     actions = np.arange(12, dtype=np.float32).reshape(2, 6)
     obs, rewards, dones = client.step(actions)
     np.testing.assert_array_equal(rewards, actions.sum(axis=1))
@@ -115,7 +115,7 @@ def test_step_carries_actions_there_and_results_back(client: tandem.SharedMemory
 
 
 def test_step_takes_one_argument_by_place_or_by_name(client: tandem.SharedMemoryClient) -> None:
-    """Anything else is refused, and nothing is sent."""
+    """Any other argument list is a TypeError, and the client sends nothing."""
     assert client.step(actions=_zeros(client)) is client.step(_zeros(client))
     for arguments, named in (((), {}), ((_zeros(client), 1), {}), ((), {"action": _zeros(client)})):
         with pytest.raises(TypeError, match="step: expected one argument, actions"):
@@ -125,13 +125,13 @@ def test_step_takes_one_argument_by_place_or_by_name(client: tandem.SharedMemory
 
 
 def test_step_of_a_client_that_was_never_made_is_refused() -> None:
-    """As from a subclass that forgot to call __init__."""
+    """`__init__` was not called, as in a subclass that does not call it."""
     with pytest.raises(TypeError, match="__init__ was not called"):
         tandem.SharedMemoryClient.__new__(tandem.SharedMemoryClient).step(np.zeros((1, 1), np.float32))
 
 
-def test_a_client_is_made_once(client: tandem.SharedMemoryClient) -> None:
-    """A second __init__ would take the session from under a step."""
+def test_a_second_init_is_refused(client: tandem.SharedMemoryClient) -> None:
+    """A second `__init__` would replace the session during a step."""
     with pytest.raises(TypeError, match="expected one call, found a second"):
         _native.StepMethod.__init__(client, client._native)
     with pytest.raises(TypeError, match="expected a NativeClient, found None"):
@@ -142,7 +142,7 @@ def test_a_client_is_made_once(client: tandem.SharedMemoryClient) -> None:
 
 
 def test_step_has_the_same_text_in_editors_and_help() -> None:
-    """The stub and the C type have a text each."""
+    """The text of `step` in the stub equals that in the C type."""
     stub = Path(_native.__file__).with_name("_native.pyi")
     if not stub.exists():
         stub = Path("client_py/tandem/_native.pyi")
@@ -151,7 +151,7 @@ def test_step_has_the_same_text_in_editors_and_help() -> None:
 
 
 def test_send_and_recv_are_the_halves_of_step(client: tandem.SharedMemoryClient) -> None:
-    """Between them the client is pending; out of order they are refused."""
+    """The client is pending between `send` and `recv`; calls out of this order are refused."""
     with pytest.raises(tandem.NoStepPending):
         client.recv()
     client.send(_zeros(client, 3))
@@ -183,7 +183,7 @@ def test_send_and_recv_are_the_halves_of_step(client: tandem.SharedMemoryClient)
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_actions_of_another_kind_are_refused(client: tandem.SharedMemoryClient, actions: object, found: str) -> None:
-    """The message says what was expected, what was found and what to do; nothing is sent."""
+    """The message has the expected and the found shape and the next action; the client sends nothing."""
     for call in (client.step, client.send):
         with pytest.raises(tandem.InvalidAction) as caught:
             call(actions)  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def test_actions_of_another_kind_are_refused(client: tandem.SharedMemoryClient, 
 def test_actions_that_are_not_finite_are_refused(
     client: tandem.SharedMemoryClient, value: float, in_place: bool
 ) -> None:
-    """The message says where; nothing is sent."""
+    """The message has the index of the value; the client sends nothing."""
     actions = client.actions if in_place else _zeros(client)
     actions[1, 4] = value
     with pytest.raises(tandem.InvalidAction, match=r"\[1, 4\]"):
@@ -208,8 +208,8 @@ def test_actions_that_are_not_finite_are_refused(
     np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [1, 1])
 
 
-def test_reset_starts_chosen_environments_and_steps_none(client: tandem.SharedMemoryClient) -> None:
-    """Indices and masks; the seed of environment i is seed + i; the others keep their state."""
+def test_reset_resets_chosen_environments_and_steps_none(client: tandem.SharedMemoryClient) -> None:
+    """Accepts indices or a mask; environment i gets seed + i; the other environments keep their state."""
     client.step(_zeros(client))
     obs = client.reset([1], seed=40)
     assert obs is client.obs
@@ -239,7 +239,7 @@ def test_reset_starts_chosen_environments_and_steps_none(client: tandem.SharedMe
     ],
 )
 def test_reset_refuses_invalid_arguments(client: tandem.SharedMemoryClient, env_ids: object, seed: int | None) -> None:
-    """Nothing is sent, no environment is reset."""
+    """The client sends nothing, and no environment is reset."""
     client.step(_zeros(client))
     with pytest.raises(tandem.InvalidArgument):
         client.reset(env_ids, seed=seed)  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def test_reset_refuses_invalid_arguments(client: tandem.SharedMemoryClient, env_
 
 
 def test_flag_in_resets_resets_instead_of_stepping(client: tandem.SharedMemoryClient) -> None:
-    """As a client without reset_only does it; the engine clears the flag."""
+    """This is the reset of a client without reset_only; the engine clears the flag."""
     client.step(_zeros(client))
     client.resets[1] = 1
     np.testing.assert_array_equal(client.step(_zeros(client))[0][:, 0], [2, 0])
@@ -256,7 +256,7 @@ def test_flag_in_resets_resets_instead_of_stepping(client: tandem.SharedMemoryCl
 
 @pytest.mark.parametrize("modes", [tandem.AutoresetMode, gymnasium.vector.AutoresetMode])
 def test_autoreset_mode_decides_when_the_next_episode_starts(modes: type) -> None:
-    """Gymnasium's own enum does as well; the engine's episodes last 3 steps here."""
+    """Tandem's enum and Gymnasium's both work; an episode of the engine lasts 3 steps."""
     expected = {"SAME_STEP": [1, 2, 0, 1, 2], "NEXT_STEP": [1, 2, 3, 0, 1], "DISABLED": [1, 2, 3, 4, 5]}
     for mode, counts in expected.items():
         with (
@@ -269,14 +269,14 @@ def test_autoreset_mode_decides_when_the_next_episode_starts(modes: type) -> Non
 
 
 def test_autoreset_modes_are_named_as_gymnasium_names_them() -> None:
-    """Names and values, none more, none fewer."""
+    """The enum's names and values equal Gymnasium's."""
     ours = {mode.name: mode.value for mode in tandem.AutoresetMode}
     assert ours == {mode.name: mode.value for mode in gymnasium.vector.AutoresetMode}
     assert set(ours) == set(tandem._native.AUTORESET_MODES)
 
 
 def test_terminated_and_truncated_differ(client: tandem.SharedMemoryClient) -> None:
-    """Both are done."""
+    """`dones` is 1 for a terminated environment whose truncated flag is 0."""
     _, _, dones = client.step(_zeros(client, 100))
     np.testing.assert_array_equal(dones, [1, 0])
     np.testing.assert_array_equal(client.terminateds, [1, 0])
@@ -284,7 +284,7 @@ def test_terminated_and_truncated_differ(client: tandem.SharedMemoryClient) -> N
 
 
 def test_engine_failure_is_raised_and_the_engine_goes_on(client: tandem.SharedMemoryClient) -> None:
-    """The exchange is over; the next one works."""
+    """The failed exchange is over; the next step works."""
     with pytest.raises(tandem.EngineFailed, match="told to fail"):
         client.step(_zeros(client, FAIL))
     client.step(_zeros(client))
@@ -292,7 +292,7 @@ def test_engine_failure_is_raised_and_the_engine_goes_on(client: tandem.SharedMe
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", ".hidden", "a b", "x" * 201, "ä", "a\0b"])
 def test_invalid_names_are_refused(name: str) -> None:
-    """Before anything is looked for."""
+    """The error is InvalidArgument, with no wait for a region."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.SharedMemoryClient(name, timeout=0)
 
@@ -301,35 +301,35 @@ def test_invalid_names_are_refused(name: str) -> None:
     "options", [{"wait": "eagerly"}, {"autoreset_mode": "SAME_STEP"}, {"timeout": -1}, {"timeout": math.nan}]
 )
 def test_invalid_options_are_refused(options: dict[str, object]) -> None:
-    """Before anything is waited for."""
+    """The error is InvalidArgument, with no wait for an engine."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.SharedMemoryClient(unique_name(), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
 def test_every_way_of_waiting_works(wait: str) -> None:
-    """The results are the same."""
+    """Each wait strategy returns the same results."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, wait=wait) as client:
         for count in range(1, 10):
             assert client.step(_zeros(client))[0][0, 0] == count
 
 
 def test_no_engine_is_not_ready() -> None:
-    """The message names the region."""
+    """Without an engine the constructor raises NotReady, with the region's name in the message."""
     name = unique_name()
     with pytest.raises(tandem.NotReady, match=name):
         tandem.SharedMemoryClient(name, timeout=0.05)
 
 
-def test_second_client_gets_the_holder_of_the_lock(client: tandem.SharedMemoryClient) -> None:
-    """And the first goes on."""
+def test_second_client_gets_the_pid_of_the_attached_client(client: tandem.SharedMemoryClient) -> None:
+    """The second constructor raises AlreadyAttached; the first client still steps."""
     with pytest.raises(tandem.AlreadyAttached, match=str(os.getpid())):
         tandem.SharedMemoryClient(client.name)
     client.step(_zeros(client))
 
 
 def test_close_is_safe_twice_and_views_outlive_it() -> None:
-    """Also when the engine has gone and the client has been collected."""
+    """Arrays stay readable and writable after `close`, the engine's exit and the client's collection."""
     with launch_trivial() as engine:
         client = tandem.SharedMemoryClient(engine.name)
         obs = client.step(_zeros(client, 5))[0]
@@ -341,7 +341,7 @@ def test_close_is_safe_twice_and_views_outlive_it() -> None:
             with pytest.raises(tandem.ClientClosed):
                 call()
         with tandem.SharedMemoryClient(engine.name):
-            pass  # the place is free
+            pass  # the client slot is free
     del client, call
     gc.collect()
     assert obs.shape == (2, 17) and actions[0, 0] == 5
@@ -349,7 +349,7 @@ def test_close_is_safe_twice_and_views_outlive_it() -> None:
 
 
 def test_collected_client_releases_its_lock() -> None:
-    """Its views do not hold it."""
+    """An array that is still referenced does not keep the client lock."""
     with launch_trivial() as engine:
         client = tandem.SharedMemoryClient(engine.name)
         obs, gone = client.obs, weakref.ref(client)
@@ -360,8 +360,8 @@ def test_collected_client_releases_its_lock() -> None:
             assert obs.shape == (2, 17)
 
 
-def test_mapping_goes_with_the_last_view() -> None:
-    """And not before."""
+def test_mapping_ends_with_the_last_view() -> None:
+    """The region stays mapped while a view exists, and is unmapped with the last one."""
 
     def mapped(name: str) -> bool:
         with open("/proc/self/maps", encoding="utf-8") as maps:
@@ -385,13 +385,13 @@ def test_mapping_goes_with_the_last_view() -> None:
     "action", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle.dumps", "copy.copy", "copy.deepcopy"]
 )
 def test_client_can_be_neither_pickled_nor_copied(client: tandem.SharedMemoryClient, action: object) -> None:
-    """The message says what to do instead."""
+    """The TypeError says to create the client where it is used."""
     with pytest.raises(TypeError, match="make one where it is used"):
         action(client)  # type: ignore[operator]
 
 
 def test_second_thread_is_refused() -> None:
-    """While the first waits, which ends with its own time-out; statistics may be asked for."""
+    """While one thread waits, another thread's calls raise ConcurrentUse; `stats` works, and the wait continues."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=math.inf) as client:
         client.send(_zeros(client, HANG))
         started, raised = threading.Event(), list[BaseException]()
@@ -406,7 +406,7 @@ def test_second_thread_is_refused() -> None:
         thread = threading.Thread(target=wait)
         thread.start()
         started.wait()
-        while True:  # until the thread is inside
+        while True:  # until the thread is in recv
             try:
                 client.recv(timeout=0)
             except tandem.ConcurrentUse:
@@ -424,17 +424,17 @@ def test_second_thread_is_refused() -> None:
 
 
 def test_other_threads_run_while_one_waits() -> None:
-    """The wait gives the interpreter away."""
+    """`recv` releases the GIL while it waits."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=math.inf) as client:
         client.send(_zeros(client, HANG))
         thread = threading.Thread(target=lambda: pytest.raises(tandem.PeerGone, client.recv))
         thread.start()
-        engine.close()  # this thread runs, or all of this hangs
+        engine.close()  # hangs if the waiting thread keeps the GIL
         thread.join()
 
 
-def test_stats_tell_where_the_time_went(client: tandem.SharedMemoryClient) -> None:
-    """Counts are exact; times are consistent."""
+def test_stats_split_time_into_policy_transport_and_physics(client: tandem.SharedMemoryClient) -> None:
+    """The exchange count is exact; the step rate agrees with the three times."""
     assert client.stats().exchanges == 0
     client.reset()
     for _ in range(99):
@@ -451,14 +451,14 @@ def test_stats_tell_where_the_time_went(client: tandem.SharedMemoryClient) -> No
 
 
 def test_properties_describe_the_region(client: tandem.SharedMemoryClient) -> None:
-    """And repr shows them."""
+    """The properties equal the launch options, and `repr` contains them."""
     assert (client.num_envs, client.obs_size, client.act_size, client.task) == (2, 17, 6, "Trivial-v0")
     for word in (client.name, "Trivial-v0", "num_envs=2", str(client.engine_pid), "open"):
         assert word in repr(client)
 
 
 def test_ten_thousand_steps_allocate_nothing_that_stays(client: tandem.SharedMemoryClient) -> None:
-    """Neither in Python nor in C++."""
+    """Traced memory grows by less than 1 KiB, the peak resident memory by less than 1 MiB."""
     actions = _zeros(client)
     for _ in range(1000):
         client.step(actions)

@@ -1,4 +1,4 @@
-"""Runs the examples in the package's docstrings, against the engine that ships."""
+"""Runs the examples in the package's docstrings against the shipped engine."""
 
 import doctest
 import importlib
@@ -20,7 +20,7 @@ _MODULES = [
 
 @pytest.mark.parametrize("module", _MODULES)
 def test_examples_work_as_shown(module: str) -> None:
-    """And there are some."""
+    """Each module with `>>>` has at least one example, and none fails."""
     results = doctest.testmod(importlib.import_module(module))
     assert results.failed == 0 and results.attempted > 0
 

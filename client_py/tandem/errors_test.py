@@ -1,4 +1,4 @@
-"""Walks the table of errors row by row."""
+"""Tests each row of the table of error classes."""
 
 import inspect
 
@@ -12,7 +12,7 @@ _ROWS = [row for row in _native.ERROR_TABLE if row[3] is not None]
 
 
 def test_only_success_has_no_class() -> None:
-    """The first row is success, and nothing else is."""
+    """Only the first row, success, has no error class."""
     assert [row[:2] for row in _native.ERROR_TABLE if row[3] is None] == [(0, "kOk")]
 
 
@@ -29,14 +29,14 @@ def test_row_has_its_class(row: tuple[int, str, int, str, str]) -> None:
 
 @pytest.mark.parametrize("row", _ROWS, ids=lambda row: row[1])
 def test_native_error_becomes_its_class(row: tuple[int, str, int, str, str]) -> None:
-    """What the binding asks for is the class itself, and its text is the message."""
+    """`from_native` returns an instance of the row's class with the given text."""
     error = errors.from_native(row[3], "expected 1, found 2", "")
     assert type(error).__name__ == row[3]
     assert str(error) == "expected 1, found 2"
 
 
 def test_every_class_is_a_row() -> None:
-    """No class of the module lacks a row, and no two share a number."""
+    """Each class of the module has a row, and no two rows share a number."""
     classes = {
         name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
     }
@@ -56,10 +56,8 @@ def test_every_class_is_a_row() -> None:
         (tandem.OutOfSharedMemory, MemoryError),
     ],
 )
-def test_error_is_also_the_builtin_that_people_catch(
-    error_class: type[tandem.TandemError], builtin: type[Exception]
-) -> None:
-    """`except TimeoutError` and the like work."""
+def test_error_is_also_a_builtin_exception(error_class: type[tandem.TandemError], builtin: type[Exception]) -> None:
+    """The class derives from the builtin, so that `except TimeoutError` and the others work."""
     with pytest.raises(builtin):
         raise error_class("expected")
 

@@ -1,4 +1,4 @@
-"""The package's front: its names, and what `dir` and `help` show of it."""
+"""The package's public names, and the output of `dir` and `help`."""
 
 import inspect
 import pydoc
@@ -29,7 +29,7 @@ def _lines(text: str) -> int:
 
 
 def test_dir_lists_only_the_front() -> None:
-    """Fewer than 20 names, the error classes counted as one; each is there."""
+    """Has fewer than 20 names, with the error classes and submodules counted as one; each is an attribute."""
     names = set(dir(tandem))
     assert _ERRORS | _SUBMODULES <= names
     assert len(names - _ERRORS - _SUBMODULES) + 1 < 20
@@ -38,7 +38,7 @@ def test_dir_lists_only_the_front() -> None:
 
 
 def test_names_of_submodules_are_not_in_the_front() -> None:
-    """As they are neither in `dir` nor attributes."""
+    """Such a name is an AttributeError of the package."""
     for name in ("SimulationContract", "Stream", "RestartingVectorEnv", "ClientStats", "no_such_name"):
         with pytest.raises(AttributeError, match=name):
             getattr(tandem, name)
@@ -46,14 +46,14 @@ def test_names_of_submodules_are_not_in_the_front() -> None:
 
 @pytest.mark.parametrize("submodule", sorted(_SUBMODULES))
 def test_a_submodule_needs_no_import_of_its_own(submodule: str) -> None:
-    """`import tandem` does, in a new interpreter."""
+    """In a new interpreter, `import tandem` makes the submodule usable."""
     program = f"import tandem; print(tandem.{submodule}.__name__)"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout == f"tandem.{submodule}\n"
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert completed.stdout == f"tandem.{submodule}\n"
 
 
 def test_help_for_the_package_is_a_screen() -> None:
-    """The guide, and no class in full. Folders that only a clone has are not counted."""
+    """The text has the guide but no class; test and testing folders, present only in a clone, are not counted."""
     text = pydoc.plain(pydoc.render_doc(tandem))
     only_here = [line for line in text.splitlines() if line.endswith("_test") or "testing (package)" in line]
     assert "make_vec  " in text and "class " not in text
@@ -62,12 +62,12 @@ def test_help_for_the_package_is_a_screen() -> None:
 
 @pytest.mark.parametrize("function", [tandem.make_vec, tandem.launch_engine])
 def test_help_for_a_function_is_a_screen(function: object) -> None:
-    """Its signature included."""
+    """The signature counts as well."""
     assert _lines(pydoc.plain(pydoc.render_doc(function))) <= _SCREEN[1]
 
 
 def test_misspelled_keywords_are_compared_with_all_of_make_vec() -> None:
-    """`width` and `height` included, which are among the options."""
+    """The known keywords are those of `make_vec`, plus `width` and `height`, which are among its options."""
     keywords = {name for name in inspect.signature(tandem.make_vec).parameters if name != "task_options"}
     assert set(refusals.KEYWORDS) == keywords | {"width", "height"}
 

@@ -1,4 +1,4 @@
-"""The stub of the native module names what the module has, no more and no less."""
+"""The stub of the native module declares exactly the module's names."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ def _present(owner: types.ModuleType | type) -> set[str]:
 
 
 def test_module_is_as_declared() -> None:
-    """Functions, classes and constants."""
+    """The declared functions, classes and constants are the module's."""
     assert _declared(_STUB.body) == _present(_native)
 
 
@@ -33,7 +33,7 @@ def test_module_is_as_declared() -> None:
     "node", [node for node in _STUB.body if isinstance(node, ast.ClassDef)], ids=lambda node: node.name
 )
 def test_class_is_as_declared(node: ast.ClassDef) -> None:
-    """Methods and properties; and which of the two."""
+    """The declared methods and properties are the class's, and each has the declared kind."""
     native = getattr(_native, node.name)
     assert _declared(node.body) - {"__init__"} == _present(native)
     for method in node.body:

@@ -1,4 +1,4 @@
-"""Arguments that cannot be: refused by their names, with what was expected and found."""
+"""Invalid arguments are refused, with the argument's name and the expected and found values."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture(name="client")
 def client_fixture() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of two environments."""
+    """Attaches a client to an engine of two environments."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name) as client:
         yield client
 
@@ -43,14 +43,14 @@ def client_fixture() -> Iterator[tandem.SharedMemoryClient]:
     ],
 )
 def test_an_invalid_seed_is_named(client: tandem.SharedMemoryClient, seed: object, named: str) -> None:
-    """With what was expected, and which one of several."""
+    """The message has the expected range, and the index of the invalid seed in a list."""
     with pytest.raises(tandem.InvalidArgument, match=named):
         client.reset(seed=seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", ["a\0b", "a\ud800", 7])
 def test_invalid_names_are_refused(bad: Any) -> None:
-    """Not cut at their NUL, and not by the codec's own error."""
+    """A NUL does not truncate the name, and a surrogate raises no UnicodeEncodeError."""
     for call in (
         lambda: tandem.SharedMemoryClient(bad),
         lambda: tandem.SharedMemoryClient(unique_name(), wait=bad),
@@ -63,7 +63,7 @@ def test_invalid_names_are_refused(bad: Any) -> None:
 
 
 def test_a_link_in_place_of_a_region_is_refused_at_once() -> None:
-    """Not after the time-out, which here has no end."""
+    """The error comes before the time-out, which is infinite."""
     name = unique_name()
     path = Path("/dev/shm", name)
     path.symlink_to("/dev/null")
@@ -75,7 +75,7 @@ def test_a_link_in_place_of_a_region_is_refused_at_once() -> None:
 
 
 def test_the_name_of_a_run_is_escaped() -> None:
-    """In the error that repeats it."""
+    """The error message escapes the control characters of the run's name."""
     with pytest.raises(tandem.NotReady) as caught:
         tandem.FastLaneReader.attach("no\x1b[31m\u202e run")
     assert "no\\x1b[31m\\xe2\\x80\\xae run" in str(caught.value)

@@ -1,4 +1,4 @@
-"""The command line: what is taken, what is refused, and what --help needs."""
+"""The command line of tandemctl: accepted and refused words, and --help."""
 
 import subprocess
 import sys
@@ -34,16 +34,16 @@ def _refusal(*words: str, variable: str = "") -> str:
         ("--daemon list list", "", "list", "--daemon"),
     ],
 )
-def test_daemon_is_the_options_or_the_variables_or_the_default(
+def test_daemon_address_is_from_the_option_the_variable_or_the_default(
     line: str, variable: str, address: str, source: str
 ) -> None:
-    """In this order; the option may come before the command."""
+    """The precedence is in this order; --daemon may precede the command."""
     options = parse(line.split(), variable)
     assert (options.command, options.daemon, options.daemon_source) == ("list", address, source)
 
 
 def test_every_option_is_taken() -> None:
-    """In both forms; a value may begin with a dash, and what follows "--" is the program's."""
+    """Both forms work; a value may begin with a dash; the words after "--" belong to the program."""
     line = (
         "submit --name ant --gpus=2 --env A=b=c --env=D= --max_steps 1000 --max_duration 90m --step_stride 10 --watch"
     )
@@ -81,7 +81,7 @@ def test_every_option_is_taken() -> None:
     ("given", "secs"), [("1s", 1), ("1.5s", 2), ("90m", 5400), ("2h30m", 9000), ("1000ms", 1), (".5h", 1800)]
 )
 def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
-    """As the schedule has them."""
+    """The run's schedule has whole seconds."""
     _parsed(f"submit --max_duration {given} -- a", max_duration=secs)
 
 
@@ -139,24 +139,24 @@ def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
     ],
 )
 def test_invalid_values_are_refused(line: str, part: str) -> None:
-    """With the word that was found, and the --help to read."""
+    """The error has the refused word, and the --help to read."""
     assert part in _refusal(*line.split())
 
 
 @pytest.mark.parametrize("words", [["watch", ""], ["cancel", ""], ["submit", "--", ""]])
 def test_an_empty_word_is_refused(words: list[str]) -> None:
-    """As a RUN_ID, and as a program."""
+    """It is neither a run_id nor a program."""
     _refusal(*words)
 
 
 @pytest.mark.parametrize("words", [["watch", "a\udcff"], ["submit", "--", "python", "a\udcff"], ["a\udcff"]])
 def test_words_that_are_no_utf8_are_refused(words: list[str]) -> None:
-    """With the byte and its place."""
+    """The error has the byte and its offset."""
     assert "the byte 0xff at offset 1 of 'a\\udcff'" in _refusal(*words)
 
 
 def test_help_comes_before_errors() -> None:
-    """Of the command that was named, else of all."""
+    """The help is the named command's, or tandemctl's, even if other words are invalid."""
     for command in _COMMANDS:
         assert parse([command, "--help"], "").help.startswith(f"Usage: tandemctl {command}")
         assert f"\n  {command}" in parse(["--help"], "").help
@@ -165,7 +165,7 @@ def test_help_comes_before_errors() -> None:
 
 
 def test_states_are_those_of_the_wire() -> None:
-    """In the order of their numbers, which RunStatus has."""
+    """The order is that of RunStatus's numbers."""
     from tandem.telemetry import RunStatus
 
     letters = [state[0] for state in STATES]
@@ -181,7 +181,7 @@ def test_default_port_is_the_daemons() -> None:
 
 
 def test_help_and_refusals_import_no_package() -> None:
-    """The standard library is enough, so that they come at once."""
+    """Only the standard library is imported, so that the output comes at once."""
     program = """
 import sys, tandemctl.main
 for words in (["--help"], ["submit", "--help"], ["list", "x"]):

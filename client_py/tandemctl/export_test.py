@@ -1,4 +1,4 @@
-"""Events as CSV: quoting, numbers, times, columns."""
+"""Events as CSV: quoting, numbers, times and columns."""
 
 import math
 from typing import Any
@@ -34,8 +34,8 @@ def _row(stream: str, **fields: Any) -> str:
         ("a\rb", '"a\rb"'),
     ],
 )
-def test_only_what_needs_it_is_quoted(value: str, field: str) -> None:
-    """Every text of a row."""
+def test_only_texts_with_special_characters_are_quoted(value: str, field: str) -> None:
+    """Applies to each text field of each row."""
     assert text(value) == field
     for stream, name in (("steps", "worker_id"), ("episodes", "metadata_json"), ("lifecycle", "event")):
         assert field in _row(stream, **{name: value})
@@ -46,7 +46,7 @@ def test_only_what_needs_it_is_quoted(value: str, field: str) -> None:
 
 @pytest.mark.parametrize("number", [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, 123456789.125, math.inf])
 def test_numbers_read_back_the_same(number: float) -> None:
-    """With 17 digits; infinity as a word."""
+    """Numbers have up to 17 digits; infinity and NaN are words."""
     field = _row("steps", reward=number).split(",")[4]
     assert float(field) == number and math.copysign(1, float(field)) == math.copysign(1, number)
     assert _row("episodes", total_reward=number).split(",")[3] == field
@@ -64,7 +64,7 @@ def test_numbers_read_back_the_same(number: float) -> None:
     ],
 )
 def test_times_have_nanoseconds(seconds: int, nanos: int, time: str) -> None:
-    """Without zeros at their end; no time is an empty field, and 1970's beginning is a time."""
+    """Trailing zeros are omitted; an absent time is an empty field, and 1970-01-01 is a time."""
     for stream in COLUMNS:
         fields = _row(stream, timestamp={"seconds": seconds, "nanos": nanos}).split(",")
         assert fields[COLUMNS[stream].split(",").index("timestamp")] == time
@@ -72,7 +72,7 @@ def test_times_have_nanoseconds(seconds: int, nanos: int, time: str) -> None:
 
 
 def test_an_event_is_a_line_with_a_field_for_each_column() -> None:
-    """In the columns' order."""
+    """The fields are in the order of the columns."""
     timestamp = {"seconds": 1_700_000_000, "nanos": 5_000_000}
     step = {"seq_id": 7, "worker_id": "w", "episode_index": 1, "step_index": 2, "reward": 0.5, "truncated": True}
     assert _row("steps", **step, timestamp=timestamp, action_json="[1, 2]") == (

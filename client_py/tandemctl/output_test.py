@@ -1,4 +1,4 @@
-"""What is shown where: terminals, dumb ones, pipes."""
+"""Output of tandemctl to terminals, dumb terminals and pipes."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
 def _on_a_terminal(program: str, kind: str) -> tuple[str, int]:
-    """Returns what a terminal of 3 rows and 6 columns gets from a Python program, and its exit code."""
+    """Runs a Python program on a terminal of 3 rows and 6 columns; returns its output and exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
         try:
@@ -24,7 +24,7 @@ def _on_a_terminal(program: str, kind: str) -> tuple[str, int]:
         finally:
             os._exit(127)
     shown = b""
-    with contextlib.suppress(OSError):  # as Linux says that the other side has closed it
+    with contextlib.suppress(OSError):  # Linux reports EIO when the other side has closed the terminal
         while block := os.read(terminal, 1 << 16):
             shown += block
     os.close(terminal)
@@ -46,19 +46,19 @@ screen.leave()
     ("first", "second", "shown"),
     [
         ("one", "two", "\x1b[Hone\x1b[J\x1b[Htwo\x1b[J"),
-        # Before "\n" the terminal itself puts "\r", too. The last column stays empty.
+        # The terminal prints "\r" before each "\n". The last column stays empty.
         ("12345\n123456", "1", "\x1b[H12345\x1b[K\r\r\n12345\x1b[J\x1b[H1\x1b[J"),
         ("1", "1\n2\n3\n4", "\x1b[H1\x1b[J\x1b[H1\x1b[K\r\r\n2\x1b[K\r\r\n... 4\x1b[J"),
     ],
 )
 def test_each_page_replaces_the_last_and_is_cut_to_the_window(first: str, second: str, shown: str) -> None:
-    """The last line says how many are missing."""
+    """The last line shows that lines are hidden."""
     assert _on_a_terminal(_SHOW.format(first, second), "xterm") == (_ENTER + shown + _LEAVE, 0)
 
 
 @pytest.mark.parametrize(("kind", "takes"), [("xterm", True), ("dumb", False), ("", False)])
-def test_a_dumb_terminal_takes_no_escapes(kind: str, takes: bool) -> None:
-    """Nor does one that TERM does not name, nor a pipe."""
+def test_a_dumb_terminal_gets_no_escapes(kind: str, takes: bool) -> None:
+    """A terminal without TERM, and a pipe, get none either."""
     program = "from tandemctl.output import takes_escapes; print(takes_escapes(1), takes_escapes(os.pipe()[1]))"
     assert _on_a_terminal(f"import os; {program}", kind) == (f"{takes} False\r\n", 0)
 
@@ -78,14 +78,14 @@ sys.exit(watch(daemon, "run", submitted=True))
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
 def test_watch_after_submit_waits_for_the_daemon(kind: str) -> None:
-    """And shows that it does."""
+    """The page shows that it waits."""
     shown, code = _on_a_terminal(_WATCH, kind)
     assert code == 0, shown
     assert ("waiti" if kind == "xterm" else "waiting for the daemon at unix:/nonesuch") in shown
 
 
-def test_watch_fails_where_no_daemon_was_met() -> None:
-    """With what to do; the screen was never entered."""
+def test_watch_fails_without_a_daemon() -> None:
+    """The error has the next action; the alternate screen was not entered."""
     program = (
         "import sys\nfrom tandemctl.main import main\nsys.argv[1:] = ['watch', '--daemon=unix:/nonesuch/d']\nmain()"
     )

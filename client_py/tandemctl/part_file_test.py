@@ -1,4 +1,4 @@
-"""A file is written completely or not at all, whatever ends the process."""
+"""An output file is written completely or not at all, even if a signal ends the process."""
 
 import os
 import resource
@@ -26,7 +26,7 @@ remove_on_signals()
 
 @pytest.fixture(name="folder", autouse=True)
 def folder_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The current folder."""
+    """Changes the current folder to a new one."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(os.path.abspath, filter(None, sys.path))))
     monkeypatch.chdir(tmp_path)
     yield tmp_path
@@ -42,7 +42,7 @@ def _export(name: str, text: str = "rows") -> None:
 
 
 def _ended(program: str, *, ignored: int | None = None) -> int:
-    """Returns how a process of its own ends that does this."""
+    """Runs a program in a new process with the signal handlers installed; returns its exit code."""
     with subprocess.Popen(
         [sys.executable, "-c", _START + program],
         preexec_fn=None if ignored is None else lambda: signal.signal(ignored, signal.SIG_IGN) and None,
@@ -51,9 +51,9 @@ def _ended(program: str, *, ignored: int | None = None) -> int:
 
 
 def test_file_appears_atomically() -> None:
-    """It replaces the one before it, once it is complete; a file that is not completed leaves all as it was."""
+    """The complete file replaces the previous one; an incomplete one leaves the previous file unchanged."""
     Path("out").write_text("before")
-    for error in (RuntimeError, ConnectionError):  # a daemon that is gone is no matter of the file
+    for error in (RuntimeError, ConnectionError):  # both propagate unchanged
         with pytest.raises(error), replaced("out") as write:
             write(b"half")
             raise error
@@ -65,8 +65,8 @@ def test_file_appears_atomically() -> None:
     assert (_names(), Path("out").read_text()) == (["out"], "after")
 
 
-def test_its_mode_is_the_umasks_or_that_of_the_file_before() -> None:
-    """Also of a link's target."""
+def test_mode_is_the_umasks_or_that_of_the_previous_file() -> None:
+    """For a link, the mode is that of its target."""
     before = os.umask(0o027)
     _export("new")
     os.umask(before)
@@ -80,7 +80,7 @@ def test_its_mode_is_the_umasks_or_that_of_the_file_before() -> None:
 
 
 def test_two_writers_at_once_are_both_complete() -> None:
-    """The one that ends last stays."""
+    """The file of the writer that ends last remains."""
     with replaced("out") as write:
         write(b"first")
         _export("out", "the second, longer")
@@ -89,7 +89,7 @@ def test_two_writers_at_once_are_both_complete() -> None:
 
 
 def test_links_are_followed_to_their_end() -> None:
-    """Which need not be there."""
+    """The target of the links need not exist."""
     Path("a/b").mkdir(parents=True)
     Path("out").symlink_to("a/link")
     Path("a/link").symlink_to(Path("a/b/file").absolute())
@@ -101,7 +101,7 @@ def test_links_are_followed_to_their_end() -> None:
 
 
 def test_paths_other_than_files_are_refused() -> None:
-    """With the path, and nothing is left behind."""
+    """The error has the path, and no file is created."""
     Path("folder").mkdir()
     Path("link").symlink_to("folder")
     Path("circle").symlink_to("circle")
@@ -111,8 +111,8 @@ def test_paths_other_than_files_are_refused() -> None:
     assert _names() == ["circle", "folder", "link"]
 
 
-def test_the_longest_names_are_taken() -> None:
-    """Also in letters of several bytes."""
+def test_the_longest_names_are_accepted() -> None:
+    """A name of 255 bytes is accepted, also of multi-byte characters."""
     for name in ("x" * 255, "\u20ac" * 85):
         _export(name)
         os.remove(name)
@@ -120,7 +120,7 @@ def test_the_longest_names_are_taken() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_no_part(number: signal.Signals) -> None:
-    """The process ends by it; what was there before stays, also if the file was complete."""
+    """The signal ends the process; the previous or completed file remains."""
     write = "with replaced('out') as write:\n    write(b'rows')\n"
     send = f"os.kill(os.getpid(), {int(number)}); time.sleep(100)"
     assert _ended(f"{write}    assert len(os.listdir()) == 1\n    {send}") == -number
@@ -130,7 +130,7 @@ def test_signal_leaves_no_part(number: signal.Signals) -> None:
 
 
 def test_many_signals_leave_no_part() -> None:
-    """Whatever it was doing."""
+    """SIGINT arrives at any moment of the write."""
     program = _START + "while True:\n    with replaced('out'):\n        pass\n    os.remove('out')\n"
     for _ in range(5):
         with subprocess.Popen([sys.executable, "-c", program]) as process:
@@ -144,14 +144,14 @@ def test_many_signals_leave_no_part() -> None:
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """As nohup sets it."""
+    """A signal ignored at the start, as nohup does, does not end the process."""
     program = "with replaced('out') as write:\n    os.kill(os.getpid(), signal.SIGHUP)\n    write(b'rows')\n"
     assert _ended(program, ignored=signal.SIGHUP) == 0
     assert Path("out").read_text() == "rows"
 
 
-def test_list_reports_a_full_disk() -> None:
-    """In place of one: a limit of the file's size."""
+def test_write_error_is_reported() -> None:
+    """A limit of the file size stands for a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:

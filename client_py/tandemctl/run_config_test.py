@@ -1,4 +1,4 @@
-"""The configuration of a run: from a command line, or from a file."""
+"""The configuration of a run, from a command line or from a file."""
 
 import io
 import json
@@ -18,8 +18,8 @@ def _config(*words: str, folder: str = "/home/me") -> Any:
     return json.loads(run_config(parse(["submit", *words], ""), lambda: Path(folder)))
 
 
-def test_config_has_every_option() -> None:
-    """And leaves the rest to the daemon, which tests/slow_lane/tandemctl_test.py asks."""
+def test_config_has_each_given_option() -> None:
+    """Absent options are left to the daemon's defaults, which tests/slow_lane/tandemctl_test.py checks."""
     flags = "--name ant --gpus 2 --env A=1 --env B= --env A=2 --max_steps 9 --max_duration 90m --step_stride 3"
     assert _config(*flags.split(), "--", "/bin/python", "train.py", "--seed", "3") == {
         "run_name": "ant",
@@ -45,12 +45,12 @@ def test_config_has_every_option() -> None:
     ],
 )
 def test_a_run_is_named_after_its_program(words: list[str], name: str) -> None:
-    """Without its folder, printable, as long as a name may be."""
+    """The name has no folder, is printable, and is cut to the longest permitted length."""
     assert _config("--", *words)["run_name"] == name
 
 
-def test_a_program_is_the_first_on_the_path_that_may_be_executed(tmp_path: Path) -> None:
-    """As an absolute path; a name with a slash is taken as it is."""
+def test_a_program_is_the_first_executable_on_the_path(tmp_path: Path) -> None:
+    """The result is an absolute path; a name with a slash is kept."""
     for name in "abc":
         (tmp_path / name).mkdir()
         (tmp_path / name / "train").touch(0o600 if name == "a" else 0o700)
@@ -63,7 +63,7 @@ def test_a_program_is_the_first_on_the_path_that_may_be_executed(tmp_path: Path)
 
 
 def test_a_file_is_read_or_refused_with_the_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no UTF-8, what is too large, what is not there."""
+    """Refuses invalid UTF-8, a file that is too large, and a missing file."""
     file = tmp_path / "run.json"
     file.write_text('{"caf\u00e9": 1}', "utf-8")
     assert read_config(str(file)) == '{"caf\u00e9": 1}'

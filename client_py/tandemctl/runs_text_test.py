@@ -34,7 +34,7 @@ def _time(secs: float) -> datetime:
 
 
 def _run(status: RunStatus = RunStatus.EXEC, run_id: str = "01ARZ", **record: Any) -> RunDescription:
-    """A run at work, with changes; those that a Run has not are the RunDescription's."""
+    """Returns a description of an executing run, with changed fields of Run or RunDescription."""
     own = {name: record.pop(name) for name in tuple(record) if name in RunDescription.__slots__}
     run = Run(run_id, status, "", _time(_START), _time(_START + 7), None, None, (), 1)
     run = dataclasses.replace(run, **record)
@@ -84,12 +84,12 @@ _FAULTED = _run(
     ],
 )
 def test_texts_are_short(function: Any, samples: dict[Any, str]) -> None:
-    """Numbers, rates, times, bars, foreign texts."""
+    """Applies to rates, ages, bars and foreign texts."""
     assert {value: function(value) for value in samples} == samples
 
 
 def test_a_table_has_a_line_for_each_run() -> None:
-    """Columns are as wide as their widest cell; empty ones are left out."""
+    """A column is as wide as its widest cell; empty columns are omitted."""
     assert rendered(runs_table([_run(), _FAULTED], _NOW)) == [
         "RUN    NAME  STATE       TIME  STEPS  STEPS/S  EPISODES  RETURN  MALFORMED  PROGRESS            REMARK",
         "01ARZ  ant   EXECUTING  1 min  2,500      250        12    97.5             [##--------]  25 %",
@@ -99,8 +99,8 @@ def test_a_table_has_a_line_for_each_run() -> None:
     assert rendered(runs_table([_run(run_name="日本")], _NOW))[0].startswith("RUN    NAME  STATE")
 
 
-def test_a_narrow_terminal_folds_remarks_alone() -> None:
-    """The rest of the line is not cut: a run_id can be copied."""
+def test_a_narrow_terminal_wraps_only_remarks() -> None:
+    """Other columns are not cut, so that a run_id can be copied."""
     lines = rendered(runs_table([_FAULTED], _NOW), width=60)
     assert len(lines) > 2
     assert any("02BAD" in line and "2,500" in line for line in lines)
@@ -108,7 +108,7 @@ def test_a_narrow_terminal_folds_remarks_alone() -> None:
 
 
 def test_control_characters_of_names_are_escaped() -> None:
-    """And none is read as rich's markup."""
+    """Brackets in names are not read as rich's markup."""
     run = _run(run_id="01\x1b[31m", run_name="\u202egpj.exe [b]übung", folder="/data/\u2066")
     for text in ("\n".join(rendered(runs_table([run], _NOW))), "\n".join(rendered(*run_page(run, (), _NOW)))):
         assert "01\\x1b[31m" in text and "\\xe2\\x80\\xaegpj.exe [b]übung" in text
@@ -133,19 +133,19 @@ def test_control_characters_of_names_are_escaped() -> None:
     ],
 )
 def test_remarks_have_every_problem(changes: dict[str, Any], remark: str) -> None:
-    """A reason by its first line."""
+    """A failure reason is shortened to its first line."""
     assert remark_on(_run(**changes), _NOW) == remark
 
 
 def test_a_summary_counts_states() -> None:
-    """And adds the rates."""
+    """The summary also has the sum of the step rates."""
     assert runs_summary([]) == "0 runs"
     ended = dataclasses.replace(_FAULTED, steps_per_second=0.0)
     assert runs_summary([_run(), ended, _run()]) == "3 runs: 2 EXECUTING, 1 FAULTED; 500 steps/s"
 
 
 def test_a_log_line_describes_a_run() -> None:
-    """One that goes on, and one that has ended."""
+    """Describes an executing run and a faulted one."""
     assert run_line(_run(), _NOW) == (
         "01ARZ EXECUTING after 1 min, 2,500 steps (250/s) of 10,000, 12 episodes, last return 97.5"
     )
@@ -154,8 +154,8 @@ def test_a_log_line_describes_a_run() -> None:
     )
 
 
-def test_a_page_has_all_that_is_known_and_the_last_episodes() -> None:
-    """Of a run that samples its steps."""
+def test_a_page_has_a_runs_facts_and_last_episodes() -> None:
+    """The run stores only a sample of its steps."""
     run = _run(steps_printed=25_000, max_steps=100_000, malformed=2, gpu_slots=(0, 3), worker_pid=7, folder="/runs/1")
     episode = Episode(episode_index=11, total_reward=97.5, steps=200, truncated=True, timestamp=_time(_NOW - 61))
     assert rendered(*run_page(run, [episode], _NOW)) == [
@@ -176,7 +176,7 @@ def test_a_page_has_all_that_is_known_and_the_last_episodes() -> None:
 
 
 def test_json_has_sorted_keys_numbers_and_nulls() -> None:
-    """Texts as they are, but for what JSON escapes; no NaN."""
+    """Texts are not escaped beyond JSON's rules; NaN becomes null."""
     runs = [_run(last_return=math.nan, run_name='ü"\x1f\u2066', gpu_slots=(0, 1)), _FAULTED]
     text = runs_json(DaemonDescription("ok", 0, 0.25, 1, ()), runs)
     assert text.startswith(

@@ -1,4 +1,4 @@
-"""EnvRandom against the generator that Gymnasium makes, bit for bit."""
+"""EnvRandom equals the generator that Gymnasium makes, bit for bit."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ _RANDOM_SEEDS = [int(seed) for seed in np.random.default_rng(4).integers(0, 2**6
 def _ours(
     seed: int, *, low: float = 0.0, high: float = 1.0, rounds: int = 1, uniforms: int = 0, normals: int = 0
 ) -> npt.NDArray[np.float64]:
-    """What EnvRandom draws: float64[rounds, uniforms + normals]."""
+    """Returns EnvRandom's draws: float64[rounds, uniforms + normals]."""
     arguments = [str(seed), low.hex(), high.hex(), str(rounds), str(uniforms), str(normals)]
     output = subprocess.run([_DRAWS.resolve(), *arguments], stdout=subprocess.PIPE, check=True).stdout
     return np.frombuffer(output, np.float64).reshape(rounds, uniforms + normals)
@@ -30,8 +30,8 @@ def _assert_same_bits(found: npt.NDArray[np.float64], expected: npt.NDArray[np.f
 
 
 @pytest.mark.parametrize("seed", _EDGE_SEEDS)
-def test_millions_of_normals_are_numpys(seed: int) -> None:
-    """A million per seed: some 4,000 from each of the 256 layers, 260 from the tail, thousands drawn again."""
+def test_a_million_normals_equal_numpys(seed: int) -> None:
+    """The draws include some 4,000 from each of the 256 layers, 260 from the tail, and thousands of rejected ones."""
     generator, _ = seeding.np_random(seed)
     expected = generator.standard_normal(1_000_000)
     assert np.count_nonzero(np.abs(expected) > _TAIL_START) > 100
@@ -43,16 +43,16 @@ def test_millions_of_normals_are_numpys(seed: int) -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [(0.0, 1.0), (-0.1, 0.1), (-5e-3, 5e-3), (-1e-300, 1e300), (1 / 3, 1e4), (2.0, 2.0)]
 )
-def test_uniform_draws_are_numpys(low: float, high: float) -> None:
-    """Intervals of all sizes, the empty one among them."""
+def test_uniform_draws_equal_numpys(low: float, high: float) -> None:
+    """Intervals of all sizes, also an empty one."""
     for seed in _EDGE_SEEDS:
         generator, _ = seeding.np_random(seed)
         expected = generator.uniform(low, high, 50_000)
         _assert_same_bits(_ours(seed, low=low, high=high, uniforms=50_000)[0], expected)
 
 
-def test_many_seeds_with_draws_of_both_kinds_are_numpys() -> None:
-    """As resets draw: uniform for positions, then normal for velocities, again and again."""
+def test_mixed_draws_with_many_seeds_equal_numpys() -> None:
+    """Alternates as resets do: uniform draws for positions, then normal draws for velocities."""
     for seed in [*_EDGE_SEEDS, *_RANDOM_SEEDS]:
         generator, _ = seeding.np_random(seed)
         expected = np.array([[*generator.uniform(-0.1, 0.1, 9), *generator.standard_normal(9)] for _ in range(100)])

@@ -1,4 +1,4 @@
-"""The server in a control group whose memory is limited: it refuses what the kernel would kill it for."""
+"""The server in a control group with a memory limit: it refuses environments for which the kernel would kill it."""
 
 import re
 import signal
@@ -25,17 +25,17 @@ def _start(*command: str, num_envs: int, task: str) -> "subprocess.Popen[str]":
 
 
 def _outcome(server: "subprocess.Popen[str]") -> tuple[str, int]:
-    """Returns the server's first line and its exit code; stops it if it serves."""
+    """Returns the server's first line and its exit code; stops the server if it serves."""
     assert server.stderr is not None
     with server:
         line = server.stderr.readline()
-        if "serving" in line:  # the other ends by itself
+        if "serving" in line:  # a server that refuses exits by itself
             server.send_signal(signal.SIGTERM)
         return line, server.wait(_SECONDS)
 
 
 def _in_a_tree(folder: Path, limit: int, used: int) -> tuple[str, ...]:
-    """Makes the start of a command that sees a control group of that limit."""
+    """Returns the prefix of a command that makes it see a control group with the given limit."""
     for version, names in (
         (folder, ("memory.max", "memory.current")),
         (folder / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")),
@@ -51,7 +51,7 @@ def _in_a_tree(folder: Path, limit: int, used: int) -> tuple[str, ...]:
 
 
 def test_environments_beyond_the_limit_are_refused_with_every_figure() -> None:
-    """Those that fit are served."""
+    """A number of environments within the limit is served."""
     with tempfile.TemporaryDirectory() as folder:
         command = _in_a_tree(Path(folder), limit=150 * _MIB, used=10 * _MIB)
         line, code = _outcome(_start(*command, num_envs=3000, task="HalfCheetah-v5"))
@@ -71,7 +71,7 @@ def test_environments_beyond_the_limit_are_refused_with_every_figure() -> None:
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
 def test_small_environments_count_as_well(task: str) -> None:
-    """A million of them take much."""
+    """A million small environments exceed the limit."""
     with tempfile.TemporaryDirectory() as folder:
         command = _in_a_tree(Path(folder), limit=150 * _MIB, used=0)
         line, code = _outcome(_start(*command, num_envs=1_000_000, task=task))
@@ -79,7 +79,7 @@ def test_small_environments_count_as_well(task: str) -> None:
 
 
 def test_the_region_counts_against_the_limit() -> None:
-    """Though it lies in /dev/shm."""
+    """The region is in /dev/shm, and counts as memory."""
     with tempfile.TemporaryDirectory() as folder:
         command = _in_a_tree(Path(folder), limit=_MIB, used=_MIB // 2)
         line, code = _outcome(_start(*command, num_envs=1, task="CartPole-v1"))
@@ -88,7 +88,7 @@ def test_the_region_counts_against_the_limit() -> None:
 
 @pytest.fixture
 def limited_group() -> Iterator[Path]:
-    """A real control group of 150 MiB, in either version."""
+    """Makes a real control group with a limit of 150 MiB, in version 1 or 2."""
     found = re.search(r"^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$|^0::(.*)$", Path("/proc/self/cgroup").read_text(), re.M)
     assert found is not None
     own = _GROUPS / "memory" / found[1].lstrip("/") if found[1] else _GROUPS / (found[2] or "").lstrip("/")
@@ -109,7 +109,7 @@ def limited_group() -> Iterator[Path]:
 
 @pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5", "Pendulum-v1"])
 def test_no_number_of_environments_gets_the_server_killed(limited_group: Path, task: str) -> None:
-    """It serves or refuses."""
+    """For each number of environments, the server serves or refuses."""
     enter = ("sh", "-c", f'echo $$ >"{limited_group}/cgroup.procs" && exec "$@"', "sh")
     served = refused = 0
     small = (200_000, 500_000, 600_000, 800_000, 3_000_000)

@@ -1,4 +1,4 @@
-"""The server's own flags; what all servers share is in engine_adapter/conformance."""
+"""The server's own flags; engine_adapter/conformance tests the behaviour that all servers share."""
 
 import json
 import mmap
@@ -38,7 +38,7 @@ def _error(*flags: str) -> tuple[int, str]:
 
 @contextmanager
 def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subprocess.Popen[bytes]"]:
-    """Runs a server, and sees it leave cleanly on SIGTERM."""
+    """Runs a server, and checks that it exits with code 0 on SIGTERM."""
     name = f"server_test_{uuid.uuid4().hex}"
     server = subprocess.Popen([*launcher, _SERVER, f"--name={name}", *flags])
     try:
@@ -48,7 +48,7 @@ def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subproces
             time.sleep(0.001)
         yield server
     finally:
-        # To what the launcher started, if it did not become the server.
+        # The server may be the launcher's child: the launcher may not have executed it in its own process.
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()
         for pid in children or [str(server.pid)]:
             subprocess.run(["kill", "-TERM", pid], check=True)
@@ -61,13 +61,13 @@ def _catches(pid: int, number: signal.Signals) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
-def test_a_signal_ends_the_first_drawing_of_many_large_images() -> None:
-    """Which takes minutes without a graphics card; nothing is left."""
+def test_a_signal_ends_the_first_rendering_of_many_large_images() -> None:
+    """The rendering takes minutes without a graphics card; afterwards no region is left."""
     name = f"server_test_{uuid.uuid4().hex}"
     images = ("--num_envs=256", "--images=640x480")
     with subprocess.Popen([_SERVER, f"--name={name}", *_CHEETAH, *images], stderr=subprocess.PIPE, text=True) as server:
         deadline = time.monotonic() + _SECONDS
-        while not _catches(server.pid, signal.SIGTERM):  # it does from when it has an engine
+        while not _catches(server.pid, signal.SIGTERM):  # the handler is installed when the engine exists
             assert server.poll() is None and time.monotonic() < deadline, "it did not begin"
             time.sleep(0.001)
         server.terminate()
@@ -79,7 +79,7 @@ def test_a_signal_ends_the_first_drawing_of_many_large_images() -> None:
 
 
 def test_lists_its_tasks() -> None:
-    """--list_tasks prints one name a line, in order, and leaves."""
+    """--list_tasks prints one name a line, in alphabetical order, and exits."""
     ended = _run("--list_tasks")
     assert (ended.returncode, ended.stderr) == (0, "")
     tasks = ended.stdout.splitlines()
@@ -88,7 +88,7 @@ def test_lists_its_tasks() -> None:
 
 
 def test_help_names_every_flag_with_its_default() -> None:
-    """--help goes to stdout, flags that servers share included."""
+    """--help prints to stdout, with the flags that all servers share."""
     ended = _run("--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     for flag in (
@@ -148,15 +148,15 @@ def test_help_names_every_flag_with_its_default() -> None:
         ((*_CHEETAH, "--frame_envs=0"), "--frames"),
     ],
 )
-def test_a_wrong_choice_is_said_in_one_line(flags: tuple[str, ...], found: str) -> None:
-    """Exit code 2; the line names what was found."""
+def test_an_invalid_flag_is_refused_in_one_line(flags: tuple[str, ...], found: str) -> None:
+    """The exit code is 2; the line has the found value."""
     code, text = _error(*flags)
     assert code == 2
     assert "expected" in text and found in text
 
 
-def test_a_broken_model_fails_with_mujocos_words(tmp_path: Path) -> None:
-    """Exit code 1; the line carries MuJoCo's message and the path."""
+def test_a_broken_model_fails_with_mujocos_message(tmp_path: Path) -> None:
+    """The exit code is 1; the line has MuJoCo's message and the path."""
     model = tmp_path / "broken.xml"
     model.write_text("<mujoco><worldbody><geom type='foo'/></worldbody></mujoco>")
     code, text = _error(f"--model={model}")
@@ -165,7 +165,7 @@ def test_a_broken_model_fails_with_mujocos_words(tmp_path: Path) -> None:
 
 
 def test_models_come_only_from_the_assets_folder(tmp_path: Path) -> None:
-    """A file that is there is taken, and one that is not is missed, though the package has it."""
+    """A file in the folder is used; a missing one is an error, although the package contains it."""
     (tmp_path / "half_cheetah.xml").write_text("<mujoco><nonsense/></mujoco>")
     code, text = _error("--task=HalfCheetah-v5", f"--assets={tmp_path}")
     assert code == 1 and f"{tmp_path}/half_cheetah.xml" in text and "nonsense" in text
@@ -175,7 +175,7 @@ def test_models_come_only_from_the_assets_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("frames", [(), ("--frames=320x240",)])
 def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
-    """No frames were requested, or there is no viewer: the engine needs no display."""
+    """Frames were not requested, or there is no viewer, so the engine needs no display."""
     with _serving(*_CHEETAH, *frames) as server:
         mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8")
     assert "libmujoco" in mapped
@@ -188,19 +188,19 @@ def test_no_graphics_library_is_loaded(frames: tuple[str, ...]) -> None:
                         ("rpc_ring_kib", "4 to 1048576")]
 )  # fmt: skip
 def test_counts_are_refused_with_their_bounds(flag: str, bound: str, value: str) -> None:
-    """Also those that do not fit the flag's type."""
+    """Numbers beyond the flag's type are refused in the same way."""
     code, line = _error("--task=CartPole-v1", f"--{flag}={value}")
     assert code == 2 and f"--{flag}: expected" in line and bound in line and f"found '{value}'" in line
 
 
 def test_a_log_line_escapes_control_characters() -> None:
-    """Whatever a command line has in it."""
+    """A command line may contain any characters."""
     code, line = _error("--task=\x1b[31m\u202e\u00fcbung\nx")
     assert code == 2 and "found '\\x1b[31m\\xe2\\x80\\xae\u00fcbung" in line and line.count("\n") == 1
 
 
 def _launched(frame_skip: int) -> tuple["subprocess.Popen[str]", Path, int]:
-    """A server whose steps take their time, its region, and the pipe that keeps it."""
+    """Starts a server with slow steps; returns it, its region, and the launcher's end of the pipe."""
     name = f"server_test_{uuid.uuid4().hex}"
     engine_end, launcher_end = os.pipe()
     options = json.dumps({"frame_skip": frame_skip})
@@ -214,16 +214,16 @@ def _launched(frame_skip: int) -> tuple["subprocess.Popen[str]", Path, int]:
     return server, Path("/dev/shm", name), launcher_end
 
 
-def test_leaves_with_its_launcher_while_it_loads() -> None:
-    """A model may take minutes."""
+def test_exits_with_its_launcher_during_the_load_of_a_model() -> None:
+    """The load of a model may take minutes."""
     server, region, launcher_end = _launched(frame_skip=2_000_000_000)
     os.close(launcher_end)
     assert "launcher has left" in server.communicate(timeout=_SECONDS)[1]
     assert server.returncode == 0 and not region.exists()
 
 
-def test_leaves_with_its_launcher_in_the_middle_of_a_step() -> None:
-    """Which goes on for longer than it is given to stop; the region goes, too."""
+def test_exits_with_its_launcher_during_a_step() -> None:
+    """The step takes longer than the engine's time to stop; the region is removed as well."""
     server, region, launcher_end = _launched(frame_skip=300_000)
     deadline = time.monotonic() + _SECONDS
     while not region.exists():
@@ -231,15 +231,15 @@ def test_leaves_with_its_launcher_in_the_middle_of_a_step() -> None:
         time.sleep(0.01)
     with region.open("r+b") as file, mmap.mmap(file.fileno(), 4096) as header:
         struct.pack_into("<Q", header, 256, 1)
-    time.sleep(0.1)  # so that it has begun; else it stops cleanly, which the code below tells
+    time.sleep(0.1)  # the step has begun; otherwise the engine stops cleanly, and the exit code below differs
     os.close(launcher_end)
     assert "in the middle of a step" in server.communicate(timeout=_SECONDS)[1]
     assert server.returncode == 1 and not region.exists()
     assert not region.with_name(f".{region.name}.tandem").exists()
 
 
-def test_process_1_leaves_on_sigterm() -> None:
-    """As in a container, where a signal without a handler is not delivered."""
+def test_process_1_exits_on_sigterm() -> None:
+    """In a container, the kernel does not deliver a signal without a handler to process 1."""
     launcher = ("unshare", "--user", "--map-root-user", "--pid", "--fork")
     if subprocess.run([*launcher, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine forbids user namespaces")

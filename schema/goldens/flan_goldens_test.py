@@ -1,4 +1,4 @@
-"""Reads the frame ring's golden as MOSAIC's programs read a ring: with `struct`, by the two formats of the protocol."""
+"""Reads the frame ring's golden as MOSAIC's programs read a ring: with `struct` and the protocol's two formats."""
 
 import re
 import struct
@@ -15,8 +15,8 @@ HEADER = "<4sIIIIIIIIIQQddd"
 SLOT = "<QII"
 
 
-def test_header_is_as_an_independent_program_unpacks_it() -> None:
-    """Its 80 bytes, in one go."""
+def test_header_unpacks_by_the_protocols_format() -> None:
+    """One format covers the header's 80 bytes."""
     assert struct.calcsize(HEADER) == 80
     assert struct.unpack_from(HEADER, RING) == (
         b"FLAN",
@@ -47,7 +47,7 @@ def test_slots_hold_the_last_two_frames() -> None:
 
 
 def test_listing_covers_every_byte_correctly() -> None:
-    """Each row's bytes and value are the golden's own, and no byte is left out or listed twice."""
+    """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
     end = 0
     forms = {"u32": "<I", "u32 atomic": "<I", "u64": "<Q", "u64 atomic": "<Q", "f64 atomic": "<d"}
     for line in LISTING.split("\n\n")[2].splitlines()[1:]:

@@ -1,7 +1,7 @@
-"""Reads the goldens as a foreign client would: with `struct`, by the offsets that the protocol promises.
+"""Reads the goldens as a foreign client does: with `struct`, by the offsets that the protocol promises.
 
-No binding and nothing generated is used. The offsets below 640 and those of the ring are typed from the published
-format; beyond, the listing is held against the bytes.
+The test uses no binding and no generated code. The offsets below 640 and those of the ring are the published ones;
+beyond 640 the listing is compared with the bytes.
 """
 
 import re
@@ -59,7 +59,7 @@ def rows_of(file_name: str) -> list[Row]:
       file_name: The golden that the table describes.
 
     Returns:
-      Its rows.
+      The table's rows.
     """
     section = LISTING.split(file_name + ":", 1)[1]
     table = section.split("\n\n")[1]
@@ -75,12 +75,12 @@ def integers_at(data: bytes, offset: int, size: int, kind: str) -> list[int]:
 
     Args:
       data: The golden.
-      offset: Where the field starts.
-      size: Bytes of the field.
-      kind: Its type as listed, such as "u64 atomic[104]".
+      offset: The field's offset.
+      size: The field's size in bytes.
+      kind: The field's type in the listing, such as "u64 atomic[104]".
 
     Returns:
-      The integers.
+      The field's integers.
     """
     width = {"u8": 1, "u32": 4, "u64": 8}[kind.split("[")[0].split(" ")[0]]
     code = {1: "B", 4: "I", 8: "Q"}[width]
@@ -88,14 +88,14 @@ def integers_at(data: bytes, offset: int, size: int, kind: str) -> list[int]:
 
 
 @pytest.mark.parametrize(("offset", "form", "name", "value"), PROMISED)
-def test_promised_field_is_where_it_was_promised(offset: int, form: str, name: str, value: Any) -> None:
-    """A foreign client finds the field, and the listing agrees."""
+def test_promised_field_has_its_promised_offset(offset: int, form: str, name: str, value: Any) -> None:
+    """The bytes at the promised offset have the value, and the listing has the same offset."""
     assert struct.unpack_from(form, HEADER, offset) == (value,)
     assert [row[0] for row in rows_of("lrbc_v1.bin") if row[3] == name] == [offset]
 
 
-def test_promised_fields_and_extensions_leave_the_rest_zero() -> None:
-    """Bytes below 640 that no field names are reserved and zero."""
+def test_bytes_between_promised_fields_are_zero() -> None:
+    """Bytes below 640 outside all fields are reserved and zero."""
     named: set[int] = set()
     for offset, form, _, _ in PROMISED:
         named.update(range(offset, offset + struct.calcsize(form)))
@@ -104,7 +104,7 @@ def test_promised_fields_and_extensions_leave_the_rest_zero() -> None:
 
 @pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("ring_v1.bin", RING)])
 def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> None:
-    """Each row's bytes and value are the golden's own, and no byte is left out or listed twice."""
+    """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
     end = 0
     for offset, size, kind, name, shown, value in rows_of(file_name):
         assert offset == end, name
@@ -129,7 +129,7 @@ def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> Non
 
 
 def test_a_region_with_images_differs_in_the_listed_fields() -> None:
-    """Its feature bit, the checksum over it, and the number of the exchange that the images belong to."""
+    """The differences are the feature bit, the checksum, and the number of the images' exchange."""
     images = (GOLDENS / "lrbc_v1_images.bin").read_bytes()
     assert len(images) == len(HEADER)
     assert struct.unpack_from("<Q", images, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 32
@@ -140,7 +140,7 @@ def test_a_region_with_images_differs_in_the_listed_fields() -> None:
 
 
 def test_a_region_with_rpcs_differs_in_the_listed_fields() -> None:
-    """Its feature bit, and the checksum over it; services and dropped messages are in both samples."""
+    """The differences are the feature bit and the checksum; services and dropped messages are in both samples."""
     commands = (GOLDENS / "lrbc_v1_commands.bin").read_bytes()
     assert struct.unpack_from("<Q", commands, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 64
     assert struct.unpack_from("<I", HEADER, 1404)[0] == 0x49
@@ -156,13 +156,13 @@ def test_header_is_one_page() -> None:
 
 
 def test_checksum_covers_the_constant_bytes() -> None:
-    """An implementation in another language can compute it from the listing."""
+    """An implementation in another language can compute the checksum from the listing."""
     (checksum,) = struct.unpack_from("<I", HEADER, 896)
     assert checksum == zlib.crc32(HEADER[384:896], zlib.crc32(HEADER[20:128]))
 
 
-def test_sections_are_aligned_inside_and_apart() -> None:
-    """The sample passes what a client checks of every region before it uses one."""
+def test_sections_are_aligned_within_the_region_and_disjoint() -> None:
+    """The sample passes the checks that a client makes before it uses a region."""
     fields = {
         name: integers_at(HEADER, offset, size, kind)[0]
         for offset, size, kind, name, _, _ in rows_of("lrbc_v1.bin")
@@ -197,7 +197,7 @@ def test_sections_are_aligned_inside_and_apart() -> None:
     assert end <= fields["region_size"]
 
 
-def test_ring_read_by_the_rules_gives_its_three_messages() -> None:
+def test_ring_read_by_the_protocol_has_three_messages() -> None:
     """write_pos at 0, read_pos at 64, data from 128; length, message, padding to 8; 0xFFFFFFFF skips to the start."""
     (write_pos,) = struct.unpack_from("<I", RING, 0)
     (read_pos,) = struct.unpack_from("<I", RING, 64)

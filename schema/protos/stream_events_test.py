@@ -1,4 +1,4 @@
-"""What clients of StreamEvents have that may be older than the daemon stays; more may come."""
+"""Compatibility of StreamEvents with clients that are older than the daemon: fields stay, and new ones may be added."""
 
 import pytest
 import schema.protos.slow_lane_pb2 as slow_lane
@@ -6,7 +6,7 @@ from google.protobuf import descriptor_pb2
 
 from tools.testing import pytest_main
 
-# Only ever longer: whatever has been in a version of Tandem stays.
+# A field that was in any version of Tandem must stay in this list.
 _FIELDS = {
     "StreamEventsRequest": [
         "string run_id = 1",
@@ -59,14 +59,14 @@ def _declared(field: descriptor_pb2.FieldDescriptorProto) -> str:
 
 @pytest.mark.parametrize("message", _FIELDS)
 def test_fields_stay(message: str) -> None:
-    """Their numbers, names and types."""
+    """The fields' numbers, names and types do not change."""
     found = descriptor_pb2.DescriptorProto()
     slow_lane.DESCRIPTOR.message_types_by_name[message].CopyToProto(found)
     assert [field for field in _FIELDS[message] if field not in map(_declared, found.field)] == []
 
 
 def test_call_stays() -> None:
-    """Its path, its messages, and that it streams."""
+    """The method's path and messages do not change, and it stays a stream."""
     found = descriptor_pb2.ServiceDescriptorProto()
     slow_lane.DESCRIPTOR.services_by_name["SlowLane"].CopyToProto(found)
     (call,) = [method for method in found.method if method.name == "StreamEvents"]

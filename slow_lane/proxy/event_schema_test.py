@@ -1,7 +1,7 @@
 """The proxy and the schemas in schema/telemetry give the same verdict on every line.
 
-The lines are those of event_samples.txt and of the fuzz target's corpus, and for each field of each schema a valid line
-with that field set to values of every kind.
+The lines are those of event_samples.txt and of the fuzz target's corpus, and, for each field of each schema, a valid
+line with that field set to values of every kind.
 """
 
 import json
@@ -32,7 +32,7 @@ _VALID: dict[str, dict[str, Any]] = {
     "lifecycle": {"event": "run_started"},
 }
 
-# Values of every kind, as JSON; what is at the edge of a field's range, on both its sides.
+# Values of every kind, as JSON, with the values on both sides of each field's limits.
 _VALUES = (
     *("null", "true", "false", "0", "-0", "1", "2", "-1", "1.0", "-0.0", "1.5", "-1.5", "1e3", "1e-3", "1E+2"),
     *("4294967295", "4294967296", "4294967295.0", "9999999999", "10000000000", "9999999999.5"),
@@ -55,7 +55,7 @@ _VALUES = (
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that remembers which names it had twice."""
+    """A JSON object that records its repeated names."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -82,25 +82,25 @@ def _refuse(text: str) -> None:
 
 
 def _depth(value: Any) -> int:
-    """Counts the objects and arrays around the innermost value; empty ones do not count."""
+    """Returns the nesting depth of objects and arrays; empty ones do not count."""
     parts = list(value.values()) if isinstance(value, dict) else value
     return 1 + max(map(_depth, parts)) if isinstance(parts, list) and parts else 0
 
 
 def _parse(text: str) -> Any:
-    """Reads JSON by what event_line.h says, which no schema can.
+    """Parses JSON by the rules of event_line.h that a schema cannot express.
 
     Args:
       text: The JSON.
 
     Returns:
-      Its value.
+      The value.
 
     Raises:
-      ValueError: It breaks a rule.
+      ValueError: The text breaks a rule.
     """
     value = json.loads(text, object_pairs_hook=_Object, parse_int=_integer, parse_float=_real, parse_constant=_refuse)
-    json.dumps(value, ensure_ascii=False).encode()  # no half of a surrogate pair
+    json.dumps(value, ensure_ascii=False).encode()  # refuses a lone surrogate
     if _depth(value) > _MAX_DEPTH:
         raise ValueError(f"expected a depth of at most {_MAX_DEPTH}, found {_depth(value)}")
     if isinstance(value, _Object) and "episode_index" in value.repeated:
@@ -111,7 +111,7 @@ def _parse(text: str) -> Any:
 def _content_schema(
     validator: Any, schema: Any, instance: Any, _parent: Any
 ) -> Iterator[jsonschema.exceptions.ValidationError]:
-    """What a string holds, which the standard leaves to the schema's user."""
+    """Validates a string's content, which the standard leaves to the schema's user."""
     if not validator.is_type(instance, "string"):
         return
     try:
@@ -130,7 +130,7 @@ def verdict(line: bytes) -> str:
     """Returns the kind of a line, by the schemas.
 
     Args:
-      line: Without its newline.
+      line: The line without its newline.
 
     Returns:
       "step", "episode", "lifecycle", "text" or "malformed".
@@ -153,13 +153,13 @@ def verdict(line: bytes) -> str:
 
 
 def proxy_verdicts(lines: list[bytes]) -> list[tuple[str, str]]:
-    """Asks the proxy's own code.
+    """Returns the verdicts of the proxy's own code.
 
     Args:
-      lines: Without newlines.
+      lines: The lines without newlines.
 
     Returns:
-      For each line what it is, and the reason if it is malformed.
+      The kind of each line, with the reason if it is malformed.
     """
     asked = subprocess.run([_CHECK_EVENTS], input=b"\n".join(lines) + b"\n", stdout=subprocess.PIPE, check=False)
     assert asked.returncode in (0, 1)
@@ -170,7 +170,7 @@ def proxy_verdicts(lines: list[bytes]) -> list[tuple[str, str]]:
 
 
 def _samples() -> list[tuple[str, bytes]]:
-    """Reads the samples: what each line is, and the line."""
+    """Returns the samples: the kind of each line, and the line."""
     samples = []
     for sample in _SAMPLES.read_bytes().split(b"\n")[:-1]:
         kind, tab, line = sample.partition(b"\t")
@@ -180,13 +180,13 @@ def _samples() -> list[tuple[str, bytes]]:
 
 
 def _with(base: dict[str, Any], name: str, value: str, *, instead: bool = True) -> bytes:
-    """Writes a line with a field set, in place of its own or behind it."""
+    """Returns a line with a field set, instead of the field's own value or after it."""
     fields = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in base.items() if key != name or not instead]
     return "{{{}}}".format(", ".join([*fields, f"{json.dumps(name)}: {value}"])).encode()
 
 
 def _differences(lines: list[bytes]) -> list[str]:
-    """Describes the lines on which the verdicts differ."""
+    """Returns a description of each line on which the verdicts differ."""
     verdicts = [(verdict(line), *answer) for line, answer in zip(lines, proxy_verdicts(lines), strict=True)]
     return [
         f"schemas: {expected}, proxy: {kind} {reason}: {line!r}"
@@ -196,15 +196,15 @@ def _differences(lines: list[bytes]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_the_schemas_are_schemas_and_their_examples_fit(kind: str) -> None:
-    """Each example is what its schema describes."""
+def test_the_schemas_and_their_examples_are_valid(kind: str) -> None:
+    """Each example has the kind of its schema."""
     jsonschema.Draft202012Validator.check_schema(_SCHEMAS[kind])
     for example in _SCHEMAS[kind]["examples"]:
         assert verdict(json.dumps(example).encode()) == kind
 
 
 def test_parser_and_schemas_agree_on_the_samples() -> None:
-    """The corpus names each line's kind."""
+    """The samples name each line's kind."""
     samples = _samples()
     answers = proxy_verdicts([line for _, line in samples])
     wrong = [
@@ -217,7 +217,7 @@ def test_parser_and_schemas_agree_on_the_samples() -> None:
 
 
 def test_parser_and_schemas_agree_on_the_fuzz_corpus() -> None:
-    """Files whose first byte is below 0x80 are lines."""
+    """A corpus file whose first byte is below 0x80 contains lines."""
     files = [file.read_bytes() for file in sorted(_FUZZ_CORPUS.iterdir())]
     lines = [line for file in files if file[0] < 0x80 for line in file.split(b"\n")]
     assert len(lines) > 10
@@ -225,8 +225,8 @@ def test_parser_and_schemas_agree_on_the_fuzz_corpus() -> None:
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_each_field_takes_the_same_values(kind: str) -> None:
-    """Each field with each value, in place of the line's own and as a second one."""
+def test_parser_and_schemas_accept_the_same_values(kind: str) -> None:
+    """Each field has each value, instead of its own value and as a second one."""
     lines = [
         _with(_VALID[kind], name, value, instead=instead)
         for name in sorted(_FIELDS | {"unknown"})
@@ -238,8 +238,8 @@ def test_each_field_takes_the_same_values(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_each_field_is_required_by_both_or_by_none(kind: str) -> None:
-    """Each of a valid line's fields left out."""
+def test_parser_and_schemas_require_the_same_fields(kind: str) -> None:
+    """Each field of a valid line is left out once."""
     valid = _VALID[kind]
     lines = [json.dumps({name: valid[name] for name in valid if name != missing}).encode() for missing in valid]
     assert not _differences(lines)

@@ -1,4 +1,4 @@
-"""Measures Tandem, its limits and other programs, in turn in one run; docs/benchmarks.md describes it."""
+"""Measures Tandem, its lower limits and other programs by turns in one run; docs/benchmarks.md describes it."""
 
 import argparse
 import contextlib
@@ -84,7 +84,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def why_unwritable(folder: Path) -> str | None:
-    """Returns why a folder, which is made if it is missing, cannot be written to; None: it can."""
+    """Creates a folder if it is missing; returns why it is not writable, or None if it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -94,18 +94,18 @@ def why_unwritable(folder: Path) -> str | None:
 
 
 def choose(names: Sequence[str], patterns: str, without: str = "") -> list[tuple[Suite, frozenset[str]]]:
-    """Finds suites and rows.
+    """Selects suites and rows.
 
     Args:
-      names: Of suites; empty: all.
-      patterns: Of rows' keys, with commas between them.
-      without: An environment whose rows are left out.
+      names: The suites' names; empty: all suites.
+      patterns: Patterns of row keys, separated by commas.
+      without: An interpreter environment whose rows to leave out.
 
     Returns:
-      Suites, each with the keys of its rows, and of the rows that they are compared with.
+      The suites, each with the keys of its rows and of the rows that they are compared with.
 
     Raises:
-      ValueError: A pattern fits no row of these suites.
+      ValueError: A pattern matches no row of these suites.
     """
     suites = [SUITES[name] for name in names or SUITES]
     for pattern in patterns.split(","):
@@ -126,7 +126,7 @@ def choose(names: Sequence[str], patterns: str, without: str = "") -> list[tuple
 
 @contextlib.contextmanager
 def names_removed(prefix: str) -> Iterator[None]:
-    """Removes regions, sockets and folders whose names contain the prefix, which killed programs have left."""
+    """Removes regions, sockets and folders with the prefix that killed programs left."""
     try:
         yield
     finally:
@@ -137,14 +137,14 @@ def names_removed(prefix: str) -> Iterator[None]:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Replaces a file when the whole text is written."""
+    """Writes a file under a temporary name, then renames it."""
     part = file.with_name(f"{file.name}.part")
     part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     os.replace(part, file)
 
 
 def list_of(suites: Sequence[Suite]) -> str:
-    """Lists suites and their rows."""
+    """Returns the names of suites and their rows as text."""
     lines = []
     for suite in suites:
         lines.append(f"{suite.name}: {suite.about}")
@@ -153,7 +153,7 @@ def list_of(suites: Sequence[Suite]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, prints tables, writes files.
+    """Measures, prints tables, and writes files.
 
     Args:
       arguments: The command line; None: the process's own.
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
       The exit code.
 
     Raises:
-      subprocess.SubprocessError: The peers' environment could not be made.
+      subprocess.SubprocessError: The peers' environment could not be created.
     """
     parsed = parse_arguments(arguments)
     try:
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{suite.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         figures[suite.name] = figures_of(found)
         try:
-            if parsed.json:  # after each suite: it is kept after an interrupt
+            if parsed.json:  # after each suite, so that an interrupt loses only the current suite
                 write_json(parsed.json, {**about, "suites": figures})
             if parsed.out and found:
                 pictures.draw(str(parsed.out / f"{suite.name}.png"), suite.about, found)
@@ -231,7 +231,7 @@ def run() -> int:
     if sys.argv[1:2] == ["--worker"]:
         worker.main(sys.argv[2:])
         return 0
-    # A shell that starts a background process ignores them, and the engines would inherit that.
+    # The shell starts background processes with these signals ignored, and the engines would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""A tiny run of the benchmark: some rows of each suite give figures. No time is judged."""
+"""Short runs of the benchmark: some rows of each suite give figures. No figure is compared with a limit."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from tools.testing import pytest_main
 
 TINY = ["--quick", "--rounds=1", "--seconds=0.02", "--no_peers"]
 
-# Rows that are measured -> with those that they are compared with.
+# The keys of the measured rows, with the rows that they are compared with.
 ROWS = {
     "steps": "spin socket grpc host_adaptive python_adaptive python_make_vec python_socket python_pipe",
     "busy": "host_spin host_adaptive host_block",
@@ -49,8 +49,8 @@ CHOSEN = {
 }
 
 
-def left(prefix: str = "tandem-benchmark-") -> set[str]:
-    """Lists regions, folders and processes of benchmarks."""
+def leftovers(prefix: str = "tandem-benchmark-") -> set[str]:
+    """Returns regions, folders and processes of benchmarks."""
     found = {str(path) for folder in (tempfile.gettempdir(), "/dev/shm") for path in Path(folder).glob(f"*{prefix}*")}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -60,18 +60,18 @@ def left(prefix: str = "tandem-benchmark-") -> set[str]:
     return found
 
 
-def wait_until_left(before: set[str]) -> None:
-    """Waits until nothing else is left; engines detect the end of their client by a signal."""
+def wait_until_no_more_leftovers(before: set[str]) -> None:
+    """Waits until there are no more leftovers than before; engines detect their client's exit by a signal."""
     until = time.monotonic() + 60
-    while left() - before and time.monotonic() < until:
+    while leftovers() - before and time.monotonic() < until:
         time.sleep(0.05)
-    assert not left() - before
+    assert not leftovers() - before
 
 
 @pytest.mark.parametrize("suite", ROWS)
 def test_rows_of_a_suite_give_figures(suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON, tables and picture have them, and nothing is left."""
-    before = left()
+    """The JSON, the tables and the image contain the figures; nothing is leftovers behind."""
+    before = leftovers()
     file = tmp_path / "found.json"
     rows = CHOSEN.get(suite, ROWS[suite].replace(" ", ","))
     assert benchmark.main([suite, *TINY, f"--rows={rows}", f"--json={file}", f"--out={tmp_path}"]) == 0
@@ -88,11 +88,11 @@ def test_rows_of_a_suite_give_figures(suite: str, tmp_path: Path, capsys: pytest
     assert all(f"| {benchmark.SUITES[suite].labels[key]} " in tables for key in ROWS[suite].split())
     assert (tmp_path / f"{suite}.png").read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", f"{suite}.png"}
-    wait_until_left(before)
+    wait_until_no_more_leftovers(before)
 
 
 def test_two_builds_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each figure has a ratio with its 95 % interval; rows without Tandem are left out."""
+    """Each figure has a ratio with its 95 % interval; rows that do not measure Tandem are leftovers out."""
     program = tmp_path / "bazel-bin/tests/benchmark/benchmark"
     program.parent.mkdir(parents=True)
     python_path = os.pathsep.join(sys.path)
@@ -115,7 +115,7 @@ def test_two_builds_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_list_has_suites_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    """With names, only those suites."""
+    """With suite names, only those suites are listed."""
     assert benchmark.main(["--list"]) == 0
     listed = capsys.readouterr().out
     assert all(f"\n{name}: " in f"\n{listed}" for name in ROWS)
@@ -139,7 +139,7 @@ def test_list_has_suites_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_wrong_command_line_exits_with_2(command: list[str], found: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message says what was expected."""
+    """The message has the expected and the found value."""
     with pytest.raises(SystemExit, match="2"):
         sys.exit(benchmark.main(command))
     errors = capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_a_wrong_command_line_exits_with_2(command: list[str], found: str, capsy
 
 
 def test_the_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    """And no other; it needs no build."""
+    """The help has exactly the program's flags, and needs no build."""
     shown = subprocess.run(["tools/benchmark", "--quick", "--help"], capture_output=True, text=True, check=True).stdout
     usage, *lines = shown.splitlines()
     explained = [words[0] for words in (line.split() for line in lines if line.startswith("  --"))]
@@ -158,7 +158,7 @@ def test_the_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_row_to_measure_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names the reason."""
+    """The message names the flag that leftovers the rows out."""
     assert benchmark.main(["steps", *TINY, "--rows=python_grpc"]) == 1
     assert "--no_peers" in capsys.readouterr().err
 
@@ -197,7 +197,7 @@ SUITES = {
 def test_a_failed_row_is_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The others are measured. A row that the machine does not support is no failure."""
+    """Other rows are measured. A row that the machine does not support is no failure."""
     measurement = Measurement(
         SUITES["failing"], Plan(frozenset(SUITES["failing"].labels), 2, 0.01, True, "tandem-benchmark-failing")
     )
@@ -216,8 +216,8 @@ def test_a_failed_row_is_left_out(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupt_ends_all_processes(number: signal.Signals) -> None:
-    """Exit code 130, one line, and no region."""
-    before = left()
+    """The exit code is 130, with one line of text; no process and no region is leftovers."""
+    before = leftovers()
     command = [sys.executable, "-P", "-m", "tests.benchmark.benchmark", "steps", *TINY, "--rounds=1000"]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.Popen(
@@ -230,7 +230,7 @@ def test_an_interrupt_ends_all_processes(number: signal.Signals) -> None:
     if number != signal.SIGKILL:
         assert run.returncode == 130
         assert errors.endswith("tandem: interrupted\n") and "Traceback" not in errors
-    wait_until_left(before)
+    wait_until_no_more_leftovers(before)
 
 
 if __name__ == "__main__":

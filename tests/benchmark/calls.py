@@ -1,4 +1,4 @@
-"""Calls to an engine beside its steps, and the time to detect a killed engine."""
+"""RPCs to an engine beside its steps, and the time to detect a killed engine."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.benchmark.engine_process import SMALL, WAITS, serving
 from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
 
 _PACED_HZ = 1000
-# Seconds that a client has waited when its engine is killed; longer than a slice of a sleep, for all parts of one.
+# How long a client waits, in seconds, before its engine is killed; the range is longer than one slice of a sleep.
 _EARLIEST, _LATEST = 0.005, 0.025
 
 
@@ -28,7 +28,7 @@ def _calls(wait: str, name: str, seconds: float) -> Figures:
 
 
 def _times_of_calls(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[int]:
-    """Calls for some time, without a pause or with a sleep before each call."""
+    """Makes calls for some seconds, without a pause or with a sleep before each call."""
     nanos: list[int] = []
     now = time.perf_counter_ns
     due = now()
@@ -46,7 +46,7 @@ def _times_of_calls(client: tandem.SharedMemoryClient, seconds: float, hz: int) 
 
 
 def _deaths(wait: str, name: str, seconds: float) -> Figures:
-    """Kills engines that owe results, at most 15 in a turn."""
+    """Kills engines with a pending exchange, at most 15 in a turn."""
     kills = max(2, round(30 * seconds))
     delays = np.linspace(_EARLIEST, _LATEST, kills)
     millis = [_notice_death(wait, float(delay), name) / 1e6 for delay in delays]
@@ -64,7 +64,7 @@ def _notice_death(wait: str, delay: float, name: str) -> int:
             killed_at = time.perf_counter_ns()
             os.kill(engine, signal.SIGKILL)
 
-        # This thread waits as a trainer's does; so another one kills.
+        # This thread waits as a trainer's thread does, so another thread kills the engine.
         killer = threading.Thread(target=kill)
         try:
             with tandem.SharedMemoryClient(name, timeout=30, wait=wait) as client:

@@ -1,4 +1,4 @@
-"""The measuring loop of the clients in Python, Tandem's and the peers', and the work of engines in Python."""
+"""The measuring loop of clients in Python, of Tandem and of peers, and the work of engines in Python."""
 
 import time
 from collections.abc import Callable
@@ -11,27 +11,27 @@ from tests.benchmark.engine_process import Size
 from tests.benchmark.rows import Figures, us
 
 Floats = NDArray[np.float32]
-# Observations float32[envs, obs], rewards (float32, or a peer's float64) and dones, [envs] each.
+# float32[envs, obs] observations, rewards [envs] (float32, or a peer's float64), and dones [envs].
 Results = tuple[Floats, NDArray[Any], NDArray[Any]]
 Step = Callable[[Floats], Results]
 
-_WARM_UP_NS = 30_000_000  # the scheduler takes that long to spread two processes over the cores
+_WARM_UP_NS = 30_000_000  # the time that the scheduler needs to place two processes on separate cores
 
 
 class PackedResults:
-    """Results in one block of bytes without gaps, as a peer carries them.
+    """Results in one block of bytes without gaps, in the form that a peer transmits.
 
     Attributes:
       memory: The block.
-      arrays: Views of it: observations, rewards, dones.
+      arrays: Views of the block: observations, rewards, dones.
     """
 
     def __init__(self, size: Size, memory: Any = None) -> None:
-        """Lays them out.
+        """Lays the arrays out in the block.
 
         Args:
-          size: The payload.
-          memory: Anything with `nbytes_of(size)` bytes; None: new memory.
+          size: The payload's size.
+          memory: A buffer of `nbytes_of(size)` bytes; None: new memory.
         """
         self.memory = np.zeros(nbytes_of(size), np.uint8) if memory is None else np.frombuffer(memory, np.uint8)
         rewards_at = size.envs * size.obs * 4
@@ -44,12 +44,12 @@ class PackedResults:
 
 
 def nbytes_of(size: Size) -> int:
-    """Returns the bytes of packed results."""
+    """Returns the number of bytes of packed results."""
     return size.envs * (size.obs * 4 + 4 + 1)
 
 
 def trivial_work(size: Size) -> Callable[[Floats, Results], None]:
-    """Returns the engines' work, in Python: writes the results of float32[envs, act]."""
+    """Returns the engines' work in Python: computes the results of actions float32[envs, act]."""
     ramp = np.arange(size.obs, dtype=np.float32)
 
     def work(actions: Floats, results: Results) -> None:
@@ -65,18 +65,18 @@ def measure_steps(step: Step, size: Size, exchanges: int, seconds: float) -> Fig
     """Measures exchanges.
 
     Args:
-      step: Sends float32[envs, act] and returns its results, valid until the next call.
-      size: The payload.
-      exchanges: How many, at most.
-      seconds: How long, at most; ten exchanges are measured at least.
+      step: Sends float32[envs, act] and returns the results, which are valid until the next call.
+      size: The payload's size.
+      exchanges: The greatest number of exchanges.
+      seconds: The longest duration; at least ten exchanges are measured.
 
     Returns:
-      Microseconds from the actions to the results, and until the results are read.
+      Microseconds from the actions to the results, and to the end of reading the results.
 
     Raises:
-      RuntimeError: Results were not those of the actions.
+      RuntimeError: The results were not those of the actions.
     """
-    # Two sets of actions take turns, so that results of the previous exchange would be detected.
+    # Two sets of actions alternate, so that results of the previous exchange are detected.
     base = (np.arange(size.envs * size.act) % 5).astype(np.float32).reshape(size.envs, size.act)
     actions = (base, base + np.float32(1))
     rewards_wanted = tuple(float(a[-1].sum()) for a in actions)

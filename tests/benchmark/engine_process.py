@@ -1,4 +1,4 @@
-"""The engine's process of a client in Python: round_trip in C++, or a fork in Python. It ends when its client does."""
+"""The engine process of a client in Python: round_trip in C++, or a fork in Python; it ends when its client ends."""
 
 import contextlib
 import multiprocessing
@@ -17,12 +17,12 @@ WAITS = ("spin", "adaptive", "block")  # Tandem's wait strategies
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of a payload.
+    """The sizes of a payload.
 
     Attributes:
-      envs: Environments.
-      obs: float32 values of an observation.
-      act: float32 values of an action.
+      envs: The number of environments.
+      obs: The number of float32 values in an observation.
+      act: The number of float32 values in an action.
     """
 
     envs: int
@@ -30,11 +30,11 @@ class Size:
     act: int
 
     def __str__(self) -> str:
-        """Formats it for titles."""
+        """Formats the sizes for titles."""
         return f"{self.envs} × {self.obs} × {self.act}"
 
     def flags(self) -> list[str]:
-        """Returns it as options of round_trip."""
+        """Returns the sizes as flags of round_trip."""
         return [f"--envs={self.envs}", f"--obs={self.obs}", f"--act={self.act}"]
 
 
@@ -43,17 +43,17 @@ SMALL, MEDIUM, LARGE = Size(1, 4, 1), Size(64, 32, 8), Size(4096, 100, 12)
 
 @contextlib.contextmanager
 def serving(row: str, size: Size, region: str, *more: str, pass_fds: tuple[int, ...] = ()) -> Iterator[int]:
-    """Runs the engine of a row in C++ in a process of its own, which has ended afterwards.
+    """Runs the C++ engine of a row in a new process, and ends it afterwards.
 
     Args:
       row: round_trip's --row.
-      size: The payload.
-      region: Name of the region or socket.
-      *more: More options of round_trip.
-      pass_fds: File descriptors that it inherits.
+      size: The payload's size.
+      region: The name of the region or socket.
+      *more: More flags of round_trip.
+      pass_fds: File descriptors that the process inherits.
 
     Yields:
-      Its process id.
+      The engine's process id.
     """
     command = [str(ROUND_TRIP), "--serve", f"--row={row}", *size.flags(), f"--region={region}", *more]
     engine = subprocess.Popen(command, pass_fds=pass_fds)
@@ -66,13 +66,13 @@ def serving(row: str, size: Size, region: str, *more: str, pass_fds: tuple[int, 
 
 @contextlib.contextmanager
 def forked(serve: Callable[[], None]) -> Iterator[int]:
-    """Runs an engine in Python in a fork of this process; it is killed afterwards.
+    """Runs an engine in Python in a fork of this process, and kills it afterwards.
 
     Args:
       serve: The engine's loop.
 
     Yields:
-      Its process id.
+      The engine's process id.
     """
     client = os.getpid()
 

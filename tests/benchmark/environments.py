@@ -1,6 +1,7 @@
-"""Tandem's environments compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps, start, training.
+"""Tandem's environments, compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps, start, training.
 
-All rows but the bare loop get the same random actions. The peers' rows run in their environment of tools/extra_env.
+All rows but the bare loop step with the same random actions. The peers' rows run in their environment of
+tools/extra_env.
 """
 
 import contextlib
@@ -23,11 +24,11 @@ import tandem
 from tests.benchmark.google_benchmark import run_benchmark
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
-_BATCHES = 64  # of actions, used in turn
-_WARM_UP_BATCHES = 40  # by then a Humanoid has fallen twice
+_BATCHES = 64  # batches of actions, used repeatedly
+_WARM_UP_BATCHES = 40  # enough for two episodes of Humanoid
 _TIMEOUT_SECS = 60.0
 _ATTACHES = 20
-_FULL_SECONDS = 0.5  # of a turn of training with all environments
+_FULL_SECONDS = 0.5  # the shortest turn whose training has all environments
 _TRAINING_ENVS, _QUICK_TRAINING_ENVS = 64, 4
 
 Floats = NDArray[np.float32]
@@ -35,11 +36,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Cell:
-    """What all rows of a case step.
+    """The environments that all rows of a case step.
 
-    Attributes:
-      task: Gymnasium's name.
-      envs: Environments.
+    task: The task's name in Gymnasium.
+      envs: The number of environments.
+      threads: The number of threads that step the environments.
       threads: Threads that step them.
     """
 
@@ -48,16 +49,16 @@ class Cell:
     threads: int = 2
 
     def __str__(self) -> str:
-        """Formats it for titles."""
+        """Formats the cell for titles."""
         return f"{self.envs} {self.task}, {self.threads} threads"
 
     @property
     def is_discrete(self) -> bool:
-        """Whether an action is a choice of two."""
+        """Whether an action is one of two numbers."""
         return self.task == "CartPole-v1"
 
     def actions(self, dtype: Any = np.float32) -> list[NDArray[Any]]:
-        """Draws batches of actions, uniform: dtype[envs, act_size], or int64[envs] if they are discrete."""
+        """Draws batches of uniform actions: dtype[envs, act_size], or int64[envs] for discrete actions."""
         random = np.random.default_rng(0)
         if self.is_discrete:
             return list(random.integers(2, size=(_BATCHES, self.envs)))
@@ -66,7 +67,7 @@ class Cell:
 
 
 def _stepping(step: Callable[[Any], object], batches: Sequence[Any], envs: int) -> Turn:
-    """Warms a row up, and returns its turns."""
+    """Warms a row up, and returns the function that runs a turn."""
     actions = itertools.cycle(batches)
     for _ in range(_WARM_UP_BATCHES):
         step(next(actions))
@@ -91,11 +92,11 @@ def _rate(batches: int, envs: int, secs: float) -> Figures:
 
 @contextlib.contextmanager
 def _client(cell: Cell, wait: str, name: str) -> Iterator[tandem.SharedMemoryClient]:
-    # The engine waits by its default: one that spins would compute during the other rows' turns.
+    # The engine has its default wait strategy: a spinning engine would use a core during the other rows' turns.
     launched = tandem.launch_engine(
         cell.task, num_envs=cell.envs, threads=cell.threads, name=name, timeout=_TIMEOUT_SECS
     )
-    # Gymnasium's and EnvPool's mode: the next step of an environment whose episode ended resets it.
+    # Gymnasium's and EnvPool's default mode: the step after an episode's end resets the environment.
     mode = tandem.AutoresetMode.NEXT_STEP
     with (
         launched as engine,
@@ -125,7 +126,7 @@ def _tandem(cell: Cell, wait: str, name: str) -> Iterator[Turn]:
 
 @contextlib.contextmanager
 def _make_vec(cell: Cell, name: str) -> Iterator[Turn]:
-    """The environments that make_vec returns; the region's name is the harness's."""
+    """Makes the environments that make_vec returns, with the harness's region name."""
     with _client(cell, "adaptive", name) as client:
         envs = tandem.SharedMemoryVectorEnv(client)
         envs.reset(seed=0)
@@ -134,7 +135,7 @@ def _make_vec(cell: Cell, name: str) -> Iterator[Turn]:
 
 @contextlib.contextmanager
 def _halves(cell: Cell, name: str) -> Iterator[Turn]:
-    """Two engines with half of the environments and threads each: one steps while the other's results are read."""
+    """Makes two engines with half of the environments and threads; one steps while the other's results are read."""
     half = Cell(cell.task, cell.envs // 2, cell.threads // 2)
     with _client(half, "adaptive", f"{name}-a") as first, _client(half, "adaptive", f"{name}-b") as second:
 
@@ -159,7 +160,7 @@ def _loop(cell: Cell, name: str, seconds: float) -> Figures:
 
 
 def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
-    """Imports a peer, and returns what makes its environments."""
+    """Imports a peer, and returns the function that makes its environments."""
     if kind.startswith("envpool"):
         make = importlib.import_module("envpool").make
         batch_size = cell.envs // 2 if kind == "envpool_async" else cell.envs
@@ -173,7 +174,7 @@ def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Drops standard error, also of processes started meanwhile: each environment warns about its model."""
+    """Discards standard error of this process and its new children: each environment warns about its model."""
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -201,7 +202,7 @@ def _peer(kind: str, cell: Cell, name: str) -> Iterator[Turn]:
 
 
 def _envpool_async(envs: Any, actions: Sequence[Any], cell: Cell) -> Turn:
-    """EnvPool's asynchronous way: the half of the environments that is ready first is stepped again at once."""
+    """Steps EnvPool asynchronously: the half of the environments that is ready first gets the next actions at once."""
     half = cell.envs // 2
     envs.async_reset()
 
@@ -292,14 +293,14 @@ def _start_of_peer(kind: str, name: str, seconds: float) -> Figures:
 
 
 class Timed:
-    """Environments as the quickstart's training uses them, with a clock around each call.
+    """Environments in the form that the quickstart's training uses, with a clock around each call.
 
     Attributes:
-      secs: Seconds in calls so far.
+      secs: The seconds in calls so far.
     """
 
     def __init__(self, envs: Any, num_envs: int, reset: Callable[[int], Any], step: Callable[[Floats], Any]) -> None:
-        """Takes environments with one observation and one action space, both boxes."""
+        """Takes environments whose observation space and action space are boxes."""
         obs_space, act_space = (
             getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
             for kind in ("observation", "action")
@@ -310,7 +311,7 @@ class Timed:
         self.secs = 0.0
 
     def reset(self, *, seed: int) -> Floats:
-        """Starts an episode in every environment."""
+        """Resets every environment."""
         began = time.perf_counter()
         obs = np.asarray(self._reset(seed), np.float32)
         self.secs += time.perf_counter() - began
@@ -326,7 +327,7 @@ class Timed:
 
 
 def _training(kind: str, name: str, seconds: float) -> Figures:
-    """Trains for an iteration that is not measured, and one that is."""
+    """Trains for two iterations, and measures the second."""
     from examples import train_ars
 
     num_envs = _TRAINING_ENVS if seconds >= _FULL_SECONDS else _QUICK_TRAINING_ENVS
@@ -335,7 +336,7 @@ def _training(kind: str, name: str, seconds: float) -> Figures:
     with _silence():
         envs = make()
     try:
-        # EnvPool's environments got their seeds when they were made.
+        # EnvPool's environments get their seeds at construction.
         reset = (lambda seed: envs.reset()[0]) if kind == "envpool" else (lambda seed: envs.reset(seed=seed)[0])
         timed = Timed(envs, num_envs, reset, envs.step)
         iterate: Callable[[], float] = train_ars.Search(timed, seed=0).iterate  # type: ignore[arg-type]

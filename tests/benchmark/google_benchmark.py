@@ -1,4 +1,4 @@
-"""Runs a benchmark of a program of google-benchmark."""
+"""Runs a benchmark of a google-benchmark program."""
 
 import json
 import os
@@ -11,13 +11,13 @@ def run_benchmark(program: str, benchmark: str, seconds: float, **variables: str
     """Runs one benchmark.
 
     Args:
-      program: The program's name; it is beside this file.
+      program: The program's name, in this file's folder.
       benchmark: The benchmark's name.
-      seconds: How long to measure, at least.
+      seconds: The shortest duration of the measurement.
       **variables: More environment variables.
 
     Returns:
-      Its figures, as google-benchmark names them.
+      The figures, by google-benchmark's names.
 
     Raises:
       RuntimeError: The program failed.
@@ -28,7 +28,7 @@ def run_benchmark(program: str, benchmark: str, seconds: float, **variables: str
         f"--benchmark_min_time={seconds}",
         "--benchmark_format=json",
     ]
-    # Its warnings about the machine's load and about models are not shown.
+    # Warnings about the machine's load and about models are discarded.
     ended = subprocess.run(command, capture_output=True, env={**os.environ, **variables}, text=True)
     if ended.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {ended.stderr.strip()}")

@@ -1,6 +1,6 @@
-"""Measures a suite: its rows take turns, in several rounds, so that noise of the machine affects all rows equally.
+"""Measures a suite: its rows take turns, in several rounds, so that the machine's noise affects all rows equally.
 
-Each row runs in a worker process of its own. With another build, a row of Tandem has two processes, one of each build.
+Each row runs in its own worker process. With another build, a row of Tandem has two processes, one for each build.
 """
 
 import contextlib
@@ -20,23 +20,23 @@ from tests.benchmark.tables import interval, markdown, spread
 from tests.benchmark.worker import RowFailed, Worker
 
 Item = TypeVar("Item")
-Rounds = dict[str, list[float]]  # column -> a figure of each round
+Rounds = dict[str, list[float]]  # column -> one figure for each round
 
 THIS, OTHER = "this", "other"
-_BEFORE = "before "  # precedes the key of a row, for the measurements of `Case.before`
+_BEFORE = "before "  # the key prefix of the measurements of `Case.before`
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure of a suite.
+    """The parameters of a suite's measurement.
 
     Attributes:
-      rows: Keys of rows.
-      rounds: How many turns each row has; None: the suite's number.
-      seconds: Of a turn, at most.
-      quick: Whether few and coarse figures are enough.
-      prefix: Names of regions, sockets and temporary folders begin with it.
-      against: The folder of another checkout, built; None: only this build is measured.
+      rows: The keys of the rows to measure.
+      rounds: The number of turns for each row; None: the suite's number.
+      seconds: The longest duration of a turn.
+      quick: Whether a few rough figures are enough.
+      prefix: The prefix of the names of regions, sockets and temporary folders.
+      against: The folder of another checkout, built; None: measures this build only.
     """
 
     rows: frozenset[str]
@@ -49,12 +49,12 @@ class Plan:
 
 @dataclass
 class Found:
-    """What was measured of a case.
+    """The measurements of a case.
 
     Attributes:
       case: The case.
-      rows: Its rows that were measured, in order.
-      builds: Build -> key -> figures.
+      rows: The measured rows, in order.
+      builds: Figures by build and row key.
     """
 
     case: Case
@@ -62,18 +62,18 @@ class Found:
     builds: dict[str, dict[str, Rounds]] = field(default_factory=dict)
 
     def add(self, build: str, key: str, figures: Mapping[str, float]) -> None:
-        """Adds a turn."""
+        """Adds the figures of a turn."""
         for column, figure in figures.items():
             self.builds.setdefault(build, {}).setdefault(key, {}).setdefault(column, []).append(figure)
 
     def leave_out(self, row: Row) -> None:
-        """Forgets a row."""
+        """Removes a row."""
         self.rows.remove(row)
         for of_build in self.builds.values():
             of_build.pop(row.key, None)
 
     def value(self, key: str, column: str) -> float:
-        """Returns the figure of all rounds: the mean of all measurements, or the median of the rounds."""
+        """Returns the figure for all rounds: the mean of all measurements, or the median of the rounds."""
         rounds = self.builds[THIS][key]
         if column.startswith("mean"):
             return float(np.average(rounds[column], weights=rounds[COUNT]))
@@ -85,7 +85,7 @@ class Found:
         return [column for column in dict.fromkeys(c for one in of_rows for c in one) if column != COUNT]
 
     def ratio(self, row: Row, column: str) -> list[float]:
-        """Returns a row's figures by those of the row that it is compared with, by round; empty: no such row."""
+        """Returns the ratios of a row's figures to its compared row's, by round; empty without a compared row."""
         mine = self.builds[THIS]
         others = [key for key in row.against if key in mine and key != row.key]
         if not others or column not in mine[row.key]:
@@ -99,7 +99,7 @@ class Found:
         return [a / b for a, b in zip(mine[row.key][column], mine[best][column], strict=True)]
 
     def table(self) -> str:
-        """Lays it out in Markdown."""
+        """Formats the table in Markdown."""
         if OTHER in self.builds:
             return self._table_of_builds()
         columns = self.columns()
@@ -134,7 +134,7 @@ class Found:
 
 
 def in_turn(items: Sequence[Item], number: int) -> list[Item]:
-    """Returns the items of a round: each round begins with another one."""
+    """Returns the items in the order of a round: each round begins with another item."""
     first = number % len(items) if items else 0
     return [*items[first:], *items[:first]]
 
@@ -143,7 +143,7 @@ class Measurement:
     """Measures a suite."""
 
     def __init__(self, suite: Suite, plan: Plan) -> None:
-        """Chooses cases and rows."""
+        """Selects cases and rows."""
         self.suite, self.plan = suite, plan
         self.failed: set[str] = set()
         few, many = (1, 3) if suite.slow else (2, 7)
@@ -156,7 +156,7 @@ class Measurement:
                 self.found.append(Found(case, rows))
 
     def run(self) -> list[Found]:
-        """Returns what was found of each case. `failed` then has the rows that failed, and were left out."""
+        """Returns the measurements of each case. `failed` then has the failed rows, which are left out."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._close)
             began = time.monotonic()
@@ -165,10 +165,10 @@ class Measurement:
                     for row in in_turn(found.rows, number):
                         self._turn(found, row, number)
                 secs = time.monotonic() - began
-                said = (
+                progress = (
                     f"{self.suite.name}: round {number + 1} of {self.rounds}, {found.case.title}; {secs:.0f} s so far"
                 )
-                print(said, file=sys.stderr, flush=True)
+                print(progress, file=sys.stderr, flush=True)
         return [found for found in self.found if found.rows]
 
     def _close(self) -> None:
@@ -176,7 +176,7 @@ class Measurement:
             worker.close()
 
     def _order(self) -> Iterator[tuple[Found, int]]:
-        """Round by round; within each case where its rows stay open."""
+        """Yields the rounds, each with all cases; or the cases, each with all rounds, if rows stay open."""
         if self.suite.stays_open:
             yield from ((found, number) for found in self.found for number in range(self.rounds))
         else:
@@ -222,7 +222,7 @@ class Measurement:
 
 
 def figures_of(found: Sequence[Found]) -> list[dict[str, Any]]:
-    """Returns all figures, as JSON has them."""
+    """Returns all figures in the form of the JSON file."""
     return [
         {
             "title": one.case.title,

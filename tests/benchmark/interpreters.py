@@ -1,4 +1,4 @@
-"""The Pythons of tools/extra_env, which have the peers' packages."""
+"""The Python interpreters of tools/extra_env, which have the peers' packages."""
 
 import os
 import subprocess
@@ -11,10 +11,10 @@ _TOOL = _ROOT / "tools/extra_env"
 
 
 def make_interpreter(name: str) -> None:
-    """Makes an environment, unless it is there; progress goes to stderr.
+    """Creates an environment unless it exists; progress goes to stderr.
 
     Args:
-      name: Its name for tools/extra_env.
+      name: The environment's name for tools/extra_env.
 
     Raises:
       subprocess.SubprocessError: tools/extra_env failed; its message is on stderr.
@@ -27,16 +27,16 @@ def make_interpreter(name: str) -> None:
 
 
 def python_of(name: str) -> str:
-    """Finds the Python of an environment.
+    """Finds the Python interpreter of an environment.
 
     Args:
-      name: Its name for tools/extra_env.
+      name: The environment's name for tools/extra_env.
 
     Returns:
-      Its path.
+      The interpreter's path.
 
     Raises:
-      RowUnavailable: It was not made.
+      RowUnavailable: The environment was not created.
     """
     found = subprocess.run([str(_TOOL), "--find", name], capture_output=True, text=True)
     if found.returncode != 0:
@@ -45,6 +45,6 @@ def python_of(name: str) -> str:
 
 
 def variables_of_interpreter() -> dict[str, str]:
-    """Returns environment variables for these Pythons: they import this project's modules, and none of its packages."""
+    """Returns environment variables with which these interpreters import this project's modules."""
     folders = [str(_ROOT), str(_ROOT / "client_py")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONNOUSERSITE": "1"}

@@ -1,4 +1,4 @@
-"""Rows of google-benchmark: frames into a frame ring, messages through an RPC ring."""
+"""Rows of google-benchmark: frames into a frame ring, and messages through an RPC ring."""
 
 import time
 import timeit
@@ -75,7 +75,7 @@ def _frame_cases() -> Iterator[Case]:
 
 
 class _Still(gymnasium.Env[Any, Any]):
-    """Does nothing, and cannot be rendered."""
+    """An environment that does nothing and cannot be rendered."""
 
     render_mode = "rgb_array"
     observation_space = spaces.Box(0, 1, (1,))

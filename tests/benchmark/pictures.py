@@ -1,4 +1,4 @@
-"""A picture of a suite: a panel for each case, a bar for each row's first figure."""
+"""Draws an image of a suite: a panel for each case, and a bar for each row's first figure."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ _TANDEM, _PEER, _INK = "#1b6ca8", "#b9bec4", "#444444"
 
 
 def draw(path: str, about: str, found: Sequence[Found]) -> None:
-    """Draws medians as bars on a logarithmic scale; whiskers are from least to greatest. Tandem's are blue.
+    """Draws medians as bars on a logarithmic scale, with whiskers from least to greatest; Tandem's bars are blue.
 
     Args:
-      path: The PNG to write.
-      about: The picture's title.
-      found: What was measured, one or more cases.
+      path: The PNG file to write.
+      about: The image's title.
+      found: The measurements of one or more cases.
     """
     heights = [0.34 * len(one.rows) + 0.9 for one in found]
     size = (9.5, sum(heights) + 0.5)

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Column -> figure of a turn. Greater figures are better in columns with "/s", and worse in all others. The column COUNT
-# is not shown: the number of measurements of which "mean us" is the mean.
+# Figures of a turn by column. A greater figure is better in columns with "/s", and worse in all others. The column
+# COUNT is not shown: it is the number of measurements of which "mean us" is the mean.
 Figures = dict[str, float]
 COUNT = "count"
 Turn = Callable[[float], Figures]  # seconds -> figures
 
 
 class RowUnavailable(RuntimeError):
-    """The machine does not support a row; the text says what is missing."""
+    """The machine does not support a row; the text names the missing feature."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Row:
     """One row of a table.
 
     Attributes:
-      key: Its name on the command line and in the JSON.
-      label: Its name in tables and pictures.
-      open: Makes what is measured, given a name that no other process uses; yields what runs a turn.
-      against: Keys of the rows that it is compared with; of several, the best.
-      python: The environment of tools/extra_env in which it runs; empty: that of tools/benchmark.
+      key: The row's name on the command line and in the JSON.
+      label: The row's name in tables and images.
+      open: Prepares the measurement, given an unused name; yields the function that runs a turn.
+      against: The keys of rows to compare with; the best of several is used.
+      python: The environment of tools/extra_env for the row; empty: that of tools/benchmark.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def is_tandem(self) -> bool:
-        """Whether it measures Tandem, so that another build has other figures."""
+        """Whether the row measures Tandem, so that another build has other figures."""
         return self.label.startswith("Tandem")
 
 
@@ -58,12 +58,12 @@ class Case:
     """A table: rows that take turns.
 
     Attributes:
-      title: Its title.
-      rows: In the table's order.
-      ratios: Columns that are compared with those of `Row.against`. The best of several rows is judged by the first.
-      before: Key of a row that is measured again before each other row, which is compared with that measurement.
-      around: What is entered for the time of a round.
-      quick: Whether --quick measures it.
+      title: The table's title.
+      rows: The rows, in the table's order.
+      ratios: Columns that are compared with those of `Row.against`. The first one decides which row is the best.
+      before: The key of a row that is measured before each other row; the other row is compared with that measurement.
+      around: A context manager that is entered for each round.
+      quick: Whether --quick measures the case.
     """
 
     title: str
@@ -79,12 +79,12 @@ class Suite:
     """Cases under one name.
 
     Attributes:
-      name: Its name on the command line.
-      about: A line that says what it measures.
-      cases: In order.
-      module: The module whose `SUITES` has it, for the worker processes.
-      stays_open: Whether a row is opened once for a case; else for each turn.
-      slow: Whether a turn takes seconds; such a suite has three rounds, and one with --quick.
+      name: The suite's name on the command line.
+      about: A line that describes the measurement.
+      cases: The cases, in order.
+      module: The module whose `SUITES` has the suite, for the worker processes.
+      stays_open: Whether a row is opened once for a case, instead of once for each turn.
+      slow: Whether a turn takes seconds; a slow suite has three rounds, or one with --quick.
     """
 
     name: str
@@ -96,19 +96,19 @@ class Suite:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Key and label of all rows, in order."""
+        """The keys and labels of all rows, in order."""
         return {row.key: row.label for case in self.cases for row in case.rows}
 
 
 def turns(function: Callable[..., Figures], *arguments: Any) -> Callable[[str], AbstractContextManager[Turn]]:
-    """Opens a row that is a function.
+    """Makes a row's `open` from a function.
 
     Args:
-      function: Takes `arguments`, the name and the seconds of a turn, and returns its figures.
-      *arguments: The row's.
+      function: Takes `arguments`, the name and the seconds of a turn, and returns the figures.
+      *arguments: The row's arguments.
 
     Returns:
-      What `Row.open` takes.
+      The value for `Row.open`.
     """
 
     @contextlib.contextmanager
@@ -119,15 +119,15 @@ def turns(function: Callable[..., Figures], *arguments: Any) -> Callable[[str], 
 
 
 def us(samples: ArrayLike, what: str = "", *, mean: bool = False) -> Figures:
-    """Summarises nanoseconds.
+    """Summarises samples in nanoseconds.
 
     Args:
-      samples: Of a turn.
-      what: Precedes the columns' names.
-      mean: Whether the mean is a column.
+      samples: The samples of a turn.
+      what: The prefix of the columns' names.
+      mean: Whether to add a column for the mean.
 
     Returns:
-      Microseconds.
+      Figures in microseconds.
     """
     micros = np.asarray(samples) / 1e3
     p50, p99 = np.percentile(micros, (50, 99))

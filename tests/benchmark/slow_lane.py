@@ -31,17 +31,17 @@ from tests.benchmark.slow_lane_processes import (
 _PIPELINE = "SELECT max(seq_id) FROM steps WHERE ? IS NOT NULL"
 _WORKER = "tests.benchmark.slow_lane_worker"
 
-# Steps for each second of a turn.
+# The number of steps for each second of a turn.
 _BLOCKS, _EVENT_WRITER, _PRINT_JSON, _ASYNCIO, _WATCHED = 2_000_000, 400_000, 1_000_000, 60_000, 2_000_000
 
 _WORKERS, _HZ = 100, 1000
-_BLOCK = 10  # steps that a worker prints at once
-_WORKERS_SECS = 40  # for each second of a turn
+_BLOCK = 10  # steps in one write of a worker
+_WORKERS_SECS = 40  # seconds of printing for each second of a turn
 _LOOK_SECS = 0.1
 _LAST_ROWS = "SELECT run, (SELECT max(seq_id) FROM step_rows WHERE step_rows.run = runs.run) FROM runs"
 _TIMES = "SELECT timestamp_ns FROM step_rows WHERE run = ? ORDER BY seq_id"
 
-_SMALL_EVENTS = 200_000  # for each second of a turn
+_SMALL_EVENTS = 200_000  # events for each second of a turn
 _LARGE_BYTES = {"beside_3_bytes": 3, "beside_50_kB": 50_000, "beside_1_MB": 1_000_000, "beside_16_MB": 16_000_000}
 _PRINT_SMALL = """
 def print_events():
@@ -56,7 +56,7 @@ print(json.dumps({{"event": "y" * {bytes}}}), flush=True)
 wait_for("end")
 """
 
-_RUNS = 100  # that ListRuns lists
+_RUNS = 100  # the runs in ListRuns's answer
 _WARM_UP_CALLS = 50
 _FLOOD_HZ = 200_000
 _ENDLESS = 10**9  # steps
@@ -73,7 +73,7 @@ def _daemon(name: str) -> Iterator[tuple[Path, Daemon, TrainerClient]]:
 
 
 def _print_steps(daemon: Daemon, client: TrainerClient, command: Sequence[str], steps: int) -> str:
-    """Submits a run, waits until its steps are durable, and returns its name."""
+    """Submits a run, waits until its steps are durable, and returns its run_id."""
     run_id = client.submit(run_config(*command, PYTHONPATH=os.pathsep.join(sys.path))).run_id
     wait_for_rows(daemon.table, ROWS_OF_RUN, run_id, steps)
     return run_id
@@ -103,7 +103,7 @@ def _asyncio_pipeline(name: str, seconds: float) -> Figures:
         with _part("serve", str(table)) as server:
             port = server.stdout.readline().strip()  # type: ignore[union-attr]
             with _part("proxy", port, *printer_command(steps)) as proxy:
-                # It runs, and is connected, before the clock starts.
+                # The process runs and is connected before the clock starts.
                 began = time.perf_counter()
                 proxy.stdin.write("\n")  # type: ignore[union-attr]
                 proxy.stdin.flush()  # type: ignore[union-attr]
@@ -113,7 +113,7 @@ def _asyncio_pipeline(name: str, seconds: float) -> Figures:
 
 @contextlib.contextmanager
 def _part(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a part of the pipeline; it is killed afterwards."""
+    """Runs a process of the pipeline, and kills it afterwards."""
     command = python_command(str(Path(__file__).with_name("slow_lane_asyncio_pipeline.py")), *arguments)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -123,7 +123,7 @@ def _part(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _many_workers(name: str, seconds: float) -> Figures:
-    """Compares the printed steps with the table, while all workers print."""
+    """Compares the printed steps with the table's rows, while all workers print."""
     steps = max(2, round(_WORKERS_SECS * seconds)) * _HZ
     with _daemon(name) as (folder, daemon, client):
         gate = folder / "gate"
@@ -145,7 +145,7 @@ def _many_workers(name: str, seconds: float) -> Figures:
     together = [look for look in samples if min(look[1].values()) > 0 and look[0] < first_end]
     if len(together) < 2:
         raise RuntimeError(f"expected {_WORKERS} workers at work at once; let them print for longer, by --seconds")
-    # The age of the first step of a worker that is not durable.
+    # The lag is the age of a worker's first step that is not durable.
     lags = [
         max(0.0, float(unix_ns - times[run][last])) if last < steps else 0.0
         for unix_ns, rows, _, _ in together
@@ -171,7 +171,7 @@ def _busy_seconds() -> float:
 
 
 def _beside_large_event(event_bytes: int, name: str, seconds: float) -> Figures:
-    """Times events of a run that follow another run's large event."""
+    """Measures the time for a run's events that arrive after another run's large event."""
     events = round(_SMALL_EVENTS * seconds)
     with _daemon(name) as (folder, daemon, client):
         gate = Gate(folder / "gate")
@@ -190,7 +190,7 @@ def _beside_large_event(event_bytes: int, name: str, seconds: float) -> Figures:
 @contextlib.contextmanager
 def _calls(call: str, name: str) -> Iterator[Turn]:
     with _daemon(name) as (_, _, client):
-        # One run that lives, for heartbeats; the others have ended.
+        # One run executes, for heartbeats; the others have ended.
         beating = client.submit(run_config("/bin/sleep", "infinity")).run_id
         others = _RUNS - 1 if call == "list" else 0
         for _ in range(others):
@@ -226,7 +226,7 @@ def _times(call: Callable[[], object], seconds: float) -> list[int]:
 
 @contextlib.contextmanager
 def _flood(client: TrainerClient) -> Iterator[None]:
-    """Lets a run print while it is entered."""
+    """Runs a worker that prints, until the block ends."""
     run_id = client.submit(run_config(*printer_command(_ENDLESS, hz=_FLOOD_HZ))).run_id
     try:
         wait_until(
@@ -239,10 +239,10 @@ def _flood(client: TrainerClient) -> Iterator[None]:
 
 
 def _resume(by_messages: bool, name: str, seconds: float) -> Figures:
-    """Watches a run that has ended, from its first step on."""
+    """Watches an ended run from its first step."""
     steps = round(_WATCHED * seconds)
     if by_messages:
-        # As with a server that has no StreamEvents: the path is unknown, and the client falls back to StreamRunSteps.
+        # This emulates a server without StreamEvents: the client falls back to StreamRunSteps.
         methods: dict[str, Any] = load().methods
         methods["StreamEvents"] = replace(methods["StreamEvents"], path="/tandem.slow_lane.v0.SlowLane/StreamEvents")
     with _daemon(name) as (_, daemon, client):

@@ -1,11 +1,11 @@
-"""A direct implementation of the document that the slow lane was built from: asyncio, gRPC and sqlite3.
+"""A direct implementation of the slow lane's original design with asyncio, gRPC and sqlite3.
 
     slow_lane_asyncio_pipeline.py serve TABLE             # the daemon; prints its port
     slow_lane_asyncio_pipeline.py proxy PORT WORKER ...   # waits for a line on stdin, then runs the worker
 
-The proxy reads the worker's output through asyncio's pipe, makes a message of each line, and sends them in one client
-stream. The daemon puts them into a queue of 4096, as the document has it. A thread commits all queued rows in one
-transaction, with synchronous=FULL, while the next messages are received.
+The proxy reads the worker's output through asyncio's pipe, makes a message of each line, and sends all in one client
+stream. The daemon puts them into a queue of 4096, as in that design. A thread commits all queued rows in one
+transaction with synchronous=FULL, while the daemon receives the next messages.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _INSERT = f"INSERT INTO steps ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for
 
 
 class _Table:
-    """The daemon's table: one writer, which takes rows from a queue."""
+    """The daemon's table, with one writer that takes rows from a queue."""
 
     def __init__(self, path: str) -> None:
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
@@ -46,7 +46,7 @@ class _Table:
         self.queue: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue(_QUEUED)
 
     async def write(self) -> None:
-        """Writes until it is cancelled."""
+        """Writes rows until it is cancelled."""
         while True:
             rows = [await self.queue.get()]
             while not self.queue.empty():

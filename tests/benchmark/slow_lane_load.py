@@ -52,12 +52,12 @@ _ROWS_OF_RUN = "SELECT seq_id, step_index, reward, timestamp_ns FROM steps WHERE
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory, every ten seconds.
+    """The memory at one time; taken every ten seconds.
 
     Attributes:
-      minutes: Since the workers began.
-      daemon: Bytes of the daemon's private memory.
-      proxies: The same of all proxies.
+      minutes: The minutes since the workers began.
+      daemon: The bytes of the daemon's private memory.
+      proxies: The bytes of all proxies' private memory.
     """
 
     minutes: float
@@ -69,13 +69,13 @@ class Watcher(threading.Thread):
     """Follows a run, and disconnects repeatedly.
 
     Attributes:
-      received: Steps so far.
-      calls: How often it called.
-      failure: What was wrong; None: nothing.
+      received: The number of steps received so far.
+      calls: The number of calls so far.
+      failure: The text of the failure; None: no failure.
     """
 
     def __init__(self, address: str, run_id: str, batches: bool, seed: int) -> None:
-        """Starts it."""
+        """Starts the thread."""
         super().__init__(daemon=True)
         self._address, self._run_id, self._batches = address, run_id, batches
         self._chance = random.Random(seed)
@@ -144,15 +144,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
-    """Compares a run's rows with the file that its worker printed to.
+    """Compares a run's rows with its worker's output file.
 
     Args:
-      daemon: Whose run.
+      daemon: The run's daemon.
       run_id: The run.
-      steps: How many it printed.
+      steps: The number of printed steps.
 
     Returns:
-      The first difference; None: there is none.
+      The first difference; None if there is no difference.
     """
     number = 0
     with contextlib.closing(open_table(daemon.table)) as table, daemon.output_of(run_id).open("rb") as lines:
@@ -166,14 +166,14 @@ def missing_rows(daemon: Daemon, run_id: str, steps: int) -> str | None:
 
 
 def slope_per_hour(samples: Sequence[Sample], memory: Sequence[int]) -> float:
-    """Fits a line through the later two thirds, when caches are full.
+    """Fits a line through the later two thirds of the samples, when caches are full.
 
     Args:
-      samples: In order.
-      memory: Bytes, one for each look.
+      samples: The samples, in order.
+      memory: The bytes of each sample.
 
     Returns:
-      Bytes an hour.
+      The slope in bytes an hour.
     """
     first = len(samples) // 3
     minutes = [look.minutes for look in samples[first:]]
@@ -200,7 +200,7 @@ def _sample_until_done(daemon: Daemon, client: TrainerClient, watchers: Sequence
                 f"{sum(one.received for one in watchers):,} watched by {sum(one.calls for one in watchers)} calls",
                 flush=True,
             )
-            if not any(ended):  # a run that has ended has no proxy
+            if not any(ended):  # an ended run has no proxy
                 yield look
             time.sleep(_LOOK_SECS)
 
@@ -217,7 +217,7 @@ def _failures(daemon: Daemon, run_ids: Sequence[str], watchers: Sequence[Watcher
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Loads a daemon of its own.
+    """Starts a daemon and loads it.
 
     Args:
       arguments: The command line; None: the process's own.
@@ -241,14 +241,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def steps_of(parsed: argparse.Namespace) -> int:
-    """Returns the steps of each run."""
+    """Returns the number of steps of each run."""
     minutes: float = parsed.minutes
     hz: float = parsed.hz
     return max(1, round(minutes * 60 * hz))
 
 
 def _load(parsed: argparse.Namespace, folder: Path) -> list[str]:
-    """Returns the failures."""
+    """Loads the daemon, and returns the failures."""
     steps = steps_of(parsed)
     samples: list[Sample] = []
     with (

@@ -1,4 +1,4 @@
-"""A small load succeeds, and missing rows are reported. No memory is judged."""
+"""A small load succeeds, and missing rows are reported. No amount of memory is compared with a limit."""
 
 import sqlite3
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.benchmark.slow_lane_processes import printer_command
 from tools.testing import pytest_main
 
 
-def test_a_small_load_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every row is there, and every watcher got each step."""
+def test_a_small_load_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every row is stored, and every watcher receives each step."""
     assert load.main(["--minutes=0.05", "--runs=5", "--watchers=7", "--hz=300"]) == 0
     out = capsys.readouterr().out
     assert "5 runs with 900 rows each, as printed; 7 watchers got each step once" in out
@@ -21,7 +21,7 @@ def test_a_small_load_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
-    """Also where it is the last one."""
+    """Also if the last row is missing."""
     with running_daemon(tmp_path / "data") as daemon:
         with TrainerClient(daemon.address) as client:
             run_id = client.submit(run_config(*printer_command(10))).run_id
@@ -37,7 +37,7 @@ def test_a_row_that_is_missing_is_found(tmp_path: Path) -> None:
 
 
 def test_a_slope_is_that_of_the_later_part() -> None:
-    """A mebibyte a minute, after a start that does not count."""
+    """The samples grow by 1 MiB a minute after a start without growth."""
     samples = [load.Sample(minute, minute * 2**20 if minute >= 3 else 0, 0) for minute in range(9)]
     assert load.slope_per_hour(samples, [look.daemon for look in samples]) == pytest.approx(60 * 2**20)
 

@@ -1,4 +1,4 @@
-"""Workers for a daemon that is measured, its table, and the CPU time and memory of processes."""
+"""Workers for a measured daemon, queries of its table, and the CPU time and memory of processes."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")  # a second, in /proc's CPU times
+TICKS = os.sysconf("SC_CLK_TCK")  # ticks a second in /proc's CPU times
 STEP_PRINTER = Path(__file__).with_name("slow_lane_step_printer")
 EVENTS_OF_RUN = "SELECT max(seq_id) FROM lifecycle WHERE run_id = ?"
 ROWS_OF_RUN = "SELECT max(seq_id) FROM step_rows WHERE run = (SELECT run FROM runs WHERE run_id = ?)"
@@ -17,42 +17,42 @@ _POLL_SECS = 0.005
 
 
 def printer_command(steps: int, *, hz: float = 0, block: int = 50, gate: Path | None = None) -> list[str]:
-    """Returns a worker that uses little CPU time.
+    """Returns the command of a worker that uses little CPU time.
 
     Args:
-      steps: How many it prints.
-      hz: How many a second; 0: as fast as possible.
-      block: How many it writes at once.
-      gate: A file for whose creation it waits; None: it begins at once.
+      steps: The number of steps.
+      hz: The steps a second; 0: as fast as possible.
+      block: The number of steps in one write.
+      gate: The worker begins when this file exists; None: at once.
 
     Returns:
-      Its program and its arguments.
+      The program and its arguments.
     """
     return [str(STEP_PRINTER), f"--steps={steps}", f"--hz={hz}", f"--block={block}", f"--gate={gate or ''}"]
 
 
 def python_command(*arguments: str) -> list[str]:
-    """Returns a command that runs this Python; it needs this process's PYTHONPATH."""
+    """Returns a command for this Python interpreter; it needs this process's PYTHONPATH."""
     return [sys.executable, "-P", *arguments]
 
 
 def open_table(path: Path) -> sqlite3.Connection:
-    """Opens a database for reading alone."""
+    """Opens a database read-only."""
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True)
 
 
 def wait_for_rows(path: Path, select: str, argument: str, rows: int, timeout_secs: float = 300.0) -> None:
-    """Waits until so many rows are in a table: rows that a reader sees are durable.
+    """Waits until a table has the given number of rows: rows that a reader sees are durable.
 
     Args:
       path: The database.
-      select: A cheap query for their number.
-      argument: Of the query.
-      rows: How many.
-      timeout_secs: How long to wait at most.
+      select: A fast query for the number of rows.
+      argument: The query's parameter.
+      rows: The number to wait for.
+      timeout_secs: The longest wait, in seconds.
 
     Raises:
-      RuntimeError: The time is over.
+      RuntimeError: The rows did not come in time.
     """
     end = time.monotonic() + timeout_secs
     with contextlib.closing(open_table(path)) as table:
@@ -66,7 +66,7 @@ def wait_for_rows(path: Path, select: str, argument: str, rows: int, timeout_sec
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Returns the CPU time of a process so far; None: it has ended."""
+    """Returns the CPU time of a process so far, or None if it has exited."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except OSError:
@@ -75,7 +75,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def memory_bytes(pid: int) -> int | None:
-    """Returns a process's private memory without files' pages; None: it has ended."""
+    """Returns a process's private memory without files' pages, or None if it has exited."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("utf-8")
     except OSError:

@@ -1,9 +1,9 @@
 """ThreadSanitizer's reports on the daemon's own code.
 
-gRPC, protobuf and Abseil are system libraries, compiled without ThreadSanitizer, which does not see how they
-synchronise. Its own suppressions drop a report if any frame fits, and gRPC calls most of the daemon's code. This module
-drops a report if such a library itself accessed the memory, on either side: if the innermost frame that is not of the
-sanitizer or std is not in a source file of Tandem.
+gRPC, protobuf and Abseil are system libraries, compiled without ThreadSanitizer, which does not see their
+synchronisation. ThreadSanitizer's suppressions drop a report if any frame matches, and gRPC calls most of the daemon's
+code. This module drops a report if such a library itself made one of the two accesses: if the innermost frame outside
+the sanitizer and std is not in a source file of Tandem.
 """
 
 import re
@@ -19,25 +19,25 @@ _NO_SOURCE, _STD, _OTHERS = "<null>", "/include/c++/", "/external/"
 
 
 def races_of(text: str) -> list[str]:
-    """Picks the reports that count.
+    """Selects the reports that count.
 
     Args:
-      text: What ThreadSanitizer wrote.
+      text: ThreadSanitizer's output.
 
     Returns:
-      Data races on memory that Tandem's own code touched on both sides; and all reports of other kinds.
+      Data races in which Tandem's own code made both accesses, and all reports of other kinds.
     """
     return [report for report in _REPORT.findall(text) if _counts(report)]
 
 
 def races_in(folder: Path) -> list[str]:
-    """Picks them from all files of a folder.
+    """Selects the reports that count from all files of a folder.
 
     Args:
-      folder: With the files of TSAN_OPTIONS' log_path.
+      folder: The folder with the files of TSAN_OPTIONS' log_path.
 
     Returns:
-      As `races_of`.
+      The reports, as in `races_of`.
     """
     return [race for log in sorted(folder.iterdir()) for race in races_of(log.read_text("utf-8", errors="replace"))]
 
@@ -54,4 +54,4 @@ def _is_own(access: str) -> bool:
         if _STD in frame or (number == "0" and _NO_SOURCE in frame):  # such as free and memcpy
             continue
         return _OTHERS not in frame and _OWN.search(frame) is not None
-    return True  # its stack is lost
+    return True  # the report has no stack

@@ -1,4 +1,4 @@
-"""ThreadSanitizer's reports that count. The reports are real ones, shortened."""
+"""ThreadSanitizer's reports that count. The samples are shortened real reports."""
 
 from pathlib import Path
 
@@ -30,20 +30,20 @@ def _race(here: str, there: str) -> str:
     "here", [_OURS, f"{_HEADER}\n{_CALLER}", f"{_FREE}\n{_CALLER}", "    [failed to restore the stack]"]
 )
 def test_races_of_our_own_code_count(here: str) -> None:
-    """Through std, or the sanitizer's functions, too."""
+    """Also if the access is in std or in the sanitizer's functions, called by Tandem's code."""
     assert len(races_of(_race(here, _OURS) + _race(_OURS, here))) == 2
 
 
 @pytest.mark.parametrize(
     "there", [f"{_FREE}\n{_GRPC}\n{_CALLER}", f"{_GRPC_HEADER}\n{_CALLER}", f"{_HEADER}\n{_PROTOBUF}\n{_CALLER}"]
 )
-def test_races_with_a_library_do_not(there: str) -> None:
-    """Although our own code is among the callers."""
+def test_races_with_a_library_do_not_count(there: str) -> None:
+    """Also if Tandem's code is among the library's callers."""
     assert races_of(_race(_OURS, there) + _race(there, _OURS)) == []
 
 
 def test_other_kinds_count(tmp_path: Path) -> None:
-    """Of any code; all files are read."""
+    """Reports of other kinds count for any code; all files of the folder are read."""
     line = "=" * 18
     text = f"{line}\nWARNING: ThreadSanitizer: lock-order-inversion (pid=1)\n{_GRPC}\n{line}\n"
     (tmp_path / "of.1").write_text(text, "utf-8")

@@ -5,7 +5,7 @@ import sys
 
 
 def print_json(events: int) -> None:
-    """Prints with Python's own functions."""
+    """Prints events with Python's own functions."""
     for index in range(events):
         print(
             json.dumps(
@@ -25,7 +25,7 @@ def print_json(events: int) -> None:
 
 
 def event_writer(events: int) -> None:
-    """Prints with Tandem's writer: a system call for each step."""
+    """Prints events with Tandem's writer, with a system call for each step."""
     from tandem.telemetry import EventWriter
 
     writer = EventWriter()

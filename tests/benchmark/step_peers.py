@@ -1,13 +1,14 @@
-"""The peers of the step round trip in Python: each is the fastest way of its library to wait for a step's results.
+"""The peers of the step round trip in Python; each uses the fastest way of its library to wait for a step's results.
 
 - over_socket: a Unix socket to the C++ server of round_trip.
 - over_pipe: multiprocessing.Pipe.
-- over_grpc: a unary call with bytes to the C++ server of round_trip.
-- over_iceoryx2: requests and responses in borrowed memory; both sides poll: no side sleeps.
-- over_async_vector_env: observations by shared memory, not copied for the caller; the workers are the engine.
+- over_grpc: a unary RPC with bytes to the C++ server of round_trip.
+- over_iceoryx2: requests and responses in loaned memory; both sides poll and never sleep.
+- over_async_vector_env: observations in shared memory, not copied for the caller; the workers are the engine.
 
-Each imports its library by itself, since an environment has not all of them. No process or file outlives this process:
-its children get a signal, sockets have abstract names, and iceoryx2's files are in a mount namespace.
+Each function imports its library itself, since an environment does not have all of them. No process or file remains
+after this process: its children get a signal, sockets have abstract names, and iceoryx2's files are in a mount
+namespace.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ _MS_REC_PRIVATE = 0x4000 | 0x40000
 
 @contextlib.contextmanager
 def over_socket(size: Size, name: str) -> Iterator[Step]:
-    """Opens the row."""
+    """Steps through a Unix socket."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     packed = PackedResults(size)
     received = packed.memory.data
@@ -57,7 +58,7 @@ def over_socket(size: Size, name: str) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def over_pipe(size: Size, name: str) -> Iterator[Step]:
-    """Opens the row."""
+    """Steps through a pipe."""
     ours, theirs = multiprocessing.Pipe()
 
     def serve() -> None:
@@ -78,7 +79,7 @@ def over_pipe(size: Size, name: str) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def over_grpc(size: Size, name: str) -> Iterator[Step]:
-    """Opens the row."""
+    """Steps by gRPC."""
     import grpc
     from tests.benchmark.round_trip_pb2 import Actions, StepResults
 
@@ -104,13 +105,13 @@ def over_grpc(size: Size, name: str) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def over_iceoryx2(size: Size, name: str) -> Iterator[Step]:
-    """Opens the row."""
+    """Steps through iceoryx2."""
     import iceoryx2
 
-    _enter_own_folders()  # after all imports: /tmp is another folder from here on
+    _enter_own_folders()  # after all imports: /tmp is a new folder from here on
     iceoryx2.set_log_level(iceoryx2.LogLevel.Error)
     action_bytes = size.envs * size.act * 4
-    response = None  # its memory has the results; held until the next response
+    response = None  # owns the results' memory, until the next response
 
     def service() -> tuple[object, iceoryx2.PortFactoryRequestResponse]:
         node = iceoryx2.NodeBuilder.new().create(iceoryx2.ServiceType.Ipc)
@@ -156,7 +157,7 @@ def over_iceoryx2(size: Size, name: str) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def over_async_vector_env(size: Size, name: str) -> Iterator[Step]:
-    """Opens the row."""
+    """Steps through Gymnasium's AsyncVectorEnv."""
     from gymnasium.vector import AsyncVectorEnv
 
     envs = AsyncVectorEnv([_trivial_env(size)] * size.envs, shared_memory=True, copy=False, context="fork")
@@ -173,14 +174,14 @@ def over_async_vector_env(size: Size, name: str) -> Iterator[Step]:
 
 
 def _trivial_env(size: Size) -> Callable[[], Any]:
-    """Makes a Gymnasium environment with the engines' work."""
+    """Returns a function that makes a Gymnasium environment with the engines' work."""
     import gymnasium
 
     client = os.getpid()
 
     class TrivialEnv(gymnasium.Env[Floats, Floats]):
         def __init__(self) -> None:
-            if os.getpid() != client:  # Gymnasium makes one in the client too, for its spaces
+            if os.getpid() != client:  # Gymnasium also makes one environment in the client, for its spaces
                 end_with_parent(signal.SIGKILL, client)
             self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.obs,), np.float32)
             self.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (size.act,), np.float32)
@@ -197,7 +198,7 @@ def _trivial_env(size: Size) -> Callable[[], Any]:
 
 
 def _enter_own_folders() -> None:
-    """Gives this process and its children a /dev/shm and a /tmp that no other process has, and that end with them."""
+    """Gives this process and its children a private /dev/shm and /tmp, which end with them."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def require(worked: bool) -> None:
@@ -209,7 +210,7 @@ def _enter_own_folders() -> None:
 
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWNS):
-        # Without that right, a process may be root of a user namespace.
+        # Without that right, a process may be root in a user namespace.
         require(libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) == 0)
         for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             try:

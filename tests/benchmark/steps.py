@@ -1,4 +1,4 @@
-"""The step round trip: on an idle machine, beside busy processes, and by size. Also calls and the end of an engine."""
+"""The step round trip: on an idle machine, beside busy processes, and by size."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ from tests.benchmark.client_loop import Floats, Results, Step, figures_of_steps,
 from tests.benchmark.engine_process import LARGE, MEDIUM, ROUND_TRIP, SMALL, WAITS, Size, forked, serving
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
-_EXCHANGES = 20_000  # of a turn, at most
-# The scheduler migrates processes a few times a second: a shorter turn would show one of its states.
+_EXCHANGES = 20_000  # the greatest number in a turn
+# The scheduler migrates processes a few times a second: a shorter turn would show only one of its states.
 _BUSY_EXCHANGES = 200_000
 
 Connect = Callable[[Size, str], AbstractContextManager[Step]]
@@ -43,7 +43,7 @@ def _over_tandem(wait: str, size: Size, name: str) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def _over_make_vec(size: Size, name: str) -> Iterator[Step]:
-    """The environments that make_vec returns, with the engine of the other rows."""
+    """Makes the environments that make_vec returns, with the engine of the other rows."""
     with serving("host_adaptive", size, name):
         envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(name, timeout=30))
         envs.reset()
@@ -78,7 +78,7 @@ def _rows(size: Size, exchanges: int = _EXCHANGES) -> list[Row]:
         python("grpc", "gRPC, Python to C++", step_peers.over_grpc, "peers"),
         python("iceoryx2", "iceoryx2, Python, polling", step_peers.over_iceoryx2, "peers"),
     ]
-    if size.envs < LARGE.envs:  # a process for each environment: thousands would measure the scheduler
+    if size.envs < LARGE.envs:  # AsyncVectorEnv has a process for each environment: thousands measure the scheduler
         found.append(python("async", "Gymnasium AsyncVectorEnv", step_peers.over_async_vector_env, "peers"))
     return found
 
@@ -114,7 +114,7 @@ def _on_one_core(row: Row) -> Row:
 
 
 def _busy_rows(size: Size) -> Iterator[Row]:
-    """Rows of Tandem; `adaptive` is compared with the better of the two other strategies."""
+    """Yields Tandem's rows; `adaptive` is compared with the better of the two other strategies."""
     for row in _rows(size, _BUSY_EXCHANGES):
         kind, _, wait = row.key.partition("_")
         if wait in WAITS:

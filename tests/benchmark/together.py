@@ -1,10 +1,10 @@
-"""Steps beside calls and streams of the same process, compared with steps alone.
+"""Steps beside RPCs and streams of the same process, compared with steps alone.
 
-Two threads call and three read streams. They check every answer and item:
+Two threads make calls and three threads read streams. They check every answer and item:
 
-- An answer belongs to its caller's request. A caller reads what it has set.
+- An answer belongs to its request. A caller reads the value that it has set.
 - Joints are those of a step's observations, and never older than the previous ones.
-- The numbers of a stream's items increase, and the missing ones are counted as dropped.
+- The numbers of a stream's items increase, and missing items are counted as dropped.
 """
 
 import threading
@@ -20,22 +20,22 @@ import tandem
 from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
 
 _TASK, _NUM_ENVS = "HalfCheetah-v5", 4
-_CALLERS = 2  # each has an environment of its own
-_STEPS_A_SEC, _STEPS_OF_A_CALL = 200_000, 10  # for each second of a turn; between two calls
+_CALLERS = 2  # each uses its own environment
+_STEPS_A_SEC, _STEPS_OF_A_CALL = 200_000, 10  # steps for each second of a turn; steps between two calls
 _JOINTS = 8  # the observations begin with qpos without x
 _WARM_UP_STEPS = 500
-_ACTION_SETS = 16  # used in turn
+_ACTION_SETS = 16  # used repeatedly
 _IMAGES_HZ = 5
 _PIXELS = 64
 _TIMEOUT_SECS = 30.0
-_SILENCE_SECS = 0.5  # without an item for so long, a stream has no new one
+_SILENCE_SECS = 0.5  # a stream without an item for this time has ended
 
 _Joints = bytes
 
 
 def _measure(calls: bool, name: str, seconds: float) -> Figures:
     steps = max(1000, round(_STEPS_A_SEC * seconds))
-    # One thread of the engine: the other cores are for the trainer's threads.
+    # The engine has one thread: the other cores are for the trainer's threads.
     with (
         tandem.launch_engine(_TASK, num_envs=_NUM_ENVS, threads=1, name=name, timeout=_TIMEOUT_SECS) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=_TIMEOUT_SECS) as client,
@@ -46,7 +46,7 @@ def _measure(calls: bool, name: str, seconds: float) -> Figures:
 
 
 class _Session:
-    """The thread that steps, and what the other threads read of it."""
+    """The stepping thread, and the data that the other threads read."""
 
     def __init__(self, client: tandem.SharedMemoryClient, steps: int) -> None:
         self.client = client
@@ -54,7 +54,7 @@ class _Session:
         self.steps_done = 0
         self.finished = threading.Event()
         self.secs_per_step = 0.0
-        # The joints after each exchange; moment 0 is before the first one.
+        # The joints after each exchange; moment 0 precedes the first exchange.
         self.moments: NDArray[np.float32] = np.empty((steps + 1, _CALLERS, _JOINTS), np.float32)
         shape = client.actions.shape
         numbers = np.arange(shape[0] * shape[1]).reshape(shape)
@@ -63,7 +63,7 @@ class _Session:
         ]
 
     def run(self, calls: int) -> Figures:
-        """Steps, while each caller makes half of the calls; without calls there are no streams."""
+        """Steps, while each caller makes half of the calls; with 0 calls there are no streams either."""
         cold = time.perf_counter()
         for i in range(_WARM_UP_STEPS):
             obs = self.client.step(self.actions[i % _ACTION_SETS])[0]
@@ -121,11 +121,11 @@ class _Session:
             streams.append(client.telemetry.stream())
         readers = [_Reader(self, stream) for stream in streams]
         for reader in readers:
-            reader.take(_TIMEOUT_SECS)  # no step since moment 0: the item has its frame_seq
+            reader.take(_TIMEOUT_SECS)  # there was no step since moment 0, so the item has its frame_seq
         return readers
 
     def check_order(self, env: int, seen: Sequence[_Joints]) -> None:
-        """Requires that joints are those of moments, none older than the previous one."""
+        """Checks that each joint state is that of a moment, and none is older than the previous one."""
         moment = 0
         for joints in seen:
             while moment <= self.steps and self.moments[moment, env].tobytes() != joints:
@@ -135,7 +135,7 @@ class _Session:
 
 
 class _Caller:
-    """One of the two threads that call."""
+    """One of the two calling threads."""
 
     def __init__(self, session: _Session, env: int) -> None:
         self.session = session
@@ -144,11 +144,11 @@ class _Caller:
         self.seen: list[_Joints] = []
         self.height = 0.0
         self.num_envs = session.client.num_envs
-        # Entities are bodies, geoms, cameras, lights: the last is a light.
+        # The entities are bodies, geoms, cameras and lights, in this order: the last one is a light.
         self.light = session.client.scene.info().entity_count
 
     def run(self, calls: int) -> None:
-        """Spreads its calls over the steps."""
+        """Makes the calls, spread over the steps."""
         session = self.session
         for k in range(calls):
             due = k * session.steps // calls
@@ -199,7 +199,7 @@ class _Reader:
         self.seen: list[_Joints] = []
 
     def run(self) -> None:
-        """Reads until no item is new after the last call and step."""
+        """Reads until no new item arrives after the last call and step."""
         was_finished = False
         while True:
             try:
@@ -208,12 +208,12 @@ class _Reader:
                 if was_finished:
                     break
                 was_finished = self.session.finished.is_set()
-        # An item since then may have reported dropped ones.
+        # A later item may report dropped ones.
         while self.items + self.stream.dropped != self.number:
             self.take(_TIMEOUT_SECS)
 
     def take(self, timeout: float) -> None:
-        """Takes the next item."""
+        """Reads the next item."""
         item = self.stream.next(timeout)
         if self.stream.number <= self.number:
             raise RuntimeError(f"a stream: expected a number above {self.number}, found {self.stream.number}")
@@ -233,7 +233,7 @@ class _Reader:
         """Compares the items with the steps that they name."""
         if self.frame_seqs != sorted(self.frame_seqs):
             raise RuntimeError("a stream: expected no item older than the previous one")
-        for frame_seq, joints in zip(self.frame_seqs, self.frames, strict=False):  # images have none
+        for frame_seq, joints in zip(self.frame_seqs, self.frames, strict=False):  # images have no joints
             if self.session.moments[frame_seq - self.frame_seqs[0], 0].tobytes() != joints:
                 raise RuntimeError(f"telemetry: expected the joints of frame_seq {frame_seq}")
         self.session.check_order(0, self.seen)

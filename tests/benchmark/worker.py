@@ -1,11 +1,11 @@
 """A process that measures one row: `python -m tests.benchmark.worker MODULE SUITE KEY`.
 
-Each line of standard input is a request in JSON, which is answered by a line:
+Each line of standard input is a request in JSON; the process prints one line as the answer:
 
     {"case": 0, "name": NAME, "seconds": 0.5, "stay": false}  ->  {"figures": {"p50 us": 0.12}}
 
-The row is opened by the first request, and closed by one without "stay". The end of the input ends the process; so does
-the end of its parent.
+The first request opens the row, and a request with "stay": false closes it. The process exits at the end of the input,
+or when its parent exits.
 """
 
 import contextlib
@@ -29,18 +29,18 @@ _ANSWER_SECS = 300.0
 
 
 class RowFailed(RuntimeError):
-    """A row was not measured; the text says why."""
+    """A row was not measured; the text has the reason."""
 
 
 class Worker:
-    """The other end: runs such a process."""
+    """The parent's side: starts such a process and sends requests."""
 
     def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
-        """Starts it. Ctrl-C does not reach it.
+        """Starts the process. Ctrl-C does not reach it.
 
         Args:
           command: The interpreter and its options, up to the module's name.
-          variables: Its environment variables.
+          variables: The process's environment variables.
         """
         self._process = subprocess.Popen(
             [*command, f"--parent={os.getpid()}"],
@@ -55,14 +55,14 @@ class Worker:
         """Runs a turn.
 
         Args:
-          **request: As the module's docstring has it.
+          **request: The fields of the module's docstring.
 
         Returns:
-          Its figures.
+          The turn's figures.
 
         Raises:
           RowUnavailable: The machine does not support the row.
-          RowFailed: It was not measured.
+          RowFailed: The row was not measured.
         """
         lines, answers = self._process.stdin, self._process.stdout
         assert lines is not None and answers is not None
@@ -80,7 +80,7 @@ class Worker:
         return figures
 
     def close(self) -> None:
-        """Ends it, also in the middle of a turn."""
+        """Ends the process, also during a turn."""
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()  # type: ignore[union-attr]
         for number in (None, signal.SIGINT, signal.SIGKILL):
@@ -93,11 +93,11 @@ class Worker:
 
 
 def end_with_parent(number: signal.Signals, parent: int) -> None:
-    """Lets the kernel send this process a signal when the process that started it ends.
+    """Makes the kernel send this process a signal when its parent exits.
 
     Args:
-      number: The signal; it is sent at once if that process has ended already.
-      parent: That process's id.
+      number: The signal; sent at once if the parent has already exited.
+      parent: The parent's process id.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number))
     if os.getppid() != parent:
@@ -124,7 +124,7 @@ def _answer(suite: Suite, key: str, request: dict[str, Any], opened: contextlib.
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answers requests.
+    """Answers requests until the end of the input.
 
     Args:
       arguments: Module, suite, key, and `--parent=PID`.
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str]) -> None:
     module, name, key, parent = arguments
     end_with_parent(signal.SIGINT, int(parent.removeprefix("--parent=")))
     suite: Suite = importlib.import_module(module).SUITES[name]
-    # Libraries print to standard output.
+    # Libraries may print to standard output, so answers have a separate descriptor.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     turn: list[Turn] = []

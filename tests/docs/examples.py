@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What a block may need beside the wheel -> what runs such blocks.
+# The needs of blocks beyond the wheel, and the environment that meets them.
 NEEDS = {
     "clone": "a clone of this repository, on Debian 12",
     "daemon": "the slow lane's programs on PATH, and grpcio",
@@ -42,7 +42,7 @@ NEEDS = {
     "wheel": "the wheel's file in the folder, in an environment that lacks it",
 }
 
-# These are not run: what a program prints, and excerpts of source files.
+# Blocks that are not run: programs' output, and excerpts of source files.
 _SHOWN = ("cpp", "sql", "text")
 _RUN = {"bash": ".sh", "json": ".json", "python": ".py"}
 
@@ -56,14 +56,14 @@ _WATCHDOG_SECS = 300
 class Block:
     """A code block of a page.
 
-    Attributes:
-      page: Its file.
-      line: Of its first line of code, from 1.
-      language: Such as "python".
-      code: The lines.
-      needs: Those of NEEDS that it has.
-      continues: Whether it runs after the block before.
-      saved_as: The name of the file that it is saved as; empty: it is run.
+    page: The page's file.
+      line: The number of the first line of code, from 1.
+      language: The language, such as "python".
+      code: The lines of code.
+      needs: The block's needs, out of NEEDS.
+      continues: Whether the block continues the previous one.
+      saved_as: The name of the file to save the block as; empty: the block is run.
+      interrupted: Whether the block runs until Ctrl-C.
       interrupted: Whether it runs until it is interrupted.
     """
 
@@ -78,48 +78,48 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Such as "docs/frames.md:12"."""
+        """The page and line, such as "docs/frames.md:12"."""
         return f"{self.page}:{self.line}"
 
 
 @dataclass(frozen=True)
 class Example:
-    """Blocks that run one after the other, in one folder.
+    """Blocks that run one after the other in one folder.
 
     Attributes:
-      blocks: The first one, and those that continue it.
+      blocks: The first block, and those that continue it.
     """
 
     blocks: tuple[Block, ...]
 
     @property
     def place(self) -> str:
-        """The first block's."""
+        """The first block's place."""
         return self.blocks[0].place
 
     @property
     def needs(self) -> frozenset[str]:
-        """What its blocks need, together."""
+        """The needs of all blocks."""
         return frozenset().union(*(block.needs for block in self.blocks))
 
 
 class BadPage(Exception):
-    """A page whose blocks cannot be told apart, or whose comments cannot be read."""
+    """A page with an unreadable block or comment."""
 
 
 def all_pages() -> list[Path]:
-    """Lists the pages whose blocks are run, below the current folder, a clone's root."""
+    """Returns the pages whose blocks are run, relative to a clone's root, which is the current folder."""
     return [Path("README.md"), Path("client_py/README.md"), *sorted(Path("docs").glob("*.md"))]
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """Reads a page.
+    """Reads the blocks of a page.
 
     Args:
-      page: Markdown.
+      page: The Markdown file.
 
     Returns:
-      Its blocks, in their order.
+      The blocks, in order.
 
     Raises:
       BadPage: A block has no fence, no known language or an unknown comment; or a comment has no block.
@@ -175,16 +175,16 @@ def _read_comment(where: str, comment: str) -> dict[str, Any]:
 
 
 def read_examples(page: Path) -> list[Example]:
-    """Reads what is run of a page, needs aside.
+    """Reads the examples of a page, regardless of their needs.
 
     Args:
-      page: Markdown.
+      page: The Markdown file.
 
     Returns:
-      Its examples, in their order.
+      The examples, in order.
 
     Raises:
-      BadPage: As read_blocks; or a block continues none.
+      BadPage: As in read_blocks, or the first block continues another.
     """
     examples: list[list[Block]] = []
     for block in read_blocks(page):
@@ -203,10 +203,10 @@ def run_example(example: Example, folder: Path, environment: Mapping[str, str], 
     """Runs an example as printed.
 
     Args:
-      example: The blocks.
-      folder: Where their files go.
-      environment: The variables that they run with; PATH has the programs, such as python.
-      working: Where they run; None: in `folder`.
+      example: The example's blocks.
+      folder: The folder for the blocks' files.
+      environment: The environment variables; PATH finds the programs, such as python.
+      working: The working folder; None: `folder`.
 
     Raises:
       RuntimeError: A block failed; the message has its place and its output.
@@ -234,7 +234,7 @@ def run_example(example: Example, folder: Path, environment: Mapping[str, str], 
 def _started(
     blocks: list[Block], folder: Path, environment: Mapping[str, str], working: Path
 ) -> Iterator[subprocess.Popen[str]]:
-    """Starts blocks of one language as one program, whose lines are the page's, so that its errors name them."""
+    """Starts blocks of one language as one program with the page's line numbers, so that errors name them."""
     text = ""
     for block in blocks:
         text += "\n" * (block.line - 1 - text.count("\n")) + block.code
@@ -259,33 +259,33 @@ def _started(
 
 
 def _finish(block: Block, process: subprocess.Popen[str]) -> None:
-    """Waits until a block has ended well."""
+    """Waits until a block has exited with code 0."""
     try:
-        said, _ = process.communicate(timeout=_WATCHDOG_SECS)
+        output, _ = process.communicate(timeout=_WATCHDOG_SECS)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"{block.place}: expected it to end, found it at work after {_WATCHDOG_SECS} s") from None
     if process.returncode:
-        raise RuntimeError(f"{block.place}: expected exit code 0, found {process.returncode}\n{said}")
+        raise RuntimeError(f"{block.place}: expected exit code 0, found {process.returncode}\n{output}")
 
 
 @contextlib.contextmanager
 def _interrupted(block: Block, process: subprocess.Popen[str]) -> Iterator[None]:
-    """Waits until a block has printed a line, and in the end interrupts it."""
+    """Waits until a block has printed a line; at the end of the context interrupts it."""
     assert process.stdout is not None
     if not (line := process.stdout.readline()):
         raise RuntimeError(f"{block.place}: expected it to print a line and to run until Ctrl-C, found that it ended")
     yield
     if process.poll() is not None:
-        said = line + process.stdout.read()
+        output = line + process.stdout.read()
         raise RuntimeError(
-            f"{block.place}: expected it to run until Ctrl-C, found exit code {process.returncode}\n{said}"
+            f"{block.place}: expected it to run until Ctrl-C, found exit code {process.returncode}\n{output}"
         )
     os.killpg(process.pid, signal.SIGINT)
     _finish(block, process)
 
 
 def main() -> None:
-    """Runs the examples that need what is at hand, in the interpreter that runs this."""
+    """Runs the examples with the given needs in this interpreter's environment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--with", dest="needs", required=True, help=f"some of {', '.join(sorted(NEEDS))}")
     parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
@@ -296,7 +296,7 @@ def main() -> None:
     examples = [each for page in arguments.pages or all_pages() for each in read_examples(page) if each.needs == needs]
     if not examples:
         parser.error(f"expected a block that needs {', '.join(sorted(needs))}, found none in these pages")
-    # `python` is this one.
+    # `python` is the interpreter that runs this program.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for example in examples:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""The code blocks of the README and of docs run as printed, in fresh folders, with the wheel alone.
+"""The code blocks of README and docs run as printed, in new folders, with only the wheel installed.
 
-Those that need more say so: tests/docs/examples.py, NEEDS. Some get it here (_HERE), others are run elsewhere.
+Blocks with further needs name them: tests/docs/examples.py, NEEDS. This test meets some of them (_HERE).
 """
 
 import fcntl
@@ -25,13 +25,13 @@ _PAGES = all_pages()
 _EXAMPLES = [example for page in _PAGES for example in read_examples(page)]
 _DAEMON = Path("slow_lane/daemon/tandem-daemon")
 
-# The needs that are met here -> the packages that they bring.
+# The needs that this test meets, and the packages that each requires.
 _HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "wheel": ()}
 
-# `tandem.db`, SQL and a package of protobuf.
+# Names after "tandem." that are no Python names: of `tandem.db`, of SQL and of a protobuf package.
 _NOT_PYTHON = ("db", "episodes", "slow_lane", "steps")
 
-# A /dev/shm and ports of this test's own: the pages' names and ports may be taken on this machine.
+# A private /dev/shm and private ports: the pages' names and ports may be in use on this machine.
 _ALONE = (
     "unshare",
     "--mount",
@@ -47,13 +47,13 @@ _IS_ALONE = "TANDEM_DOCS_TEST_IS_ALONE"
 
 @pytest.fixture(scope="session")
 def wheel() -> Path:
-    """The one wheel."""
+    """Returns the path of the built wheel."""
     (found,) = Path("client_py/wheel").glob("*.whl")
     return found.absolute()
 
 
 def _environment(folder: Path, wheel: Path, needs: Set[str]) -> CleanEnvironment:
-    """Makes an environment of the wheel and what it requires, without the wheel where the example installs it."""
+    """Creates an environment with the wheel and its requirements; without the wheel if the example installs it."""
     made = CleanEnvironment.create(folder, sys.executable, pip=False)
     pip = folder / "bin" / "pip"
     pip.write_text(f'#!/bin/sh\nPIP_NO_INDEX=1 exec {sys.executable} -m pip --python {folder}/bin/python "$@"\n')
@@ -67,7 +67,7 @@ def _environment(folder: Path, wheel: Path, needs: Set[str]) -> CleanEnvironment
 
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Callable[[Set[str]], CleanEnvironment]:
-    """What gives an environment for some needs: one for all examples, but for those that change it."""
+    """Returns the function that gives an environment; examples share it unless they change it."""
     made: dict[frozenset[str], CleanEnvironment] = {}
 
     def give(needs: Set[str]) -> CleanEnvironment:
@@ -82,10 +82,10 @@ def environments(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Calla
 @pytest.mark.parametrize(
     "example", [each for each in _EXAMPLES if each.needs <= _HERE.keys()], ids=lambda each: each.place
 )
-def test_runs_as_printed(
+def test_example_runs_as_printed(
     example: Example, tmp_path: Path, wheel: Path, environments: Callable[[Set[str]], CleanEnvironment]
 ) -> None:
-    """In a folder of its own, which is the home, too."""
+    """The example runs in its own folder, which is also HOME."""
     variables = outside_variables()
     folders = [environments(example.needs).folder / "bin"]
     if "daemon" in example.needs:
@@ -97,14 +97,14 @@ def test_runs_as_printed(
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=str)
-def test_commands_that_are_named_exist(page: Path) -> None:
-    """Also those in blocks that are not run here, and in the text."""
+def test_named_commands_of_tools_exist(page: Path) -> None:
+    """Checks the page's text and all blocks."""
     named = set(re.findall(r"(?<![\w/.])tools/(\w+)(?![\w/]|\.\w)", page.read_text("utf-8")))
     assert {name for name in named if not Path("tools", name).is_file()} == set()
 
 
 def test_names_of_the_package_exist(environments: Callable[[Set[str]], CleanEnvironment]) -> None:
-    """Those in the text, such as `tandem.make_vec`."""
+    """Checks names in the text, such as `tandem.make_vec`."""
     text = "".join(page.read_text("utf-8") for page in _PAGES)
     named = re.findall(r"(?<![\w./-])tandem\.((?:\w+\.)*[A-Za-z_]\w*)", text)
     python = {name for name in named if name.split(".")[0] not in _NOT_PYTHON}
@@ -114,7 +114,7 @@ def test_names_of_the_package_exist(environments: Callable[[Set[str]], CleanEnvi
 
 
 def test_every_page_is_read() -> None:
-    """And each way to run an example is used."""
+    """The examples include each kind of need that this test meets."""
     assert {Path("README.md"), Path("docs/gymnasium.md"), Path("docs/slow_lane.md")} <= {*_PAGES}
     assert {frozenset(), *(frozenset({need}) for need in _HERE)} <= {each.needs for each in _EXAMPLES}
 
@@ -130,8 +130,8 @@ def test_every_page_is_read() -> None:
         ("<!-- continues -->\n```bash\nmake\n```\n", "to continue"),
     ],
 )
-def test_page_that_hides_a_block_is_refused(text: str, reason: str, tmp_path: Path) -> None:
-    """No block escapes by how it is written."""
+def test_page_with_an_unreadable_block_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    """No block is skipped because of its syntax."""
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(BadPage, match=reason):
@@ -150,7 +150,7 @@ def test_page_that_hides_a_block_is_refused(text: str, reason: str, tmp_path: Pa
     ],
 )
 def test_broken_block_is_reported(text: str, reason: str, tmp_path: Path) -> None:
-    """By its place in the page."""
+    """The error has the block's place in the page."""
     page = tmp_path / "page.md"
     page.write_text(text)
     variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.defpath}"}
@@ -161,7 +161,7 @@ def test_broken_block_is_reported(text: str, reason: str, tmp_path: Path) -> Non
 
 
 def test_blocks_that_continue_share_interpreter_and_folder(tmp_path: Path) -> None:
-    """While a block before them runs on."""
+    """The first block still runs meanwhile."""
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- until Ctrl-C -->\n```bash\ntouch up; echo up; trap 'exit 0' INT; sleep 1000\n```\n"
@@ -173,9 +173,9 @@ def test_blocks_that_continue_share_interpreter_and_folder(tmp_path: Path) -> No
 
 
 def _be_alone() -> None:
-    """Starts this test again in namespaces of its own, where the machine lets its user make some."""
+    """Starts this test again in its own namespaces, if the machine permits that."""
     if _IS_ALONE in os.environ:
-        with socket.socket() as any_socket:  # brings the loopback interface up: SIOCSIFFLAGS, IFF_UP
+        with socket.socket() as any_socket:  # SIOCSIFFLAGS with IFF_UP brings the loopback interface up
             fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH14x", b"lo", 1))
     elif shutil.which("unshare") and not subprocess.run([*_ALONE, "true"], capture_output=True).returncode:
         os.environ[_IS_ALONE] = "1"

@@ -1,6 +1,6 @@
-"""A run under the daemon that steps an engine with frames: kept, shown, and ended without a trace of it.
+"""A run under the daemon that steps an engine with frames: events are stored, frames are shown, nothing is left.
 
-By the program of tools/both_lanes, with the real daemon, proxy, engine and pictures.
+Runs the program of tools/both_lanes, with the real daemon, proxy, engine and renderer.
 """
 
 import json
@@ -26,11 +26,11 @@ _ENVS = 8
 
 
 class _Lanes:
-    """The program, at work.
+    """The running program.
 
     Attributes:
-      data_dir: The daemon's.
-      lines: Of its output so far.
+      data_dir: The daemon's data folder.
+      lines: The program's output so far.
     """
 
     def __init__(self, data_dir: Path, *flags: str) -> None:
@@ -39,7 +39,7 @@ class _Lanes:
         self.process = start_python(_PROGRAM, f"--data_dir={data_dir}", f"--num_envs={_ENVS}", *flags)
 
     def wait_for(self, pattern: str) -> str:
-        """Reads on until a line matches, and returns its first group."""
+        """Reads lines until one matches, and returns the match's first group."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
@@ -48,7 +48,7 @@ class _Lanes:
         raise AssertionError(f"expected a line with {pattern}, found {self.lines}")
 
     def end(self) -> int:
-        """Waits for its end; returns the exit code."""
+        """Waits for the program's exit, and returns its exit code."""
         out, _ = self.process.communicate()
         self.lines += out.splitlines(keepends=True)
         return self.process.returncode
@@ -56,7 +56,7 @@ class _Lanes:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a daemon; whatever of it still runs at the end of a failed test is killed."""
+    """Returns a data folder; after a failed test kills the processes that still use it."""
     yield tmp_path / "data"
     pid_file = tmp_path / "data/daemon.pid"
     tokens = [launch["token"] for launch in map(_read_json, (tmp_path / "data/runs").glob("*/launch.json"))]
@@ -79,24 +79,24 @@ def _command(pid: int) -> str:
 
 
 def _processes(token: str) -> list[int]:
-    """The processes of a run, by what is in their environment."""
+    """Returns the processes of a run, by the run token in their environment."""
     found = []
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and token.encode() in (process / "environ").read_bytes():
                 found.append(int(process.name))
         except OSError:
-            continue  # it has ended, or is another user's
+            continue  # the process has exited, or is another user's
     return found
 
 
 def _events(run: Path) -> list[dict[str, Any]]:
-    """What the worker printed, as far as its lines are whole."""
+    """Returns the worker's events on complete lines."""
     return [json.loads(line) for line in (run / "stdout.jsonl").read_bytes().split(b"\n")[:-1] if line]
 
 
 def _check_table(data_dir: Path, run: Path) -> int:
-    """The table's episodes are those that were printed, in their order; returns how many."""
+    """Checks that the table's episodes are the printed ones, in order; returns their number."""
     printed = [event for event in _events(run) if event.get("event_type") == "episode"]
     table = sqlite3.connect(f"file:{data_dir / 'tandem.db'}?mode=ro", uri=True)
     rows = table.execute(
@@ -112,8 +112,8 @@ def _check_table(data_dir: Path, run: Path) -> int:
     return len(rows)
 
 
-def test_run_is_shown_and_kept_and_leaves_nothing_when_cancelled(data_dir: Path) -> None:
-    """Its pictures move while the daemon keeps its episodes; after Ctrl-C its engine, region and daemon are gone."""
+def test_run_is_shown_and_stored_and_cancel_ends_all_processes(data_dir: Path) -> None:
+    """Frames change while the daemon stores episodes; after Ctrl-C engine, region and daemon do not exist."""
     lanes = _Lanes(data_dir, "--iterations=1000000")
     daemon = int(lanes.wait_for(r"started a daemon, pid (\d+)"))
     run = data_dir / "runs" / lanes.wait_for(r"submitted run (\S+)")
@@ -122,10 +122,10 @@ def test_run_is_shown_and_kept_and_leaves_nothing_when_cancelled(data_dir: Path)
     with FrameWatcher(region) as watcher:
         first = watcher.wait()
         later = watcher.wait(after=first.number + 5)
-        assert later.told["step"] > first.told["step"] and later.told["envs"] == [0, 1, 2, 3]
+        assert later.metadata["step"] > first.metadata["step"] and later.metadata["envs"] == [0, 1, 2, 3]
         assert later.pixels.shape == (480, 640, 3) and (later.pixels != first.pixels).any()
         lanes.wait_for(r"(\d+) episodes kept")
-        while watcher.wait(after=later.number).told["episodes"] < _ENVS:
+        while watcher.wait(after=later.number).metadata["episodes"] < _ENVS:
             later = watcher.wait(after=later.number)
     engines = [pid for pid in _processes(token) if f"--name={region}" in _command(pid)]
     assert len(engines) == 1 and is_alive(daemon)
@@ -142,7 +142,7 @@ def test_run_is_shown_and_kept_and_leaves_nothing_when_cancelled(data_dir: Path)
 
 
 def test_run_that_exits_is_stored_completely(data_dir: Path) -> None:
-    """Every episode is in the table, and the printed query finds them; a daemon that was there is used, and stays."""
+    """Every episode is stored, and the printed query finds them; a running daemon is used, and continues."""
     with running_daemon(data_dir) as daemon:
         lanes = _Lanes(data_dir, "--iterations=3")
         assert lanes.wait_for(r"using the daemon .* pid (\d+)") == str(daemon.pid)
@@ -160,7 +160,7 @@ def test_run_that_exits_is_stored_completely(data_dir: Path) -> None:
 
 
 def test_failed_run_is_reported(data_dir: Path) -> None:
-    """With the worker's own words."""
+    """The error has the worker's own text."""
     lanes = _Lanes(data_dir, "--task=NoSuchTask-v0")
     _, error = lanes.process.communicate()
     assert lanes.process.returncode == 1 and "NoSuchTask-v0" in error

@@ -1,4 +1,4 @@
-"""`tools/inspect` at real engines: alive, stopped, killed, corrupt; none of them notices it."""
+"""`tools/inspect` on real regions: live, stopped, killed and corrupt ones; no inspection affects an engine."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ RING_HEADER_BYTES = 128
 
 @pytest.fixture
 def engine() -> Iterator[tandem.EngineProcess]:
-    """A reference engine, which goes on in the end if a test stopped it."""
+    """Launches a reference engine; at the end continues it if the test stopped it."""
     with tandem.launch_engine(server=SERVER, num_envs=3, flags=("--obs_size=8", "--act_size=2")) as launched:
         yield launched
         with contextlib.suppress(ProcessLookupError):
@@ -44,7 +44,7 @@ def engine() -> Iterator[tandem.EngineProcess]:
 
 @pytest.fixture
 def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
-    """Its client."""
+    """Attaches a client to the engine."""
     with tandem.SharedMemoryClient(engine.name, timeout=TIMEOUT_SECS) as attached:
         yield attached
         with contextlib.suppress(ProcessLookupError):
@@ -52,12 +52,12 @@ def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
 
 
 def inspect(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the command to its end."""
+    """Runs the inspector to its end."""
     return subprocess.run([INSPECT, *arguments], capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False)
 
 
-def look(name: str, code: int) -> dict[str, Any]:
-    """Looks at a region; the command must end with that code."""
+def inspection_of(name: str, code: int) -> dict[str, Any]:
+    """Inspects a region, checks the exit code, and returns the inspection."""
     done = inspect(name, "--json")
     assert done.returncode == code, done.stdout + done.stderr
     seen = json.loads(done.stdout)
@@ -66,12 +66,12 @@ def look(name: str, code: int) -> dict[str, Any]:
 
 
 def zeros(client: tandem.SharedMemoryClient) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Actions."""
+    """Returns zero actions."""
     return np.zeros((client.num_envs, client.act_size), dtype=np.float32)
 
 
 def stop(pid: int) -> None:
-    """Stops a process; every thread of it stands still on return."""
+    """Stops a process by SIGSTOP, and returns when all its threads are stopped."""
     os.kill(pid, signal.SIGSTOP)
     for task in Path(f"/proc/{pid}/task").iterdir():
         while (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
@@ -80,14 +80,14 @@ def stop(pid: int) -> None:
 
 @contextlib.contextmanager
 def mapped(name: str) -> Iterator[mmap.mmap]:
-    """The region's bytes, to be scribbled over."""
+    """Maps a region for writing, to corrupt it."""
     with open(SHM / name, "r+b") as file, mmap.mmap(file.fileno(), 0) as region:
         yield region
 
 
 def test_a_region_without_a_client(engine: tandem.EngineProcess) -> None:
-    """Its engine is alive and idle, no client has come, and no time has been measured."""
-    seen = look(engine.name, FINE)
+    """The engine is alive and idle, no client is attached, and there are no times."""
+    seen = inspection_of(engine.name, FINE)
     assert (seen["kind"], seen["state"], seen["problems"], seen["remarks"]) == ("region", "ok", [], [])
     assert (seen["num_envs"], seen["obs_size"], seen["act_size"]) == (3, 8, 2)
     assert (seen["engine"]["life"], seen["engine"]["pid"], seen["engine"]["phase"]) == ("alive", engine.pid, "idle")
@@ -98,10 +98,10 @@ def test_a_region_without_a_client(engine: tandem.EngineProcess) -> None:
 def test_a_region_with_a_client_that_has_stepped(
     engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
 ) -> None:
-    """Both are alive; exchanges and times are counted; the text says the same."""
+    """Both sides are alive; exchanges and times are counted; the text agrees with the JSON."""
     for _ in range(200):
         client.step(zeros(client))
-    seen = look(engine.name, FINE)
+    seen = inspection_of(engine.name, FINE)
     assert (seen["client"]["life"], seen["client"]["pid"], seen["client"]["phase"]) == ("alive", os.getpid(), "idle")
     assert (seen["frame_seq"], seen["exchange"]) == (200, "idle")
     assert seen["step_times"]["count"] == seen["round_trips"]["count"] == 200
@@ -128,7 +128,7 @@ while True:
 
 @contextlib.contextmanager
 def stepping(name: str) -> Iterator["subprocess.Popen[str]"]:
-    """A client in a process of its own, which steps until it is killed."""
+    """Starts a client in a new process, which steps until it is killed."""
     with subprocess.Popen(
         [sys.executable, "-c", _STEPPING, name],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -141,10 +141,10 @@ def stepping(name: str) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_speeds_are_between_two_inspections(engine: tandem.EngineProcess) -> None:
-    """While a client steps, exchanges and busy share are positive."""
+def test_rates_are_measured_between_two_snapshots(engine: tandem.EngineProcess) -> None:
+    """While a client steps, the exchange rate and the busy share are positive."""
     with stepping(engine.name):
-        rates = look(engine.name, FINE)["rates"]
+        rates = inspection_of(engine.name, FINE)["rates"]
         assert rates["exchanges_per_second"] > 0
         assert 0 < rates["busy_share"] <= 1
         assert rates["step_times"]["count"] > 0
@@ -153,30 +153,30 @@ def test_speeds_are_between_two_inspections(engine: tandem.EngineProcess) -> Non
 def test_a_stopped_engine_with_a_pending_exchange(
     engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
 ) -> None:
-    """The lock says that it lives; once it has not looked for long, the verdict says what that may be."""
+    """The engine's lock shows that it is alive; after some time without progress a remark names possible causes."""
     stop(engine.pid)
     client.send(zeros(client))
     with pytest.raises(tandem.StepTimeout):
         client.recv(timeout=1.5)
-    seen = look(engine.name, FINE)
+    seen = inspection_of(engine.name, FINE)
     assert (seen["engine"]["life"], seen["exchange"], seen["action_seq"]) == ("alive", "pending", 1)
     assert seen["state"] == "look"
     assert "SIGSTOP" in seen["remarks"][0]
     os.kill(engine.pid, signal.SIGCONT)
     client.recv()
-    assert look(engine.name, FINE)["exchange"] == "idle"
+    assert inspection_of(engine.name, FINE)["exchange"] == "idle"
 
 
 def test_a_killed_engine(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
-    """The region tells what was, and the command ends with 3."""
+    """The inspector reports the dead engine and the last exchange, and exits with code 3."""
     client.step(zeros(client))
-    # Engines of other tests, that start just now, remove dead regions by their spare links.
+    # An engine of another test that starts now would remove the dead region by its spare link.
     (SHM / f".{engine.name}.tandem").unlink()
     os.kill(engine.pid, signal.SIGKILL)
     while engine.poll() is None:
         time.sleep(0.001)
     try:
-        seen = look(engine.name, BROKEN)
+        seen = inspection_of(engine.name, BROKEN)
         assert (seen["engine"]["life"], seen["client"]["life"], seen["state"]) == ("dead", "alive", "broken")
         assert f"pid {engine.pid}" in seen["problems"][0]
         assert seen["frame_seq"] == 1
@@ -190,12 +190,12 @@ def test_a_killed_engine(engine: tandem.EngineProcess, client: tandem.SharedMemo
 
 
 def test_a_client_killed_between_two_polls(engine: tandem.EngineProcess) -> None:
-    """It is dead until the engine, which is stopped, makes room."""
+    """The client is dead until the engine, which is stopped, releases the client slot."""
     with stepping(engine.name) as process:
         stop(engine.pid)
         process.kill()
         process.wait()
-    seen = look(engine.name, BROKEN)
+    seen = inspection_of(engine.name, BROKEN)
     assert (seen["client"]["life"], seen["client"]["pid"]) == ("dead", process.pid)
     os.kill(engine.pid, signal.SIGCONT)
     while json.loads(inspect(engine.name, "--json").stdout)["client"]["life"] != "absent":
@@ -203,7 +203,7 @@ def test_a_client_killed_between_two_polls(engine: tandem.EngineProcess) -> None
 
 
 def test_messages_that_wait_in_both_rings(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
-    """Bytes and messages are counted while no side reads, and garbage is found out."""
+    """Waiting bytes and messages are counted; an invalid length is reported."""
     assert client.pending is False
     stop(engine.pid)
     with mapped(engine.name) as region:
@@ -215,41 +215,41 @@ def test_messages_that_wait_in_both_rings(engine: tandem.EngineProcess, client: 
                 struct.pack_into("<I", region, ring + RING_HEADER_BYTES + position, size)
                 position += (4 + size + 7) // 8 * 8
             struct.pack_into("<I", region, ring, position)
-        rings = look(engine.name, FINE)["rings"]
+        rings = inspection_of(engine.name, FINE)["rings"]
         assert (rings["to_client"]["used_bytes"], rings["to_client"]["messages"]) == (32, 2)
         assert (rings["to_engine"]["used_bytes"], rings["to_engine"]["messages"]) == (8, 1)
         struct.pack_into("<I", region, to_engine + RING_HEADER_BYTES, 1000)
-        seen = look(engine.name, BROKEN)
+        seen = inspection_of(engine.name, BROKEN)
         assert "1000" in seen["rings"]["to_engine"]["problem"]
         for ring in (to_client, to_engine):
             struct.pack_into("<I", region, ring, 0)
-    assert look(engine.name, FINE)["rings"]["to_engine"]["messages"] == 0
+    assert inspection_of(engine.name, FINE)["rings"]["to_engine"]["messages"] == 0
 
 
 def test_a_corrupt_header(engine: tandem.EngineProcess, client: tandem.SharedMemoryClient) -> None:
-    """The faults are named, live sides are reported, and the engine goes on."""
+    """The invalid fields are reported, both sides are alive, and the engine continues."""
     with mapped(engine.name) as region:
         region[NUM_ENVS + 3] ^= 0xFF
-        seen = look(engine.name, BROKEN)
+        seen = inspection_of(engine.name, BROKEN)
         assert any("num_envs" in problem for problem in seen["problems"])
         assert (seen["engine"]["life"], seen["client"]["life"]) == ("alive", "alive")
         region[NUM_ENVS + 3] ^= 0xFF
         magic = region[0]
         region[0] = 0
-        assert any("magic" in problem for problem in look(engine.name, BROKEN)["problems"])
+        assert any("magic" in problem for problem in inspection_of(engine.name, BROKEN)["problems"])
         region[0] = magic
-    assert look(engine.name, FINE)["state"] == "ok"
+    assert inspection_of(engine.name, FINE)["state"] == "ok"
     client.step(zeros(client))
 
 
 def test_a_truncated_region(engine: tandem.EngineProcess) -> None:
-    """A copy that ends in the middle, even while it is looked at, is reported."""
+    """A truncated copy is reported, also if it is truncated during the inspection."""
     name = f"{engine.name}-cut"
     whole = (SHM / engine.name).read_bytes()
     try:
         for size in (len(whole) - 1, 5000, 4096):
             (SHM / name).write_bytes(whole[:size])
-            seen = look(name, BROKEN)
+            seen = inspection_of(name, BROKEN)
             assert any("region_size" in problem for problem in seen["problems"])
         with subprocess.Popen([INSPECT, name, "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout is not None
@@ -262,10 +262,10 @@ def test_a_truncated_region(engine: tandem.EngineProcess) -> None:
         (SHM / name).unlink()
 
 
-def test_inspection_changes_no_byte_and_delays_no_exchange(
+def test_inspection_changes_no_byte_of_the_region(
     engine: tandem.EngineProcess, client: tandem.SharedMemoryClient
 ) -> None:
-    """With both sides stopped, the file is the same before and after; then the next exchange is the next."""
+    """With both sides stopped, the file is equal before and after; then the exchange continues."""
     client.step(zeros(client))
     stop(engine.pid)
     region = SHM / engine.name
@@ -282,11 +282,11 @@ def test_inspection_changes_no_byte_and_delays_no_exchange(
     os.kill(engine.pid, signal.SIGCONT)
     client.recv()
     client.step(zeros(client))
-    assert look(engine.name, FINE)["frame_seq"] == 3
+    assert inspection_of(engine.name, FINE)["frame_seq"] == 3
 
 
-def test_the_list_has_a_line_for_each(engine: tandem.EngineProcess) -> None:
-    """With its task and what it does."""
+def test_the_list_has_a_line_for_each_region(engine: tandem.EngineProcess) -> None:
+    """The line has the task and the phases of both sides."""
     lines = [line for line in inspect("list").stdout.splitlines() if engine.name in line]
     assert len(lines) == 1
     assert lines[0].startswith("OK ")
@@ -294,7 +294,7 @@ def test_the_list_has_a_line_for_each(engine: tandem.EngineProcess) -> None:
 
 
 def test_exit_codes_and_errors() -> None:
-    """No such region is 1, bad usage 2, each with what to do next; help is 0."""
+    """A missing region is 1 and wrong usage 2, each with the next action; help is 0."""
     done = inspect("no-such-region-of-tandem")
     assert (done.returncode, done.stdout) == (NO_SUCH_REGION, "")
     assert "tools/inspect list" in done.stderr
@@ -305,12 +305,12 @@ def test_exit_codes_and_errors() -> None:
     done = inspect("--help")
     assert done.returncode == FINE
     assert "Exit codes" in done.stdout
-    seen = look("no-such-region-of-tandem", NO_SUCH_REGION)
+    seen = inspection_of("no-such-region-of-tandem", NO_SUCH_REGION)
     assert seen["state"] == "unreadable"
 
 
 def test_an_unwritable_output_is_reported(engine: tandem.EngineProcess) -> None:
-    """For each way to ask; a pipe whose reader has closed it ends it without an error."""
+    """Each command reports the error; if the pipe's reader is closed, it exits without an error."""
     asked = (
         [engine.name],
         [engine.name, "--json"],
@@ -335,7 +335,7 @@ def test_an_unwritable_output_is_reported(engine: tandem.EngineProcess) -> None:
 
 
 def test_watching_waits_for_the_region_and_ends_on_ctrl_c() -> None:
-    """One line of JSON a second, from before the engine starts until SIGINT."""
+    """Prints one line of JSON a second, from before the engine's start until SIGINT."""
     name = f"tandem-inspect-{os.getpid()}-{time.monotonic_ns()}"
     with subprocess.Popen([INSPECT, name, "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
@@ -352,15 +352,15 @@ ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 
 
 def read_until(terminal: int, seen: bytes, wanted: bytes) -> bytes:
-    """Reads on until it was shown."""
+    """Reads a terminal's output until it contains the given bytes."""
     while wanted not in seen:
         assert select.select([terminal], [], [], TIMEOUT_SECS)[0], seen
         seen += os.read(terminal, 65536)
     return seen
 
 
-def test_watching_on_a_terminal_leaves_it_as_it_was(engine: tandem.EngineProcess) -> None:
-    """Another screen, clipped to the window; the first one is back after Ctrl-Z and after Ctrl-C."""
+def test_watching_restores_the_terminal(engine: tandem.EngineProcess) -> None:
+    """The inspector uses the alternate screen, clipped to the window; Ctrl-Z and Ctrl-C restore the first screen."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(INSPECT, [str(INSPECT), engine.name, "--watch"], os.environ | {"TERM": "xterm"})
@@ -368,7 +368,7 @@ def test_watching_on_a_terminal_leaves_it_as_it_was(engine: tandem.EngineProcess
     before = termios.tcgetattr(terminal)
     seen = read_until(terminal, b"", b"more lines")
     assert seen.startswith(ENTER)
-    # Ctrl-Z, as the terminal sends it.
+    # SIGTSTP, which the terminal sends for Ctrl-Z.
     os.kill(pid, signal.SIGTSTP)
     assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
     seen = read_until(terminal, seen, LEAVE)
@@ -377,7 +377,7 @@ def test_watching_on_a_terminal_leaves_it_as_it_was(engine: tandem.EngineProcess
     read_until(terminal, b"", ENTER)
     os.write(terminal, b"\x03")
     last = b""
-    with contextlib.suppress(OSError):  # EIO: its last writer has gone
+    with contextlib.suppress(OSError):  # EIO: the last writer has closed the terminal
         while part := os.read(terminal, 65536):
             last += part
     assert last.endswith(LEAVE)

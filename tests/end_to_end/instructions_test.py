@@ -1,8 +1,8 @@
-"""What an exchange costs, counted and not timed: instructions of both sides, by callgrind.
+"""The cost of an exchange as a count of instructions of both sides, measured by callgrind.
 
-The counts are those of an optimised build for x86-64 by the compiler of the Debian release that this project is built
-on, and hold to 3 %: what a change adds to each exchange shows here, whatever else the machine does. After a change that
-is worth its instructions, write the new counts here.
+The counts are those of an optimised x86-64 build by the compiler of this project's Debian release. They hold to 3 %,
+regardless of the machine's load, so that a change's additional instructions are visible. After a change that is worth
+its instructions, write the new counts here.
 """
 
 import os
@@ -18,16 +18,16 @@ from tools.testing import pytest_main
 
 _SESSION = Path("tests/end_to_end/one_thread_session")
 _EXCHANGES = 2000
-_TIMEOUT_SECS = 600.0  # the longest takes some twenty
+_TIMEOUT_SECS = 600.0  # the longest case takes about twenty seconds
 
-# The C library's plainest memcpy and memset, whatever this processor has.
+# Selects the C library's simplest memcpy and memset, regardless of the processor.
 _PLAIN = (
     "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM"
     ":glibc.cpu.x86_non_temporal_threshold=0x10000000"
 )
 
-# Engine side, environments, values of an observation and of an action -> instructions an exchange, but for readings of
-# the kernel's clock: valgrind makes system calls of them, too slow for TickClock to go by the counter.
+# Engine side, environments, values of an observation and of an action -> instructions of an exchange, without readings
+# of the kernel's clock: valgrind makes system calls of them, so slow that TickClock does not use the counter.
 _COUNTS = {
     ("sides", 1, 4, 1): 551,
     ("sides", 64, 32, 8): 1878,
@@ -57,7 +57,7 @@ def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path)
 
 
 def _of_readings(profile: str, exchanges: int) -> int:
-    """Also counts the readings themselves: each is more than its instructions, for it waits for those before it."""
+    """Returns the instructions of the clock readings, and checks their number."""
     compare = re.search(r"\((\d+)\) \S*TickClock<\S*>::Compare\(\)", profile)
     assert compare, "expected TickClock's Compare in callgrind's profile, found none"
     called = re.findall(rf"^cfn=\({compare[1]}\).*\ncalls=(\d+) .*\n\S+ (\d+)$", profile, re.MULTILINE)
@@ -68,7 +68,7 @@ def _of_readings(profile: str, exchanges: int) -> int:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the counts are those of x86-64")
 @pytest.mark.parametrize("case", _COUNTS, ids=lambda case: "x".join(map(str, case)))
 def test_an_exchange_takes_no_more_instructions_than_before(case: tuple[str, int, int, int], tmp_path: Path) -> None:
-    """Nor much fewer: then the count here is to be made the smaller one."""
+    """The count is within 3 % of the recorded one; if it is smaller, record the smaller one."""
     found = _instructions(case, _EXCHANGES, tmp_path) / _EXCHANGES
     assert found == pytest.approx(_COUNTS[case], rel=0.03), (
         f"{case}: expected {_COUNTS[case]} instructions an exchange within 3 % (of -c opt), found {found:.0f}; "
@@ -77,7 +77,7 @@ def test_an_exchange_takes_no_more_instructions_than_before(case: tuple[str, int
 
 
 def test_the_count_is_of_exchanges(tmp_path: Path) -> None:
-    """Twice as many take twice as much, and what comes before them is not counted."""
+    """Twice as many exchanges take twice the instructions; instructions before the first exchange do not count."""
     case = ("host", 1, 4, 1)
     assert _instructions(case, 2 * _EXCHANGES, tmp_path) == pytest.approx(
         2 * _instructions(case, _EXCHANGES, tmp_path), rel=0.01

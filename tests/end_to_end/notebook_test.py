@@ -1,4 +1,4 @@
-"""A notebook: a real Jupyter kernel whose cells are interrupted, run again, and which is restarted."""
+"""A real Jupyter kernel whose cells are interrupted and run again, and which is restarted."""
 
 import os
 import queue
@@ -13,7 +13,7 @@ from jupyter_client.manager import KernelManager
 
 from tools.testing import pytest_main
 
-_SECONDS = 120  # a watchdog: how long a cell may take
+_SECONDS = 120  # the watchdog's limit for a cell
 
 _MAKE = """
 import os, signal
@@ -27,7 +27,7 @@ print(pid, envs.client.name)
 
 
 class _Notebook:
-    """Runs cells one after the other; an interrupt can come while one runs."""
+    """Runs cells one after the other, and may interrupt a running cell."""
 
     def __init__(self, manager: KernelManager) -> None:
         self._manager = manager
@@ -36,8 +36,8 @@ class _Notebook:
         self._client.wait_for_ready(timeout=_SECONDS)
 
     def run(self, cell: str, interrupt_after: str | None = None) -> tuple[str, str]:
-        """Runs a cell, interrupts it once it has printed the given text, and returns its output and its error."""
-        said, error = "", ""
+        """Runs a cell, interrupts it when it has printed the given text, and returns its output and its error."""
+        output, error = "", ""
         request = self._client.execute(cell)
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
@@ -49,15 +49,15 @@ class _Notebook:
                 continue
             content = message["content"]
             if message["msg_type"] == "stream":
-                said += content["text"]
-                if interrupt_after is not None and interrupt_after in said:
+                output += content["text"]
+                if interrupt_after is not None and interrupt_after in output:
                     interrupt_after = None
                     self._manager.interrupt_kernel()
             elif message["msg_type"] == "error":
                 error = content["ename"]
             elif message["msg_type"] == "status" and content["execution_state"] == "idle":
-                return said, error
-        raise AssertionError(f"the cell did not end: {cell!r}, which said {said!r}")
+                return output, error
+        raise AssertionError(f"the cell did not end: {cell!r}, which said {output!r}")
 
     def close(self) -> None:
         self._client.stop_channels()
@@ -65,7 +65,7 @@ class _Notebook:
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelManager]:
-    """A kernel that sees the same packages as this test, and writes nowhere but here."""
+    """Starts a kernel with this test's module search path; all its files are in the test's folder."""
     for variable in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
@@ -76,7 +76,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelM
 
 
 def test_an_interrupted_cell_leaves_engine_and_environments_usable(manager: KernelManager) -> None:
-    """In a training loop, and in a step that waits for an engine which does not answer."""
+    """The interrupt comes in a training loop, and in a step that waits for a stopped engine."""
     notebook = _Notebook(manager)
     made, error = notebook.run(_MAKE)
     assert error == ""
@@ -94,8 +94,8 @@ def test_an_interrupted_cell_leaves_engine_and_environments_usable(manager: Kern
     notebook.close()
 
 
-def test_a_restarted_kernel_leaves_nothing_behind(manager: KernelManager) -> None:
-    """The engine goes with the kernel that launched it; the next one makes its own."""
+def test_a_restarted_kernel_leaves_no_engine(manager: KernelManager) -> None:
+    """The engine exits with the kernel that launched it; the new kernel launches its own."""
     notebook = _Notebook(manager)
     pid, name = notebook.run(_MAKE)[0].split()
     notebook.close()

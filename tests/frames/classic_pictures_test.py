@@ -1,4 +1,4 @@
-"""What the engine draws of tasks in two dimensions, against Gymnasium's own pictures."""
+"""Images of CartPole-v1 and Pendulum-v1, compared with Gymnasium's own images."""
 
 import os
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 import tandem
 from tools.testing import pytest_main
 
-# Gymnasium rounds corners down to whole pixels, and draws only some edges smoothly.
+# Gymnasium rounds corners down to whole pixels, and antialiases only some edges.
 _NEAR = 2  # pixels
 _TOLERANCE = 2  # of 255
-_FEW = 30  # pixels, of a small arrow that Gymnasium blurs
+_FEW = 30  # pixels of a small arrow that Gymnasium blurs
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
 def test_images_equal_gymnasiums_except_at_edges(task: str, seed: int) -> None:
-    """Nearly each pixel has a colour that the other picture has nearby; few differ. After a reset and after steps."""
+    """Nearly each pixel has a colour that the other image has nearby, and few pixels differ."""
     theirs = gymnasium.make(task, render_mode="rgb_array").unwrapped
     ours = gymnasium.make(f"tandem/{task}", render_mode="rgb_array").unwrapped
     theirs.reset(seed=seed)
@@ -50,7 +50,7 @@ def _picture(env: gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]) -> ND
 
 
 def _nearby(picture: NDArray[np.int16]) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
-    """Finds the smallest and the largest value of each colour near each pixel."""
+    """Returns the smallest and the largest value of each colour near each pixel."""
     darkest, brightest = picture, picture
     for axis in (0, 1):
         darkest = np.min([np.roll(darkest, by, axis) for by in range(-_NEAR, _NEAR + 1)], axis=0)
@@ -59,8 +59,8 @@ def _nearby(picture: NDArray[np.int16]) -> tuple[NDArray[np.int16], NDArray[np.i
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
-def test_images_with_each_step_show_the_same(task: str) -> None:
-    """In another size and shape: the picture lies in the middle, with white beside it."""
+def test_images_of_each_step_equal_rendered_images(task: str) -> None:
+    """Holds for another size and aspect ratio: the scene is centred, with white on both sides."""
     envs = tandem.make_vec(task, 2, images=(90, 50))
     drawn = tandem.make_vec(task, 2, render_mode="rgb_array", width=90, height=50)
     for each in (envs, drawn):
@@ -75,7 +75,7 @@ def test_images_with_each_step_show_the_same(task: str) -> None:
 
 
 def test_a_camera_is_refused() -> None:
-    """There is none."""
+    """These tasks have no cameras."""
     with pytest.raises(tandem.InvalidArgument, match="no cameras"):
         tandem.launch_engine("CartPole-v1", images=tandem.ImageOptions((8, 8), camera="track"))
 

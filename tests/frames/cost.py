@@ -1,11 +1,11 @@
-"""What the viewer costs a training: its steps a second with the window open and without, in turn, in one run.
+"""The cost of the viewer: a training's steps a second with and without an open window, by turns, in one run.
 
     bazel run //tests/frames:cost -- --pairs 20
 
-The training is the quickstart's, an iteration of augmented random search; both halves of a pair do the same steps. The
-trainer and the thread that steps have one core, the render thread, the viewer and its display another: what is measured
-is what watching takes from the steps, and not that cores are few. --shared puts no thread anywhere and steps with a
-thread for each core, as the quickstart does: there watching has to get by on what the training leaves over.
+The training is the quickstart's, an iteration of augmented random search; both halves of a pair make the same steps.
+The trainer and the stepping thread have one core; the render thread, the viewer and its display have another. So the
+measurement shows the viewer's effect on the steps, and not a lack of cores. --shared pins no thread, and uses a
+stepping thread for each core, as the quickstart does: then the viewer gets only the time that the training leaves.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _RESAMPLES = 10_000
 
 
 def _place(engine: tandem.EngineProcess, steps: int, frames: int) -> None:
-    """Puts this process and the engine's threads on their cores."""
+    """Pins this process and the engine's threads to their cores."""
     os.sched_setaffinity(0, {steps})
     for thread in Path(f"/proc/{engine.pid}/task").iterdir():
         drawing = (thread / "comm").read_text(encoding="ascii").strip() == _RENDER_THREAD
@@ -38,7 +38,7 @@ def _place(engine: tandem.EngineProcess, steps: int, frames: int) -> None:
 
 @contextmanager
 def _viewer(run: str, display: str, cores: str) -> Iterator[None]:
-    """Has the window open."""
+    """Runs the viewer."""
     command = ["taskset", "--cpu-list", cores, str(_VIEWER), f"--run={run}"]
     viewer = subprocess.Popen(command, env={**os.environ, "DISPLAY": display})
     try:
@@ -55,7 +55,7 @@ def _steps_per_second(client: tandem.SharedMemoryClient, pair: int) -> float:
 
 
 def _interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """The 95 % bootstrap interval (Efron's percentiles) of the mean."""
+    """Returns the 95 % bootstrap interval (Efron's percentiles) of the mean."""
     picks = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
     low, high = np.quantile(np.asarray(ratios)[picks].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
@@ -81,7 +81,7 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
     of_frames = ",".join(map(str, cores if options.shared else cores[1:2]))
     if not options.shared:
-        os.sched_setaffinity(0, {cores[1]})  # and so the display's
+        os.sched_setaffinity(0, {cores[1]})  # the display process inherits it
     with virtual_display() as display:
         os.sched_setaffinity(0, cores)
         with (
@@ -89,7 +89,7 @@ def main() -> None:
                 TASK, num_envs=options.num_envs, threads=0 if options.shared else 1, frames=options.frames
             ) as engine,
             tandem.SharedMemoryClient(engine.name) as client,
-            FrameWatcher(engine.name, looks=False) as witness,
+            FrameWatcher(engine.name, is_reader=False) as witness,
         ):
             if not options.shared:
                 _place(engine, cores[0], cores[1])
@@ -103,14 +103,14 @@ def main() -> None:
                     before = witness.head
                     with _viewer(engine.name, display, of_frames):
                         client.reset(seed=0)
-                        while witness.head < before + 3:  # until the window is there
+                        while witness.head < before + 3:  # until the window shows frames
                             client.step(client.actions)
                         before, start = witness.head, time.perf_counter()
                         rate[watched] = _steps_per_second(client, pair)
                         if pair:
                             frames += witness.head - before
                             watched_secs += time.perf_counter() - start
-                if pair:  # the first one loads what draws
+                if pair:  # the first pair, a warm-up, loads the renderer
                     ratios.append(rate[True] / rate[False])
                     rates.append(rate[False])
                     print(f"pair {pair:3d} of {options.pairs}: {100 * (ratios[-1] - 1):+.2f} %", flush=True)

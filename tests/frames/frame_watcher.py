@@ -1,4 +1,4 @@
-"""A viewer in plain Python, which reads a region's frames by the documents alone."""
+"""A reader of a region's frames in plain Python, written from the documented layouts only."""
 
 import fcntl
 import json
@@ -18,54 +18,54 @@ from tests.interop.foreign_fast_lane import HEADER, SLOT
 
 # schema/goldens/lrbc_v1.txt, flan_v1.txt
 _FLAN_OFFSET = 720
-_HEAD = 40  # of the ring
-_READERS_LOCK_BYTE = 48  # of the ring
+_HEAD = 40  # offset in the ring
+_READERS_LOCK_BYTE = 48  # offset in the ring
 _WATCHDOG_SECS = 60
-_F_OFD_SETLK = 37  # of Linux; Python's fcntl has no name for it
+_F_OFD_SETLK = 37  # Linux's number; Python's fcntl module has no name for it
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame and what came with it."""
+    """A frame with its metadata and metrics."""
 
     number: int
     pixels: NDArray[np.uint8]
-    told: dict[str, Any]
+    metadata: dict[str, Any]
     last_reward: float
     rolling_return: float
     step_rate_hz: float
 
 
 class FrameWatcher:
-    """Looks at the frames of a region for as long as it is open."""
+    """Reads the frames of a region while it is open."""
 
-    def __init__(self, name: str, *, looks: bool = True) -> None:
+    def __init__(self, name: str, *, is_reader: bool = True) -> None:
         """Maps the region.
 
         Args:
-          name: The region's.
-          looks: Whether the engine is to know.
+          name: The region's name.
+          is_reader: Whether to take the readers' lock, by which the engine detects a reader.
         """
         self._file = os.open(Path("/dev/shm", name), os.O_RDONLY | os.O_CLOEXEC)
         self._map = mmap.mmap(self._file, 0, prot=mmap.PROT_READ)
         (self._at,) = struct.unpack_from("<Q", self._map, _FLAN_OFFSET)
-        if looks:
+        if is_reader:
             lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, self._at + _READERS_LOCK_BYTE, 1, 0)
             fcntl.fcntl(self._file, _F_OFD_SETLK, lock)
 
     @property
     def head(self) -> int:
-        """Frames published so far. A slice is copied in one piece; what is unpacked is read byte by byte."""
+        """The number of frames published so far. A slice is copied in one piece; struct would read byte by byte."""
         at = self._at + _HEAD
         return int.from_bytes(self._map[at : at + 8], "little")
 
     @property
     def invalidated(self) -> bool:
-        """Whether the writer said that it has left."""
+        """Whether the writer has invalidated the ring."""
         return bool(HEADER.unpack_from(self._map, self._at)[2] & 1)
 
     def latest(self) -> Frame | None:
-        """The newest frame; None: there is none, or it may have been overwritten meanwhile (with one slot, always)."""
+        """Returns the newest frame; None if there is none, or if it may be overwritten (with one slot, always)."""
         head = self.head
         magic, version, _, capacity, slot_size, _, width, height, channels, _, _, _, *metrics = HEADER.unpack_from(
             self._map, self._at
@@ -86,7 +86,7 @@ class FrameWatcher:
         return Frame(head, pixels, json.loads(metadata), *metrics)
 
     def wait(self, after: int = 0) -> Frame:
-        """The newest frame once its number is beyond `after`."""
+        """Waits for a frame with a number above `after`, and returns it."""
         deadline = time.monotonic() + _WATCHDOG_SECS
         while (frame := self.latest()) is None or frame.number <= after:
             assert time.monotonic() < deadline, "no frame came"
@@ -94,7 +94,7 @@ class FrameWatcher:
         return frame
 
     def close(self) -> None:
-        """Looks no longer."""
+        """Unmaps the region and releases the lock."""
         self._map.close()
         os.close(self._file)
 
@@ -105,5 +105,5 @@ class FrameWatcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Closes it."""
+        """Closes the watcher."""
         self.close()

@@ -1,11 +1,11 @@
-"""The images of each step, against Gymnasium's and MuJoCo's own renderers."""
+"""The images of each step, compared with Gymnasium's and MuJoCo's own renderers."""
 
 import os
 import struct
 from pathlib import Path
 from typing import Any
 
-# Before anything imports MuJoCo.
+# Set before any module imports MuJoCo.
 os.environ["MUJOCO_GL"] = "egl"
 
 import gymnasium
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 import tandem
 from tools.testing import pytest_main
 
-# With and without a point that Gymnasium's camera looks at, and with one that tracks. pictures_test has all tasks.
+# Tasks whose Gymnasium camera has a given target point, has none, or tracks a body. pictures_test has all tasks.
 _TASKS = ("HalfCheetah-v5", "Hopper-v5", "Reacher-v5")
 _SIZE = (48, 36)
 
 
 class _Twin:
-    """Gymnasium's own environment of a task, whose camera does not depend on what is drawn first."""
+    """Gymnasium's environment of a task, with a camera that does not depend on the first rendered state."""
 
     def __init__(self, task: str) -> None:
         self.env = gymnasium.make(task, render_mode="rgb_array", width=_SIZE[0], height=_SIZE[1])
@@ -37,7 +37,7 @@ class _Twin:
         self.model: mujoco.MjModel = unwrapped.model
 
     def picture(self) -> NDArray[np.uint8]:
-        """Draws the state as it is."""
+        """Renders the current state."""
         picture = self.env.render()
         assert isinstance(picture, np.ndarray)
         return picture
@@ -56,7 +56,7 @@ def _assert_shows(client: tandem.SharedMemoryClient, twins: list[_Twin]) -> None
 
 @pytest.mark.parametrize("task", _TASKS)
 def test_images_equal_gymnasiums(task: str) -> None:
-    """Each environment's, byte by byte, after resets, steps and a reset of some."""
+    """Each environment's image is equal byte by byte, after resets, steps, and a reset of one environment."""
     twins = [_Twin(task) for _ in range(2)]
     with (
         tandem.launch_engine(task, num_envs=2, images=_SIZE, seed=7) as engine,
@@ -67,7 +67,7 @@ def test_images_equal_gymnasiums(task: str) -> None:
         assert images.dtype == np.uint8
         for index, twin in enumerate(twins):
             twin.env.reset(seed=7 + index)
-        _assert_shows(client, twins)  # as the engine began, before any exchange
+        _assert_shows(client, twins)  # the initial state, before any exchange
         assert client.image_step == 0
         client.reset(seed=11)
         for index, twin in enumerate(twins):
@@ -92,8 +92,8 @@ def test_images_equal_gymnasiums(task: str) -> None:
 
 
 @pytest.mark.parametrize("mode", list(tandem.AutoresetMode))
-def test_images_show_the_state_that_obs_describes_where_episodes_end(mode: tandem.AutoresetMode) -> None:
-    """SAME_STEP shows the new episode at once, NEXT_STEP first the old one's end; DISABLED goes on."""
+def test_images_at_an_episodes_end_show_the_state_of_obs(mode: tandem.AutoresetMode) -> None:
+    """SAME_STEP shows the new episode at once; NEXT_STEP first shows the old episode's end; DISABLED continues."""
     twin = _Twin("InvertedPendulum-v5")
     with (
         tandem.launch_engine("InvertedPendulum-v5", images=_SIZE) as engine,
@@ -117,14 +117,14 @@ def test_images_show_the_state_that_obs_describes_where_episodes_end(mode: tande
                 reset_next = mode is tandem.AutoresetMode.NEXT_STEP
             if begins or dones[0]:
                 shown += 1
-                if shown <= 4:  # a picture takes a while
+                if shown <= 4:  # rendering is slow
                     _assert_shows(client, [twin])
         assert ends > 1
         assert shown >= 2
 
 
 def test_a_model_camera_equals_mujocos_renderer() -> None:
-    """By its name, also where it goes along with a body."""
+    """The camera is chosen by name; it may move with a body."""
     twin = _Twin("HalfCheetah-v5")
     renderer = mujoco.Renderer(twin.model, height=_SIZE[1], width=_SIZE[0])
     with (
@@ -143,8 +143,8 @@ def test_a_model_camera_equals_mujocos_renderer() -> None:
     renderer.close()
 
 
-def test_make_vec_has_them_beside_the_observations() -> None:
-    """Also when Gymnasium makes the environments; by the camera that it is told."""
+def test_make_vec_has_images_beside_the_observations() -> None:
+    """Also if Gymnasium makes the environments, and with a named camera."""
     pictures = []
     for camera in (None, "track"):
         images = tandem.ImageOptions(_SIZE, camera=camera)
@@ -161,7 +161,7 @@ def test_make_vec_has_them_beside_the_observations() -> None:
 
 
 def test_effects_can_be_left_out() -> None:
-    """Which makes other, and quicker, pictures of the same state."""
+    """Each set of effects gives a different image of the same state."""
     pictures = []
     choices: tuple[Any, ...] = ("all", (), ("shadows",))
     for effects in choices:
@@ -175,7 +175,7 @@ def test_effects_can_be_left_out() -> None:
 
 
 def test_a_new_client_finds_images_of_fresh_environments() -> None:
-    """Drawn since they were reset for it; the tag goes on counting."""
+    """The images are rendered after the reset for the new client; `image_step` continues to count."""
     twin = _Twin("Hopper-v5")
     twin.env.reset(seed=0)
     with tandem.launch_engine("Hopper-v5", images=_SIZE) as engine:
@@ -194,7 +194,7 @@ def test_a_new_client_finds_images_of_fresh_environments() -> None:
 
 
 def test_frames_and_images_do_not_disturb_each_other() -> None:
-    """Each has a thread and an OpenGL context of its own."""
+    """Each has its own thread and OpenGL context."""
     twins = [_Twin("Hopper-v5") for _ in range(2)]
     with tandem.launch_engine(
         "Hopper-v5", num_envs=2, images=_SIZE, frames=tandem.FrameOptions((64, 64), effects="all", hz=0)
@@ -213,8 +213,8 @@ def test_frames_and_images_do_not_disturb_each_other() -> None:
                 _assert_shows(client, twins)
 
 
-def test_a_header_only_client_finds_them_by_the_header() -> None:
-    """Offset, size and channels where the layout says, and the tag; without images all of them are 0."""
+def test_a_header_only_client_finds_images_by_the_header() -> None:
+    """Offset, size, channels and `image_step` are at the layout's offsets; without images all are 0."""
     with tandem.launch_engine("Hopper-v5", num_envs=3, images=(7, 5)) as engine:
         header = Path("/dev/shm", engine.name).read_bytes()
         offset, width, height, channels = struct.unpack_from("<QIII", header, 448)
@@ -237,7 +237,7 @@ def test_a_header_only_client_finds_them_by_the_header() -> None:
 
 
 def test_invalid_values_are_refused_when_the_engine_starts() -> None:
-    """With the keyword, and with the cameras that the model has."""
+    """The error has the keyword, and the model's cameras."""
     with pytest.raises(tandem.InvalidArgument, match="^images: .*8192"):
         tandem.launch_engine("Hopper-v5", images=(8, 9000))
     with pytest.raises(tandem.InvalidArgument, match="^ImageOptions.camera: .*track.*'side'"):
@@ -245,7 +245,7 @@ def test_invalid_values_are_refused_when_the_engine_starts() -> None:
 
 
 def test_a_machine_without_renderer_reports_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the engine starts, and not in the middle of a training."""
+    """The error comes at the engine's start, not during a training."""
     monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
     with pytest.raises(tandem.EngineStartFailed, match=r"images: .*libegl1.*libgl1-mesa-dri"):
         tandem.launch_engine("Hopper-v5", images=(16, 16))

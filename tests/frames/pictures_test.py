@@ -1,11 +1,11 @@
-"""What engines draw, against MuJoCo's and Gymnasium's own renderers."""
+"""Frames and rendered images, compared with MuJoCo's and Gymnasium's own renderers."""
 
 import os
 import signal
 import threading
 from pathlib import Path
 
-# Before anything imports MuJoCo.
+# Set before any module imports MuJoCo.
 os.environ["MUJOCO_GL"] = "egl"
 
 import gymnasium
@@ -20,7 +20,7 @@ from tools.testing import pytest_main
 
 _TASKS = sorted(task for task in tandem.environments.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
 
-# Four balls of which each is elsewhere and of another colour, off all axes, on a slide whose place the action sets.
+# Four objects with different shapes, places and colours, off all axes, on a slide that the action moves.
 _SCENE = """
 <mujoco>
   <visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
@@ -50,7 +50,7 @@ _BALL = """
 
 
 def _drawn_by_mujoco(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int) -> NDArray[np.uint8]:
-    """As an engine without effects draws it: MuJoCo's free camera, and no shadow, reflection or multisampling."""
+    """Renders as an engine without effects does: MuJoCo's free camera; no shadow, reflection or multisampling."""
     model.vis.global_.offwidth, model.vis.global_.offheight = width, height
     model.vis.quality.offsamples = model.vis.quality.shadowsize = 0
     gl = mujoco.egl.GLContext(width, height)
@@ -73,8 +73,8 @@ def _drawn_by_mujoco(model: mujoco.MjModel, data: mujoco.MjData, width: int, hei
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 240), (1, 1), (7, 5), (321, 239), (64, 200)])
-def test_a_known_scene_is_drawn_as_mujoco_draws_it(width: int, height: int, tmp_path: Path) -> None:
-    """Three environments of odd sizes in a grid of four, each with its own state; nothing beyond its own place."""
+def test_frame_equals_mujocos_own_rendering(width: int, height: int, tmp_path: Path) -> None:
+    """Three environments of odd sizes, each with its own state, in a grid of four; the fourth place is black."""
     path = tmp_path / "scene.xml"
     path.write_text(_SCENE)
     model = mujoco.MjModel.from_xml_path(str(path))
@@ -98,7 +98,7 @@ def test_a_known_scene_is_drawn_as_mujoco_draws_it(width: int, height: int, tmp_
         picture = frame[row * height :, column * width :][:height, :width]
         np.testing.assert_array_equal(picture, _drawn_by_mujoco(model, data, width, height))
     assert not frame[height:, width:].any()
-    if width == 320:  # up is up and left is left: the red ball is at the upper right, the green one at the upper left
+    if width == 320:  # the image is not mirrored: the red ball is at the upper right, the green one at the upper left
         red, green = (np.argwhere(frame[:height, :width, i] > frame[:height, :width].sum(2) * 0.9) for i in (0, 1))
         assert red.size and green.size
         assert red[:, 0].mean() < height / 2 < red[:, 1].mean()
@@ -107,7 +107,7 @@ def test_a_known_scene_is_drawn_as_mujoco_draws_it(width: int, height: int, tmp_
 
 @pytest.mark.parametrize("task", _TASKS)
 def test_render_equals_gymnasiums(task: str) -> None:
-    """The same pictures of the same run, byte by byte, after a reset and on the way."""
+    """The images of the same run are equal byte by byte, after a reset and after steps."""
     with_engine = tandem.make_vec(task, num_envs=2, render_mode="rgb_array", width=120, height=90)
     of_gymnasium = gymnasium.make_vec(
         task, num_envs=2, vectorization_mode="sync", render_mode="rgb_array", width=120, height=90
@@ -130,8 +130,8 @@ def test_render_equals_gymnasiums(task: str) -> None:
     of_gymnasium.close()
 
 
-def test_pictures_are_of_gymnasiums_size_and_the_callers_own() -> None:
-    """480 x 480 by default; later ones don't change what was returned."""
+def test_rendered_images_are_copies_of_gymnasiums_default_size() -> None:
+    """The default is 480 x 480; a later `render` does not change returned images."""
     with_engine = gymnasium.make_vec("tandem/InvertedPendulum-v5", num_envs=3, render_mode="rgb_array")
     assert with_engine.render_mode == "rgb_array"
     assert with_engine.metadata["render_modes"] == ["rgb_array"]
@@ -151,7 +151,7 @@ def test_pictures_are_of_gymnasiums_size_and_the_callers_own() -> None:
 
 
 def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None:
-    """Gymnasium's stays where it was."""
+    """Gymnasium's camera stays at its place, and loses the robot."""
     path = tmp_path / "ball.xml"
     path.write_text(_BALL)
 
@@ -175,7 +175,7 @@ def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None
 
 
 def test_without_a_render_mode_nothing_is_drawn() -> None:
-    """What `render` says then is in vector_texts_test.py."""
+    """`drawn_frame` is Unsupported; vector_texts_test.py tests `render` in this case."""
     envs = tandem.make_vec("Hopper-v5")
     envs.reset(seed=0)
     assert envs.metadata["render_modes"] == []
@@ -184,8 +184,8 @@ def test_without_a_render_mode_nothing_is_drawn() -> None:
     envs.close()
 
 
-def test_render_belongs_between_steps() -> None:
-    """While a step is pending it is refused, and harms nothing."""
+def test_render_during_a_pending_step_is_refused() -> None:
+    """The pending step and later renders work."""
     envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16)
     envs.reset(seed=0)
     envs.send(np.zeros((1, 3), np.float32))
@@ -196,8 +196,8 @@ def test_render_belongs_between_steps() -> None:
     envs.close()
 
 
-def test_an_engine_that_is_stopped_is_waited_for_until_the_deadline() -> None:
-    """Afterwards the session goes on."""
+def test_render_of_a_stopped_engine_is_a_time_out() -> None:
+    """After SIGCONT the session continues; a killed engine is PeerGone."""
     envs = tandem.make_vec(
         "Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=tandem.EngineOptions(timeout=30)
     )
@@ -217,8 +217,8 @@ def test_an_engine_that_is_stopped_is_waited_for_until_the_deadline() -> None:
     envs.close()
 
 
-def test_an_engine_started_again_draws_again() -> None:
-    """What restarts it gives it the same flags."""
+def test_a_restarted_engine_renders() -> None:
+    """The restart uses the same flags."""
     envs = tandem.make_vec(
         "Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=tandem.EngineOptions(restart=True)
     )
@@ -234,7 +234,7 @@ def test_an_engine_started_again_draws_again() -> None:
 def test_a_machine_without_renderer_reports_what_is_missing(
     lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the packages; steps go on; the log has it once."""
+    """The error names the missing packages; steps work; the log has the reason once."""
     if lacking == "library":
         (tmp_path / "libEGL.so.1").write_text("no library")
         monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A run with a viewer, and the same run without one."""
+"""A run with a frame reader, compared with the same run without one."""
 
 import itertools
 import os
@@ -22,7 +22,7 @@ from tools.testing import pytest_main
 
 _WATCHDOG_SECS = 60
 
-# Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
+# The prefix of this process's region names. It is not the pid: tests share /dev/shm, but not a pid namespace.
 _PREFIX = f"watching-{uuid.uuid4().hex[:12]}"
 
 
@@ -32,7 +32,7 @@ def _launch(task: str, **options: Any) -> tandem.EngineProcess:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """Checks that this process's engines leave no region."""
+    """Checks that the engines of this process leave no region."""
     yield
     assert [path.name for path in Path("/dev/shm").iterdir() if _PREFIX in path.name] == []
 
@@ -42,7 +42,7 @@ def _actions(client: tandem.SharedMemoryClient, rng: np.random.Generator) -> NDA
 
 
 def _step_until(client: tandem.SharedMemoryClient, done: Callable[[], bool]) -> None:
-    """Steps, with random actions, until it is done."""
+    """Steps with random actions until `done` returns true."""
     rng = np.random.default_rng(0)
     deadline = time.monotonic() + _WATCHDOG_SECS
     while not done():
@@ -55,13 +55,13 @@ def _mapped(engine: tandem.EngineProcess) -> str:
 
 
 def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
-    """Before the first look no graphics library is loaded; after the last no frame comes."""
+    """Without a reader the engine loads no graphics library; after the last reader has gone, it publishes no frame."""
     with (
         _launch("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
-        FrameWatcher(engine.name, looks=False) as witness,
+        FrameWatcher(engine.name, is_reader=False) as witness,
     ):
-        until = time.monotonic() + 1  # five times as long as between two looks for lookers
+        until = time.monotonic() + 1  # five times the interval at which the engine checks for readers
         _step_until(client, lambda: time.monotonic() > until)
         assert witness.head == 0
         assert "libEGL" not in _mapped(engine)
@@ -71,7 +71,7 @@ def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
         head, since = witness.head, time.monotonic()
 
         def has_ended() -> bool:
-            """Whether no frame has come for longer than the longest time between two with a viewer."""
+            """Returns whether no frame came for longer than the longest interval with a reader."""
             nonlocal head, since
             if witness.head != head:
                 head, since = witness.head, time.monotonic()
@@ -81,7 +81,7 @@ def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
 
 
 def test_a_frame_has_its_metadata() -> None:
-    """Step, environments, grid, reward, return and episodes are those of the step that it names."""
+    """Step, environments, grid, reward, return and episodes are those of the step in the metadata."""
     with (
         _launch("Hopper-v5", num_envs=8, frames=tandem.FrameOptions("40x30", envs=[5, 0, 3], hz=500)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
@@ -89,7 +89,7 @@ def test_a_frame_has_its_metadata() -> None:
     ):
         client.reset(seed=0)
         rng = np.random.default_rng(0)
-        expected = {1: (0.0, 0.0, 0)}  # of each step: reward, return, episodes
+        expected = {1: (0.0, 0.0, 0)}  # step -> reward, return, episodes
         returns, ended = np.zeros(8), []
         seen = misread = last = 0
         shown = [5, 0, 3]
@@ -104,26 +104,26 @@ def test_a_frame_has_its_metadata() -> None:
             so_far = float(np.mean(ended[-100:])) if ended else float(returns[shown].mean())
             expected[step] = (float(rewards[shown].astype(float).mean()), so_far, len(ended))
             frame = watcher.latest()
-            if frame is None or frame.number == last or frame.told["step"] not in expected:
+            if frame is None or frame.number == last or frame.metadata["step"] not in expected:
                 continue
             last = frame.number
             assert frame.pixels.shape == (60, 80, 3)
-            assert (frame.told["envs"], frame.told["rows"], frame.told["columns"]) == (shown, 2, 2)
-            reward, rolling, episodes = expected[frame.told["step"]]
-            assert frame.told["episodes"] == episodes
+            assert (frame.metadata["envs"], frame.metadata["rows"], frame.metadata["columns"]) == (shown, 2, 2)
+            reward, rolling, episodes = expected[frame.metadata["step"]]
+            assert frame.metadata["episodes"] == episodes
             seen += 1
-            # The ring's metrics are of its newest frame or, for the instant before that is there, of the next.
+            # The ring's metrics are those of its newest frame or, just before the publish, of the next one.
             misread += (frame.last_reward, frame.rolling_return) != pytest.approx((reward, rolling), abs=1e-6)
             if seen > 30 and frame.step_rate_hz > 0 and episodes > 0:
                 break
         assert misread <= 2 and frame is not None
-        assert not frame.pixels[30:, 40:].any()  # the fourth place
+        assert not frame.pixels[30:, 40:].any()  # the fourth place is empty
         assert frame.pixels[:30].any()
 
 
 @pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5"])
-def test_inspection_changes_nothing(task: str) -> None:
-    """The same run, bit by bit, with and without frames and a viewer."""
+def test_frames_and_a_reader_do_not_change_the_run(task: str) -> None:
+    """The run is equal bit by bit with and without frames and a reader."""
 
     def run(watched: bool) -> tuple[bytes, int]:
         rng = np.random.default_rng(1)
@@ -132,24 +132,24 @@ def test_inspection_changes_nothing(task: str) -> None:
             tandem.SharedMemoryClient(engine.name) as client,
         ):
             watcher = FrameWatcher(engine.name) if watched else None
-            said = [client.reset(seed=7).tobytes()]
+            results = [client.reset(seed=7).tobytes()]
             for step in range(400):
                 obs, rewards, dones = client.step(_actions(client, rng))
-                said.append(obs.tobytes() + rewards.tobytes() + dones.tobytes() + client.infos.tobytes())
+                results.append(obs.tobytes() + rewards.tobytes() + dones.tobytes() + client.infos.tobytes())
                 if watcher is not None and step % 20 == 0:
                     watcher.wait(after=watcher.head)
             frames = watcher.head if watcher is not None else 0
             if watcher is not None:
                 watcher.close()
-            return b"".join(said), frames
+            return b"".join(results), frames
 
     with_frames, frames = run(watched=True)
     assert frames >= 20
     assert run(watched=False) == (with_frames, 0)
 
 
-def test_a_paused_run_is_shown_as_one() -> None:
-    """Frames go on, slowly, of the same step, and the step rate goes to 0."""
+def test_a_run_without_steps_has_step_rate_zero() -> None:
+    """Frames of the same step continue, slowly, and their step rate becomes 0."""
     with (
         _launch("Hopper-v5", frames=(16, 16)) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
@@ -158,13 +158,13 @@ def test_a_paused_run_is_shown_as_one() -> None:
         client.reset(seed=0)
         frame = watcher.wait()
         deadline = time.monotonic() + _WATCHDOG_SECS
-        while frame.told["step"] != 1 or frame.step_rate_hz != 0 or frame.number < 4:
+        while frame.metadata["step"] != 1 or frame.step_rate_hz != 0 or frame.number < 4:
             assert time.monotonic() < deadline
             frame = watcher.wait(after=frame.number)
 
 
-def test_an_inspected_engine_can_be_stopped_and_killed() -> None:
-    """A stop is said in the ring; after both nothing is left (see the fixture), and the viewer reads on."""
+def test_an_engine_with_a_reader_can_be_stopped_and_killed() -> None:
+    """SIGTERM invalidates the ring; after both signals no region is left, and the reader's mapping stays valid."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         engine = _launch("HalfCheetah-v5", num_envs=4, frames=tandem.FrameOptions((320, 240), hz=1000))
         with tandem.SharedMemoryClient(engine.name) as client, FrameWatcher(engine.name) as watcher:
@@ -187,8 +187,8 @@ with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=sys.argv[1], frames
 """
 
 
-def test_an_engine_that_is_stopped_while_its_trainer_is_killed_leaves_nothing() -> None:
-    """As when a run is cancelled: the signal comes first, the launcher's end while the render thread is taken down."""
+def test_an_engine_terminated_while_its_trainer_is_killed_leaves_no_region() -> None:
+    """The cancel of a run does this: SIGTERM comes first, then the launcher's exit while the render thread ends."""
     for milliseconds in (0, 3, 6, 12, 24):
         name = f"{_PREFIX}-{uuid.uuid4().hex[:8]}"
         trainer = subprocess.Popen(

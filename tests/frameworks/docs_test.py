@@ -1,4 +1,4 @@
-"""The examples of README and docs/ that need a framework, as printed."""
+"""The examples of README and docs/ that need a framework run as printed."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ _ROOT = Path(__file__).parent.parent.parent
 
 
 def test_examples_run_as_printed() -> None:
-    """Each in an interpreter of its own, which has the wheel and the frameworks."""
+    """Each runs in its own interpreter, with the wheel and the frameworks."""
     command = [sys.executable, "tests/docs/examples.py", "--with", "frameworks"]
     ran = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert ran.returncode == 0, ran.stdout

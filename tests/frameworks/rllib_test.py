@@ -11,7 +11,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """One node of this machine alone, which leaves nothing behind."""
+    """Starts Ray on this machine only; its folder is removed at the end."""
     with (
         tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -25,7 +25,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.mark.parametrize("mode", [VectorizeMode.SYNC, VectorizeMode.VECTOR_ENTRY_POINT])
 def test_a_remote_runner_steps_environments_by_id(cluster: None, mode: VectorizeMode) -> None:
-    """Single ones in a vector of Gymnasium's, and ours."""
+    """The runner makes single environments in Gymnasium's vector, or Tandem's vector environment."""
     config = (
         PPOConfig()
         .environment("tandem:tandem/CartPole-v1")  # the first part is the module to import in the runner

@@ -1,4 +1,4 @@
-"""Runs the tests of this folder by pytest and counts them; `tools/frameworks_test` calls it."""
+"""Runs the tests of this folder with pytest and counts them; `tools/frameworks_test` calls it."""
 
 import os
 import sys
@@ -11,33 +11,33 @@ _FACE_OF_SB3 = _FOLDER.parent / "learning" / "sb3_face_test.py"
 
 
 class _Counter:
-    """What pytest reports."""
+    """Counts pytest's reports."""
 
     def __init__(self) -> None:
         self.passed = 0
         self.failed = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Counts a test's call, or its set-up or tear-down that failed.
+        """Counts a passed test, or a failed test, set-up or tear-down.
 
         Args:
-          report: Of pytest.
+          report: Pytest's report.
         """
         self.failed += report.failed
         self.passed += report.passed and report.when == "call"
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Counts a file that cannot be read.
+        """Counts a file that pytest cannot import.
 
         Args:
-          report: Of pytest.
+          report: Pytest's report.
         """
         self.failed += report.failed
 
 
 def main() -> None:
-    """Ends with the count, and pytest's exit code."""
-    os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame's windows
+    """Prints the count, and exits with pytest's exit code."""
+    os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame opens no window
     os.environ["MUJOCO_GL"] = "egl"
     counter = _Counter()
     settings = ["-c", "/dev/null", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={_FOLDER}"]

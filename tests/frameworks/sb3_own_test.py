@@ -1,7 +1,7 @@
-"""Stable-Baselines3's own tests of vector environments, on ours; `tools/frameworks_test` fetches them.
+"""Stable-Baselines3's own tests of vector environments, with Tandem's; `tools/frameworks_test` downloads the tests.
 
-They make environments of Python classes, which an engine cannot step: those that look at what such a class returns must
-fail, each for the reason given here and in docs/gymnasium.md.
+The tests make environments from Python classes, which an engine cannot step. Tests that check results of such a class
+must fail, each for the reason given here and in docs/gymnasium.md.
 """
 
 import inspect
@@ -19,7 +19,7 @@ from tandem.environments.registration import TASKS
 
 _THEIRS = "VEC_ENV_CLASSES = [DummyVecEnv, SubprocVecEnv]"
 
-# Test -> why it fails on an engine's environments.
+# Test name -> why it fails with an engine's environments.
 REFUSED = {
     "test_vecenv_custom_calls": "calls methods and sets attributes of Python objects",
     "test_vecenv_terminal_obs": "expects the observations of a Python class",
@@ -30,13 +30,13 @@ REFUSED = {
 
 
 def engine_vec_env(env_fns: list[Callable[[], gymnasium.Env[Any, Any]]], **_: Any) -> VecEnv:
-    """Makes as many environments of an engine: of the same task, or of Pendulum in place of a Python class.
+    """Makes Tandem's environments of the same task, or of Pendulum-v1 instead of a Python class.
 
     Args:
-      env_fns: Make an environment each.
+      env_fns: Functions that make one environment each.
 
     Returns:
-      Ours.
+      Tandem's vector environment for Stable-Baselines3.
     """
     env = env_fns[0]()
     spec = env.spec
@@ -48,14 +48,14 @@ def engine_vec_env(env_fns: list[Callable[[], gymnasium.Env[Any, Any]]], **_: An
 _source = Path(os.environ["SB3_TESTS"], "test_vec_envs.py").read_text()
 assert _THEIRS in _source
 exec(compile(_source.replace(_THEIRS, "VEC_ENV_CLASSES = [engine_vec_env]"), "test_vec_envs.py", "exec"))
-for _name in [name for name in globals() if name.startswith("test_")]:  # theirs: ours come after this
+for _name in [name for name in globals() if name.startswith("test_")]:  # only Stable-Baselines3's tests so far
     if "vec_env_class" not in inspect.signature(globals()[_name]).parameters:
-        del globals()[_name]  # it looks at their own classes
+        del globals()[_name]  # the test checks only Stable-Baselines3's own classes
 for _name, _reason in REFUSED.items():
     globals()[_name] = pytest.mark.xfail(strict=True, reason=_reason)(globals()[_name])
 
 
-def test_the_page_lists_what_fails() -> None:
-    """With each test's name."""
+def test_the_page_lists_the_failing_tests() -> None:
+    """docs/gymnasium.md has the name of each failing test."""
     page = Path(__file__).parents[2].joinpath("docs", "gymnasium.md").read_text()
     assert not [name for name in REFUSED if f"`{name}`" not in page]

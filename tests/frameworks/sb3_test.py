@@ -1,4 +1,4 @@
-"""Stable-Baselines3: environments by id, and what to do with those that it does not take."""
+"""Stable-Baselines3: environments by id, and advice for environments that it refuses."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ import tandem.sb3
 @pytest.mark.parametrize("vec_env_cls", [None, SubprocVecEnv])
 @pytest.mark.parametrize("task", ["CartPole-v1", "Hopper-v5"])
 def test_ids_make_vector_environments(task: str, vec_env_cls: type | None) -> None:
-    """The same results as of Gymnasium's; in this process, and in processes of their own."""
+    """The results equal those of Gymnasium's environments, in this process and in worker processes."""
     results = []
     for name in (f"tandem:tandem/{task}", task):  # the first part is the module to import in another process
         envs = make_vec_env(name, 2, seed=0, vec_env_cls=vec_env_cls)
@@ -31,22 +31,22 @@ def test_ids_make_vector_environments(task: str, vec_env_cls: type | None) -> No
 
 
 def test_ppo_trains_by_id() -> None:
-    """With pictures at hand, as Stable-Baselines3 asks for them."""
+    """The environment also renders images, as Stable-Baselines3 requests."""
     agent = PPO("MlpPolicy", "tandem/CartPole-v1", n_steps=64, batch_size=64, device="cpu")
     agent.learn(128)
     assert agent.get_env().render().shape == (400, 600, 3)
     agent.get_env().close()
 
 
-def test_its_checker_passes() -> None:
-    """Of single environments."""
+def test_sb3s_checker_passes() -> None:
+    """The checker applies to single environments."""
     env = gymnasium.make("tandem/Pendulum-v1")
     check_env(env.unwrapped, skip_render_check=True)
     env.close()
 
 
 def test_a_bare_vector_environment_is_refused_with_advice() -> None:
-    """As Stable-Baselines3 takes none of Gymnasium's."""
+    """Stable-Baselines3 accepts no vector environment of Gymnasium either."""
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(ValueError, match=r"SharedMemoryVectorEnv.*envs\.as_sb3\(\)"):
         PPO("MlpPolicy", envs)
@@ -54,7 +54,7 @@ def test_a_bare_vector_environment_is_refused_with_advice() -> None:
 
 
 def test_a_wrapped_vector_environment_is_refused_with_advice() -> None:
-    """Gymnasium's wrappers do not pass `as_sb3` on."""
+    """Gymnasium's wrappers do not forward `as_sb3`."""
     envs: Any = gymnasium.wrappers.vector.RecordEpisodeStatistics(tandem.make_vec("CartPole-v1", 2))
     with pytest.raises(tandem.InvalidArgument, match="found a RecordEpisodeStatistics; .*VecMonitor"):
         tandem.sb3.SharedMemoryVecEnv(envs)
@@ -62,7 +62,7 @@ def test_a_wrapped_vector_environment_is_refused_with_advice() -> None:
 
 
 def test_other_autoreset_modes_are_refused_with_advice() -> None:
-    """By the class itself, which `as_sb3` makes."""
+    """SharedMemoryVecEnv itself refuses the mode; `as_sb3` chooses the right one."""
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(tandem.InvalidArgument, match=r"expected SAME_STEP.*envs\.as_sb3\(\)"):
         tandem.sb3.SharedMemoryVecEnv(envs)

@@ -1,4 +1,4 @@
-"""skrl: wrap_env of vector and of single environments."""
+"""skrl: wrap_env of vector environments and of single environments."""
 
 import gymnasium
 import pytest
@@ -10,13 +10,13 @@ import tandem
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])
 def test_vector_environments_are_wrapped_as_gymnasiums_are(task: str) -> None:
-    """The same tensors, over the ends of episodes."""
+    """The tensors equal those of Gymnasium's environments, also after the ends of episodes."""
     results = []
     for envs in (tandem.make_vec(task, 3), gymnasium.make_vec(task, 3, vectorization_mode="sync")):
         envs.action_space.seed(0)
         wrapped = wrap_env(envs, verbose=False)
         assert wrapped.num_envs == 3 and wrapped.num_agents == 1
-        result = [wrapped.reset()[0]]  # from the seed that skrl takes for all
+        result = [wrapped.reset()[0]]  # with skrl's default seed
         for _ in range(50):
             result += wrapped.step(torch.as_tensor(envs.action_space.sample()).reshape(3, -1))[:4]
         results.append(result)
@@ -26,7 +26,7 @@ def test_vector_environments_are_wrapped_as_gymnasiums_are(task: str) -> None:
 
 
 def test_a_single_environment_is_wrapped() -> None:
-    """By the id."""
+    """The environment is made by its id."""
     wrapped = wrap_env(gymnasium.make("tandem/HalfCheetah-v5"), verbose=False)
     obs, _ = wrapped.reset()
     assert obs.shape == (1, 17)

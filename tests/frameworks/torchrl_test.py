@@ -1,4 +1,4 @@
-"""TorchRL: our vector environments by GymWrapper, single ones by id."""
+"""TorchRL: Tandem's vector environments by GymWrapper, single environments by id."""
 
 import gymnasium
 import pytest
@@ -13,7 +13,7 @@ import tandem
 @pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
 @pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])
 def test_vector_environments_pass_torchrls_check(task: str, mode: str) -> None:
-    """And a rollout goes beyond the ends of episodes. TorchRL refuses NextStep itself."""
+    """A rollout continues after the ends of episodes. TorchRL itself refuses NextStep."""
     env = GymWrapper(tandem.make_vec(task, 3, autoreset_mode=mode, max_episode_steps=20))
     check_env_specs(env)
     rollout = env.rollout(60, break_when_any_done=False)
@@ -22,8 +22,8 @@ def test_vector_environments_pass_torchrls_check(task: str, mode: str) -> None:
     env.close()
 
 
-def test_vector_environments_give_what_gymnasiums_give() -> None:
-    """Observations, rewards and ends of the same actions, by the same wrapper."""
+def test_vector_environments_equal_gymnasiums() -> None:
+    """Observations, rewards and ends are equal for the same actions with the same wrapper."""
     rollouts = []
     for make in (_ours, _theirs):
         env = GymWrapper(make())
@@ -47,7 +47,7 @@ def _theirs() -> gymnasium.vector.VectorEnv:
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])
 def test_an_id_makes_a_single_environment(task: str) -> None:
-    """TorchRL tries an option that no task has, and goes on without it."""
+    """TorchRL tries an option that no task has, and continues without it."""
     env = GymEnv(f"tandem/{task}")
     check_env_specs(env)
     rollout = env.rollout(10)

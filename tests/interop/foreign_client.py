@@ -1,7 +1,7 @@
-"""A client that shares no code with Tandem: `multiprocessing.shared_memory`, `struct`, NumPy and the published offsets.
+"""A client without Tandem's code: `multiprocessing.shared_memory`, `struct`, NumPy and the published offsets.
 
-Drives a CounterEngine as the protocol's first description does, checks every answer, and exits without cleaning up: on
-Python before 3.13, its resource tracker then unlinks the region's name.
+Drives a CounterEngine by the protocol's first description, checks every answer, and exits without closing the region:
+on Python before 3.13, its resource tracker then unlinks the region's name.
 
   python foreign_client.py NAME
 """
@@ -36,7 +36,7 @@ def attach(name: str) -> SharedMemory:
 
 
 def main(name: str) -> None:
-    """Steps and resets the engine behind the region.
+    """Steps and resets the engine of the region.
 
     Args:
       name: The region's name.

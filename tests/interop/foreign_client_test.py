@@ -1,4 +1,4 @@
-"""Clients of other makes, and ours after them, at one engine."""
+"""Foreign clients and Tandem's client attach to one engine, one after the other."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ TIMEOUT_SECS = 120
 
 
 def run_foreign_client(name: str) -> None:
-    """Runs the header-only client in a process of its own and passes its failure on."""
+    """Runs the header-only client in a new process, and fails if it fails."""
     done = subprocess.run(
         [sys.executable, str(FOREIGN_CLIENT), name], capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False
     )
@@ -24,15 +24,15 @@ def run_foreign_client(name: str) -> None:
 
 
 def check_own_client(name: str) -> None:
-    """Attaches Tandem's client, which must find fresh environments."""
+    """Attaches Tandem's client, and checks that it finds reset environments."""
     with tandem.SharedMemoryClient(name, timeout=TIMEOUT_SECS) as client:
         assert (client.obs[:, 0] == 0).all()
         obs, _, _ = client.step(np.ones((client.num_envs, client.act_size), dtype=np.float32))
         assert (obs[:, 0] == 1).all()
 
 
-def test_clients_of_any_make_follow_one_another_under_the_same_name() -> None:
-    """Each exits as it likes, some unlinking the name; the next attaches by it all the same."""
+def test_foreign_and_own_clients_attach_one_after_the_other() -> None:
+    """A foreign client may unlink the region's name at its exit; the next client still attaches by this name."""
     flags = ("--obs_size=8", "--act_size=2")
     with tandem.launch_engine(server=SERVER, num_envs=3, flags=flags) as engine:
         run_foreign_client(engine.name)

@@ -1,7 +1,7 @@
-"""A Fast Lane writer and reader in pure Python, made from the table in the design alone.
+"""A Fast Lane writer and reader in pure Python, written only from the documented table.
 
-They use the standard library and nothing of Tandem's, and do things as MOSAIC's programs do: the whole header is packed
-again with each frame, and a reader goes by the sequence numbers alone.
+They use only the standard library, and work as MOSAIC's programs do: the writer packs the whole header with each frame,
+and the reader uses only the sequence numbers.
 """
 
 import struct
@@ -16,12 +16,12 @@ INVALIDATED = 1
 
 
 def segment_name(run_id: str) -> str:
-    """Names a run's segment."""
+    """Returns the name of a run's segment."""
     return "mosaic.fastlane." + run_id.replace("/", "_")
 
 
 def buffer_of(memory: SharedMemory) -> memoryview:
-    """Its bytes, which are there until it is closed."""
+    """Returns the segment's bytes, which are valid until it is closed."""
     assert memory.buf is not None
     return memory.buf
 
@@ -30,7 +30,7 @@ class ForeignWriter:
     """Publishes frames."""
 
     def __init__(self, run_id: str, width: int, height: int, channels: int, capacity: int, metadata_size: int) -> None:
-        """Makes the segment."""
+        """Creates the segment."""
         payload = width * height * channels + metadata_size
         self.sizes = (capacity, SLOT.size + payload, payload, width, height, channels)
         self.format = zlib.crc32(b"RGB" if channels == 3 else b"RGBA")
@@ -41,7 +41,7 @@ class ForeignWriter:
         self.pack_header(0, (0.0, 0.0, 0.0))
 
     def pack_header(self, flags: int, metrics: tuple[float, float, float]) -> None:
-        """Writes all of it."""
+        """Writes the whole header."""
         HEADER.pack_into(buffer_of(self.memory), 0, b"FLAN", 1, flags, *self.sizes, self.format, self.head, 0, *metrics)
 
     def publish(self, frame: bytes, metrics: tuple[float, float, float], metadata: bytes = b"") -> int:
@@ -60,14 +60,14 @@ class ForeignWriter:
         return self.head
 
     def close(self) -> None:
-        """Invalidates and unlinks."""
+        """Invalidates and unlinks the segment."""
         self.pack_header(INVALIDATED, (0.0, 0.0, 0.0))
         self.memory.close()
         self.memory.unlink()
 
 
 class ForeignReader:
-    """Takes the newest frame."""
+    """Reads the newest frame."""
 
     def __init__(self, run_id: str, *, track: bool) -> None:
         """Attaches; Python's resource tracker unlinks the segment at exit if it tracks it."""
@@ -76,12 +76,12 @@ class ForeignReader:
             resource_tracker.unregister("/" + segment_name(run_id), "shared_memory")
 
     def header(self) -> tuple[bytes, tuple[int, ...], tuple[float, ...]]:
-        """Reads it: magic, integers from version to tail, metrics."""
+        """Returns the header: magic, integers from version to tail, metrics."""
         magic, *rest = HEADER.unpack_from(buffer_of(self.memory), 0)
         return magic, tuple(rest[:11]), tuple(rest[11:])
 
     def latest(self) -> tuple[int, bytes, bytes] | None:
-        """Takes the newest frame: its number, pixels and metadata; None if there is none or it was torn."""
+        """Returns the newest frame's number, pixels and metadata; None if there is none or it was torn."""
         _, (_, _, capacity, slot_size, *_, head, _), _ = self.header()
         if head == 0:
             return None
@@ -96,12 +96,12 @@ class ForeignReader:
         return ((before - 2) // 2, pixels, metadata) if before == after else None
 
     def close(self) -> None:
-        """Lets go."""
+        """Unmaps the segment."""
         self.memory.close()
 
 
 def main() -> None:
-    """As a program: `look RUN_ID` prints the newest frame's number; `publish RUN_ID CAPACITY FRAMES` publishes."""
+    """Runs as a program: `look RUN_ID` prints the newest frame's number; `publish RUN_ID CAPACITY FRAMES` publishes."""
     if sys.argv[1] == "look":
         reader = ForeignReader(sys.argv[2], track=True)
         found = reader.latest()

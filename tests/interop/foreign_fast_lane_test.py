@@ -1,4 +1,4 @@
-"""Pure-Python Fast Lane programs and Tandem's understand each other, in both directions."""
+"""Frame rings of pure-Python programs and of Tandem are readable in both directions."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ _WATCHDOG_SECS = 60
 
 @pytest.fixture
 def run_id() -> Iterator[str]:
-    """One that no other test has."""
+    """Makes a unique run id, and checks that the test leaves no segment."""
     name = f"interop test/{uuid.uuid4().hex}"
     yield name
     left = [file for file in os.listdir("/dev/shm") if name.replace("/", "_") in file]
@@ -34,7 +34,7 @@ def run_id() -> Iterator[str]:
 @pytest.mark.parametrize(("channels", "pixel_format"), [(3, "RGB"), (4, "RGBA")])
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: str, capacity: int) -> None:
-    """Frames, metrics, metadata (cut off at its room), short frames, and the end."""
+    """Reads frames, metrics, metadata (cut to metadata_size), short frames, and the invalidation."""
     writer = ForeignWriter(run_id, 5, 3, channels, capacity, 7)
     with tandem.FastLaneReader.attach(run_id) as reader:
         assert (reader.width, reader.height, reader.channels) == (5, 3, channels)
@@ -50,7 +50,7 @@ def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: s
         writer.publish(b"short", (0.0, 0.0, 0.0), b"behind")
         short = reader.latest_frame()
         assert short is not None and (short.data, short.metadata) == (b"short", b"behind")
-        assert reader.writer_alive() is None  # it keeps no lock
+        assert reader.writer_alive() is None  # MOSAIC's writer has no lock
         assert not reader.is_invalidated()
         writer.close()
         assert reader.is_invalidated()
@@ -63,7 +63,7 @@ def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: s
 
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
-    """Every field of the header, and each frame."""
+    """Checks every field of the header, and each frame."""
     config = tandem.FastLaneConfig(5, 3, capacity=capacity, metadata_size=7)
     with tandem.FastLaneWriter.create(run_id, config) as writer:
         assert os.stat(f"/dev/shm/{segment_name(run_id)}").st_size == 80 + capacity * (16 + 45 + 7)
@@ -83,8 +83,8 @@ def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
         reader.close()
 
 
-def test_mosaics_readers_exit_does_not_end_the_run(run_id: str) -> None:
-    """Its Python unlinks the segment; a writer that does nothing but publish gives it its name back."""
+def test_writer_restores_the_name_that_mosaics_reader_unlinked(run_id: str) -> None:
+    """The resource tracker of MOSAIC's reader unlinks the segment; the writer links it again at a later publish."""
     config = tandem.FastLaneConfig(5, 3, capacity=2)
     with tandem.FastLaneWriter.create(run_id, config) as writer:
         writer.publish(bytes(45))
@@ -101,7 +101,7 @@ def test_mosaics_readers_exit_does_not_end_the_run(run_id: str) -> None:
 
 @pytest.mark.parametrize("capacity", [1, 2, 8, 128])
 def test_mosaics_writer_at_full_speed_is_never_read_torn(run_id: str, capacity: int) -> None:
-    """Its header is rewritten all the time, and its numbers are stored byte by byte."""
+    """MOSAIC's writer rewrites the header with each frame, and stores its numbers byte by byte."""
     command = [sys.executable, str(PROGRAM), "publish", run_id, str(capacity), "20000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -118,8 +118,8 @@ def test_mosaics_writer_at_full_speed_is_never_read_torn(run_id: str, capacity: 
     assert process.returncode == 0 and last > 0
 
 
-def test_mosaics_segment_is_replaced_by_ours(run_id: str) -> None:
-    """It keeps no lock, and so counts as left behind; what is mapped stays as it is."""
+def test_tandems_writer_replaces_mosaics_segment(run_id: str) -> None:
+    """MOSAIC's writer has no lock, so its segment counts as dead; existing mappings stay valid."""
     foreign = ForeignWriter(run_id, 5, 3, 3, 2, 0)
     foreign.publish(bytes(45), (0.0, 0.0, 0.0))
     with tandem.FastLaneReader.attach(run_id) as before:

@@ -1,4 +1,4 @@
-"""`tools/generate_csharp` writes all messages. No C# compiler is needed, and none asked."""
+"""`tools/generate_csharp` writes all messages. The test needs no C# compiler."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_writes_one_file_with_every_message(tmp_path: Path) -> None:
-    """Into a folder that it makes; for each message a reader and a plain class; the numbers are the schema's."""
+    """The folder is created; each message has a reader and a plain class, with the schema's numbers."""
     folder = tmp_path / "new" / "Generated"
     result = run(folder)
     assert result.returncode == 0, result.stderr
@@ -31,8 +31,8 @@ def test_writes_one_file_with_every_message(tmp_path: Path) -> None:
     assert "GetServices = 241," in code
 
 
-def test_replaces_its_earlier_output(tmp_path: Path) -> None:
-    """And nothing else in the folder."""
+def test_replaces_only_its_earlier_output(tmp_path: Path) -> None:
+    """Other files in the folder stay."""
     (tmp_path / "hazel_rpc_generated.cs").write_text("old", encoding="utf-8")
     (tmp_path / "mine.cs").write_text("mine", encoding="utf-8")
     assert run(tmp_path).returncode == 0
@@ -41,7 +41,7 @@ def test_replaces_its_earlier_output(tmp_path: Path) -> None:
 
 
 def test_flatc_is_the_one_named(tmp_path: Path) -> None:
-    """Another than Debian's may be needed for another version of the C# library."""
+    """Another version of the C# library may need another flatc."""
     result = run("--flatc", tmp_path / "none", tmp_path)
     assert result.returncode == 1
     assert str(tmp_path / "none") in result.stderr
@@ -50,7 +50,7 @@ def test_flatc_is_the_one_named(tmp_path: Path) -> None:
 
 
 def test_prints_usage(tmp_path: Path) -> None:
-    """Asked, or called wrongly."""
+    """--help prints the usage to stdout; wrong usage prints an error."""
     assert run("--help").stdout.startswith("Usage: tools/generate_csharp")
     for arguments in ([], ["--flatc"], [tmp_path, tmp_path], [""]):
         result = run(*arguments)

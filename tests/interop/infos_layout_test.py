@@ -1,4 +1,4 @@
-"""Infos and the task's description, read and stepped by a program that knows the promised offsets and nothing else."""
+"""Infos and the task's description, read by a program that knows only the promised offsets."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ ALIGNMENT = 128  # of each part of the infos section
 
 @pytest.fixture
 def region() -> Iterator[SharedMemory]:
-    """Serves two Hoppers, and maps their region as any Python program would."""
+    """Serves two Hopper-v5, and maps their region as any Python program can."""
     name = f"infos_test_{uuid.uuid4().hex}"
     server = subprocess.Popen([SERVER, "--task=Hopper-v5", f"--name={name}", "--num_envs=2", f"--seed={SEED}"])
     deadline = time.monotonic() + DEADLINE_SECS
@@ -46,7 +46,7 @@ def _length(info: dict[str, Any]) -> int:
 
 
 def test_infos_of_whole_episodes_are_gymnasiums(region: SharedMemory) -> None:
-    """Of steps, of the last step of an episode, and of the reset that follows it in the same exchange."""
+    """Compares infos of steps, of an episode's last step, and of the reset in the same exchange."""
     assert region.buf is not None
     data = region.buf
 

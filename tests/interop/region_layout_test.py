@@ -1,4 +1,4 @@
-"""A live region, read through `multiprocessing.shared_memory` and `struct` by the promised offsets."""
+"""A live region, read by the promised offsets with `multiprocessing.shared_memory` and `struct`."""
 
 import struct
 import subprocess
@@ -17,7 +17,7 @@ SERVER = Path("engine_adapter/reference/server")
 NUM_ENVS, OBS_SIZE, ACT_SIZE = 5, 7, 3
 DEADLINE_SECS = 60.0
 
-# offset, struct format, name: the published fields, typed by hand.
+# Offset, struct format and name of the published fields, independent of the code.
 FIELDS = [
     (0, "<I", "magic"),
     (4, "<I", "version"),
@@ -50,13 +50,13 @@ FIELDS = [
 
 @pytest.fixture
 def region_name() -> str:
-    """A name that no other test's region has."""
+    """Makes a unique region name."""
     return f"layout_test_{uuid.uuid4().hex}"
 
 
 @pytest.fixture
 def engine(region_name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts the reference engine; stops it after the test."""
+    """Starts the reference engine, and stops it after the test."""
     process = subprocess.Popen(
         [SERVER, f"--name={region_name}", f"--num_envs={NUM_ENVS}", f"--obs_size={OBS_SIZE}", f"--act_size={ACT_SIZE}"],
         stderr=subprocess.DEVNULL,
@@ -69,7 +69,7 @@ def engine(region_name: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def region(engine: subprocess.Popen[bytes], region_name: str) -> Iterator[SharedMemory]:
-    """Maps the engine's region as any Python program would."""
+    """Maps the engine's region as any Python program can."""
     deadline = time.monotonic() + DEADLINE_SECS
     while True:
         try:
@@ -83,8 +83,8 @@ def region(engine: subprocess.Popen[bytes], region_name: str) -> Iterator[Shared
     shm.close()
 
 
-def test_every_promised_field_lies_where_it_was_promised(region: SharedMemory, engine: subprocess.Popen[bytes]) -> None:
-    """The values are those that the engine was started with, and the sections lie aligned, inside and apart."""
+def test_every_promised_field_has_its_promised_offset(region: SharedMemory, engine: subprocess.Popen[bytes]) -> None:
+    """The values equal the engine's flags; the sections are aligned, within the region, and do not overlap."""
     assert region.buf is not None
     header = {name: struct.unpack_from(form, region.buf, offset)[0] for offset, form, name in FIELDS}
     assert header["magic"] == 0x4C524243
@@ -119,8 +119,8 @@ def test_every_promised_field_lies_where_it_was_promised(region: SharedMemory, e
     assert end <= region.size
 
 
-def test_unnamed_bytes_are_zero(region: SharedMemory) -> None:
-    """Between the published fields, up to the extensions, nothing is written."""
+def test_bytes_between_promised_fields_are_zero(region: SharedMemory) -> None:
+    """Holds below the extensions, which begin at offset 640."""
     assert region.buf is not None
     named = {at for offset, form, _ in FIELDS for at in range(offset, offset + struct.calcsize(form))}
     assert [at for at in range(640) if at not in named and region.buf[at] != 0] == []

@@ -1,4 +1,4 @@
-"""What the tests of the field table's client share: refusals, watching, streams on threads, a ControlStream."""
+"""Helpers for the field table's client: refusals, watches, streams on threads, a ControlStream."""
 
 import queue
 import threading
@@ -10,17 +10,17 @@ import tests.interop.trainer_table_pb2 as table
 
 
 class Refused:
-    """Expects that a call is refused with a code, and that its words say certain things."""
+    """Checks that a call is refused with a status code and with given parts of its text."""
 
     def __init__(self, code: Any, *facts: str) -> None:
-        """Takes the code and the facts."""
+        """Sets the expected code and the expected parts of the text."""
         self._code, self._facts = code, facts
 
     def __enter__(self) -> None:
         """Does nothing."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        """Looks at what was raised."""
+        """Checks the raised error."""
         assert isinstance(error, grpc.RpcError), f"expected {self._code}, found {error!r}"
         assert error.code() is self._code, error.details()
         for fact in self._facts:
@@ -29,7 +29,7 @@ class Refused:
 
 
 def until(trainer: Any, run_id: str, *statuses: int) -> list[Any]:
-    """Watches a run until it has one of these; returns what was seen of it."""
+    """Watches a run until it has one of the given states, and returns its changes."""
     seen = []
     call = trainer.WatchRuns(table.Watch())
     for record in call:
@@ -42,10 +42,10 @@ def until(trainer: Any, run_id: str, *statuses: int) -> list[Any]:
 
 
 class Reader:
-    """Collects a stream on a thread of its own."""
+    """Collects a stream's messages on its own thread."""
 
     def __init__(self, call: Iterable[Any]) -> None:
-        """Starts it."""
+        """Starts the thread."""
         self.seen: list[Any] = []
         self._grown = threading.Condition()
         self._ended = False
@@ -65,7 +65,7 @@ class Reader:
             self._grown.notify_all()
 
     def wait_for(self, count: int) -> list[Any]:
-        """Waits until so many have come."""
+        """Waits until the given number of messages has come."""
         with self._grown:
             self._grown.wait_for(lambda: len(self.seen) >= count or self._ended)
             assert len(self.seen) >= count
@@ -79,25 +79,25 @@ class Reader:
 
 
 class Controls:
-    """A ControlStream that can be spoken to."""
+    """An open ControlStream of one run."""
 
     def __init__(self, trainer: Any, run_id: str, **options: Any) -> None:
-        """Opens it."""
-        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """Opens the stream."""
+        self._sent: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._run_id = run_id
-        self.call = trainer.ControlStream(iter(self._said.get, None), **options)
+        self.call = trainer.ControlStream(iter(self._sent.get, None), **options)
 
-    def say(self, **event: Any) -> None:
+    def send(self, **event: Any) -> None:
         """Sends an event."""
-        self._said.put(table.ControlEvent(run_id=self._run_id, **event))
+        self._sent.put(table.ControlEvent(run_id=self._run_id, **event))
 
-    def hear(self) -> tuple[str, bool]:
-        """Waits for an event."""
+    def receive(self) -> tuple[str, bool]:
+        """Waits for an event, and returns its kind and value."""
         event = next(self.call)
         assert event.run_id == self._run_id
         kind = event.WhichOneof("event")
         return kind, getattr(event, kind)
 
     def close(self) -> None:
-        """Ends it."""
-        self._said.put(None)
+        """Ends the stream."""
+        self._sent.put(None)

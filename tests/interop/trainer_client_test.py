@@ -1,4 +1,4 @@
-"""A client that was generated from the field table alone drives every call of the daemon, and gets what each means."""
+"""A client generated only from the documented field table makes every call of the daemon."""
 
 import json
 import re
@@ -31,27 +31,27 @@ _OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.use_local_subc
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One for all tests, each of which has runs of its own."""
+    """Starts one daemon for all tests; each test has its own runs."""
     with running_daemon(tmp_path_factory.mktemp("data")) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def channel(daemon: Daemon) -> Iterator[Any]:
-    """A connection of the test's own."""
+    """Opens a connection for the test."""
     with grpc.insecure_channel(daemon.address, options=_OPTIONS) as channel:
         yield channel
 
 
 @pytest.fixture
 def trainer(channel: Any) -> Any:
-    """The generated client."""
+    """Makes the generated client."""
     return table_grpc.TrainerServiceStub(channel)
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """For the test's workers."""
+    """Makes a gate for the test's workers."""
     return Gate(tmp_path / "gate")
 
 
@@ -72,8 +72,8 @@ def _waiting(trainer: Any, gate: Gate) -> str:
     return run_id
 
 
-def test_run_gets_a_name_and_goes_through_its_states(trainer: Any, gate: Gate) -> None:
-    """In their order, each with a number of its own, and is listed afterwards."""
+def test_run_gets_a_run_id_and_all_its_states_in_order(trainer: Any, gate: Gate) -> None:
+    """Each state change has a greater number than the one before; afterwards the run is listed."""
     submitted = trainer.SubmitRun(table.Submit(config_json=json.dumps(gate.program("step(0); wait_for('end')"))))
     assert _ULID.fullmatch(submitted.run_id) and re.fullmatch("[0-9a-f]{64}", submitted.digest)
     seen = until(trainer, submitted.run_id, table.RUN_STATUS_EXEC)
@@ -90,8 +90,8 @@ def test_run_gets_a_name_and_goes_through_its_states(trainer: Any, gate: Gate) -
     assert not last.HasField("failure_reason")
 
 
-def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> None:
-    """Every state that the run went through, strictly after that number, though it has ended long ago."""
+def test_watch_since_a_number_sends_all_later_changes(trainer: Any, gate: Gate) -> None:
+    """All states after that number are sent, although the run has already ended."""
     before = max((record.seq_id for record in trainer.ListRuns(table.List()).runs), default=0)
     first = _submit(trainer, gate.program("step(0)"))
     until(trainer, first, table.RUN_STATUS_TERM)
@@ -112,8 +112,8 @@ def test_changes_since_a_number_are_all_of_them(trainer: Any, gate: Gate) -> Non
     filtered.cancel()
 
 
-def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
-    """A client that is cut off among them can continue from the last: one that began earlier may have changed later."""
+def test_watch_without_a_number_sends_runs_in_the_order_of_their_numbers(trainer: Any, gate: Gate) -> None:
+    """So a client can continue after the last number it received: a run that began earlier may have changed later."""
     early = _waiting(trainer, gate)
     late = _submit(trainer, run_config("true"))
     until(trainer, late, table.RUN_STATUS_TERM)
@@ -126,7 +126,7 @@ def test_runs_as_they_are_come_in_the_order_of_their_numbers(trainer: Any, gate:
 
 
 def test_failed_run_shows_the_reason(trainer: Any) -> None:
-    """With its exit code, and the last words on its standard error."""
+    """The reason has the exit code, and the end of the worker's stderr."""
     run_id = _submit(trainer, run_config(sys.executable, "-c", "import sys; sys.exit('no such algorithm')"))
     until(trainer, run_id, table.RUN_STATUS_FAULT)
     reason = _record(trainer, run_id).failure_reason
@@ -134,7 +134,7 @@ def test_failed_run_shows_the_reason(trainer: Any) -> None:
 
 
 def test_same_configuration_under_the_same_name_is_the_same_run(trainer: Any, tmp_path: Path) -> None:
-    """Also when it has ended: it is started once. Under another name it is another run."""
+    """The run is started once, also after its end. Without the run_id the same configuration is a new run."""
     source = f"open({str(tmp_path / 'starts')!r}, 'a').write('x')"
     config = run_config(sys.executable, "-c", source)
     request = table.Submit(run_id="again", config_json=json.dumps(config))
@@ -142,7 +142,7 @@ def test_same_configuration_under_the_same_name_is_the_same_run(trainer: Any, tm
     assert first.run_id == "again"
     assert trainer.SubmitRun(request) == first
     until(trainer, "again", table.RUN_STATUS_TERM)
-    # Other spelling, same configuration.
+    # The same configuration with other whitespace.
     assert trainer.SubmitRun(table.Submit(run_id="again", config_json=json.dumps(config, indent=2))) == first
     with Refused(grpc.StatusCode.ALREADY_EXISTS, "again"):
         _submit(trainer, config | {"run_name": "other"}, "again")
@@ -162,20 +162,20 @@ def test_same_configuration_under_the_same_name_is_the_same_run(trainer: Any, tm
     ],
 )
 def test_invalid_configuration_is_refused(change: dict[str, Any], facts: list[str], trainer: Any) -> None:
-    """The words say where in it."""
+    """The error names the invalid field."""
     with Refused(grpc.StatusCode.INVALID_ARGUMENT, *facts):
         _submit(trainer, run_config("true") | change)
 
 
 def test_configuration_in_invalid_json_is_refused(trainer: Any) -> None:
-    """Or no object."""
+    """The error is INVALID_ARGUMENT, also for JSON that is no object."""
     for text in ("", "{", "[1]"):
         with Refused(grpc.StatusCode.INVALID_ARGUMENT):
             trainer.SubmitRun(table.Submit(config_json=text))
 
 
 def test_unknown_run_is_not_found(trainer: Any) -> None:
-    """By every call that names one."""
+    """Each call with an unknown run_id is NOT_FOUND."""
     calls = [
         lambda: trainer.CancelRun(table.OfRun(run_id="missing")),
         lambda: trainer.Heartbeat(table.OfRun(run_id="missing")),
@@ -191,7 +191,7 @@ def test_unknown_run_is_not_found(trainer: Any) -> None:
 
 
 def test_cancelled_run_has_no_process_left(trainer: Any, gate: Gate) -> None:
-    """When the answer comes; a second time changes nothing."""
+    """Holds when CancelRun answers; a second CancelRun has no effect."""
     run_id = _submit(
         trainer,
         gate.program("""
@@ -211,7 +211,7 @@ child.wait()
 
 
 def test_list_can_be_filtered(trainer: Any, gate: Gate) -> None:
-    """By any number of states."""
+    """The filter has one or more states."""
     live = _waiting(trainer, gate)
     done = _submit(trainer, run_config("true"))
     until(trainer, done, table.RUN_STATUS_TERM)
@@ -235,8 +235,8 @@ wait_for("end")
 """
 
 
-def test_streams_give_events_after_a_number(trainer: Any, gate: Gate) -> None:
-    """Each once, in order, field by field; while the run lives, and again from the table; then they end."""
+def test_streams_send_events_after_a_number(trainer: Any, gate: Gate) -> None:
+    """Each event comes once, in order, with all fields, from a running or ended run; then the stream ends."""
     run_id = _submit(trainer, gate.program(_EVENTS))
     live = trainer.StreamRunSteps(table.Since(run_id=run_id))
     steps = [next(live) for _ in range(100)]
@@ -272,39 +272,39 @@ for index in range(1, 1000):
 
 
 @pytest.mark.parametrize("shared", ["connection", "watcher-id"])
-def test_credits_hold_a_watcher_back_and_lose_nothing(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
-    """200 at first and those granted; STARVED at 10 left, RESUMED with more. Without credit none is held back."""
+def test_credits_limit_a_watcher_and_lose_no_step(shared: str, trainer: Any, gate: Gate, daemon: Daemon) -> None:
+    """A watcher has 200 credits plus the granted ones; at 10 it is STARVED. Other watchers have no limit."""
     run_id = _submit(trainer, gate.program(_GATED))
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     metadata = [("watcher-id", "gui-1")] if shared == "watcher-id" else None
     with grpc.insecure_channel(daemon.address, options=_OPTIONS) as other:
         elsewhere = table_grpc.TrainerServiceStub(other)
         controls = Controls(elsewhere if shared == "watcher-id" else trainer, run_id, metadata=metadata)
-        controls.say(grant_steps=1)
+        controls.send(grant_steps=1)
         elsewhere.GetHealth(table.Nothing())
         _record(trainer, run_id)
         watcher = Reader(trainer.StreamRunSteps(table.Since(run_id=run_id), metadata=metadata))
         watcher.wait_for(1)
         gate.open("go")
-        assert controls.hear() == ("pause", True)
+        assert controls.receive() == ("pause", True)
         assert [step.seq_id for step in elsewhere.StreamRunSteps(table.Since(run_id=run_id))] == list(range(1, 1001))
-        # The first step may have come before the daemon heard of the credits.
+        # The first step may have arrived before the daemon received the grant.
         free = len(watcher.wait_for(201)) - 201
         assert free in (0, 1)
-        controls.say(grant_steps=9)
+        controls.send(grant_steps=9)
         assert len(watcher.wait_for(210 + free)) == 210 + free
-        controls.say(grant_steps=10_000)
-        assert controls.hear() == ("resume", True)
+        controls.send(grant_steps=10_000)
+        assert controls.receive() == ("resume", True)
         assert [step.seq_id for step in watcher.wait_for_end()] == list(range(1, 1001))
         controls.close()
 
 
 def test_rate_of_a_watcher_can_be_limited(trainer: Any, gate: Gate) -> None:
-    """80 steps at 40 a second take at least a second, the first 40 aside; nothing is lost."""
+    """80 steps at 40 a second take at least a second, after the first 40; no step is lost."""
     run_id = _submit(trainer, gate.program("step(0)\nwait_for('go')\nfor index in range(1, 80): step(index)"))
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     controls = Controls(trainer, run_id)
-    controls.say(max_rate_hz=40)
+    controls.send(max_rate_hz=40)
     _record(trainer, run_id)
     steps = trainer.StreamRunSteps(table.Since(run_id=run_id))
     next(steps)
@@ -316,15 +316,15 @@ def test_rate_of_a_watcher_can_be_limited(trainer: Any, gate: Gate) -> None:
 
 
 def test_run_can_be_paused_and_resumed(trainer: Any, gate: Gate) -> None:
-    """Its processes stand still meanwhile, and its state says so."""
+    """The run's processes are stopped meanwhile, and its state is PAUSE."""
     run_id = _waiting(trainer, gate)
     pid = int(next(trainer.StreamRunSteps(table.Since(run_id=run_id))).observation_json)
     controls = Controls(trainer, run_id)
-    controls.say(pause=True)
+    controls.send(pause=True)
     until(trainer, run_id, table.RUN_STATUS_PAUSE)
-    while process_state(pid) != "T":  # told to stop; it does when it is next given a core
+    while process_state(pid) != "T":  # the signal was sent; the process stops when it is next scheduled
         pass
-    controls.say(resume=True)
+    controls.send(resume=True)
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     while process_state(pid) == "T":
         pass
@@ -333,13 +333,13 @@ def test_run_can_be_paused_and_resumed(trainer: Any, gate: Gate) -> None:
     gate.open("end")
     until(trainer, run_id, table.RUN_STATUS_TERM)
     late = Controls(trainer, run_id)
-    late.say(pause=True)
+    late.send(pause=True)
     with Refused(grpc.StatusCode.FAILED_PRECONDITION):
-        late.hear()
+        late.receive()
 
 
 def test_worker_may_publish_by_itself(trainer: Any, gate: Gate) -> None:
-    """Once it is registered. Numbers are kept once each; what has none is kept as it comes."""
+    """RegisterWorker comes first. Numbered steps are stored once; unnumbered ones are stored each time."""
     run_id = _waiting(trainer, gate)
     steps = [table.RunStep(run_id=run_id, worker_id="own", step_index=n, reward=n, seq_id=n) for n in range(1, 101)]
     with Refused(grpc.StatusCode.FAILED_PRECONDITION, "RegisterWorker"):
@@ -381,7 +381,7 @@ def test_worker_may_publish_by_itself(trainer: Any, gate: Gate) -> None:
 
 
 def test_message_of_many_megabytes_comes_through(trainer: Any, gate: Gate) -> None:
-    """Up to 64 MiB, both ways."""
+    """The limit is 64 MiB, in both directions."""
     run_id = _waiting(trainer, gate)
     trainer.RegisterWorker(table.Register(run_id=run_id, worker_id="own"))
     picture = json.dumps("x" * (40 << 20))
@@ -393,10 +393,10 @@ def test_message_of_many_megabytes_comes_through(trainer: Any, gate: Gate) -> No
 
 
 def test_health_names_the_daemon(trainer: Any, channel: Any, daemon: Daemon) -> None:
-    """By its own call, and by gRPC's standard one."""
-    told = trainer.GetHealth(table.Nothing())
-    assert told.pid == daemon.pid and told.healthy and daemon.address in told.listen_address
-    assert 0 < told.started_at.ToNanoseconds() <= time.time_ns()
+    """GetHealth has the pid and address; gRPC's standard health service answers as well."""
+    answer = trainer.GetHealth(table.Nothing())
+    assert answer.pid == daemon.pid and answer.healthy and daemon.address in answer.listen_address
+    assert 0 < answer.started_at.ToNanoseconds() <= time.time_ns()
     standard = health_grpc.HealthStub(channel)
     for service in ("", "gymgui.trainer.TrainerService"):
         assert standard.Check(health.Asked(service=service)).status == 1
@@ -405,7 +405,7 @@ def test_health_names_the_daemon(trainer: Any, channel: Any, daemon: Daemon) -> 
 
 
 def test_reflection_describes_the_table(channel: Any) -> None:
-    """Every method by its kind, and the fields of every message that the table names."""
+    """Reflection has every method with its kind, and the fields of every message in the table."""
     asked = [
         reflection.Asked(list_services=""),
         reflection.Asked(file_containing_symbol="gymgui.trainer.TrainerService"),
@@ -433,7 +433,7 @@ def test_reflection_describes_the_table(channel: Any) -> None:
 
 
 def test_own_client_lives_beside_a_generated_one(trainer: Any, daemon: Daemon) -> None:
-    """Two descriptions of the same service in one process."""
+    """Both clients have a description of the same service in one process."""
     with TrainerClient(daemon.address) as client:
         listed = trainer.ListRuns(table.List()).runs
         assert [run.run_id for run in client.runs()] == [record.run_id for record in listed]

@@ -1,4 +1,4 @@
-"""The program of a training that tools/learning starts: its command line, and the file that it writes."""
+"""The command line and the output file of a training program for tools/learning."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 @dataclass
 class Curve:
-    """The results of a training; the file has these fields."""
+    """The results of a training, and the fields of its file."""
 
     task: str
     vector: str
@@ -24,14 +24,14 @@ class Curve:
     asked_steps: int
     steps: int = 0
     wall_secs: float = 0
-    env_secs: float = 0  # of them, within the environments
+    env_secs: float = 0  # the part of wall_secs that was spent in the environments
     finished: bool = False
     episodes: list[tuple[int, float, float]] = field(default_factory=list)  # steps so far, return, seconds so far
     started: float = field(default_factory=time.monotonic)
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
-        """Adds the time of the block to that in the environments."""
+        """Adds the time of the block to the time in the environments."""
         before = time.monotonic()
         yield
         self.env_secs += time.monotonic() - before
@@ -42,15 +42,15 @@ class Curve:
 
 
 def as_float32(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounds values as Tandem's region does, so that one seed gives equal curves; same shape."""
+    """Rounds values as Tandem's region does, so that equal seeds give equal curves; returns the same shape."""
     return values.astype(np.float32).astype(np.float64)
 
 
 def run(train: Callable[[Curve], None]) -> None:
-    """Is the program.
+    """Runs a training program.
 
     Args:
-      train: Makes the environments that the curve names, trains, and fills in the curve.
+      train: Makes the curve's environments, trains, and fills in the curve.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", required=True)

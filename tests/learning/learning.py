@@ -20,14 +20,14 @@ SCRIPTS = {name: Path(__file__).with_name(f"train_{name}.py") for name in ("ppo_
 
 @dataclass(frozen=True)
 class Run:
-    """One training that is wanted."""
+    """The parameters of one training."""
 
     script: str
     vector: str
     seed: int
 
     def __str__(self) -> str:
-        """Says it as people do."""
+        """Formats the parameters for people."""
         return f"{self.script}, {self.vector}, seed {self.seed}"
 
 
@@ -39,7 +39,7 @@ def plan(scripts: Sequence[str], seeds: Sequence[int]) -> list[Run]:
       seeds: The seeds.
 
     Returns:
-      Every script with every seed and both vectorisations, which take turns at being first.
+      Each script with each seed and both vectorisations; which of the two is first alternates.
     """
     pairs = [(script, seed) for script in scripts for seed in seeds]
     return [
@@ -61,12 +61,12 @@ def parse_arguments(arguments: Sequence[str] | None, scripts: Sequence[str]) -> 
 
 
 def job(run: Run, script: Path, parsed: argparse.Namespace) -> Job:
-    """Says how to train.
+    """Makes the job of a training.
 
     Args:
-      run: Which training.
+      run: The training.
       script: The training script.
-      parsed: The command line.
+      parsed: The parsed command line.
 
     Returns:
       The job.
@@ -86,14 +86,14 @@ def job(run: Run, script: Path, parsed: argparse.Namespace) -> Job:
 
 
 def main(arguments: Sequence[str] | None = None, scripts: Mapping[str, Path] = SCRIPTS) -> int:
-    """Trains, prints a table, draws a picture.
+    """Trains, prints a table, and draws a picture.
 
     Args:
       arguments: The command line; None: the process's own.
-      scripts: Name and place of the training scripts.
+      scripts: The training scripts by name.
 
     Returns:
-      The exit code: 0 if Tandem's final mean is within the others' range, in less time, by every script.
+      The exit code: 0 if Tandem's mean is within Gymnasium's range and Tandem took less time, for each script.
     """
     parsed = parse_arguments(arguments, list(scripts))
     runs = plan(parsed.scripts, parsed.seeds)

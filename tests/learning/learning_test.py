@@ -1,4 +1,4 @@
-"""The comparison of trainings, with a script that only says what it would have learnt: torch is not at hand."""
+"""The comparison of trainings, with a script that only computes returns: the test does not need torch."""
 
 import signal
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.learning.report import Comparison, VectorTraining
 from tests.learning.trainings import Training
 from tools.testing import pytest_main
 
-# Returns rise by seed and step; Tandem's are higher by what the file `ahead` says, and it takes half the time. A file
-# `fail` or `hang` names the trainings that do so.
+# Returns rise with seed and step. The file `ahead` has an addition to Tandem's returns; Tandem takes half the time. A
+# file `fail` or `hang` names the trainings that fail or hang.
 _TRAINER = """
 import argparse, json, pathlib, signal, sys
 parser = argparse.ArgumentParser()
@@ -45,7 +45,7 @@ _ALL = ["tandem-0", "sync-0", "sync-1", "tandem-1", "tandem-2", "sync-2"]
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Path:
-    """The training script, in a folder of its own."""
+    """Writes the training script into its own folder."""
     path = tmp_path / "trainer" / "train.py"
     path.parent.mkdir()
     path.write_text(_TRAINER, encoding="utf-8")
@@ -62,7 +62,7 @@ def _run(trainer: Path, *arguments: str) -> int:
 
 
 def test_equal_curves_in_less_time_are_accepted(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every training ran once, vectorisations taking turns; table, verdict and picture have what they left."""
+    """Each training ran once, the vectorisations alternate; table, verdict and image show the results."""
     assert _run(trainer) == 0
     assert _ran(trainer) == _ALL
     out = capsys.readouterr().out
@@ -75,7 +75,7 @@ def test_equal_curves_in_less_time_are_accepted(trainer: Path, capsys: pytest.Ca
 
 
 def test_mean_outside_the_range_is_refused(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Above it as well: another result is another result."""
+    """A mean above the range is refused as well: it is a different result."""
     trainer.with_name("ahead").write_text("101", encoding="utf-8")
     assert _run(trainer) == 1
     out = capsys.readouterr().out
@@ -83,8 +83,8 @@ def test_mean_outside_the_range_is_refused(trainer: Path, capsys: pytest.Capture
     assert "digit for digit: 0 of 3" in out
 
 
-def test_time_is_that_of_all_seeds_together() -> None:
-    """Ratios are taken seed by seed."""
+def test_time_is_the_sum_over_all_seeds() -> None:
+    """The ratios are computed for each seed."""
     one, two, four = (VectorTraining(secs, ((10, 1.0, secs),), 1.0) for secs in (1.0, 2.0, 4.0))
     comparison = Comparison("script", [0, 1], {"tandem": [one, four], "sync": [two, two]})
     assert comparison.within and not comparison.faster
@@ -95,7 +95,7 @@ def test_time_is_that_of_all_seeds_together() -> None:
 def test_failed_training_shows_its_last_output_and_is_repeated(
     trainer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those before it are kept."""
+    """Earlier trainings' results are kept."""
     trainer.with_name("fail").write_text("sync-1", encoding="utf-8")
     assert _run(trainer) == 2
     assert "the physics exploded" in capsys.readouterr().err
@@ -105,15 +105,15 @@ def test_failed_training_shows_its_last_output_and_is_repeated(
     assert "2 of 6 trainings are in" in capsys.readouterr().out
 
 
-def test_other_settings_are_other_trainings(trainer: Path) -> None:
-    """A short try spoils no long run."""
+def test_results_are_kept_for_each_setting(trainer: Path) -> None:
+    """Results of a short training do not replace those of a long one."""
     for arguments in ((), ("--steps=50",), ("--float64",), ()):
         assert _run(trainer, "--seeds", "0", *arguments) == 0
     assert _ran(trainer) == _ALL[:2] * 3
 
 
 def test_ctrl_c_keeps_finished_results(trainer: Path) -> None:
-    """The next start goes on with the training that was under way."""
+    """The next start repeats the interrupted training."""
     hang = trainer.with_name("hang")
     hang.write_text("sync-1", encoding="utf-8")
     out = trainer.parents[1] / "out"
@@ -134,7 +134,7 @@ def test_ctrl_c_keeps_finished_results(trainer: Path) -> None:
 
 
 def test_curve_is_the_mean_of_the_last_episodes() -> None:
-    """Fewer at its beginning; in straight lines between them."""
+    """At the beginning the mean has fewer episodes; between episodes the curve is linear."""
     training = Training(20.0, tuple((10 * n, float(n), 0.1 * n) for n in range(1, 101)))
     returns, seconds = training.curve(np.array([10.0, 25.0, 1000.0]))
     assert returns.tolist() == pytest.approx([1.0, 1.75, 84.5])

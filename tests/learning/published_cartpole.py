@@ -1,4 +1,4 @@
-"""CartPole-v1 for a training that publishes frames, or does not; says afterwards what was seen. Needs no torch."""
+"""CartPole-v1 for a training with or without published frames; records the results. Does not need torch."""
 
 import argparse
 import fcntl
@@ -16,28 +16,28 @@ import gymnasium
 import tandem
 from tests.interop.foreign_fast_lane import HEADER, segment_name
 
-# Nothing published; published, without a viewer; published, with a viewer.
+# Without publishing; published without a viewer; published with a viewer.
 CONDITIONS = ("plain", "published", "watched")
 
-_HEAD = 10  # of the header's fields
-_READERS_LOCK_BYTE = 48  # of a segment
-_F_OFD_GETLK = 36  # of Linux; Python's fcntl has no name for it
+_HEAD = 10  # index in the header's fields
+_READERS_LOCK_BYTE = 48  # offset in a segment
+_F_OFD_GETLK = 36  # Linux's number; Python's fcntl module has no name for it
 _LOCK = struct.Struct("hhqqi4x")
 _VIEWER_COMES_SECS = 60.0
 
 
 class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Counts steps and renders, and writes episodes down.
+    """Counts steps and renders, and records episodes.
 
     Attributes:
-      started: When the training did, by time.perf_counter.
-      steps: Of the environment.
-      renders: Calls of `render`.
-      episodes: For each one: steps at its end, its return, seconds at its end.
+      started: The training's start, by time.perf_counter.
+      steps: The number of steps.
+      renders: The number of calls of `render`.
+      episodes: For each episode: steps at its end, its return, seconds at its end.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Wraps it."""
+        """Wraps an environment."""
         super().__init__(env)
         self.started = 0.0
         self.steps = self.renders = 0
@@ -45,7 +45,7 @@ class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._return = 0.0
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Steps."""
+        """Steps the environment, and records an ended episode."""
         results = self.env.step(action)
         self.steps += 1
         self._return += float(results[1])
@@ -55,7 +55,7 @@ class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
         return results
 
     def render(self) -> Any:
-        """Renders."""
+        """Renders the environment, and counts the call."""
         self.renders += 1
         return self.env.render()
 
@@ -65,13 +65,13 @@ def _segment(run: str) -> Path:
 
 
 def frames_published(run: str) -> int:
-    """Reads in a run's segment how many frames it got."""
+    """Returns the number of frames published in a run's segment."""
     with _segment(run).open("rb") as file:
         return int(HEADER.unpack(file.read(HEADER.size))[_HEAD])
 
 
 def is_watched(run: str) -> bool:
-    """Asks the kernel whether a process holds the readers' lock of a run's segment; takes none."""
+    """Returns whether a process holds the readers' lock of a run's segment, without taking the lock."""
     with _segment(run).open("rb") as file:
         wanted = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _READERS_LOCK_BYTE, 1, 0)
         return bool(_LOCK.unpack(fcntl.fcntl(file, _F_OFD_GETLK, wanted))[0] != fcntl.F_UNLCK)
@@ -86,11 +86,11 @@ def _await_viewer(run: str) -> None:
 
 
 def train(prepare: Callable[[gymnasium.Env[Any, Any], int], Callable[[int], object]]) -> None:
-    """Is the program of such a training.
+    """Runs a training program.
 
     Args:
-      prepare: Makes an agent for an environment, from a seed; returns what trains it for a number of steps. Only the
-        latter is measured.
+      prepare: Makes an agent for an environment and a seed; returns the function that trains it for a number of
+        steps. Only the training is measured.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--condition", choices=CONDITIONS, required=True)
@@ -100,7 +100,7 @@ def train(prepare: Callable[[gymnasium.Env[Any, Any], int], Callable[[int], obje
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
 
-    os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame looks for a display even if it draws into memory only
+    os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame needs a display even if it draws only into memory
     recorded = Recorded(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
     publishes, watched = asked.condition != "plain", asked.condition == "watched"
     env = tandem.publish_frames(recorded, asked.run) if publishes else recorded
@@ -111,7 +111,7 @@ def train(prepare: Callable[[gymnasium.Env[Any, Any], int], Callable[[int], obje
         recorded.started = time.perf_counter()
         learn(asked.steps)
         wall_secs = time.perf_counter() - recorded.started
-        if watched:  # still; a first frame's size makes a new segment, which the viewer may be about to go over to
+        if watched:  # the first frame's size makes a new segment, to which the viewer may not yet be attached
             _await_viewer(asked.run)
         frames = frames_published(asked.run) if publishes else 0
     except KeyboardInterrupt:

@@ -34,9 +34,9 @@ class PublishedTraining(Training):
     """A finished training.
 
     Attributes:
-      steps: How many it took; whole rollouts.
-      frames: Published, as the segment has them.
-      renders: Calls of the environment's `render`.
+      steps: The number of steps, a multiple of the rollout's.
+      frames: The number of published frames, by the segment's header.
+      renders: The number of calls of the environment's `render`.
     """
 
     steps: int
@@ -45,7 +45,7 @@ class PublishedTraining(Training):
 
     @property
     def rate(self) -> float:
-        """Steps a second."""
+        """The steps a second."""
         return self.steps / self.wall_secs
 
 
@@ -59,7 +59,7 @@ def plan(seeds: Sequence[int]) -> list[tuple[str, int]]:
       seeds: The seeds.
 
     Returns:
-      Every seed with every condition, each of which is the first, the second and the last in turn.
+      Each seed with each condition; each condition is the first, the second and the last equally often.
     """
     return [
         (condition, seed)
@@ -70,35 +70,35 @@ def plan(seeds: Sequence[int]) -> list[tuple[str, int]]:
 
 @contextmanager
 def watching(viewer: Path, run: str, log: Path) -> Iterator[None]:
-    """Has the viewer look at a run, in a window: on the display that there is, or on one of its own.
+    """Runs the viewer for a run, on the existing display or on a virtual one.
 
     Args:
-      viewer: The program.
+      viewer: The viewer's program.
       run: The run's id.
-      log: File for what the viewer says.
+      log: The file for the viewer's output.
 
     Yields:
-      Once it was started.
+      Nothing; the viewer was started.
     """
     with ExitStack() as stack:
         environment = dict(os.environ)
         if not environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
             environment["DISPLAY"] = stack.enter_context(virtual_display())
-        said = stack.enter_context(log.open("wb"))
-        process = subprocess.Popen([viewer, f"--run={run}"], env=environment, stdout=said, stderr=said)
+        output = stack.enter_context(log.open("wb"))
+        process = subprocess.Popen([viewer, f"--run={run}"], env=environment, stdout=output, stderr=output)
         stack.callback(trainings.end, process, SIGTERM)
         yield
 
 
 def job(condition: str, seed: int, script: Path, viewer: Path, parsed: argparse.Namespace) -> Job:
-    """Says how to train.
+    """Makes the job of a training.
 
     Args:
       condition: One of CONDITIONS.
       seed: The seed.
       script: The training script.
       viewer: The viewer.
-      parsed: The command line.
+      parsed: The parsed command line.
 
     Returns:
       The job.
@@ -115,14 +115,14 @@ def job(condition: str, seed: int, script: Path, viewer: Path, parsed: argparse.
     ]
     pinned = "-pinned" if parsed.pin else ""
     out = parsed.out / f"CartPole-v1-{parsed.steps}{pinned}-{condition}-seed{seed}.json"
-    said = f"{_LABELS[condition]}, seed {seed}"
+    label = f"{_LABELS[condition]}, seed {seed}"
     if condition != "watched":
-        return Job(said, command, out)
-    return Job(said, command, out, partial(watching, viewer, run, out.with_suffix(".viewer.log")))
+        return Job(label, command, out)
+    return Job(label, command, out, partial(watching, viewer, run, out.with_suffix(".viewer.log")))
 
 
 def table(found: Found, seeds: Sequence[int]) -> str:
-    """Lays out what the trainings took and left behind."""
+    """Formats the trainings' durations and results as a table."""
     lines = [["training", "steps/s", "of plain's, seed by seed", "frames", "renders", "final return"]]
     for condition in CONDITIONS:
         these = [found[condition, seed] for seed in seeds]
@@ -140,7 +140,7 @@ def table(found: Found, seeds: Sequence[int]) -> str:
 
 
 def differing(found: Found, seeds: Sequence[int]) -> list[str]:
-    """Names the trainings whose episodes are not those of the plain one."""
+    """Returns the names of the trainings whose episodes differ from the plain training's."""
     return [
         f"{_LABELS[condition]}, seed {seed}"
         for seed in seeds
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None, script: Path = SCRIPT, viewer: 
       viewer: The viewer.
 
     Returns:
-      The exit code: 0 if publishing changed nothing in what was learnt.
+      The exit code: 0 if publishing did not change the training's results.
     """
     parser = argparse.ArgumentParser(
         prog="tools/publishing_cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None, script: Path = SCRIPT, viewer: 
     if parsed.pin:
         if len(parsed.cores) < 2:
             parser.error("--pin: expected two cores, found one")
-        os.sched_setaffinity(0, parsed.cores - {min(parsed.cores)})  # and so the viewer's and its display's
+        os.sched_setaffinity(0, parsed.cores - {min(parsed.cores)})  # the viewer and its display inherit it
 
     jobs = [job(condition, seed, script, viewer, parsed) for condition, seed in wanted]
     found = dict(zip(wanted, trainings.train_all(jobs, PublishedTraining), strict=True))

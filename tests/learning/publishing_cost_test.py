@@ -1,4 +1,4 @@
-"""What publishing costs, with real frames and the real viewer, and an agent by chance: torch is not at hand."""
+"""The cost of publishing, with real frames and the real viewer, and a random agent: the test does not need torch."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ from tools.testing import pytest_main
 
 _VIEWER = Path("viz/viewer/viewer").absolute()
 
-# Acts by chance. Files `other`, `fail` and `hang` name the trainings that act otherwise, fail, or never end.
+# The agent acts at random. Files `other`, `fail` and `hang` name the conditions that act differently, fail, or hang.
 _TRAINER = """
 import pathlib, signal, sys
 from tests.learning import published_cartpole
@@ -42,7 +42,7 @@ published_cartpole.train(prepare)
 
 @pytest.fixture
 def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The training script, in a folder of its own; no display."""
+    """Writes the training script into its own folder, and hides the display."""
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     path = tmp_path / "trainer" / "train.py"
@@ -74,7 +74,7 @@ def _segments(run: str) -> list[Path]:
 
 
 def test_conditions_take_turns() -> None:
-    """Each is the first, the second and the last equally often."""
+    """Each condition is the first, the second and the last equally often."""
     order = publishing_cost.plan([5, 7, 6])
     assert len(set(order)) == len(order) == 9
     assert [seed for _, seed in order] == [5, 5, 5, 7, 7, 7, 6, 6, 6]
@@ -82,8 +82,8 @@ def test_conditions_take_turns() -> None:
         assert {order[at + 3 * number][0] for number in range(3)} == set(CONDITIONS)
 
 
-def test_publishing_changes_nothing(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Frames are those rendered, none without publishing; the viewer was there; episodes are equal."""
+def test_publishing_does_not_change_the_results(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Published frames equal rendered ones; without publishing there are none; episodes are equal."""
     assert _run(trainer, "3") == 0
     out = capsys.readouterr().out
     assert "digit for digit: yes" in out and "| published, and watched " in out
@@ -93,7 +93,7 @@ def test_publishing_changes_nothing(trainer: Path, capsys: pytest.CaptureFixture
         assert plain["episodes"] and plain["frames"] == plain["renders"] == 0
         assert published["frames"] == published["renders"] >= 1
         assert watched["frames"] == watched["renders"] >= 1
-        assert sum(value for _, value, _ in plain["episodes"]) <= 2000  # a step pays 1
+        assert sum(value for _, value, _ in plain["episodes"]) <= 2000  # each step has reward 1
     before = {condition: _left(trainer, condition, 0) for condition in CONDITIONS}
     assert _run(trainer, "3") == 0
     assert "6 of 6 trainings are in" in capsys.readouterr().out
@@ -101,8 +101,8 @@ def test_publishing_changes_nothing(trainer: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("condition", ["published", "watched"])
-def test_another_curve_is_refused(trainer: Path, capsys: pytest.CaptureFixture[str], condition: str) -> None:
-    """And named."""
+def test_a_different_curve_is_refused(trainer: Path, capsys: pytest.CaptureFixture[str], condition: str) -> None:
+    """The output names the differing training."""
     trainer.with_name("other").write_text(condition, encoding="utf-8")
     assert _run(trainer) == 1
     said = capsys.readouterr().out.splitlines()[-1]
@@ -111,7 +111,7 @@ def test_another_curve_is_refused(trainer: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_failed_training_shows_its_last_output(trainer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It leaves no file that would be kept."""
+    """The failed training leaves no result file."""
     trainer.with_name("fail").write_text("watched", encoding="utf-8")
     assert _run(trainer) == 2
     assert "the pole broke" in capsys.readouterr().err
@@ -126,7 +126,7 @@ def _children(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_nothing_running(trainer: Path, number: int) -> None:
-    """Neither training, viewer and display, nor a segment."""
+    """No training, viewer or display runs, and no segment is left."""
     trainer.with_name("hang").write_text("watched", encoding="utf-8")
     program = (
         "import pathlib, sys\n"

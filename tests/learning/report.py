@@ -1,4 +1,4 @@
-"""The table and picture of many trainings, by Tandem's vectorisation and Gymnasium's."""
+"""The table and image of several trainings, with Tandem's and Gymnasium's vectorisation."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ _COLOURS = {"tandem": "#1b6ca8", "sync": "#d1731f"}
 
 @dataclass(frozen=True)
 class VectorTraining(Training):
-    """A finished training by one of the two vectorisations.
+    """A finished training with one of the two vectorisations.
 
     Attributes:
-      env_secs: Of `wall_secs`, within the environments and their wrappers.
+      env_secs: The part of `wall_secs` in the environments and their wrappers.
     """
 
     env_secs: float
@@ -31,7 +31,7 @@ class Comparison:
     """One script with both vectorisations, over the same seeds.
 
     Attributes:
-      script: Its name.
+      script: The script's name.
       seeds: The seeds.
       trainings: For each vectorisation, a training for each seed.
     """
@@ -41,41 +41,41 @@ class Comparison:
     trainings: Mapping[str, Sequence[VectorTraining]]
 
     def mean(self, vector: str) -> float:
-        """Mean of the final returns."""
+        """Returns the mean of the final returns."""
         return statistics.fmean(training.final_return for training in self.trainings[vector])
 
     @property
     def sync_range(self) -> tuple[float, float]:
-        """Least and greatest final return of Gymnasium's own."""
+        """The least and the greatest final return with Gymnasium's environments."""
         finals = [training.final_return for training in self.trainings["sync"]]
         return min(finals), max(finals)
 
     @property
     def within(self) -> bool:
-        """Whether Tandem's mean lies in that range."""
+        """Whether Tandem's mean is in `sync_range`."""
         least, greatest = self.sync_range
         return least <= self.mean("tandem") <= greatest
 
     @property
     def ratios(self) -> list[float]:
-        """For each seed, how many times as long as with Tandem it took with Gymnasium's own."""
+        """For each seed, the ratio of Gymnasium's wall time to Tandem's."""
         pairs = zip(self.trainings["sync"], self.trainings["tandem"], strict=True)
         return [sync.wall_secs / tandem.wall_secs for sync, tandem in pairs]
 
     @property
     def faster(self) -> bool:
-        """Whether Tandem took less time, all seeds together."""
+        """Whether Tandem took less time, summed over all seeds."""
         tandem, sync = (sum(training.wall_secs for training in self.trainings[vector]) for vector in VECTORS)
         return tandem < sync
 
     @property
     def equal_curves(self) -> int:
-        """For how many seeds both show the same returns, digit for digit."""
+        """The number of seeds for which both have the same returns, digit for digit."""
         pairs = zip(self.trainings["sync"], self.trainings["tandem"], strict=True)
         return sum(sync.returns == tandem.returns for sync, tandem in pairs)
 
     def verdict(self) -> str:
-        """Says in words what was found."""
+        """Formats the results as text."""
         least, greatest = self.sync_range
         yes_no = {True: "yes", False: "NO"}
         return (
@@ -89,13 +89,13 @@ class Comparison:
 
 
 def table(comparisons: Sequence[Comparison]) -> str:
-    """Lays out all trainings as text, in Markdown.
+    """Formats all trainings as a table in Markdown.
 
     Args:
-      comparisons: At least one; all over the same seeds.
+      comparisons: One or more comparisons over the same seeds.
 
     Returns:
-      Lines.
+      The table.
     """
     seeds = comparisons[0].seeds
     cells = [
@@ -118,12 +118,12 @@ def table(comparisons: Sequence[Comparison]) -> str:
 
 
 def draw(path: Path, title: str, comparisons: Sequence[Comparison]) -> None:
-    """Draws the curves: mean and range over the seeds, over steps and over wall time.
+    """Draws the curves: mean and range over the seeds, by steps and by wall time.
 
     Args:
-      path: The PNG to write.
-      title: Above the picture.
-      comparisons: A column for each.
+      path: The PNG file to write.
+      title: The image's title.
+      comparisons: The comparisons; each has a column.
     """
     import matplotlib
 
@@ -141,7 +141,7 @@ def draw(path: Path, title: str, comparisons: Sequence[Comparison]) -> None:
             last = min(training.episodes[-1][0] for training in trainings)
             steps = np.linspace(first, last, 200)
             returns, seconds = np.array([training.curve(steps) for training in trainings]).transpose(1, 0, 2)
-            # Dashed, so that the other is seen below it where both are equal.
+            # Tandem's line is dashed, so that the other line is visible below it where both are equal.
             style = "--" if vector == "tandem" else "-"
             for panel, x in ((over_steps, steps / 1e3), (over_time, seconds.mean(axis=0))):
                 panel.fill_between(x, returns.min(axis=0), returns.max(axis=0), color=_COLOURS[vector], alpha=0.18)

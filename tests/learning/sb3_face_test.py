@@ -1,4 +1,4 @@
-"""`as_sb3` against Stable-Baselines3's own DummyVecEnv; run by `tools/torch_test`, as it needs torch."""
+"""`as_sb3`, compared with Stable-Baselines3's DummyVecEnv; run by `tools/torch_test`, since it needs torch."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def _ours(task: str, **options: Any) -> VecEnv:
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
 @pytest.mark.parametrize("task", _TASKS)
 def test_equals_dummy_vec_env(task: str, wrapper: str) -> None:
-    """Spaces, observations, rewards, dones, terminal observations, truncations, infos of steps and of resets."""
+    """Spaces, results, terminal observations, truncations and infos of steps and of resets are equal."""
     results = []
     for make in (_dummy, _ours):
         envs = _WRAPPERS[wrapper](make(task, max_episode_steps=40))
@@ -74,7 +74,7 @@ def _assert_same(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize(("algorithm", "task"), [(PPO, "Hopper-v5"), (SAC, "Pendulum-v1"), (DQN, "CartPole-v1")])
 def test_algorithms_train_evaluate_save_and_load(algorithm: Any, task: str, tmp_path: Path) -> None:
-    """On-policy and off-policy, continuous and discrete, with an evaluation beside the training."""
+    """On-policy and off-policy algorithms, continuous and discrete actions, with evaluations during the training."""
     train, evaluate = VecMonitor(_ours(task)), VecMonitor(_ours(task))
     short = {"n_steps": 64} if algorithm is PPO else {"learning_starts": 50}
     agent = algorithm("MlpPolicy", train, seed=0, device="cpu", **short)
@@ -88,7 +88,7 @@ def test_algorithms_train_evaluate_save_and_load(algorithm: Any, task: str, tmp_
 
 
 def test_any_autoreset_mode_becomes_same_step() -> None:
-    """The engine stays the same."""
+    """The mode changes without a restart of the engine."""
     for mode in tandem.AutoresetMode:
         envs = tandem.make_vec("Hopper-v5", _ENVS, autoreset_mode=mode, engine=tandem.EngineOptions(restart=True))
         pid = envs.client.engine_pid
@@ -103,8 +103,8 @@ def test_any_autoreset_mode_becomes_same_step() -> None:
         sb3.close()
 
 
-def test_a_restarted_engine_truncates_everyone() -> None:
-    """So that Stable-Baselines3 takes up the episodes' values from their last observations."""
+def test_a_restarted_engine_truncates_every_environment() -> None:
+    """Stable-Baselines3 bootstraps the episodes' values from their last observations."""
     envs = tandem.make_vec("Hopper-v5", _ENVS, engine=tandem.EngineOptions(restart=True))
     sb3 = envs.as_sb3()
     sb3.reset()
@@ -120,7 +120,7 @@ def test_a_restarted_engine_truncates_everyone() -> None:
 
 
 def test_views_and_options_are_refused() -> None:
-    """SB3 keeps observations across steps; and an engine takes no options at a reset."""
+    """SB3 keeps observations across steps, and an engine has no options of a reset."""
     envs = tandem.make_vec("Hopper-v5", _ENVS, copy=False)
     with pytest.raises(tandem.InvalidArgument, match="copy"):
         envs.as_sb3()
@@ -134,7 +134,7 @@ def test_views_and_options_are_refused() -> None:
 
 
 def test_unsupported_calls_of_environments_are_refused() -> None:
-    """Python methods and attributes of single environments."""
+    """Methods and attributes of single Python environments are refused."""
     sb3 = _ours("CartPole-v1")
     with pytest.raises(tandem.Unsupported, match="make_vec"):
         sb3.set_attr("gravity", 1)

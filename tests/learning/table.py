@@ -1,23 +1,23 @@
-"""Figures as text."""
+"""Formats figures as text."""
 
 import statistics
 from collections.abc import Sequence
 
 
 def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Says the median, the least and the greatest."""
+    """Formats the median, the least and the greatest value."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} .. {max(values):.{digits}f})"
 
 
 def lay_out(lines: Sequence[Sequence[str]], words: int) -> str:
-    """Lays out a table, in Markdown.
+    """Formats a table in Markdown.
 
     Args:
-      lines: Its cells; the first line is the heading.
-      words: How many of the columns, from the left, are words; numbers stand to the right.
+      lines: The cells; the first line is the heading.
+      words: The number of columns, from the left, that contain words; columns of numbers are right-aligned.
 
     Returns:
-      Lines.
+      The table.
     """
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]

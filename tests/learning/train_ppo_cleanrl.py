@@ -1,4 +1,4 @@
-"""client_py/examples/train_ppo_cleanrl.py, with Tandem or Gymnasium's SyncVectorEnv; tools/learning starts it."""
+"""Runs client_py/examples/train_ppo_cleanrl.py with Tandem or SyncVectorEnv; tools/learning starts it."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from tests.learning.curve import Curve, as_float32, run
 
 
 class Recorder(VectorWrapper):
-    """Fills in a curve while a program steps."""
+    """Fills in a curve during the steps."""
 
     def __init__(self, envs: VectorEnv, curve: Curve) -> None:
-        """Wraps environments with statistics of episodes."""
+        """Wraps environments that have episode statistics."""
         super().__init__(envs)
         self.curve = curve
 
     def step(self, actions: Any) -> Any:
-        """Steps."""
+        """Steps the environments, and records ended episodes."""
         with self.curve.stepping():
             results = self.env.step(actions)
         self.curve.steps += self.num_envs
@@ -43,7 +43,7 @@ def _make(curve: Curve) -> VectorEnv:
 
 
 def train(curve: Curve) -> None:
-    """Trains."""
+    """Trains, and fills in the curve."""
     envs = Recorder(train_ppo_cleanrl.wrap(_make(curve)), curve)
     try:
         train_ppo_cleanrl.train(envs, curve.asked_steps, curve.seed)

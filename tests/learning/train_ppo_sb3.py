@@ -1,4 +1,4 @@
-"""client_py/examples/train_ppo_sb3.py, with Tandem or SB3's DummyVecEnv; tools/learning starts it."""
+"""Runs client_py/examples/train_ppo_sb3.py with Tandem or SB3's DummyVecEnv; tools/learning starts it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.learning.curve import Curve, as_float32, run
 
 
 class Stopwatch(VecEnvWrapper):
-    """Counts the time in the environments."""
+    """Measures the time in the environments."""
 
     def __init__(self, envs: VecEnv, curve: Curve) -> None:
         """Wraps environments."""
@@ -29,16 +29,16 @@ class Stopwatch(VecEnvWrapper):
             self.venv.step_async(actions)
 
     def step_wait(self) -> Any:
-        """Ends it."""
+        """Ends the step."""
         with self.curve.stepping():
             return self.venv.step_wait()
 
 
 class Recorder(BaseCallback):
-    """Fills in the episodes of a curve."""
+    """Records the episodes of a curve."""
 
     def __init__(self, curve: Curve) -> None:
-        """Notes the curve."""
+        """Sets the curve."""
         super().__init__()
         self.curve = curve
 
@@ -58,11 +58,11 @@ def _make(curve: Curve) -> VecEnv:
         env = gymnasium.make(curve.task)
         return env if curve.float64 else gymnasium.wrappers.TransformObservation(env, as_float32, env.observation_space)
 
-    return DummyVecEnv([make_one] * curve.num_envs)  # it rounds rewards itself
+    return DummyVecEnv([make_one] * curve.num_envs)  # DummyVecEnv itself rounds rewards
 
 
 def train(curve: Curve) -> None:
-    """Trains."""
+    """Trains, and fills in the curve."""
     envs = Stopwatch(_make(curve), curve)
     try:
         train_ppo_sb3.train(envs, curve.asked_steps, curve.seed, Recorder(curve))

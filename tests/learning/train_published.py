@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO, with its defaults, on CartPole-v1; tools/publishing_cost starts it."""
+"""Trains CartPole-v1 with Stable-Baselines3's PPO and its defaults; tools/publishing_cost starts it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +13,8 @@ from tests.learning import published_cartpole
 
 
 def prepare(env: gymnasium.Env[Any, Any], seed: int) -> Callable[[int], object]:
-    """Makes the agent; returns what trains it."""
-    torch.set_num_threads(1)  # networks this small are slower on two
+    """Makes the agent, and returns the function that trains it."""
+    torch.set_num_threads(1)  # networks of this size are slower on two threads
     agent = PPO("MlpPolicy", DummyVecEnv([lambda: Monitor(env)]), seed=seed, device="cpu")
     return agent.learn  # type: ignore[no-any-return]
 

@@ -1,7 +1,7 @@
-"""Trainings in processes of their own, one after the other, and what each leaves behind.
+"""Runs trainings in separate processes, one after the other, and reads their results.
 
-A training is a program that writes a JSON file, which its argument --out names: `finished`, and the fields of a
-`Training`. What is finished already is kept, so that an interrupted command goes on where it was.
+A training is a program that writes a JSON file, named by its argument --out: `finished`, and the fields of a
+`Training`. Results of finished trainings are kept, so that an interrupted command continues.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-LAST_EPISODES = 32  # make a return, here and in the training scripts
+LAST_EPISODES = 32  # the episodes of a mean return, here and in the training scripts
 _LOG_TAIL_LINES = 20
 _CLEAN_UP_SECS = 10.0
 
@@ -35,7 +35,7 @@ class Training:
     """A finished training.
 
     Attributes:
-      wall_secs: How long it took, without starting Python.
+      wall_secs: The duration in seconds, without the start of Python.
       episodes: For each episode, in order: steps of all environments at its end, its return, seconds at its end.
     """
 
@@ -44,7 +44,7 @@ class Training:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Reads what a training script wrote.
+        """Reads a training script's result file.
 
         Args:
           path: The file.
@@ -54,7 +54,7 @@ class Training:
         """
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):  # the latter: empty until the training has ended
+        except (FileNotFoundError, json.JSONDecodeError):  # the file is empty until the training has ended
             return None
         if not found["finished"]:
             return None
@@ -63,27 +63,27 @@ class Training:
 
     @property
     def returns(self) -> tuple[tuple[int, float], ...]:
-        """Steps and return of each episode: what does not depend on how fast the machine was."""
+        """The steps and return of each episode, which do not depend on the machine's speed."""
         return tuple((steps, value) for steps, value, _ in self.episodes)
 
     @property
     def final_return(self) -> float:
-        """Mean of the last episodes."""
+        """The mean return of the last episodes."""
         return statistics.fmean(value for _, value in self.returns[-LAST_EPISODES:])
 
     def curve(self, steps: Array) -> tuple[Array, Array]:
         """Smooths the returns.
 
         Args:
-          steps: float64[n], where to look; not before the first episode's end.
+          steps: float64[n], where to evaluate; not before the first episode's end.
 
         Returns:
-          float64[n], the mean return of the last episodes until then; float64[n], seconds until then. Both in straight
-          lines from one episode's end to the next.
+          float64[n], the mean return of the last episodes until then; float64[n], seconds until then. Both are linear
+          between the ends of two episodes.
         """
         at, values, seconds = np.array(self.episodes).T
         sums = np.concatenate([[0], np.cumsum(values)])
-        ends = np.flatnonzero(np.diff(at, append=np.inf)) + 1  # of episodes that end together, the last counts
+        ends = np.flatnonzero(np.diff(at, append=np.inf)) + 1  # of episodes that end together, the last one
         starts = np.maximum(ends - LAST_EPISODES, 0)
         means = (sums[ends] - sums[starts]) / (ends - starts)
         return np.interp(steps, at[ends - 1], means), np.interp(steps, at[ends - 1], seconds[ends - 1])
@@ -94,13 +94,13 @@ _Kind = TypeVar("_Kind", bound=Training)
 
 @dataclass(frozen=True)
 class Job:
-    """One training that is wanted.
+    """A training to run.
 
     Attributes:
-      name: As people say it.
-      command: What trains, without --out.
-      out: The file that it is to write; what it says goes beside it.
-      beside: What is there while it trains.
+      name: The name for messages.
+      command: The training's command, without --out.
+      out: The result file; the log file is beside it.
+      beside: A context manager that is open during the training.
     """
 
     name: str
@@ -112,17 +112,17 @@ class Job:
 def parse(
     parser: argparse.ArgumentParser, arguments: Sequence[str] | None, *, steps: int, seeds: Sequence[int], out: str
 ) -> argparse.Namespace:
-    """Reads a command line, and what all such commands take: --steps, --seeds, --out.
+    """Parses a command line with the common flags --steps, --seeds and --out.
 
     Args:
-      parser: Knows everything else.
+      parser: The parser with all other flags.
       arguments: The command line; None: the process's own.
-      steps: The default.
-      seeds: The default.
-      out: The default.
+      steps: The default of --steps.
+      seeds: The default of --seeds.
+      out: The default of --out.
 
     Returns:
-      What was asked for.
+      The parsed command line.
     """
     parser.add_argument("--steps", type=int, default=steps, help="of a training; fewer for a short try")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds), metavar="N")
@@ -134,7 +134,7 @@ def parse(
 
 
 def end(process: "subprocess.Popen[bytes]", number: int) -> None:
-    """Ends a process by a signal, or by force where that takes too long."""
+    """Ends a process by a signal, or by SIGKILL if that takes too long."""
     try:
         process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -145,7 +145,7 @@ def end(process: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 def log_of(out: Path) -> Path:
-    """Where the training that writes `out` says what it does."""
+    """Returns the path of the log file of the training that writes `out`."""
     return out.with_suffix(".log")
 
 
@@ -154,11 +154,11 @@ def _train(job: Job) -> None:
     with job.beside(), log_of(job.out).open("wb") as log:
         process = subprocess.Popen(
             command,
-            cwd=job.out.parent,  # there MuJoCo's Python package puts its MUJOCO_LOG.TXT
+            cwd=job.out.parent,  # MuJoCo's Python package writes its MUJOCO_LOG.TXT there
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C comes to it from here, once, and it has time to clean up
+            start_new_session=True,  # so that Ctrl-C reaches it only once, by `end`, and it can clean up
         )
         try:
             code = process.wait()
@@ -170,23 +170,23 @@ def _train(job: Job) -> None:
 
 
 def announce(title: str, count: int) -> None:
-    """Says what is about to be done, and where."""
+    """Prints the title, the number of trainings, and the machine's load."""
     cores, (load, *_) = len(os.sched_getaffinity(0)), os.getloadavg()
     print(f"{title}, {count} trainings; {cores} cores, load {load:.2f} before", flush=True)
 
 
 def train_all(jobs: Sequence[Job], kind: type[_Kind]) -> list[_Kind]:
-    """Runs the trainings that are not there yet, and says how far it is.
+    """Runs the trainings without a result, and prints the progress.
 
     Args:
-      jobs: All trainings; their files lie in one folder.
-      kind: What each leaves behind.
+      jobs: All trainings; their result files are in one folder.
+      kind: The class of the results.
 
     Returns:
-      What each left behind, in the order of `jobs`.
+      The results, in the order of `jobs`.
 
     Raises:
-      subprocess.SubprocessError: One failed.
+      subprocess.SubprocessError: A training failed.
     """
     folder = jobs[0].out.parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,10 +210,10 @@ def train_all(jobs: Sequence[Job], kind: type[_Kind]) -> list[_Kind]:
 
 
 def run(main: Callable[[], int]) -> int:
-    """Runs a command that trains as a program: a signal or a failed training ends it with a few lines.
+    """Runs a command that trains; after a signal or a failed training prints a short error.
 
     Args:
-      main: What it does.
+      main: The command.
 
     Returns:
       The exit code: that of `main`, 2 after a failure, 130 after a signal.

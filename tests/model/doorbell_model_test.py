@@ -1,16 +1,16 @@
-"""One doorbell, explored at every step: no wake is lost, and each part of the protocol is needed for that.
+"""A model of one doorbell, with all interleavings: no wake is lost, and each part of the protocol is necessary.
 
     step here                          transport/wait/doorbell.h
     sees, announces, fences, looks,    SleepUnless, in this order; "looks" is ready()
     asks to sleep, withdraws           FutexWait: compares and falls asleep in one step; then sleepers_->fetch_sub
-    stores                             what the caller of NotifyIfWaiting did before
+    stores                             the store of NotifyIfWaiting's caller before the call
     fences, looks for sleepers         NotifyIfWaiting
-    rings, wakes                       Ring: bell_->fetch_add, FutexWakeAll
+    rings, wakes                       NotifyAll: bell_->fetch_add, FutexWakeAll
 
-Each thread's stores wait in a buffer, first in, first out, until a step of their own writes them to memory; loads read
-memory at once; a fence and a futex call wait until the buffer is empty. Buffers hold what is added to a word, so that
-fetch_add is atomic but, unlike on x86, no fence: aarch64 promises no more. Sleeps have no slice here: what the code
-repairs by waking up every 10 ms counts as lost. Not modelled: an owner that dies asleep (ClearSleepers).
+Each thread's stores wait in a first-in first-out buffer until a separate step writes them to memory. Loads read memory
+at once. A fence and a futex call wait until the buffer is empty. A buffer holds additions to words, so that fetch_add
+is atomic but no fence, unlike on x86: aarch64 guarantees no more. Sleeps have no slice in the model: a wake that the
+code's 10 ms slice would repair counts as lost. Not modelled: a side that dies asleep (ClearSleepers).
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tools.testing import pytest_main
 SLEEPER = ("sees", "announces", "fences", "looks", "asks to sleep", "withdraws")
 WAKER = ("stores", "fences", "looks for sleepers", "rings", "wakes")
 
-# What is done otherwise -> the sleeper's and the waker's steps.
+# Mutation -> the sleeper's and the waker's steps.
 MUTATIONS = {
     "the sleeper has no fence": (("sees", "announces", "looks", "asks to sleep", "withdraws"), WAKER),
     "the waker has no fence": (SLEEPER, ("stores", "looks for sleepers", "rings", "wakes")),
@@ -45,25 +45,25 @@ MUTATIONS = {
     "the waker only changes the doorbell": (SLEEPER, ("stores", "fences", "looks for sleepers", "rings")),
     "the waker looks before it stores": (SLEEPER, ("looks for sleepers", "stores", "fences", "rings", "wakes")),
     "the sleeper does not withdraw": (
-        SLEEPER[:-1],  # sleepers is never lowered: not a lost wake, but the count must end at 0
+        SLEEPER[:-1],  # `sleepers` is not decremented: no wake is lost, but the count must end at 0
         WAKER,
     ),
 }
 
 
 class Thread(NamedTuple):
-    """A sleeper, or the waker, which is the last of the threads."""
+    """A sleeper, or the waker, which is the last thread."""
 
-    at: int = 0  # index of its next step
-    round: int = 1  # what a sleeper waits for; what the waker stores
+    at: int = 0  # the index of its next step
+    round: int = 1  # the value that a sleeper waits for; the value that the waker stores
     seen: int = 0  # the doorbell's value
-    ready: bool = False  # what the look said: the sleeper's turn has come, or a side sleeps
+    ready: bool = False  # the result of a "looks" step: the sleeper's round is there, or a sleeper is counted
     asleep: bool = False
-    buffer: tuple[tuple[str, int], ...] = ()  # word, what is added to it
+    buffer: tuple[tuple[str, int], ...] = ()  # words, each with the number to add
 
 
 class State(NamedTuple):
-    """The memory that all see, and the threads."""
+    """The shared memory and the threads."""
 
     turn: int
     bell: int
@@ -72,16 +72,16 @@ class State(NamedTuple):
 
 
 def run(sleeper: tuple[str, ...], waker: tuple[str, ...], *, sleepers: int, rounds: int) -> Result[State]:
-    """Explores threads that do these steps.
+    """Explores threads with the given steps.
 
     Args:
-      sleeper: Steps of each sleeper, repeated until it has seen all rounds.
-      waker: Steps of the waker, repeated for each round.
-      sleepers: How many there are.
-      rounds: How often the waker stores; each sleeper waits for each.
+      sleeper: The steps of each sleeper, repeated until it has seen all rounds.
+      waker: The steps of the waker, repeated for each round.
+      sleepers: The number of sleepers.
+      rounds: The number of the waker's stores; each sleeper waits for each.
 
     Returns:
-      What was found.
+      The exploration's result.
     """
 
     def advance(state: State, index: int) -> Iterator[State]:
@@ -91,7 +91,7 @@ def run(sleeper: tuple[str, ...], waker: tuple[str, ...], *, sleepers: int, roun
         step = program[thread.at]
         following = thread._replace(at=thread.at + 1)
         if step in ("fences", "asks to sleep", "wakes") and thread.buffer:
-            return  # waits for its stores to be written
+            return  # waits until its buffer is empty
         others = state.threads
         if step == "sees":
             following = following._replace(seen=state.bell)
@@ -110,7 +110,7 @@ def run(sleeper: tuple[str, ...], waker: tuple[str, ...], *, sleepers: int, roun
         elif step == "wakes" and thread.ready:
             others = tuple(other._replace(asleep=False) for other in others)
         if following.at == len(program):
-            # A sleeper's loop: it leaves only by a look of its own outside of SleepUnless.
+            # A sleeper's loop ends only when it finds its round outside of SleepUnless.
             done = is_waker or state.turn >= thread.round
             following = Thread(0, thread.round + done, buffer=following.buffer)
         yield state._replace(threads=(*others[:index], following, *others[index + 1 :]))
@@ -139,15 +139,15 @@ def run(sleeper: tuple[str, ...], waker: tuple[str, ...], *, sleepers: int, roun
 
 @pytest.mark.parametrize(("sleepers", "rounds"), [(1, 5), (2, 2)])
 def test_no_wake_is_lost(sleepers: int, rounds: int) -> None:
-    """Whatever the order of steps, every side sees every round, and none stays counted."""
+    """In every interleaving each sleeper sees each round, and no sleeper stays counted."""
     result = run(SLEEPER, WAKER, sleepers=sleepers, rounds=rounds)
     print(f"{sleepers} sleepers, {rounds} rounds: {result}")
     assert not result.problem, str(result)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_each_part_is_needed(mutation: str) -> None:
-    """Without it one round suffices to go wrong."""
+def test_each_mutation_breaks_the_protocol(mutation: str) -> None:
+    """One round and one sleeper are enough for a counterexample."""
     result = run(*MUTATIONS[mutation], sleepers=1, rounds=1)
     print(f"{mutation}: {result}")
     assert result.problem

@@ -1,6 +1,7 @@
-"""Explores every reachable state of a small model, and shows how a bad one is reached.
+"""Explores every reachable state of a small model, and shows the shortest way to a bad state.
 
-Python and breadth first, rather than Spin: no package to install, the shortest trace, and a mutation is an argument.
+It uses Python and breadth-first search instead of Spin: no package is necessary, the trace is the shortest, and a
+mutation is an argument.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -8,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 S = TypeVar("S", bound=Hashable)
-Step = tuple[str, S]  # what was done, the state after it
+Step = tuple[str, S]  # the label of the step, the state after it
 
 
 @dataclass
 class Result(Generic[S]):
-    """What an exploration found; `problem` is empty if nothing is wrong."""
+    """The result of an exploration; `problem` is empty if there is none."""
 
     states: int
     problem: str = ""
     trace: list[Step[S]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """The problem with the shortest way to it, a step a line with what the step changed."""
+        """Formats the problem with the shortest trace: one line for each step, with the changed values."""
         if not self.problem:
             return f"{self.states} states, no problem"
         lines = [f"{self.problem}; of {self.states} states, the shortest way there:"]
@@ -30,7 +31,7 @@ class Result(Generic[S]):
 
 
 def _difference(before: Any, after: Any) -> str:
-    """Names what changed between two values of one NamedTuple, also in tuples of such."""
+    """Formats the differences between two values of one NamedTuple, also in nested tuples."""
     if hasattr(after, "_fields"):
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in after._fields]
     else:
@@ -51,15 +52,15 @@ def explore(
     is_failure: Callable[[str], bool] = lambda label: False,
     limit: int = 2_000_000,
 ) -> Result[S]:
-    """Visits every state that can be reached, nearest first.
+    """Visits every reachable state, nearest first.
 
     Args:
-      initial: Where the model starts.
+      initial: The model's initial state.
       steps: The steps that are possible in a state.
-      problem_in: Says what is wrong in a state; empty: nothing.
-      at_rest: Whether a state leaves no side waiting. From every state one such must be reachable without a failure.
-      is_failure: Whether a step, by its label, is one that no side may rely on, such as a crash.
-      limit: The most states to visit.
+      problem_in: Returns the problem of a state; empty: no problem.
+      at_rest: Whether no side waits in a state. From every state such a state must be reachable without a failure.
+      is_failure: Whether a step, by its label, is a failure such as a crash, on which no side may rely.
+      limit: The greatest number of states to visit.
 
     Returns:
       The first problem, or none.
@@ -80,7 +81,7 @@ def explore(
             step = came_from[state]
         return Result(len(came_from), problem, [("start", state), *reversed(trace)])
 
-    for state in queue:  # grows as it is walked
+    for state in queue:  # the loop appends to the queue
         if problem := problem_in(state):
             return way_to(state, problem)
         for label, after in steps(state):
@@ -92,7 +93,7 @@ def explore(
             if not is_failure(label):
                 leads_here.setdefault(after, []).append(state)
 
-    # Backwards from rest: whatever is not met waits for ever.
+    # Backwards from the states at rest: a state that is not reached waits forever.
     can_rest = [state for state in queue if at_rest(state)]
     met = set(can_rest)
     for state in can_rest:

@@ -7,8 +7,8 @@
     receives, looks once more, judges          Recv's wait; Waiter's last ready() after a free lock; what follows it
     leaves, dies                               ~ClientSide or Reconnect; any death: both let go of the lock, no more
 
-A header-only client takes no lock, sends no attach request and sets no kind. Its first exchange is a reset. While it
-posts, others may see a zero, as from struct.pack_into.
+A header-only client takes no lock, sends no attach request and sets no kind. Its first exchange is a reset. During its
+post other processes may read a zero, as with struct.pack_into.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ MUTATIONS = (
 
 
 def client_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
-    """Makes the steps of the client that is there or comes next, and of a stranger.
+    """Yields the steps of the current or next client, and of a stranger.
 
     Args:
       s: A state with a client.
-      setting: With one of MUTATIONS or none.
+      setting: The setting, with one of MUTATIONS or none.
 
     Yields:
-      What may be done, the state after it.
+      The label of a possible step, and the state after it.
     """
     mutation = setting.mutation
     foreign = setting.clients[s.who - 1] == "F"
@@ -44,7 +44,7 @@ def client_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
     match s.client:
         case "comes":
             if gone:
-                return  # finds no region
+                return  # there is no region
             if foreign:
                 if setting.early or _is_forgotten(s):
                     yield label, s._replace(client="chooses")
@@ -101,7 +101,7 @@ def client_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
 
 
 def _is_forgotten(s: State) -> bool:
-    """Whether nothing of the predecessor is left: what a header-only client that comes later than 10 ms finds."""
+    """Whether the engine has forgotten the predecessor: the state that a header-only client finds after 10 ms."""
     busy = s.engine in ("forgets", "resets after it", "welcomes", "acknowledges")
     return not (s.has_client or busy) and s.action_seq == s.frame_seq and s.request == s.ack
 
@@ -117,7 +117,7 @@ def _write(s: State, setting: Setting, foreign: bool) -> Iterator[Step[State]]:
 
 
 def _judge(s: State, setting: Setting, foreign: bool) -> State:
-    """Recv after its wait; notes what it must not see."""
+    """Returns the state after Recv's wait, with a forbidden result noted in `wrong`."""
     wrong = ""
     if not foreign and s.ack != s.hello and setting.mutation != "does not check attach_ack":
         wrong = "" if s.meddled else "another client was welcome"

@@ -30,10 +30,10 @@ MUTATIONS = (
     "discards what a dead client posted",
 )
 
-# Shows only when another program writes to the region: Take would load action_seq before attach_request.
+# Fails only if another program writes to the region: Take would load action_seq before attach_request.
 ACTION_FIRST = "looks for an action before it reads the hello"
 
-# What follows on a step, where it does not depend.
+# The next step, for steps with only one successor.
 _NEXT = {
     "reads the kind": "applies",
     "applies": "ends",
@@ -53,14 +53,14 @@ _SWAPPED = {
 
 
 def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
-    """Makes the engine's steps.
+    """Yields the engine's steps.
 
     Args:
-      s: A state in which it lives.
-      setting: With one of MUTATIONS, ACTION_FIRST or none.
+      s: A state in which the engine is alive.
+      setting: The setting, with one of MUTATIONS, ACTION_FIRST or none.
 
     Yields:
-      What it may do, the state after it.
+      The label of a possible step, and the state after it.
     """
     mutation = setting.mutation
     label = f"engine {s.engine}"
@@ -71,7 +71,7 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
             if s.engine == "looks for an action":
                 if s.has_client and not s.locked and mutation != "never looks at the lock":
                     yield "engine finds the lock free", s._replace(engine="forgets")
-                # Nonsense counts if it lasts.
+                # An invalid count is an error only if it persists.
                 if s.action_seq - s.own_seq not in (0, 1) and s.client != "posts on":
                     found = s.action_seq
                     yield "engine resynchronises", s._replace(own_seq=found, frame_seq=found, broken=True)
@@ -106,7 +106,7 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
         case "forgets":
             if mutation == "discards what a dead client posted":
                 following = following._replace(own_seq=s.action_seq, frame_seq=s.action_seq)
-            if s.action_seq == s.own_seq:  # else the pending exchange needs them, and will clear them
+            if s.action_seq == s.own_seq:  # otherwise the pending exchange needs the requests, and clears them
                 following = following._replace(flag=None, kind=0)
             yield label, following._replace(has_client=False)
         case "resets after it":
@@ -114,7 +114,7 @@ def engine_steps(s: State, setting: Setting) -> Iterator[Step[State]]:
 
 
 def _look(s: State, mutation: str) -> State:
-    """Ready, which sends to Take what it finds; Take, which serves an action before a hello that it read before."""
+    """Models Ready and Take: Take serves an action before a hello that it has read earlier."""
     awaited = s.action_seq == s.own_seq + 1
     if mutation == "takes any action_seq that is new":
         awaited = s.action_seq != s.own_seq

@@ -1,17 +1,18 @@
-"""The session model, explored: docs/protocol.md holds, and each rule of it is needed.
+"""The session model, explored: the rules of docs/protocol.md hold, and each is necessary.
 
-One engine, which may die anywhere, serves up to three clients, one after the other, each of which may do anything and
-die anywhere. To the region, leaving and reconnecting are deaths. What must hold:
+One engine serves up to three clients, one after the other. Each of them may die at any step, and a client may do
+anything. For the region, leaving and reconnecting are deaths. The properties:
 
-- What recv acknowledges with Ok was applied exactly once, in its session, after a reset at the session's start.
-- Nothing of a client is applied after the next one's welcome; nothing it left changes the next one's exchanges.
-- The environment is reset between sessions only, and no side gets BrokenPeer unless another program writes to it.
-- From every state, without further deaths, the wait of each side ends, be it by learning that the engine is gone,
-  which is never said of an exchange whose results are there.
+- An exchange that recv reports as Ok was applied exactly once, in its session, after a reset at the session's start.
+- No exchange of a client is applied after the next client's welcome; nothing that a client left changes the next
+  client's exchanges.
+- The environment is reset between sessions only; no side gets BrokenPeer unless another program writes to the region.
+- From every state, without further deaths, the wait of each side ends. It may end with the result that the engine is
+  gone, but not if the exchange's results are there.
 
-Not modelled: other environments; rings and autoreset modes, which are handled beside the flags; waiting, see
-doorbell_model_test.py; a word torn or seen late: every number that publishes is a release, and its reader acquires; a
-dead engine's successor: its region is another one, where all starts again.
+Not modelled: several environments; rings and autoreset modes, which are handled beside the flags; waiting, see
+doorbell_model_test.py; torn or late words: each publishing number is a release store with an acquire load; a dead
+engine's successor: it has a new region.
 """
 
 from collections.abc import Iterator
@@ -40,10 +41,10 @@ def run(setting: Setting) -> Result[State]:
     """Explores a setting.
 
     Args:
-      setting: What is explored.
+      setting: The setting to explore.
 
     Returns:
-      What was found.
+      The exploration's result.
     """
 
     def is_over(s: State) -> bool:
@@ -65,15 +66,15 @@ def run(setting: Setting) -> Result[State]:
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_the_protocol_holds(setting: Setting) -> None:
-    """In every state that can be reached."""
+    """No reachable state has a problem."""
     result = run(setting)
     print(f"{setting}: {result}")
     assert not result.problem, str(result)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_each_rule_is_needed(mutation: str) -> None:
-    """Without it some setting has a counterexample."""
+def test_each_mutation_breaks_the_protocol(mutation: str) -> None:
+    """Each mutation has a counterexample in at least one setting."""
     for setting in SETTINGS:
         result = run(replace(setting, mutation=mutation))
         if result.problem:
@@ -83,10 +84,10 @@ def test_each_rule_is_needed(mutation: str) -> None:
 
 
 def test_a_forged_attach_request_does_not_affect_the_next_client() -> None:
-    """It would if Take looked at action_seq first: it could miss an action that is posted right after.
+    """If Take loaded action_seq first, it could miss an action that is posted right after the load.
 
-    If then the poster died and the next client said hello before the look at attach_request, that client would be
-    welcome while the dead one's action was still to come.
+    If then the posting client died, and the next client said hello before Take loads attach_request, the engine would
+    welcome that client while the dead client's action is still to be applied.
     """
     setting = Setting("TT", stranger=True)
     result = run(setting)
@@ -97,7 +98,7 @@ def test_a_forged_attach_request_does_not_affect_the_next_client() -> None:
 
 
 def test_a_header_only_client_can_start_too_early() -> None:
-    """Known: until the engine has forgotten a client that died, what that one left counts as the foreign one's."""
+    """Known limitation: until the engine has forgotten a dead client, its requests count as the foreign client's."""
     result = run(Setting("TF", early="death"))
     print(f"too early: {result}")
     assert result.problem == "Ok, but applied 0 times"

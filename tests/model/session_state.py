@@ -1,26 +1,26 @@
-"""What the session model consists of: its setting, its state, and what must hold in each state."""
+"""The session model's setting, its state, and the property of each state."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-Tag = tuple[int, int]  # which client (from 1), the number of its exchange
+Tag = tuple[int, int]  # the client's number (from 1), the number of its exchange
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is explored."""
+    """The parameters of an exploration."""
 
-    clients: str = "TT"  # one after the other. T: Tandem's; F: foreign, which comes once its predecessor is forgotten
-    exchanges: int = 2  # of each client, at most
-    stranger: bool = False  # writes attach_request once, during a session
-    early: str = ""  # F comes too early, after a "leave" between exchanges or a "death" anywhere
-    mutation: str = ""  # one of the engine's or the client's
+    clients: str = "TT"  # in order. T: Tandem's; F: foreign, which comes when its predecessor is forgotten
+    exchanges: int = 2  # the greatest number for each client
+    stranger: bool = False  # another program writes attach_request once, during a session
+    early: str = ""  # F comes too early: after a "leave" between exchanges, or a "death" at any step
+    mutation: str = ""  # a mutation of the engine or of a client
 
 
 class State(NamedTuple):
-    """The region, the private words of the two sides, and ghosts, which only the properties see."""
+    """The region, the two sides' private words, and ghost variables, which only the properties read."""
 
-    # The region. There is one environment; its results are the tags that were applied to it since its reset.
+    # The region. There is one environment; its results are the tags of the exchanges applied since its reset.
     action_seq: int = 0
     action: Tag | None = None
     flag: Tag | None = None  # the environment's reset flag, with its seed
@@ -40,24 +40,24 @@ class State(NamedTuple):
     has_client: bool = False
     fresh: bool = True
     env: tuple[Tag, ...] = ()
-    # The client that is there or comes next.
+    # The current or next client.
     who: int = 1
     client: str = "comes"  # its next step
     chose: int = 0  # the kind
     seq: int = 0
     hello: int = 0
     done: int = 0
-    want: tuple[Tag, ...] = ()  # the results that are right
-    # Ghosts.
-    meddled: bool = False  # the stranger has been here
-    served: int = 0  # the client welcomed last
-    posted: int = 0  # the client whose exchange action_seq is
-    applied: tuple[Tag, ...] = ()  # whatever was applied, ever
-    wrong: str = ""  # what must not have happened
+    want: tuple[Tag, ...] = ()  # the correct results
+    # Ghost variables.
+    meddled: bool = False  # the stranger has written
+    served: int = 0  # the client that was welcomed last
+    posted: int = 0  # the client that posted action_seq
+    applied: tuple[Tag, ...] = ()  # all exchanges that were ever applied
+    wrong: str = ""  # a forbidden event
 
 
 def problem_in(s: State) -> str:
-    """Says what must not be; steps have noted what must not happen.
+    """Returns the problem of a state, or of a step that led to it.
 
     Args:
       s: The state.

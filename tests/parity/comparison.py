@@ -1,4 +1,4 @@
-"""One task of Tandem's beside Gymnasium's own SyncVectorEnv: the same seeds, actions and resets."""
+"""Compares one task of Tandem with Gymnasium's SyncVectorEnv, with equal seeds, actions and resets."""
 
 from typing import Any
 
@@ -10,33 +10,33 @@ from numpy.typing import NDArray
 
 import tandem
 
-# Norms, sines and powers, which NumPy computes by instructions of its own; all other numbers are equal to the last bit.
+# The tolerance for norms, sines and powers, for which NumPy has other instructions; other numbers are equal.
 _RTOL = 1e-15
 
 
 def compare(
     task: str, mode: AutoresetMode, seed: int, *, steps: int = 1010, num_envs: int = 3, **options: Any
 ) -> dict[str, int]:
-    """Steps both by random actions and compares all that they return.
+    """Steps both with random actions and compares all their results.
 
-    Resets come from a seed, from the autoreset mode (with DISABLED, by mask), once for all, and now and then by a mask
-    with and without seeds. Environment 0 is left alone by the latter, so that it comes to its time limit.
+    Resets come from a seed, from the autoreset mode (with DISABLED, by mask), once for all environments, and sometimes
+    by a mask with and without seeds. These masks exclude environment 0, so that it reaches its time limit.
 
     Args:
-      task: Such as "Ant-v5".
-      mode: Of both.
-      seed: Of the environments, the actions and the choice of resets.
-      steps: Number of them.
-      num_envs: Number of environments.
+      task: The task's name, such as "Ant-v5".
+      mode: The autoreset mode of both.
+      seed: The seed of the environments, the actions and the choice of resets.
+      steps: The number of steps.
+      num_envs: The number of environments.
       options: Keyword options of the task.
 
     Returns:
-      How often what happened: "terminated", "truncated", "masked".
+      The counts of "terminated", "truncated" and "masked".
 
     Raises:
-      AssertionError: They differ; the message says where.
+      AssertionError: The results differ; the message has the place.
     """
-    # Gymnasium's MuJoCo would print its warnings, and write them to a MUJOCO_LOG.TXT in the current folder.
+    # Otherwise MuJoCo would print its warnings, and write them to MUJOCO_LOG.TXT in the current folder.
     mujoco.set_mju_user_warning(lambda message: None)
     rng = np.random.default_rng(seed)
     counts = {"terminated": 0, "truncated": 0, "masked": 0}
@@ -86,13 +86,13 @@ def _random_actions(rng: np.random.Generator, space: Any, num_envs: int) -> NDAr
 
 
 def _equal(found: Any, expected: Any, where: str, rounded: bool = False) -> None:
-    """Compares what Gymnasium returns: tuples, infos in dictionaries, arrays, also of objects.
+    """Compares results of Gymnasium: tuples, infos in dictionaries, and arrays, also of objects.
 
     Args:
-      found: Ours.
-      expected: Gymnasium's.
-      where: For the message.
-      rounded: Whether the numbers have passed the region as float32.
+      found: Tandem's result.
+      expected: Gymnasium's result.
+      where: The place, for the message.
+      rounded: Whether the region has rounded the numbers to float32.
     """
     if isinstance(expected, tuple):
         assert len(found) == len(expected), where

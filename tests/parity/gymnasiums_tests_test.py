@@ -1,7 +1,7 @@
-"""Gymnasium's tests of vector environments, for those of an engine.
+"""Gymnasium's tests of vector environments, for an engine's environments.
 
-Each is named as in Gymnasium's folders tests/vector and tests/wrappers/vector (MIT licence, Farama Foundation) and says
-the same about ours. docs/gymnasium.md lists those that cannot be said of an engine's environments.
+Each has the name of its original in Gymnasium's folders tests/vector and tests/wrappers/vector (MIT licence, Farama
+Foundation), and checks the same. docs/gymnasium.md lists the tests that do not apply to an engine's environments.
 """
 
 import os
@@ -27,7 +27,7 @@ def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STE
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_vector_env_equal(mode: AutoresetMode) -> None:
-    """As SyncVectorEnv, over 100 steps: spaces, observations, rewards, ends and infos, types included."""
+    """Spaces, results, infos and types equal SyncVectorEnv's over 100 steps."""
     ours, theirs = tandem.make_vec("CartPole-v1", 4, autoreset_mode=mode), _sync("CartPole-v1", 4, mode)
     assert ours.num_envs == theirs.num_envs
     assert ours.observation_space == theirs.observation_space
@@ -53,7 +53,7 @@ def test_random_seeding_basics() -> None:
 
 
 def test_partial_reset() -> None:
-    """Those of a mask start from their seeds, the others stay."""
+    """Environments in the mask start from their seeds; the others keep their state."""
     envs = tandem.make_vec("CartPole-v1", 3, autoreset_mode=AutoresetMode.DISABLED)
     at_reset, _ = envs.reset(seed=[0, 1, 2])
     envs.action_space.seed(123)
@@ -67,7 +67,7 @@ def test_partial_reset() -> None:
 
 @pytest.mark.parametrize("mask", [[True], [True] * 4, [[True] * 3], [False] * 3, [1, 1, 0], [1.0, 1.0, 0.0]])
 def test_partial_reset_failure(mask: list[Any]) -> None:
-    """A ValueError, also where Gymnasium has a TypeError."""
+    """The error is a ValueError, also where Gymnasium raises a TypeError."""
     envs = tandem.make_vec("CartPole-v1", 3, autoreset_mode=AutoresetMode.DISABLED)
     envs.reset(options={"reset_mask": np.array([True, True, True])})
     with pytest.raises(ValueError, match="reset_mask"):
@@ -76,7 +76,7 @@ def test_partial_reset_failure(mask: list[Any]) -> None:
 
 
 def test_action_count_compatibility() -> None:
-    """Too few, too many and a single action: a ValueError, the last a TypeError with Gymnasium."""
+    """Too few, too many and a single action are a ValueError; for the last Gymnasium raises a TypeError."""
     envs = tandem.make_vec("CartPole-v1", 4, autoreset_mode=AutoresetMode.DISABLED)
     envs.reset()
     actions = envs.action_space.sample()
@@ -91,7 +91,7 @@ def test_action_count_compatibility() -> None:
 
 @pytest.mark.parametrize("use_single_action_space", [True, False])
 def test_step_sync_vector_env(use_single_action_space: bool) -> None:
-    """Kinds, shapes and types of all results; actions in an array or in a list."""
+    """Checks shapes and types of all results, for actions in an array and in a list."""
     envs = tandem.make_vec("CartPole-v1", 8)
     envs.reset()
     single = envs.single_action_space
@@ -106,7 +106,7 @@ def test_step_sync_vector_env(use_single_action_space: bool) -> None:
 
 
 def test_render_sync_vector() -> None:
-    """A tuple of pictures; `call` gives the same."""
+    """`render` returns a tuple of images; `call("render")` returns the same."""
     envs = tandem.make_vec("CartPole-v1", 3, render_mode="rgb_array")
     assert envs.render_mode == "rgb_array"
     envs.reset()
@@ -119,7 +119,7 @@ def test_render_sync_vector() -> None:
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_autoreset_metadata(mode: AutoresetMode) -> None:
-    """By the mode and by its value."""
+    """The mode may be given as enum member or as value."""
     for given in (mode, mode.value):
         envs = gymnasium.make_vec("tandem/CartPole-v1", 2, autoreset_mode=given)
         assert envs.metadata["autoreset_mode"] is mode
@@ -148,7 +148,7 @@ _OTHER_WRAPPERS: list[tuple[str, str, dict[str, Any]]] = [
     + [(*row, AutoresetMode.SAME_STEP) for row in _OTHER_WRAPPERS],  # which those of observations refuse
 )
 def test_vector_wrapper_equivalence(name: str, task: str, options: dict[str, Any], mode: AutoresetMode) -> None:
-    """Each wrapper's results are those over SyncVectorEnv; what has passed float32 is near."""
+    """Each wrapper's results are near those over SyncVectorEnv, up to rounding to float32."""
     wrapper: Any = getattr(wrappers, name)
     ours = wrapper(tandem.make_vec(task, 3, autoreset_mode=mode), **options)
     theirs = wrapper(_sync(task, 3, mode), **options)
@@ -162,8 +162,8 @@ def test_vector_wrapper_equivalence(name: str, task: str, options: dict[str, Any
     theirs.close()
 
 
-def test_human_rendering_takes_them() -> None:
-    """It wants pictures, and to know how many a second."""
+def test_human_rendering_accepts_the_environments() -> None:
+    """The wrapper needs the render mode rgb_array and render_fps."""
     envs = tandem.make_vec("CartPole-v1", 3, render_mode="rgb_array")
     assert wrappers.HumanRendering(envs).render_mode == "human"
     envs.close()

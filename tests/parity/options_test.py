@@ -1,4 +1,4 @@
-"""Every keyword option of every task does what it does in Gymnasium."""
+"""Every keyword option of every task has the effect that it has in Gymnasium."""
 
 import inspect
 import math
@@ -16,12 +16,12 @@ from tests.parity.comparison import compare
 from tools.testing import pytest_main
 
 _ASSETS = Path(inspect.getfile(mujoco_env)).parent / "assets"
-_SEED = 4294967295  # the second environment's has more than 32 bits
+_SEED = 4294967295  # the second environment's seed has more than 32 bits
 
 _RENDERING = {"default_camera_config", "render_mode"}
 
-# For each task, sets of keyword options, all together all that it has. Of sets that turn flags, no two flags are turned
-# in the same ones, so that each is known by what it does.
+# Sets of keyword options for each task; together they have all options of the task. No two flags are changed in the
+# same sets, so that the effect of each is visible.
 _Options = dict[str, Any]
 _OPTIONS: dict[str, list[_Options]] = {
     "Ant-v5": [
@@ -156,14 +156,14 @@ _OPTIONS: dict[str, list[_Options]] = {
 
 
 def _defaults(task: str) -> _Options:
-    """The keyword options that Gymnasium's environment has, but for rendering, with their defaults."""
+    """Returns the keyword options of Gymnasium's environment with their defaults, without those for rendering."""
     creator = gymnasium.envs.registration.load_env_creator(str(gymnasium.spec(task).entry_point))
     parameters = inspect.signature(creator).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in _RENDERING}
 
 
 def _with_own_model(options: _Options, default_xml: str, folder: Path) -> _Options:
-    """Replaces xml_file by a file in `folder`: Gymnasium's, but stiffer in time."""
+    """Replaces xml_file by a copy of Gymnasium's file with a smaller timestep."""
     text, count = re.subn(r'timestep="[^"]+"', 'timestep="0.004"', (_ASSETS / default_xml).read_text())
     assert count == 1
     own = folder / "own.xml"
@@ -171,8 +171,8 @@ def _with_own_model(options: _Options, default_xml: str, folder: Path) -> _Optio
     return options | {"xml_file": str(own)}
 
 
-def test_every_option_of_every_task_is_tried() -> None:
-    """The table above has all tasks, with all the options that Gymnasium's have, none at its default."""
+def test_every_option_of_every_task_is_tested() -> None:
+    """The table has all tasks with all options of Gymnasium's environments, none at its default."""
     assert sorted(_OPTIONS) == sorted(TASKS)
     for task, sets in _OPTIONS.items():
         defaults = _defaults(task)
@@ -184,8 +184,8 @@ _CASES = [(task, options) for task, sets in _OPTIONS.items() for options in sets
 
 
 @pytest.mark.parametrize(("task", "options"), _CASES, ids=[f"{task}-{len(options)}" for task, options in _CASES])
-def test_a_task_with_options_is_gymnasiums(tmp_path: Path, task: str, options: _Options) -> None:
-    """Spaces, observations, rewards, ends and infos, through autoresets and a time limit of the user's."""
+def test_a_task_with_options_equals_gymnasiums(tmp_path: Path, task: str, options: _Options) -> None:
+    """Spaces, results and infos are equal, through autoresets and with a time limit."""
     if "xml_file" in options:
         options = _with_own_model(options, _defaults(task)["xml_file"], tmp_path)
     counts = compare(task, AutoresetMode.SAME_STEP, _SEED, steps=150, max_episode_steps=60, **options)

@@ -1,4 +1,4 @@
-"""Compares tasks with Gymnasium's own for many seeds, and says how far it is."""
+"""Compares tasks with Gymnasium's for many seeds, and prints the progress."""
 
 import argparse
 import sys
@@ -10,10 +10,10 @@ from tests.parity.comparison import compare
 
 
 def main() -> int:
-    """Runs what the command line asks for.
+    """Runs the comparisons of the command line.
 
     Returns:
-      0, or 1 if anything differed.
+      0, or 1 if there was a difference.
     """
     parser = argparse.ArgumentParser(
         prog="tools/parity",

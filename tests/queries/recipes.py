@@ -1,8 +1,8 @@
-"""Runs the blocks of docs/telemetry_queries.md on the table that two_runs.py makes, and checks what they find.
+"""Runs the blocks of docs/telemetry_queries.md on the table that two_runs.py makes, and checks their results.
 
-SQL is run by sqlite3; Python, in the interpreter that runs this, needs what the block imports. As a program:
+sqlite3 runs the SQL. The interpreter of this program runs the Python, and needs the blocks' packages. As a program:
 
-    recipes.py PAGE FOLDER     # the blocks in Python; FOLDER is where tandem.db lies
+    recipes.py PAGE FOLDER     # runs the Python blocks; FOLDER has tandem.db
 """
 
 import os
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What two_runs.py has made: CartPole-v1, and what its events say, a run each.
+# The run_ids that two_runs.py uses.
 RUNS = ("first", "second")
 
 
@@ -23,9 +23,9 @@ class Recipe:
     """A block of the page.
 
     Attributes:
-      heading: Of its section.
+      heading: The section's heading.
       language: "sql" or "python".
-      code: It.
+      code: The block's code.
     """
 
     heading: str
@@ -37,10 +37,10 @@ def read_recipes(page: Path) -> list[Recipe]:
     """Reads the blocks of a page.
 
     Args:
-      page: Markdown.
+      page: The Markdown file.
 
     Returns:
-      Its blocks in SQL and in Python, in their order.
+      The blocks in SQL and in Python, in order.
     """
     found = re.findall(
         r"^### ([^\n]+)$|^```(sql|python)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
@@ -55,11 +55,11 @@ def read_recipes(page: Path) -> list[Recipe]:
 
 
 def run_sql(code: str, folder: Path) -> list[list[tuple[Any, ...]]]:
-    """Asks the table.
+    """Runs statements on the table.
 
     Args:
-      code: Statements, which end with semicolons.
-      folder: Where tandem.db lies.
+      code: The statements, each with a semicolon at its end.
+      folder: The folder with tandem.db.
 
     Returns:
       The rows of each statement.
@@ -75,11 +75,11 @@ def run_python(code: str, folder: Path) -> dict[str, Any]:
     """Runs a block in a folder.
 
     Args:
-      code: It.
-      folder: Where tandem.db lies.
+      code: The block's code.
+      folder: The folder with tandem.db.
 
     Returns:
-      The variables that it leaves.
+      The block's variables.
     """
     before = Path.cwd()
     os.chdir(folder)
@@ -92,7 +92,7 @@ def run_python(code: str, folder: Path) -> dict[str, Any]:
 
 
 def _totals(folder: Path) -> dict[str, tuple[int, int, float]]:
-    """Counts by itself: run -> episodes, steps, the greatest return."""
+    """Returns run_id -> episodes, steps, greatest return, by separate queries."""
     totals = {}
     for run_id, returns in _returns(folder).items():
         ((steps,),) = run_sql(f"SELECT count(*) FROM steps WHERE run_id = '{run_id}';", folder)[0]
@@ -160,7 +160,7 @@ def _check_duckdb(found: dict[str, Any], folder: Path) -> None:
     assert sum(row[2] for row in found["lengths"]) == sum(total[1] for total in totals.values())
 
 
-# Heading -> what checks what the block has found.
+# Heading -> the check of the block's result.
 CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "Runs and their progress": _check_runs,
     "Runs by the mean of the newest hundred episodes": _check_best,
@@ -174,7 +174,7 @@ CHECKS: dict[str, Callable[[Any, Path], None]] = {
 
 
 def _load_extension() -> None:
-    """Puts DuckDB's signed extension where DuckDB looks for it, from the package that brings it without a network."""
+    """Installs DuckDB's signed extension from the Python package that contains it, without a network."""
     import duckdb
     import duckdb_extension_sqlite_scanner
 
@@ -183,7 +183,7 @@ def _load_extension() -> None:
 
 
 def main() -> None:
-    """Runs the blocks in Python."""
+    """Runs the Python blocks."""
     page, folder = map(Path, sys.argv[1:])
     _load_extension()
     for recipe in read_recipes(page):

@@ -1,6 +1,6 @@
-"""The page's SQL answers what it says, on a table that a daemon has filled, while the daemon runs and afterwards.
+"""The page's SQL gives correct results on a table that a daemon has written, with and without a running daemon.
 
-Its Python is run by tools/queries_test, which has pandas and DuckDB.
+tools/queries_test, which has pandas and DuckDB, runs the page's Python.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ _SQL = [recipe for recipe in _RECIPES if recipe.language == "sql"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with two runs."""
+    """Makes a data folder with two runs."""
     made = tmp_path_factory.mktemp("data")
     make_table(made)
     return made
@@ -27,14 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("recipe", _SQL, ids=lambda recipe: recipe.heading)
 def test_sql_finds_the_rows_of_its_heading(recipe: Recipe, folder: Path) -> None:
-    """With a daemon at work, and with none."""
+    """Runs with and without a running daemon."""
     with running_daemon(folder):
         CHECKS[recipe.heading](run_sql(recipe.code, folder), folder)
     CHECKS[recipe.heading](run_sql(recipe.code, folder), folder)
 
 
 def test_every_block_is_checked() -> None:
-    """And no check is left over."""
+    """Each check has its block."""
     assert [recipe.heading for recipe in _RECIPES] == list(CHECKS)
 
 

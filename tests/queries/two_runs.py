@@ -1,6 +1,6 @@
-"""Lets a daemon train twice, by the example that prints events, so that there is a table to ask.
+"""Runs two trainings under a daemon with the example that prints events, to make a table for queries.
 
-two_runs.py FOLDER     # an empty one, the daemon's data directory
+two_runs.py FOLDER     # an empty folder, which becomes the daemon's data folder
 """
 
 import os
@@ -15,13 +15,13 @@ _SCRIPT = Path("client_py/examples/train_with_telemetry.py")
 
 
 def make_table(folder: Path) -> None:
-    """Trains.
+    """Runs the trainings.
 
     Args:
-      folder: Where tandem.db goes.
+      folder: The data folder, which gets tandem.db.
 
     Raises:
-      AssertionError: A run has failed.
+      AssertionError: A run failed.
     """
     path = os.pathsep.join(filter(None, sys.path))
     with running_daemon(folder) as daemon, TrainerClient(daemon.address) as client:
@@ -29,7 +29,7 @@ def make_table(folder: Path) -> None:
             arguments = (str(_SCRIPT.absolute()), "--steps", "--iterations=4", f"--seed={seed}")
             client.submit(run_config(sys.executable, *arguments, PYTHONPATH=path), run_id=run_id)
             for _ in client.steps(run_id):
-                pass  # until it has ended
+                pass  # until the run has ended
         for run in client.runs():
             assert run.failure_reason is None, run.failure_reason
 

@@ -1,4 +1,4 @@
-"""What a worker prints while there is no daemon, 1 GiB of it, is in the table later; memory stays bounded meanwhile."""
+"""A worker prints 1 GiB while no daemon runs; the next daemon stores all of it with bounded memory."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _SECS = 600
 
 @pytest.mark.parametrize("observation_bytes", [100, 100_000])
 def test_backlog_of_a_gibibyte(lane: Lane, observation_bytes: int) -> None:
-    """Of lines short and long."""
+    """Holds for lines of about 200 bytes and of about 100 kB."""
     line_bytes = 100 + observation_bytes
     count = (1 << 30) // line_bytes // 1000 * 1000
     run_id = lane.run(

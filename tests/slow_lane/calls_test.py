@@ -1,4 +1,4 @@
-"""Calls against their ends: a daemon that stops, clients that vanish, runs that end, messages too large to send."""
+"""Calls to a daemon that stops, from clients that disappear, about runs that end, and with oversized messages."""
 
 import contextlib
 import itertools
@@ -34,7 +34,7 @@ from tools.testing import pytest_main
 CTL = (sys.executable, "-m", "tandemctl")
 MAX_MESSAGE_BYTES = 64 << 20
 
-# Prints a step each millisecond until the test says so, and nothing about its end; how many go to a file.
+# Prints a step each millisecond until the gate opens, and no lifecycle event; writes the count to a file.
 _PRINTS_ON = """
 n = 0
 while not os.path.exists(os.path.join(GATES, "end")):
@@ -45,7 +45,7 @@ open(sys.argv[2], "w").write(str(n))
 
 @pytest.mark.parametrize("ends_alone", [False, True])
 def test_stopped_daemon_leaves_proxies_of_runs_that_print(lane: Lane, ends_alone: bool) -> None:
-    """The same proxy goes on with the next daemon, and knows how a worker ended that said nothing about it."""
+    """The same proxy serves the next daemon, and reports the exit of a worker that printed no lifecycle event."""
     printed = lane.scratch / "printed"
     run_id = lane.run(_PRINTS_ON, str(printed))
     lane.wait_for(run_id, EXEC)
@@ -70,7 +70,7 @@ def test_stopped_daemon_leaves_proxies_of_runs_that_print(lane: Lane, ends_alone
 
 
 def test_vanished_watchers_of_runs_do_not_keep_the_daemon(lane: Lane) -> None:
-    """Gone before, while and after the first record is written; the daemon then ends as ever."""
+    """Clients disconnect before, during and after the first record; the daemon then stops normally."""
     for _ in range(20):
         lane.cancel(lane.run("time.sleep(600)"))
 
@@ -84,7 +84,7 @@ def test_vanished_watchers_of_runs_do_not_keep_the_daemon(lane: Lane) -> None:
                 for _ in zip(range(records), call, strict=False):
                     pass
                 call.cancel()
-            watch(trainer.WatchRunsRequest())  # until its connection breaks
+            watch(trainer.WatchRunsRequest())  # not cancelled: ends with the connection
 
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(watch_and_leave, [0, 0, 0, 0, 1, 1, 2, 19]))
@@ -93,7 +93,7 @@ def test_vanished_watchers_of_runs_do_not_keep_the_daemon(lane: Lane) -> None:
 
 
 class _Publisher:
-    """A PublishRunSteps that stays open: what it sends is said one by one."""
+    """An open PublishRunSteps call that sends one step for each `send`."""
 
     def __init__(self, lane: Lane, run_id: str) -> None:
         self._run_id = run_id
@@ -115,7 +115,7 @@ class _Publisher:
     ("deletes", "code"), [(False, grpc.StatusCode.FAILED_PRECONDITION), (True, grpc.StatusCode.NOT_FOUND)]
 )
 def test_publishing_fails_after_the_end_of_its_run(lane: Lane, deletes: bool, code: grpc.StatusCode) -> None:
-    """What comes after the run's end is refused at once, also while the client has not said that it is done."""
+    """The daemon refuses a step that arrives after the run's end, although the client has not ended the call."""
     run_id = lane.run("wait_for('end')")
     lane.wait_for_proxy(run_id)
     wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
@@ -133,16 +133,16 @@ def test_publishing_fails_after_the_end_of_its_run(lane: Lane, deletes: bool, co
 
 
 def _big(kind: Any, field: str, run_id: str, bytes_: int) -> Any:
-    """An event of that size in all; its text is JSON."""
+    """Returns an event of the given encoded size, with JSON as its text."""
     event = kind(run_id=run_id, worker_id="own", seq_id=1)
-    rest = bytes_ - event.ByteSize() - 5  # the field's own number and length
+    rest = bytes_ - event.ByteSize() - 5  # the size of the field's tag and length
     setattr(event, field, json.dumps("x" * (rest - 2)))
     assert event.ByteSize() == bytes_
     return event
 
 
 def test_accepted_events_can_be_read(lane: Lane) -> None:
-    """By clients that take 64 MiB at once; what could not be is refused when it comes."""
+    """A client with a limit of 64 MiB receives each accepted event; the daemon refuses larger events."""
     run_id = lane.run("wait_for('end')")
     wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
     lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, worker_id="own"))
@@ -157,7 +157,7 @@ def test_accepted_events_can_be_read(lane: Lane) -> None:
             (trainer.RunStep, "observation_json", stub.PublishRunSteps),
             (trainer.RunEpisode, "metadata_json", stub.PublishRunEpisodes),
         ):
-            for slack in (0, 8 << 20):  # the first that is taken
+            for slack in (0, 8 << 20):  # until an event is accepted
                 event = _big(kind, field, run_id, MAX_MESSAGE_BYTES - slack)
                 try:
                     assert publish(iter([event]), timeout=DEADLINE_SECS).accepted == 1
@@ -180,9 +180,9 @@ def test_accepted_events_can_be_read(lane: Lane) -> None:
 
 
 def test_socket_of_a_running_daemon_is_refused(lane: Lane) -> None:
-    """Only a socket without a listener."""
+    """A daemon replaces only a socket without a listener."""
     with running_lane(f"--socket={lane.scratch}/more.sock") as other:
-        code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/third", *other.flags, "--listen=none")
+        code, complaint = lane.start_expecting_exit(f"--data_dir={lane.scratch}/third", *other.flags, "--listen=none")
         assert code == 1
         assert "--socket" in complaint and "more.sock" in complaint
         with grpc.insecure_channel(f"unix:{lane.scratch}/more.sock") as channel:
@@ -198,24 +198,24 @@ def test_socket_of_a_running_daemon_is_refused(lane: Lane) -> None:
     "address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "::1:50055"]
 )
 def test_daemon_refuses_an_invalid_address(lane: Lane, address: str) -> None:
-    """Else gRPC takes a port modulo 65536, and 443 where there is none."""
-    code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", f"--listen={address}")
+    """gRPC would use a port modulo 65536, and port 443 for an address without one."""
+    code, complaint = lane.start_expecting_exit(f"--data_dir={lane.scratch}/other", f"--listen={address}")
     assert code == 2 and "--listen" in complaint and f"'{address}'" in complaint, complaint
 
 
 def test_daemon_reports_a_missing_folder_of_a_socket(lane: Lane) -> None:
-    """The error does not say that another process has that address."""
-    code, complaint = lane.start_in_vain(
+    """The error is not "Address already in use"."""
+    code, complaint = lane.start_expecting_exit(
         f"--data_dir={lane.scratch}/other", "--listen=none", "--socket=/no/such/x.sock"
     )
     assert code == 1 and "No such file" in complaint and "/no/such" in complaint, complaint
     long = f"--socket={lane.scratch}/{'x' * 120}"
-    code, complaint = lane.start_in_vain(f"--data_dir={lane.scratch}/other", "--listen=none", long)
+    code, complaint = lane.start_expecting_exit(f"--data_dir={lane.scratch}/other", "--listen=none", long)
     assert code == 1 and "at most 107 bytes" in complaint, complaint
 
 
 def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
-    """It has taken them up already, and ended one that it cannot go on with."""
+    """The failing daemon took over the running runs, and ended one whose configuration is invalid."""
     goes_on, unreadable = (lane.run("steps(1, 1); wait_for('end')") for _ in range(2))
     lane.wait_for(goes_on, EXEC)
     lane.wait_for(unreadable, EXEC)
@@ -225,9 +225,9 @@ def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
     host, port = lane.address.split(":")
     with socket.create_server((host, int(port))):
         for _ in range(5):
-            code, complaint = lane.start_in_vain()
+            code, complaint = lane.start_expecting_exit()
             assert code == 1 and "--listen" in complaint and "Address already in use" in complaint
-            # In its own words alone, not in gRPC's.
+            # The text is the daemon's own, not gRPC's.
             assert all(line.startswith("tandem-daemon: ") for line in complaint.splitlines()), complaint
     lane.start()
     assert "not valid any more" in lane.wait_for(unreadable, FAULT).failure_reason
@@ -236,7 +236,7 @@ def test_daemon_that_cannot_listen_leaves_runs_to_the_next(lane: Lane) -> None:
 
 
 def test_unreadable_table_is_reported(lane: Lane) -> None:
-    """Not taken for one without runs; tandemctl says the same, whatever it is asked."""
+    """The daemon does not treat it as an empty table; each command of tandemctl reports the error."""
     run_id = lane.run("steps(1, 1)")
     lane.wait_for(run_id, TERM)
     with contextlib.closing(sqlite3.connect(lane.data_dir / "tandem.db", timeout=DEADLINE_SECS)) as table:

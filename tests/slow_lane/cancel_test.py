@@ -1,4 +1,4 @@
-"""Whatever a run's processes do, nothing of them is alive once CancelRun is answered, and none is without its proxy."""
+"""After CancelRun's answer no process of the run is alive, whatever the processes did."""
 
 import concurrent.futures
 import os
@@ -26,8 +26,8 @@ from tools.testing import pytest_main
 
 _HOSTILE = Path("slow_lane/runs/hostile_worker")
 
-# Of `hostile_worker tree`: children, grandchildren, sessions of their own, double forks, ignored signals, stopped ones,
-# and cleared environments.
+# The kinds of processes of `hostile_worker tree`: children, grandchildren, own sessions, double forks, ignored signals,
+# stopped processes, and cleared environments.
 _KINDS = {
     "child",
     "daemon",
@@ -42,8 +42,8 @@ _KINDS = {
     "worker",
 }
 
-# Forks, forgets its parent, its session and its environment. It has its own program image, whose command line has the
-# marker.
+# A process that has left its parent, its session and its environment, and has its own program image. Its command line
+# has the marker.
 _FUGITIVE = """
 if os.fork() == 0:
     os.setsid()
@@ -59,7 +59,7 @@ _DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); steps(1, 1); 
 
 
 def _submit_hostile(lane: Lane, mode: str) -> tuple[str, Path]:
-    # The file's name has the marker, and all of the tree has the file on its command line.
+    # The file's name has the marker; each process of the tree has the file on its command line.
     file = lane.scratch / lane.marker
     return lane.submit(run_config(str(_HOSTILE.absolute()), mode, str(file))), file
 
@@ -72,7 +72,7 @@ def _assert_cancels(lane: Lane, run_id: str) -> None:
 
 
 def test_tree_that_hides_is_ended(lane: Lane) -> None:
-    """All kinds of descendants."""
+    """CancelRun ends all kinds of descendants."""
     run_id, file = _submit_hostile(lane, "tree")
 
     def kinds() -> set[str]:
@@ -85,7 +85,7 @@ def test_tree_that_hides_is_ended(lane: Lane) -> None:
 
 @pytest.mark.parametrize("mode", ["bomb", "cluster", "chain", "flee"])
 def test_tree_that_grows_is_ended(lane: Lane, mode: str) -> None:
-    """Their processes fork without end, in sessions of their own or not."""
+    """The processes fork continuously, some in their own sessions."""
     run_id, file = _submit_hostile(lane, mode)
     wait_until(file.exists, "the worker to start")
     lane.cancel(run_id)
@@ -94,7 +94,7 @@ def test_tree_that_grows_is_ended(lane: Lane, mode: str) -> None:
 
 
 def test_stopped_worker_is_ended(lane: Lane) -> None:
-    """One that was sent SIGSTOP cannot act on SIGTERM."""
+    """A process stopped by SIGSTOP cannot handle SIGTERM."""
     run_id = lane.run("steps(1, 1); os.kill(os.getpid(), signal.SIGSTOP)")
     lane.wait_for(run_id, EXEC)
     wait_until(lambda: [process_state(pid) for pid in lane.workers()] == ["T"], "the worker to stop")
@@ -102,7 +102,7 @@ def test_stopped_worker_is_ended(lane: Lane) -> None:
 
 
 def test_paused_run_is_ended(lane: Lane) -> None:
-    """One that was paused by ControlStream."""
+    """The run was paused by ControlStream."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     list(lane.trainer.ControlStream(iter([trainer.ControlEvent(run_id=run_id, pause=True)]), timeout=DEADLINE_SECS))
@@ -111,7 +111,7 @@ def test_paused_run_is_ended(lane: Lane) -> None:
 
 
 def test_worker_may_print_events_after_sigterm(lane: Lane) -> None:
-    """What it prints after SIGTERM is in the table when CancelRun is answered."""
+    """Events printed after SIGTERM are in the table when CancelRun answers."""
     run_id = lane.run(
         "signal.signal(signal.SIGTERM, lambda *_: (steps(2, 100), os._exit(0))); steps(1, 1)\nwhile True: time.sleep(1)"
     )
@@ -122,7 +122,7 @@ def test_worker_may_print_events_after_sigterm(lane: Lane) -> None:
 
 
 def test_remaining_processes_end_with_the_worker(lane: Lane) -> None:
-    """Without a cancel: a run that has ended has no process."""
+    """Holds without a cancel: after its end a run has no process."""
     run_id = lane.run(
         "os.setsid() if (child := os.fork()) == 0 else None\n"
         "if child == 0: signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)\nsteps(1, 1)"
@@ -132,7 +132,7 @@ def test_remaining_processes_end_with_the_worker(lane: Lane) -> None:
 
 
 def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
-    """The daemon ends the tree itself."""
+    """The daemon itself ends the process tree."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
 def test_process_that_left_its_session_is_ended(lane: Lane, kills_proxy: bool) -> None:
-    """It has no token, its own session, and as parent its subreaper: the proxy, or the daemon once that is dead."""
+    """The process has no run token and its own session; its parent is its subreaper, the proxy or the daemon."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
     assert len(lane.workers()) == 2
@@ -150,8 +150,8 @@ def test_process_that_left_its_session_is_ended(lane: Lane, kills_proxy: bool) -
     _assert_cancels(lane, run_id)
 
 
-def test_run_that_waits_never_starts_once_cancelled() -> None:
-    """For its GPU, which another run has."""
+def test_cancelled_run_in_the_queue_never_starts() -> None:
+    """The run waits for a GPU that another run has."""
     with running_lane("--gpu_slots=1") as lane:
         config = lane.program(
             "open(sys.argv[2], 'a').write('x'); steps(1, 1); wait_for('end')", str(lane.scratch / "ran")
@@ -171,7 +171,7 @@ def test_run_that_waits_never_starts_once_cancelled() -> None:
 
 
 def test_cancel_right_after_submit_ends_the_run(lane: Lane) -> None:
-    """At whatever point of its start the cancel comes, and no later."""
+    """The cancel comes at a random moment of the run's start."""
     chance = random.Random(1)
     ran = lane.scratch / "ran"
     for _ in range(20):
@@ -184,7 +184,7 @@ def test_cancel_right_after_submit_ends_the_run(lane: Lane) -> None:
 
 
 def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
-    """And so is one of a run that has ended."""
+    """A cancel of an ended run is answered as well."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
 
@@ -201,7 +201,7 @@ def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
 
 @pytest.mark.parametrize("with_proxy", [False, True])
 def test_cancel_continues_after_a_restart(with_proxy: bool) -> None:
-    """The daemon is killed while it ends the tree; the next one does it, without a request."""
+    """The daemon is killed while it ends the process tree; the next daemon completes the cancel without a request."""
     with running_lane("--kill_grace=2s") as lane:
         run_id = lane.run(_DEAF)
         lane.wait_for(run_id, EXEC)
@@ -223,7 +223,7 @@ def test_cancel_continues_after_a_restart(with_proxy: bool) -> None:
 
 
 def test_cancel_while_the_daemon_starts(lane: Lane) -> None:
-    """With a proxy that has not connected to it yet."""
+    """The run's proxy has not connected to the new daemon yet."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     proxy = lane.wait_for_proxy(run_id)
@@ -235,7 +235,7 @@ def test_cancel_while_the_daemon_starts(lane: Lane) -> None:
     lane.wait_for(run_id, TERM)
 
 
-# Also while the daemon stops, and while there is none.
+# Prints also while the daemon stops, and while no daemon runs.
 _PRINTS_ON = """
 index = 0
 while not os.path.exists(os.path.join(GATES, "end")):
@@ -246,7 +246,7 @@ while not os.path.exists(os.path.join(GATES, "end")):
 
 
 def test_daemon_that_stops_leaves_runs_alive() -> None:
-    """SIGTERM ends it with 0, even while a cancel goes on, which the next one completes; it takes up all others."""
+    """SIGTERM ends the daemon with code 0; the next daemon completes a cancel in progress and takes over the runs."""
     with running_lane("--kill_grace=2s") as lane:
         other = lane.run(_PRINTS_ON)
         lane.wait_for(other, EXEC)
@@ -274,7 +274,7 @@ def test_daemon_that_stops_leaves_runs_alive() -> None:
 
 @pytest.mark.parametrize("proxies_too", [False, True])
 def test_next_daemon_starts_a_proxy_for_each_worker(lane: Lane, proxies_too: bool) -> None:
-    """The worker's processes are the same as before, and all of them can be ended."""
+    """The workers are the same processes as before, and CancelRun ends all of them."""
     runs = [lane.run(_DEAF) for _ in range(5)]
     for run_id in runs:
         lane.wait_for(run_id, EXEC)
@@ -305,7 +305,7 @@ def test_next_daemon_starts_a_proxy_for_each_worker(lane: Lane, proxies_too: boo
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
 def test_run_whose_folder_is_removed_is_ended(lane: Lane, kills_proxy: bool) -> None:
-    """With and without its proxy; no other can be started."""
+    """Holds with and without a proxy; no new proxy can start."""
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     shutil.rmtree(lane.data_dir / "runs" / run_id)

@@ -1,7 +1,6 @@
-"""The real daemon for tests of the slow lane: killed, stopped, started again, called, and inspected from outside.
+"""A real daemon for tests of the slow lane: a test starts, kills, stops, calls and inspects it.
 
-Every wait has a deadline. Whatever a test does, `lane` leaves no process behind that belongs to its folder or carries
-its marker.
+Every wait has a deadline. After each test, `lane` kills all processes that belong to its folder or have its marker.
 """
 
 import contextlib
@@ -38,15 +37,15 @@ PAUSE, FAULT, TERM = trainer.RUN_STATUS_PAUSE, trainer.RUN_STATUS_FAULT, trainer
 
 WATCHDOG_SECS = 240
 
-OTHER = 12345  # a uid that no machine needs to have
+OTHER = 12345  # a uid; no user with it needs to exist
 
-# A sandbox's root has no other users.
+# A sandbox's root user cannot become another user.
 needs_users = pytest.mark.skipif(
     os.geteuid() != 0 or Path("/proc/self/uid_map").read_text("utf-8").split()[2] == "1",
     reason="only root becomes other users",
 )
 
-# Before a worker's program. `wait_for("name")` waits until the test has called `Lane.open("name")`.
+# Precedes a worker's program. `wait_for("name")` returns when the test has called `Lane.open("name")`.
 _PREAMBLE = """
 import json, os, signal, sys, time
 def wait_for(name):
@@ -79,24 +78,24 @@ def _processes() -> list[int]:
 
 
 class Lane:
-    """A daemon with a folder of its own, and what a test does with it.
+    """A daemon with its own folder, and the calls and inspections that tests need.
 
     Attributes:
-      data_dir: The daemon's.
-      scratch: A folder for the test's own files, outside of it.
-      marker: A word that the command lines of all of its workers have.
-      address: HOST:PORT of the daemon.
-      pid: Of the daemon.
+      data_dir: The daemon's data folder.
+      scratch: A folder for the test's own files, outside the data folder.
+      marker: A word on the command line of each of its workers.
+      address: The daemon's HOST:PORT.
+      pid: The daemon's process id.
       trainer: Stub of TrainerService.
       slow_lane: Stub of SlowLane.
     """
 
     def __init__(self, folder: Path, *flags: str) -> None:
-        """Starts nothing.
+        """Creates the folders; starts no daemon.
 
         Args:
-          folder: An empty one.
-          flags: For the daemon's command line, each time.
+          folder: An empty folder.
+          flags: Flags of each daemon.
         """
         self.data_dir, self.scratch, self._gates = folder / "data", folder / "scratch", folder / "gates"
         self.scratch.mkdir()
@@ -108,7 +107,7 @@ class Lane:
         self._channel: Any = None
 
     def start(self) -> "Lane":
-        """Starts the daemon, at the address that it had before, and returns once it listens."""
+        """Starts the daemon, at its previous address if it had one, and returns when it listens."""
         if self._daemon is None:
             log = self.scratch / "daemon.log"
             self._daemon = Daemon(self.data_dir, *self.flags, environment=self.environment, log=log)
@@ -127,29 +126,29 @@ class Lane:
         assert self._daemon is not None
         return self._daemon
 
-    def start_in_vain(self, *flags: str) -> tuple[int, str]:
-        """Starts one more daemon that is expected to give up.
+    def start_expecting_exit(self, *flags: str) -> tuple[int, str]:
+        """Starts another daemon that is expected to exit with an error.
 
         Args:
-          flags: Instead of the first one's, where they are the same.
+          flags: Additional flags; a repeated flag replaces the first daemon's.
 
         Returns:
-          Its exit code, and what it wrote to stderr.
+          The exit code, and the text on stderr.
         """
         command = [*self.daemon.command, *flags]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECS, check=False)
         return ended.returncode, ended.stderr
 
     def kill(self) -> None:
-        """Kills the daemon; its runs go on."""
+        """Kills the daemon; its runs continue."""
         self.daemon.kill()
         self._channel.close()
 
     def stop(self) -> int:
-        """Asks the daemon to end, and waits; its runs go on.
+        """Sends SIGTERM to the daemon and waits for its exit; its runs continue.
 
         Returns:
-          Its exit code.
+          The exit code.
         """
         code = self.daemon.stop()
         self._channel.close()
@@ -161,19 +160,19 @@ class Lane:
         self.start()
 
     def log(self) -> str:
-        """Returns what the daemons have written to stderr."""
+        """Returns the daemons' text on stderr."""
         return (self.scratch / "daemon.log").read_text("utf-8", errors="replace")
 
     def open(self, gate: str) -> None:
         """Lets `wait_for(gate)` in workers return.
 
         Args:
-          gate: Its name.
+          gate: The gate's name.
         """
         (self._gates / gate).touch()
 
     def program(self, source: str, *arguments: str) -> dict[str, Any]:
-        """Makes a run of a Python program.
+        """Makes the configuration of a run of a Python program.
 
         Args:
           source: The program; it may call what `_PREAMBLE` defines.
@@ -189,11 +188,11 @@ class Lane:
         """Submits a run.
 
         Args:
-          config: Its configuration.
-          run_id: Empty for one that the daemon makes.
+          config: The run's configuration.
+          run_id: Empty: the daemon makes a run_id.
 
         Returns:
-          Its run_id.
+          The run_id.
         """
         request = trainer.SubmitRunRequest(run_id=run_id, config_json=json.dumps(config))
         submitted: str = self.trainer.SubmitRun(request, timeout=DEADLINE_SECS).run_id
@@ -204,7 +203,7 @@ class Lane:
         return self.submit(self.program(source, *arguments))
 
     def cancel(self, run_id: str) -> None:
-        """Calls CancelRun, and returns when it is answered."""
+        """Calls CancelRun and waits for the answer."""
         self.trainer.CancelRun(trainer.CancelRunRequest(run_id=run_id), timeout=DEADLINE_SECS)
 
     def record(self, run_id: str) -> Any:
@@ -220,16 +219,16 @@ class Lane:
         return run
 
     def daemon_state(self) -> Any:
-        """Returns DescribeRuns's answer."""
+        """Returns the answer of DescribeRuns."""
         return self.slow_lane.DescribeRuns(slow_lane.DescribeRunsRequest(), timeout=DEADLINE_SECS)
 
     def healthy(self) -> bool:
-        """Returns GetHealth's word on it."""
+        """Returns `healthy` of GetHealth's answer."""
         healthy: bool = self.trainer.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS).healthy
         return healthy
 
     def wait_for(self, run_id: str, *statuses: int, secs: float = DEADLINE_SECS) -> Any:
-        """Waits until the run has one of these, and returns its RunRecord then."""
+        """Waits until the run has one of the given states, and returns its RunRecord."""
 
         def reached() -> Any:
             record = self.record(run_id)
@@ -240,16 +239,16 @@ class Lane:
         return wait_until(reached, f"{run_id} to become one of {statuses}", secs)
 
     def wait_for_steps(self, run_id: str, count: int) -> None:
-        """Waits until so many of the run's steps are in the table."""
+        """Waits until the table has the given number of the run's steps."""
         wait_until(lambda: self.describe(run_id).steps == count, f"step {count} of {run_id}")
 
     def steps(self, run_id: str, since: int = 0) -> list[Any]:
-        """Returns all steps of a run that has ended, by StreamRunSteps."""
+        """Returns all steps of an ended run, by StreamRunSteps."""
         request = trainer.StreamStepsRequest(run_id=run_id, since_seq=since)
         return list(self.trainer.StreamRunSteps(request, timeout=DEADLINE_SECS))
 
     def first_steps(self, run_id: str, count: int, since: int = 0) -> list[Any]:
-        """Returns the next so many steps, by StreamRunSteps, also of a run that goes on."""
+        """Returns the next `count` steps by StreamRunSteps; the run may still execute."""
         call = self.trainer.StreamRunSteps(
             trainer.StreamStepsRequest(run_id=run_id, since_seq=since), timeout=DEADLINE_SECS
         )
@@ -258,11 +257,11 @@ class Lane:
         return found
 
     def table(self, sql: str, *values: Any) -> list[Any]:
-        """Reads the table beside the daemon.
+        """Reads the table with its own connection, while the daemon may run.
 
         Args:
           sql: One statement.
-          values: For its question marks.
+          values: The values of the statement's parameters.
 
         Returns:
           The rows.
@@ -273,21 +272,21 @@ class Lane:
             return base.execute(sql, values).fetchall()
 
     def step_indices(self, run_id: str) -> list[int]:
-        """Returns each row's step_index in the order of seq_id, of which there must be no gap."""
+        """Returns the rows' step_index in the order of seq_id, and checks that seq_id has no gap."""
         rows = self.table("SELECT seq_id, step_index FROM steps WHERE run_id = ? ORDER BY seq_id", run_id)
         assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
         return [row[1] for row in rows]
 
     @contextlib.contextmanager
     def no_commits(self) -> Iterator[None]:
-        """Holds the table's write lock meanwhile: as a disk on which no write comes to its end."""
+        """Holds the table's write lock, so that no commit of the daemon completes."""
         with contextlib.closing(sqlite3.connect(self.data_dir / "tandem.db", timeout=30, isolation_level=None)) as base:
             base.execute("BEGIN IMMEDIATE")
             yield
             base.execute("ROLLBACK")
 
     def proxy(self, run_id: str) -> int | None:
-        """Returns the pid of the run's proxy, None for none that is alive."""
+        """Returns the pid of the run's live proxy, or None."""
         return next(iter(proxies_of(self.data_dir, run_id)), None)
 
     def wait_for_proxy(self, run_id: str) -> int:
@@ -296,11 +295,11 @@ class Lane:
         return pid
 
     def workers(self) -> list[int]:
-        """Returns the pids of all that carry the marker and are alive."""
+        """Returns the pids of the live processes with the marker."""
         return [pid for pid in _processes() if any(self.marker in word for word in _cmdline(pid)) and is_alive(pid)]
 
     def peak_rss_bytes(self, pid: int | None = None) -> int:
-        """Returns the most memory that a process, the daemon, ever had."""
+        """Returns the peak resident memory of a process, by default the daemon's."""
         for line in Path(f"/proc/{pid or self.pid}/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) << 10
@@ -333,11 +332,11 @@ class Lane:
 
 @contextlib.contextmanager
 def running_lane(*flags: str, starts: bool = True) -> Iterator[Lane]:
-    """Makes a folder and starts a daemon there; at the end nothing is left of either.
+    """Creates a folder and starts a daemon in it; at the end kills all processes and removes the folder.
 
     Args:
-      flags: For the daemon.
-      starts: Else the test calls `Lane.start`.
+      flags: The daemon's flags.
+      starts: Whether to start the daemon; otherwise the test calls `Lane.start`.
 
     Yields:
       The daemon.
@@ -353,7 +352,7 @@ def running_lane(*flags: str, starts: bool = True) -> Iterator[Lane]:
 
 @pytest.fixture(name="lane")
 def lane_fixture() -> Iterator[Lane]:
-    """A daemon of the test's own, which is quick to notice and to end."""
+    """A daemon for one test, with short times for heartbeats and for ending processes."""
     with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms") as lane:
         yield lane
 

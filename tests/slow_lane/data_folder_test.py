@@ -1,4 +1,4 @@
-"""The daemon's folder: which one it takes, what it makes, and what it leaves when it cannot serve."""
+"""The daemon's data folder: accepted and refused folders, created files, and cleanup after a failed start."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ from tools.testing import pytest_main
 
 
 def complaint(folder: Path | str, *flags: str, command: tuple[str, ...] = (str(DAEMON),)) -> str:
-    """Starts a daemon that is expected to give up, and returns what it wrote to stderr."""
+    """Starts a daemon that is expected to exit with an error, and returns its text on stderr."""
     ended = subprocess.run(
         [*command, f"--data_dir={folder}", "--listen=127.0.0.1:0", *flags],
         capture_output=True,
@@ -40,8 +40,8 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o711])
-def test_folder_that_is_open_to_others_is_refused_with_the_command_that_closes_it(tmp_path: Path, mode: int) -> None:
-    """It stays as it is; after the command the daemon takes it."""
+def test_folder_with_access_for_other_users_is_refused_with_the_chmod_command(tmp_path: Path, mode: int) -> None:
+    """The daemon does not change the mode; after the printed command it accepts the folder."""
     folder = tmp_path / "it's mine"
     folder.mkdir()
     folder.chmod(mode)
@@ -56,8 +56,8 @@ def test_folder_that_is_open_to_others_is_refused_with_the_command_that_closes_i
 
 
 @pytest.mark.parametrize(("mode", "files"), [(0o1777, []), (0o770, []), (0o2775, []), (0o755, ["work"])])
-def test_folder_that_others_use_is_refused_with_one_in_it(tmp_path: Path, mode: int, files: list[str]) -> None:
-    """As /tmp or /, which are not to be closed: a folder of all, or one with files that are no daemon's."""
+def test_shared_folder_is_refused_with_a_proposed_subfolder(tmp_path: Path, mode: int, files: list[str]) -> None:
+    """A folder such as /tmp, writable for others or with foreign files, must not get mode 700."""
     folder = tmp_path / "shared"
     folder.mkdir()
     for name in files:
@@ -69,8 +69,8 @@ def test_folder_that_others_use_is_refused_with_one_in_it(tmp_path: Path, mode: 
     assert "chmod" not in text, text
 
 
-def test_daemons_folder_that_was_opened_to_others_is_refused_with_the_command(tmp_path: Path) -> None:
-    """It is known by its files."""
+def test_data_folder_with_access_for_other_users_is_refused_with_the_chmod_command(tmp_path: Path) -> None:
+    """The folder's files show that it is a data folder."""
     folder = tmp_path / "data"
     with running_daemon(folder):
         pass
@@ -80,7 +80,7 @@ def test_daemons_folder_that_was_opened_to_others_is_refused_with_the_command(tm
 
 @pytest.mark.parametrize("tail", ["", "/", "/.", "//./"])
 def test_symbolic_link_is_refused_with_its_target(tmp_path: Path, tail: str) -> None:
-    """However the path ends; nothing is changed behind it."""
+    """Trailing slashes and dots do not matter; the daemon creates nothing in the target."""
     target, link = tmp_path / "target", tmp_path / "link"
     target.mkdir(0o700)
     link.symlink_to(target)
@@ -94,7 +94,7 @@ def test_symbolic_link_is_refused_with_its_target(tmp_path: Path, tail: str) -> 
 
 
 def test_link_in_the_middle_of_a_path_is_followed(tmp_path: Path) -> None:
-    """As everywhere."""
+    """Only the last component of the path must not be a link."""
     (tmp_path / "target").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "target")
     with running_daemon(tmp_path / "link" / "data"):
@@ -102,7 +102,7 @@ def test_link_in_the_middle_of_a_path_is_followed(tmp_path: Path) -> None:
 
 
 def test_file_is_refused_with_the_next_action(tmp_path: Path) -> None:
-    """Also where a parent is one."""
+    """The path is a file, or one of its parents is a file."""
     file = tmp_path / "file"
     file.touch()
     text = complaint(file)
@@ -114,7 +114,7 @@ def test_file_is_refused_with_the_next_action(tmp_path: Path) -> None:
 
 @needs_users
 def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    """By root as well, whose files its owner could then replace."""
+    """Root is refused as well: the folder's owner could replace root's files."""
     folder = tmp_path / "theirs"
     folder.mkdir(0o700)
     os.chown(folder, OTHER, OTHER)
@@ -123,7 +123,7 @@ def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-@pytest.fixture(name="others_daemon")
+@pytest.fixture(name="other_users_daemon")
 def others_daemon_fixture(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """Returns the command that starts a daemon as a user other than root."""
     for parent in (tmp_path, *tmp_path.parents):
@@ -138,22 +138,22 @@ def others_daemon_fixture(tmp_path: Path) -> Iterator[tuple[str, ...]]:
 @needs_users
 @pytest.mark.parametrize("mode", [0o500, 0o300, 0o000])
 def test_folder_that_cannot_be_written_is_refused_with_the_command(
-    tmp_path: Path, others_daemon: tuple[str, ...], mode: int
+    tmp_path: Path, other_users_daemon: tuple[str, ...], mode: int
 ) -> None:
-    """Where it is the user's own; where it is a parent of another, with another place."""
+    """For the user's own folder the error proposes chmod; for a folder in another user's, another path."""
     folder = tmp_path / "own"
     folder.mkdir()
     os.chown(folder, OTHER, OTHER)
     folder.chmod(mode)
-    text = complaint(folder, command=others_daemon)
+    text = complaint(folder, command=other_users_daemon)
     assert f"chmod 700 {folder}" in text, text
-    text = complaint(tmp_path / "new", command=others_daemon)
+    text = complaint(tmp_path / "new", command=other_users_daemon)
     assert "Permission denied" in text and "next: --data_dir=" in text, text
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
-def test_made_folder_is_closed_and_its_parents_are_as_usual(tmp_path: Path, umask: int) -> None:
-    """By the umask."""
+def test_created_folder_has_mode_700_and_its_parents_follow_the_umask(tmp_path: Path, umask: int) -> None:
+    """The parents' mode depends on the umask, the data folder's does not."""
     before = os.umask(umask)
     try:
         with running_daemon(tmp_path / "a" / "b" / "data"):
@@ -164,7 +164,7 @@ def test_made_folder_is_closed_and_its_parents_are_as_usual(tmp_path: Path, umas
 
 
 def test_daemon_that_cannot_serve_removes_its_new_files(tmp_path: Path) -> None:
-    """The folder, its files and its parents; not what was there before."""
+    """The daemon removes the folder, its files and the created parents, but no folder that existed before."""
     (tmp_path / "was-there").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"--listen=127.0.0.1:{other.getsockname()[1]}"
@@ -180,7 +180,7 @@ def test_daemon_that_cannot_serve_removes_its_new_files(tmp_path: Path) -> None:
 
 
 def test_daemon_whose_database_fails_removes_its_new_files(tmp_path: Path) -> None:
-    """Late, with its sockets at work: here each file may have 4,096 bytes."""
+    """The failure comes late, when the sockets are open: a file may have at most 4,096 bytes."""
     limited = ("env", "--ignore-signal=XFSZ", "prlimit", "--fsize=4096:4096", str(DAEMON))
     text = complaint(tmp_path / "data", f"--socket={tmp_path}/more.sock", command=limited)
     assert text.startswith("tandem-daemon: "), text
@@ -188,7 +188,7 @@ def test_daemon_whose_database_fails_removes_its_new_files(tmp_path: Path) -> No
 
 
 def test_daemon_that_cannot_serve_leaves_an_existing_folder(tmp_path: Path) -> None:
-    """With its runs."""
+    """The existing files with their runs are unchanged."""
     folder = tmp_path / "data"
     with running_daemon(folder):
         pass
@@ -199,11 +199,11 @@ def test_daemon_that_cannot_serve_leaves_an_existing_folder(tmp_path: Path) -> N
 
 
 def test_second_daemon_leaves_the_folder_to_the_first(lane: Lane) -> None:
-    """And all of its files."""
+    """The second daemon changes no file."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     lane.wait_for_steps(run_id, 1)
     before = sorted(path.name for path in lane.data_dir.iterdir())
-    code, text = lane.start_in_vain("--listen=none")
+    code, text = lane.start_expecting_exit("--listen=none")
     assert code == 1 and f"pid {lane.pid}" in text, text
     assert sorted(path.name for path in lane.data_dir.iterdir()) == before
     lane.open("end")

@@ -1,4 +1,4 @@
-"""The eleven defects that the seed's daemon has in the field: one test each, which shows that ours has none of them."""
+"""Eleven known defects of MOSAIC's daemon: each test shows that Tandem's daemon does not have one of them."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ from tools.testing import pytest_main
 
 
 def test_01_cancel_ends_the_process(lane: Lane) -> None:
-    """Theirs: CancelRun never kills it. Here nothing is alive once that is answered, though it ignores SIGTERM."""
+    """MOSAIC: CancelRun does not kill the worker. Here it ends all processes, also if they ignore SIGTERM."""
     run_id = lane.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); steps(1, 1); time.sleep(600)")
     lane.wait_for(run_id, EXEC)
     assert len(lane.workers()) == 2
@@ -37,7 +37,7 @@ def test_01_cancel_ends_the_process(lane: Lane) -> None:
 
 
 def test_02_worker_without_heartbeats_continues(lane: Lane) -> None:
-    """Theirs: it is killed after 300 s. Here its proxy speaks for it, and only a dead process is a failed run."""
+    """MOSAIC: the worker is killed after 300 s. Here the proxy sends heartbeats; only a dead worker fails the run."""
     run_id = lane.run("steps(1, 1); time.sleep(600)")
     lane.wait_for(run_id, EXEC)
     (worker,) = lane.workers()
@@ -62,7 +62,7 @@ def test_02_worker_without_heartbeats_continues(lane: Lane) -> None:
 
 
 def test_03_numbers_are_the_same_live_replayed_and_after_a_restart(lane: Lane) -> None:
-    """Theirs: since_seq is ignored, table and stream number differently, and again from 1 with each daemon."""
+    """MOSAIC: since_seq is ignored, and numbers differ between table and stream and restart with each daemon."""
     run_id = lane.run("steps(1, 1000); wait_for('more'); steps(1001, 1500); wait_for('end')")
     live = [(step.seq_id, step.step_index) for step in lane.first_steps(run_id, 1000)]
     assert live == [(number, number) for number in range(1, 1001)]
@@ -90,14 +90,14 @@ def test_03_numbers_are_the_same_live_replayed_and_after_a_restart(lane: Lane) -
 
 
 def test_04_nothing_is_dropped_and_the_tail_is_kept(lane: Lane) -> None:
-    """Theirs: the oldest is dropped when lines come quickly, the newest when the worker ends."""
+    """MOSAIC: the oldest lines are dropped under load, and the newest at the worker's exit."""
     run_id = lane.run("put(lines(1, 100_000))")
     lane.wait_for(run_id, TERM)
     assert lane.step_indices(run_id) == list(range(1, 100_001))
 
 
 def test_05_long_lines_are_read(lane: Lane) -> None:
-    """Theirs: a line over 64 KiB kills the reader. Here it may have 16 MiB, and a longer one is kept aside."""
+    """MOSAIC: a line above 64 KiB ends the reader. Here the limit is 16 MiB, and a longer line is malformed."""
     sizes = [(64 << 10) + 1, 1 << 20, 16 << 20, (16 << 20) + 1]
     run_id = lane.run(
         """
@@ -120,7 +120,7 @@ steps(100, 100)
 
 
 def test_06_each_step_is_stored_once(lane: Lane) -> None:
-    """Theirs: no unique key, so each is stored twice. Here also when the proxy is killed again and again."""
+    """MOSAIC: without a unique key each step is stored twice. Here once, also if the proxy is killed repeatedly."""
     run_id = lane.run("[(steps(n * 100 + 1, n * 100 + 100), time.sleep(0.01)) for n in range(200)]; wait_for('end')")
     chance = random.Random(6)
     for _ in range(8):
@@ -136,7 +136,7 @@ def test_06_each_step_is_stored_once(lane: Lane) -> None:
 
 
 def test_07_calls_are_answered_while_episodes_wait_for_the_disk(lane: Lane) -> None:
-    """Theirs: the flush of one episode blocks every call."""
+    """MOSAIC: the flush of one episode blocks every call."""
     run_id = lane.run(
         'steps(1, 1); wait_for(\'go\'); put(b\'\'.join(b\'{"event_type": "episode", "episode": %d, "total_reward": 1, '
         '"steps": 1}\\n\' % n for n in range(5000)))'
@@ -157,7 +157,7 @@ def test_07_calls_are_answered_while_episodes_wait_for_the_disk(lane: Lane) -> N
 
 
 def test_08_queues_are_bounded_and_runs_are_controlled(lane: Lane) -> None:
-    """Theirs: the store's queue has no bound, and ControlStream is not there."""
+    """MOSAIC: the store's queue has no bound, and ControlStream is not implemented."""
     runs = [
         lane.run("steps(0, 0); wait_for('go'); [steps(n, n, observation='x' * 65536) for n in range(1, 801)]")
         for _ in range(4)
@@ -195,7 +195,7 @@ def test_08_queues_are_bounded_and_runs_are_controlled(lane: Lane) -> None:
 
 
 def test_09_identical_configuration_runs_again(lane: Lane) -> None:
-    """Theirs: never again, even after it failed."""
+    """MOSAIC: the same configuration is refused forever, even after a failure."""
     ran = lane.scratch / "ran"
     config = lane.program(
         "open(sys.argv[2], 'a').write('x'); sys.exit(int(os.path.exists(sys.argv[2] + '.fail')))", str(ran)
@@ -213,7 +213,7 @@ def test_09_identical_configuration_runs_again(lane: Lane) -> None:
 
 @pytest.mark.parametrize("kills_proxy", [False, True])
 def test_10_each_run_is_dispatched_once_across_restarts(lane: Lane, kills_proxy: bool) -> None:
-    """Theirs: a crash of the daemon may dispatch a run again, and loses those that execute."""
+    """MOSAIC: a crash of the daemon may dispatch a run twice, and loses executing runs."""
     chance = random.Random(10)
     starts = lane.scratch / "starts"
     starts.mkdir()
@@ -238,7 +238,7 @@ steps(11, 20)
         lane.restart()
         with contextlib.suppress(grpc.RpcError, grpc.FutureCancelledError):
             submitted.result()
-        # Not known whether it was submitted: as a client does it, once more by the same name.
+        # The answer was lost, so the test submits again with the same run_id, as a client does.
         lane.submit(config, run_id)
     for run_id in runs:
         lane.wait_for_steps(run_id, 10)
@@ -252,7 +252,7 @@ steps(11, 20)
 
 
 def test_11_history_of_a_run_is_complete(lane: Lane) -> None:
-    """MOSAIC's daemon reads the last rows of all runs, and filters them afterwards."""
+    """MOSAIC: the daemon reads the last rows of all runs, and filters by run afterwards."""
     source = "for n in range(10): wait_for(sys.argv[2] + str(n)); steps(n * 200 + 1, n * 200 + 200)"
     first, second = lane.run(source, "a"), lane.run(source, "b")
     for n in range(10):

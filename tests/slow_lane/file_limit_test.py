@@ -1,4 +1,4 @@
-"""A daemon under `ulimit -f`: a write above the limit fails, and ends no process."""
+"""A daemon under `ulimit -f`: a write above the limit fails, and the daemon continues."""
 
 import contextlib
 import sqlite3
@@ -21,7 +21,7 @@ def test_a_daemon_at_the_limit_of_file_sizes_is_unhealthy_and_loses_nothing(tmp_
     daemon = Daemon(tmp_path / "data", program=limited)
     try:
         with TrainerClient(daemon.address) as client:
-            # The worker's own output has the limit as well: each prints less than it allows.
+            # The worker's output has the same limit: each worker prints less than it allows.
             config = run_config(sys.executable, "-c", source.format(_EVENTS // 4, _EVENT_BYTES))
             runs = [client.submit(config).run_id for _ in range(4)]
             wait_until(lambda: not client.health().healthy, "the daemon to report the limit")

@@ -1,6 +1,6 @@
-"""Full disks, junk, vanishing clients: the daemon says clearly what is wrong, stays bounded, and loses nothing.
+"""Full disks, invalid data, disconnected clients: the daemon reports the cause, stays bounded, and loses no event.
 
-Length: one short test for each hostile thing, all by the same few words.
+The file is long because it has one short test for each kind of hostile input, all with the same helper functions.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
 )
 from tools.testing import pytest_main
 
-# Printed again after a disk that was full: what could not be written must come later. `written` is how many lines are
-# whole in the file.
+# A `put` that retries after a failed write, so that a full disk loses no line. A line may be written in
+# several parts.
 _STUBBORN = """
 def put(data):
     data = memoryview(data)
@@ -47,7 +47,7 @@ def put(data):
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB of its own."""
+    """Mounts a file system of 24 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -77,8 +77,8 @@ def _fill(folder: Path) -> Path:
     return filler
 
 
-def test_full_disk_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
-    """The daemon says so, answers, goes on by itself once there is room, and has all that the worker could write."""
+def test_full_disk_loses_no_event(small_disk: Path, tmp_path: Path) -> None:
+    """The daemon reports the full disk, answers calls, recovers without a restart, and stores each printed event."""
     with _lane_on(small_disk, tmp_path) as lane:
         run_id = lane.run(
             _STUBBORN + "n = 1\nwhile not os.path.exists(os.path.join(GATES, 'end')):\n"
@@ -104,7 +104,7 @@ def test_full_disk_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
 
 
 def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path: Path) -> None:
-    """CancelRun is answered when its processes are gone, even if the end cannot be stored yet; that is done later."""
+    """CancelRun answers when the processes are gone; the run's end is stored when the disk has room."""
     with _lane_on(small_disk, tmp_path) as lane:
         run_id = lane.run("steps(1, 1); time.sleep(600)")
         lane.wait_for(run_id, EXEC)
@@ -117,7 +117,7 @@ def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path:
 
 
 def test_daemon_killed_on_a_full_disk_continues_later(small_disk: Path, tmp_path: Path) -> None:
-    """One that starts while the disk is full serves, says so, and loses nothing."""
+    """A daemon that starts on a full disk serves, reports it, and loses no event."""
     with _lane_on(small_disk, tmp_path) as lane:
         run_id = lane.run(_STUBBORN + "steps(1, 100); wait_for('go'); steps(101, 2000); wait_for('end')")
         lane.wait_for(run_id, EXEC)
@@ -135,11 +135,11 @@ def test_daemon_killed_on_a_full_disk_continues_later(small_disk: Path, tmp_path
 
 
 def test_daemon_refuses_a_read_only_folder(small_disk: Path, tmp_path: Path) -> None:
-    """With an error that names it."""
+    """The error names the folder."""
     with _lane_on(small_disk, tmp_path) as lane:
         lane.stop()
         subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-        code, words = lane.start_in_vain()
+        code, words = lane.start_expecting_exit()
         assert code == 1 and str(small_disk) in words and "read-only" in words.lower(), words
         subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
         lane.start()
@@ -147,7 +147,7 @@ def test_daemon_refuses_a_read_only_folder(small_disk: Path, tmp_path: Path) -> 
 
 
 def _damage(lane: Lane, kind: str) -> str:
-    """Makes a table that the daemon cannot use, and returns a word that its error has to have."""
+    """Makes the table unusable for the daemon, and returns a word of the expected error."""
     table = lane.data_dir / "tandem.db"
     if kind == "newer":
         with contextlib.closing(sqlite3.connect(table)) as base:
@@ -166,17 +166,17 @@ def _damage(lane: Lane, kind: str) -> str:
 
 @pytest.mark.parametrize("kind", ["newer", "junk", "foreign"])
 def test_daemon_refuses_a_table_that_is_not_its_own(lane: Lane, kind: str) -> None:
-    """It leaves the file as it is."""
+    """The daemon does not change the file."""
     lane.stop()
     word = _damage(lane, kind)
     before = (lane.data_dir / "tandem.db").read_bytes()
-    code, words = lane.start_in_vain()
+    code, words = lane.start_expecting_exit()
     assert code == 1 and word in words and words.startswith("tandem-daemon: "), words
     assert (lane.data_dir / "tandem.db").read_bytes() == before
 
 
-def test_removed_log_of_the_table_loses_nothing(lane: Lane) -> None:
-    """Health says so; the next daemon has all rows, and what was printed meanwhile."""
+def test_removed_wal_file_of_the_table_loses_no_event(lane: Lane) -> None:
+    """Health reports the removed file; the next daemon has all rows and the events printed since."""
     run_id = lane.run("steps(1, 100); wait_for('go'); steps(101, 200); wait_for('end')")
     lane.wait_for_steps(run_id, 100)
     (lane.data_dir / "tandem.db-wal").unlink()
@@ -190,24 +190,24 @@ def test_removed_log_of_the_table_loses_nothing(lane: Lane) -> None:
 
 
 def test_second_daemon_of_a_folder_exits(lane: Lane) -> None:
-    """It names the owner of the folder, whatever was removed there; the first daemon continues."""
-    code, words = lane.start_in_vain("--listen=127.0.0.1:0")
+    """The error names the first daemon's pid or the folder; the first daemon continues."""
+    code, words = lane.start_expecting_exit("--listen=127.0.0.1:0")
     assert code == 1 and f"pid {lane.pid}" in words and "--data_dir" in words, words
     (lane.data_dir / "daemon.pid").unlink()
-    code, words = lane.start_in_vain("--listen=127.0.0.1:0")
+    code, words = lane.start_expecting_exit("--listen=127.0.0.1:0")
     assert code == 1 and "--data_dir" in words, words
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 
 def test_second_daemon_of_an_address_exits(lane: Lane) -> None:
-    """And says which; the first one serves on."""
-    code, words = lane.start_in_vain(f"--data_dir={lane.scratch / 'other'}")
+    """The error names the address; the first daemon continues to serve."""
+    code, words = lane.start_expecting_exit(f"--data_dir={lane.scratch / 'other'}")
     assert code == 1 and lane.address in words, words
     lane.wait_for(lane.run("steps(1, 1)"), TERM)
 
 
 def test_binary_output_does_not_fail_a_run(lane: Lane) -> None:
-    """Bytes of all kinds, half lines, an event that comes in pieces, and a last line without its end."""
+    """Random bytes, incomplete lines, an event written byte by byte, and a last line without newline."""
     run_id = lane.run(
         r"""
 import random
@@ -235,7 +235,7 @@ put(lines(4, 4).rstrip())
 
 
 def test_worker_may_close_its_stdout(lane: Lane) -> None:
-    """What it printed before is there."""
+    """The lines printed before the close are stored."""
     run_id = lane.run("steps(1, 10); os.close(1); os.close(2); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
     lane.open("end")
@@ -244,7 +244,7 @@ def test_worker_may_close_its_stdout(lane: Lane) -> None:
 
 
 def test_worker_that_cuts_its_stdout_is_reported(lane: Lane) -> None:
-    """What was read before is kept; the run says what happened, under the next daemon too, and at its end."""
+    """The earlier rows stay; the run reports the problem, also with the next daemon and at its end."""
     run_id = lane.run("steps(1, 100); wait_for('cut'); os.ftruncate(1, 0); steps(1, 1); wait_for('end')")
     lane.wait_for_steps(run_id, 100)
     lane.open("cut")
@@ -265,7 +265,7 @@ def test_worker_that_cuts_its_stdout_is_reported(lane: Lane) -> None:
 
 
 def test_unreadable_output_is_read_again(lane: Lane) -> None:
-    """The run says so meanwhile, and nothing is missing in the end."""
+    """The run reports the problem meanwhile; in the end no step is missing."""
     run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
     output = Path(lane.describe(run_id).folder) / "stdout.jsonl"
@@ -284,7 +284,7 @@ def test_unreadable_output_is_read_again(lane: Lane) -> None:
 
 
 def test_run_continues_without_its_folder(lane: Lane) -> None:
-    """The proxy has the file open: as long as it lives nothing is missing."""
+    """The proxy has the output file open, so no step is lost while it lives."""
     run_id = lane.run("steps(1, 10); wait_for('go'); steps(11, 20); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
     shutil.rmtree(lane.describe(run_id).folder)
@@ -344,7 +344,7 @@ _WRONG = {
 
 
 def test_wrong_configurations_are_refused(lane: Lane) -> None:
-    """Each by an error that names the field; nothing is kept of them."""
+    """Each error names the field; no run and no folder is created."""
     problems = []
     for name, (text, field) in _WRONG.items():
         try:
@@ -363,7 +363,7 @@ def test_wrong_configurations_are_refused(lane: Lane) -> None:
 
 
 def test_program_that_cannot_be_started_is_a_failed_run(lane: Lane) -> None:
-    """The reason names the program; and the folder, if the working folder does not exist."""
+    """The failure reason names the program, or the working folder if that does not exist."""
     for folder, kind in (("/no/such/folder", "missing"), (__file__, "a file")):
         config = run_config("true") | {"metadata": {"tandem": {"working_directory": folder}}}
         assert folder in lane.wait_for(lane.submit(config), FAULT).failure_reason, kind
@@ -371,7 +371,7 @@ def test_program_that_cannot_be_started_is_a_failed_run(lane: Lane) -> None:
 
 
 def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
-    """By their call alone; the connection and the daemon go on."""
+    """Only the call fails; the connection and the daemon continue."""
     with grpc.insecure_channel(lane.address, options=[("grpc.max_send_message_length", -1)]) as channel:
 
         def raw(method: str) -> Any:
@@ -388,7 +388,7 @@ def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
         with pytest.raises(grpc.RpcError) as refused:
             raw("NoSuchCall")(b"", timeout=DEADLINE_SECS)
         assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
-        # To gRPC's C++ library, such a message is the end of its stream: that is answered.
+        # gRPC's C++ library treats such a message as the end of the stream, so the call is answered.
         published = channel.stream_unary("/gymgui.trainer.TrainerService/PublishRunSteps")
         assert published(iter([b"\xff" * 100]), timeout=DEADLINE_SECS) == b""
         for method in ("gymgui.trainer.TrainerService/ControlStream", "tandem.slow_lane.v1.SlowLane/Link"):
@@ -409,7 +409,7 @@ def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
 
 
 def test_hello_without_the_run_token_is_refused(lane: Lane) -> None:
-    """Without the run's token, or without a hello, its events are refused and the run goes on."""
+    """Without the run token, or without a hello, the daemon refuses the events; the run continues."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     lane.wait_for(run_id, EXEC)
     batch = slow_lane.EventBatch(run_id=run_id, steps=[trainer.RunStep(step_index=99, seq_id=2)])
@@ -430,7 +430,7 @@ def test_hello_without_the_run_token_is_refused(lane: Lane) -> None:
     assert lane.step_indices(run_id) == [1]
 
 
-# Opens every streaming call, says so, and waits for its death.
+# Opens every streaming call, prints "ready", and waits until it is killed.
 _CLIENT = """
 import sys, threading, time
 import grpc
@@ -466,7 +466,7 @@ time.sleep(600)
 
 
 def test_vanished_clients_leave_nothing_behind(lane: Lane) -> None:
-    """Killed in the middle of each streaming call; what they had sent is kept."""
+    """Clients are killed during each streaming call; the events they had sent are stored."""
     run_id = lane.run("steps(1, 100_000); wait_for('end')")
     lane.wait_for(run_id, EXEC)
     for _ in range(3):
@@ -487,7 +487,7 @@ def test_vanished_clients_leave_nothing_behind(lane: Lane) -> None:
 
 
 def test_watcher_that_reads_nothing_slows_no_other(lane: Lane) -> None:
-    """Its steps wait in the table: the daemon's memory stays bounded, and it gets all of them in the end."""
+    """Its steps stay in the table: the daemon's memory is bounded, and it receives all steps later."""
     run_id = lane.run("wait_for('go'); [steps(n, n, observation='x' * 65536) for n in range(1, 1601)]")
     slow = [
         lane.trainer.StreamRunSteps(trainer.StreamStepsRequest(run_id=run_id), timeout=DEADLINE_SECS) for _ in range(10)
@@ -506,7 +506,7 @@ def test_watcher_that_reads_nothing_slows_no_other(lane: Lane) -> None:
     "run_id", ["../runs", "..", ".", "/", "a/b", "a\0b", "a\nb", "x" * 100_000, "\uff0e\uff0e", ""]
 )
 def test_no_call_reaches_a_folder_by_a_run_id(lane: Lane, run_id: str) -> None:
-    """One that names no run, but may name a path; what lies there is neither read, made nor removed."""
+    """The run_id names no run but could name a path; the daemon reads, creates and removes nothing there."""
 
     def files() -> dict[Path, int]:
         mine = ("tandem.db", "daemon.")
@@ -540,7 +540,7 @@ def test_no_call_reaches_a_folder_by_a_run_id(lane: Lane, run_id: str) -> None:
 
 
 def test_jumping_clock_changes_nothing() -> None:
-    """Of wall time, by years and both ways: no run is unreachable, no event is lost, and calls are answered in time."""
+    """The wall clock jumps by years, in both directions: no run is unreachable, no event is lost."""
     with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms", starts=False) as lane:
         clock = lane.scratch / "clock"
         clock.write_bytes(bytes(8))

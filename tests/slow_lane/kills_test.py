@@ -1,6 +1,6 @@
-"""Daemon, proxy and watcher are killed at random points; the table holds each event once, and watchers saw each once.
+"""Daemon, proxy and watcher are killed at random; the table has each event once, and the watcher receives each once.
 
-`--test_env=SEEDS=200 --test_env=STEPS=100000` plays as many seeds, each with as many steps; tools/test plays a few.
+`--test_env=SEEDS=200 --test_env=STEPS=100000` runs 200 seeds with 100000 steps each; tools/test runs a few.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _FOLDER = Path(__file__).parent
 
 
 def _check_watcher(path: Path, steps: int) -> None:
-    """The blocks that a watcher wrote down follow one on another, from the first step to the last."""
+    """Checks that a watcher's recorded blocks are contiguous, from the first step to the last."""
     last = 0
     for line in path.read_text("ascii").splitlines():
         first, index, count = map(int, line.split())
@@ -40,7 +40,7 @@ def _check_watcher(path: Path, steps: int) -> None:
 
 @pytest.mark.parametrize("seed", range(_SEEDS))
 def test_each_record_comes_once_despite_kills(seed: int, tmp_path: Path) -> None:
-    """Kills by SIGKILL at random points until the worker is done, then lets everything come to its end."""
+    """SIGKILL is sent at random moments until the worker is done; then all processes end by themselves."""
     chance = random.Random(seed)
     daemon = Daemon(tmp_path / "data", "--kill_grace=1s")
     record = tmp_path / "record"
@@ -63,7 +63,7 @@ def test_each_record_comes_once_despite_kills(seed: int, tmp_path: Path) -> None
             daemon.start()
         elif victim == "proxy":
             for proxy in proxies_of(daemon.data_dir):
-                with contextlib.suppress(ProcessLookupError):  # ended meanwhile
+                with contextlib.suppress(ProcessLookupError):  # already exited
                     os.kill(proxy, signal.SIGKILL)
         else:
             watcher.kill()
@@ -84,7 +84,7 @@ def test_each_record_comes_once_despite_kills(seed: int, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("seed", range(_SEEDS))
 def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -> None:
-    """The worker alone is killed."""
+    """Only the worker is killed."""
     chance = random.Random(seed)
     daemon = Daemon(tmp_path / "data")
     with TrainerClient(daemon.address) as client:
@@ -104,7 +104,7 @@ def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -
 
 
 def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
-    """And the next one has all that they printed."""
+    """The next daemon has all printed steps."""
     daemon = Daemon(tmp_path / "data")
     config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "20000", "4")
     with TrainerClient(daemon.address) as client:
@@ -124,7 +124,7 @@ def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
 
 
 def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) -> None:
-    """No daemon will ever ask it."""
+    """The daemon, which would tell the proxy to exit, does not exist."""
     daemon = Daemon(tmp_path / "data")
     with TrainerClient(daemon.address) as client:
         run_id = client.submit(run_config(sys.executable, "-c", "import time; time.sleep(1000)")).run_id

@@ -1,4 +1,4 @@
-"""A daemon that finds a table of schema version 1."""
+"""A daemon with a table of schema version 1."""
 
 import contextlib
 import sqlite3
@@ -20,8 +20,8 @@ def _data_dir(folder: Path, steps: int) -> Path:
     return data_dir
 
 
-def _look(data_dir: Path) -> tuple[int, tuple[int, int, int, float]]:
-    """The schema version, and of the steps: how many, sums of their numbers, of their step_index, of their rewards."""
+def _table_summary(data_dir: Path) -> tuple[int, tuple[int, int, int, float]]:
+    """Returns the schema version, and count and sums of the steps' seq_id, step_index and reward."""
     with contextlib.closing(sqlite3.connect(f"file:{data_dir}/tandem.db?mode=ro", uri=True)) as table:
         (version,) = table.execute("PRAGMA user_version").fetchone()
         return version, table.execute(
@@ -30,18 +30,18 @@ def _look(data_dir: Path) -> tuple[int, tuple[int, int, int, float]]:
 
 
 def test_a_daemon_moves_the_rows_of_an_old_table(tmp_path: Path) -> None:
-    """It serves when that is done."""
+    """The daemon serves after the migration."""
     data_dir = _data_dir(tmp_path, 1000)
-    version, rows = _look(data_dir)
+    version, rows = _table_summary(data_dir)
     assert version == 1 and rows[0] == 1000
     with running_daemon(data_dir):
-        assert _look(data_dir) == (2, rows)
+        assert _table_summary(data_dir) == (2, rows)
 
 
 def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: Path) -> None:
-    """The daemon is asked to stop as soon as it prints that it moves rows."""
+    """SIGTERM comes when the daemon has printed that it migrates the table."""
     data_dir = _data_dir(tmp_path, _STEPS)
-    before = _look(data_dir)
+    before = _table_summary(data_dir)
     command = [str(DAEMON), f"--data_dir={data_dir}", "--listen=none"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as daemon:
         assert daemon.stderr is not None
@@ -50,9 +50,9 @@ def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: 
         printed, errors = daemon.communicate(timeout=_DEADLINE_SECS)
     assert daemon.returncode == 0 and printed == ""
     assert "keeps its schema version" in errors
-    assert before[0] == 1 and _look(data_dir) == before
+    assert before[0] == 1 and _table_summary(data_dir) == before
     with running_daemon(data_dir):
-        assert _look(data_dir) == (2, before[1])
+        assert _table_summary(data_dir) == (2, before[1])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A worker that prints numbered steps, and an episode after each hundred.
+"""A worker that prints numbered steps, and an episode after each hundred steps.
 
-It takes a given time, so that a test can kill other processes meanwhile.
+It runs for a given time, so that a test can kill other processes meanwhile.
 """
 
 import json
@@ -9,11 +9,11 @@ import time
 
 
 def main(steps: int, seconds: float) -> None:
-    """Prints them.
+    """Prints the events.
 
     Args:
-      steps: How many.
-      seconds: How long it takes.
+      steps: The number of steps.
+      seconds: The duration in seconds.
     """
     begin = time.monotonic()
     for index in range(steps):

@@ -1,4 +1,4 @@
-"""Compares the table with what a run's worker printed: each complete line of stdout.jsonl is a row, in order, once."""
+"""Compares the table with a worker's output: each complete line of stdout.jsonl is one row, in order."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# The worker_id of events that a worker published by gRPC; what it prints has none.
+# The worker_id of events published by gRPC; printed events have none.
 PUBLISHER = "publisher"
 
 
@@ -16,12 +16,12 @@ class Printed:
     """The lines of a worker's stdout, by kind.
 
     Attributes:
-      steps: episode_index, step_index and reward of each.
-      episodes: episode_index and total_reward of each.
-      lifecycle: event of each.
-      malformed: byte_offset and bytes of each.
-      text_lines: How many lines are no events.
-      payloads: event and payload of each lifecycle event.
+      steps: episode_index, step_index and reward of each step.
+      episodes: episode_index and total_reward of each episode.
+      lifecycle: The event name of each lifecycle event.
+      malformed: byte_offset and length in bytes of each malformed line.
+      text_lines: The number of text lines.
+      payloads: The event name and payload of each lifecycle event.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
@@ -33,13 +33,13 @@ class Printed:
 
 
 def read_printed(path: Path) -> Printed:
-    """Sorts the lines of a worker that has ended; its last line may lack the newline.
+    """Sorts the lines of an ended worker; the last line may lack the newline.
 
     Args:
-      path: Its stdout.jsonl; there is none of a run that was cancelled before its worker started.
+      path: The worker's stdout.jsonl; absent if the run was cancelled before its worker started.
 
     Returns:
-      What it printed.
+      The worker's lines.
     """
     printed = Printed()
     offset = 0
@@ -71,14 +71,14 @@ def _sort(text: bytes, offset: int, printed: Printed) -> None:
 
 
 def check_table(data_dir: Path, run_id: str) -> Printed:
-    """Asserts that the table's rows are the worker's lines, in their order, numbered without a gap.
+    """Asserts that the table's rows are the worker's lines, in order, numbered without a gap.
 
     Args:
-      data_dir: The daemon's; the daemon may be at work.
-      run_id: A run that has ended.
+      data_dir: The daemon's data folder; the daemon may be running.
+      run_id: An ended run.
 
     Returns:
-      What the worker printed.
+      The worker's lines.
     """
     printed = read_printed(data_dir / "runs" / run_id / "stdout.jsonl")
     with contextlib.closing(sqlite3.connect(f"file:{data_dir}/tandem.db?mode=ro", uri=True, timeout=30)) as table:
@@ -98,7 +98,7 @@ def check_table(data_dir: Path, run_id: str) -> Printed:
 
 
 def _check_published(table: sqlite3.Connection, run_id: str, printed: Printed) -> None:
-    """What a worker published is there once, in order, up to what it knows as kept and not beyond what it sent."""
+    """Checks that published steps are stored once and in order: all acknowledged ones, and none that was not sent."""
     query = "SELECT source_number, step_index FROM steps WHERE run_id = ? AND worker_id = ? ORDER BY seq_id"
     found = table.execute(query, (run_id, PUBLISHER)).fetchall()
     assert_same(f"{run_id}: published", found, [(number, number) for number in range(1, len(found) + 1)])
@@ -110,12 +110,12 @@ def _check_published(table: sqlite3.Connection, run_id: str, printed: Printed) -
 
 
 def assert_same(what: str, found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
-    """Asserts that two lists are equal, and names the first difference rather than both lists.
+    """Asserts that two lists are equal; the error has the first difference, not both lists.
 
     Args:
-      what: What they are lists of.
-      found: In the table.
-      expected: At the source.
+      what: The kind of the lists' items.
+      found: The table's rows.
+      expected: The worker's lines.
     """
     if found == expected:
         return

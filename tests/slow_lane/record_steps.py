@@ -1,7 +1,7 @@
-"""Watches a run and writes down each step that it gets: a watcher that may be killed and started again.
+"""A watcher that records each received step of a run in a file; it may be killed and started again.
 
-Each line of the file is one block of steps, written by one call: "SEQ_ID STEP_INDEX COUNT", the first step's numbers
-and how many followed on without a gap. Started again, it continues after the last complete line.
+Each line of the file is one block of steps, written by one call: "SEQ_ID STEP_INDEX COUNT", with the numbers of the
+block's first step. Started again, the watcher continues after the last complete line.
 """
 
 import os
@@ -17,7 +17,7 @@ _RETRY_SECS = 0.05
 
 
 def _received(path: str) -> int:
-    """The last number in the file; a torn line at its end is cut off."""
+    """Returns the last number in the file; removes an incomplete line at its end."""
     try:
         with open(path, "r+b") as file:
             text = file.read()
@@ -33,17 +33,17 @@ def _received(path: str) -> int:
 
 
 def main(address: str, run_id: str, path: str) -> None:
-    """Watches until the run has ended and all of its steps have come.
+    """Watches until the run has ended and all its steps were received.
 
     Args:
-      address: The daemon's.
+      address: The daemon's address.
       run_id: The run.
-      path: The file.
+      path: The file for the record.
     """
     since = _received(path)
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
-        # A daemon that was killed is soon back, at the same address.
+        # A killed daemon is started again soon, at the same address.
         with grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
             request = messages.StreamEventsRequest(
                 run_id=run_id,

@@ -1,7 +1,7 @@
-"""Daemon, proxies, workers and watchers are killed and stopped at random while runs of all kinds come and go.
+"""Daemon, proxies, workers and watchers are killed and stopped at random while runs of all kinds start and end.
 
-The ordinary length is some seconds. `bazel test //tests/slow_lane:soak_test --test_env=SECONDS=600 --test_env=SEED=7
---test_output=all` runs for ten minutes; the figures are in the last line.
+The default duration is some seconds. `bazel test //tests/slow_lane:soak_test --test_env=SECONDS=600 --test_env=SEED=7
+--test_output=all` runs for ten minutes; the last line has the counts.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ _CALL_SECS = 5.0
 _WORKER = Path(__file__).parent / "soak_worker.py"
 _FINAL = (trainer.RUN_STATUS_TERM, trainer.RUN_STATUS_FAULT)
 _STREAMS = ("step", "episode", "lifecycle", "malformed")
-# What a call says of a daemon that is dead, stopped, or ends.
+# The status codes of a call to a daemon that is dead, stopped, or shutting down.
 _AWAY = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -52,15 +52,15 @@ _AWAY = (
 
 @dataclass
 class _Run:
-    """A run and what was done to it.
+    """A run and the test's actions on it.
 
     Attributes:
-      kind: Of `soak_worker`.
-      cancelled: Whether its cancel was begun.
-      hit: Whether a process of its tree was killed.
-      seen: Rows of each stream that its watcher got.
-      watched: Whether the watcher's stream came to its end.
-      changes: Its states, as WatchRuns said.
+      kind: The kind of `soak_worker`.
+      cancelled: Whether the test began to cancel it.
+      hit: Whether the test killed a process of its tree.
+      seen: The number of rows of each event stream that the watcher received.
+      watched: Whether the watcher's stream has ended.
+      changes: The run's states, as sent by WatchRuns.
     """
 
     kind: str
@@ -72,12 +72,12 @@ class _Run:
 
     @property
     def final(self) -> bool:
-        """Whether WatchRuns said its end."""
+        """Whether WatchRuns has sent a final state."""
         return bool(self.changes) and self.changes[-1].status in _FINAL
 
 
 class _Soak:
-    """One daemon after the other in one folder, its runs, and the threads that use and kill them."""
+    """Successive daemons in one folder, their runs, and the threads that use and kill them."""
 
     def __init__(self, data_dir: Path, log: Path) -> None:
         self.marker = f"tandem-soak-{uuid.uuid4().hex}"
@@ -89,12 +89,12 @@ class _Soak:
         self.settling = threading.Event()
         self.over = threading.Event()
         self.problems: list[str] = []
-        self._stopped: dict[int, float] = {}  # pid -> when it goes on
-        self._break: dict[str, grpc.Call] = {}  # streams that a kill of their watcher ends
+        self._stopped: dict[int, float] = {}  # pid -> time of its SIGCONT
+        self._break: dict[str, grpc.Call] = {}  # streams that the test may cancel
         self._threads: list[threading.Thread] = []
 
     def start(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Starts a thread; what it raises is a problem of the soak."""
+        """Starts a thread; an exception of it is recorded as a problem."""
 
         def guarded() -> None:
             try:
@@ -113,13 +113,13 @@ class _Soak:
 
     @contextlib.contextmanager
     def stubs(self) -> Iterator[tuple[Any, Any]]:
-        """Yields TrainerService and SlowLane over a connection of their own."""
+        """Yields stubs of TrainerService and SlowLane on a new connection."""
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 << 20)]
         with grpc.insecure_channel(self.address, options=options) as channel:
             yield trainer_grpc.TrainerServiceStub(channel), slow_lane_grpc.SlowLaneStub(channel)
 
     def call(self, method: str, request: Any, secs: float = _CALL_SECS) -> Any:
-        """Makes a call again until a daemon answers it; other errors are the caller's."""
+        """Retries a call until a daemon answers it; other errors propagate."""
         end = time.monotonic() + _SETTLE_SECS
         while True:
             with self.stubs() as both:
@@ -133,10 +133,10 @@ class _Soak:
                         raise
             time.sleep(0.05)
 
-    # What uses the daemon.
+    # Threads that use the daemon.
 
     def submit(self, seed: int) -> None:
-        """Submits runs, so that there are always some."""
+        """Submits runs, so that some are always executing."""
         chance = random.Random(seed)
         number = 0
         while not self.settling.is_set():
@@ -161,10 +161,10 @@ class _Soak:
                 self.start(self.pause, run_id, run, chance.uniform(0.2, 2.0), chance.uniform(0.0, 1.0))
 
     def cancel(self, run_id: str, run: _Run, after_secs: float) -> None:
-        """Cancels a run; when that is answered, no process of it is alive."""
+        """Cancels a run, and checks that no process of it is alive after the answer."""
         self.settling.wait(after_secs)
         run.cancelled = True
-        with contextlib.suppress(_NotFound):  # it has ended and is deleted
+        with contextlib.suppress(_NotFound):  # the run has ended and was deleted
             self.call("CancelRun", trainer.CancelRunRequest(run_id=run_id), 30.0)
         if left := self.workers(run_id):
             self.problems.append(f"{run_id}: cancelled, and alive: {left}")
@@ -194,13 +194,13 @@ class _Soak:
             time.sleep(0.05)
 
     def follow(self, run_id: str, run: _Run, seed: int) -> None:
-        """Watches a run's events to its end, checks the table then, and may delete the run."""
+        """Watches a run's events to its end, then checks the table, and may delete the run."""
         while not run.watched and not self.over.is_set():
             request = slow_lane.StreamEventsRequest(
                 run_id=run_id, follow=True, **{f"since_{name}": run.seen[name] for name in _STREAMS}
             )
             with self.stubs() as (_, service):
-                # A daemon that is stopped answers nothing, and a stream of a run that prints nothing is silent.
+                # A stopped daemon does not answer, and a stream of a run that prints nothing has no messages.
                 call = self._break[run_id] = service.StreamEvents(request, timeout=60)
                 try:
                     for batch in call:
@@ -224,11 +224,11 @@ class _Soak:
         self.check(run_id, run)
         if random.Random(seed).random() < 0.5:
             self.deleted.add(run_id)
-            with contextlib.suppress(_NotFound):  # by the call before, whose answer was lost
+            with contextlib.suppress(_NotFound):  # an earlier call deleted it, and its answer was lost
                 self.call("DeleteRun", slow_lane.DeleteRunRequest(run_id=run_id))
 
     def watch_runs(self) -> None:
-        """Follows the changes of all runs' states, each of which comes once and in order."""
+        """Follows the state changes of all runs, and checks that each arrives once and in order."""
         since = 0
         while not self.over.is_set():
             with self.stubs() as (service, _):
@@ -246,20 +246,20 @@ class _Soak:
             time.sleep(0.02)
 
     def end_watches(self) -> None:
-        """Ends `watch_runs`, and in a soak that failed whatever goes on."""
+        """Ends `watch_runs`, and after a failure the other streams as well."""
         self.over.set()
         for call in list(self._break.values()):
             call.cancel()
 
-    # What kills.
+    # Functions that kill.
 
     def workers(self, run_id: str = "") -> list[int]:
-        """Returns the processes of a run's tree, of all runs without a run_id."""
+        """Returns the pids of a run's process tree, or of all runs' without a run_id."""
         word = f"{self.marker}:{run_id}:" if run_id else self.marker
         found = []
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
-                with contextlib.suppress(OSError):  # it has ended
+                with contextlib.suppress(OSError):  # the process has exited
                     if word.encode() in (process / "cmdline").read_bytes():
                         found.append(int(process.name))
         return found
@@ -296,8 +296,8 @@ class _Soak:
         self.done[f"{victim} suspended" if stops and victim != "watcher" else victim] += 1
 
     def _signal(self, pid: int, stops: bool, secs: float) -> None:
-        with contextlib.suppress(OSError):  # it has ended
-            # A proxy's child looks like one until it is the worker: its command line has its kind.
+        with contextlib.suppress(OSError):  # the process has exited
+            # Before its exec, a worker's process has the proxy's command line, but already the run's environment.
             environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             for run_id, run in self.runs.items():
                 if not stops and f"TANDEM_RUN_ID={run_id}".encode() in environment:
@@ -307,22 +307,22 @@ class _Soak:
                 self._stopped[pid] = time.monotonic() + secs
 
     def go_on(self, *, all_of_them: bool = False) -> None:
-        """Lets those go on that were stopped for long enough."""
+        """Sends SIGCONT to processes whose stop time is over, or to all stopped ones."""
         for pid, when in list(self._stopped.items()):
             if all_of_them or time.monotonic() > when:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
                 del self._stopped[pid]
 
-    # What holds afterwards.
+    # Checks.
 
     def check(self, run_id: str, run: _Run) -> None:
-        """A run that has ended: its table, its counts, its end."""
+        """Checks the table, the counts and the final state of an ended run."""
         printed = check_table(self.daemon.data_dir, run_id)
         request = slow_lane.DescribeRunsRequest(run_ids=[run_id])
         (described,) = self.call("DescribeRuns", request).runs
         output = self.daemon.output_of(run_id)
-        size = output.stat().st_size if output.exists() else 0  # cancelled before it was started
+        size = output.stat().st_size if output.exists() else 0  # absent if cancelled before the start
         assert described.text_lines == printed.text_lines, f"{run_id}: {described.text_lines} text lines"
         assert described.bytes_read == size, f"{run_id}: {described.bytes_read} bytes read of {size}"
         assert described.steps_printed == len(printed.steps), f"{run_id}: {described.steps_printed} steps printed"
@@ -338,7 +338,7 @@ class _Soak:
         self.done["ends"] += 1
 
     def clear(self) -> list[str]:
-        """Kills all that is left, and returns what that was."""
+        """Kills all remaining processes, and returns their command lines."""
         self.settling.set()
         self.end_watches()
         self.go_on(all_of_them=True)
@@ -358,14 +358,14 @@ class _NotFound(Exception):
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """Ends a soak that hangs, with the stacks of all threads."""
+    """Ends a soak that hangs, and prints the stacks of all threads."""
     faulthandler.dump_traceback_later(_SECONDS + 3 * _SETTLE_SECS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
 
-def test_each_run_ends_complete_whatever_is_killed(tmp_path: Path) -> None:
-    """And nothing of any run, proxy or daemon is left."""
+def test_each_run_ends_with_all_events_despite_kills(tmp_path: Path) -> None:
+    """Afterwards no process of a run, proxy or daemon is left."""
     chance = random.Random(_SEED)
     soak = _Soak(tmp_path / "data", tmp_path / "daemon.log")
     try:

@@ -1,7 +1,7 @@
-"""A worker of the soak: prints events of all kinds for a while, alone, with a tree of processes, or also publishes.
+"""A worker of the soak: prints events of all kinds, alone or with a process tree, or publishes events as well.
 
-`soak_worker.py MARKER KIND SEED SECONDS`, where KIND is print, tree, publish or endless. All but `endless` print
-run_completed at their end.
+`soak_worker.py MARKER KIND SEED SECONDS`, where KIND is print, tree, publish or endless. Each kind but `endless`
+prints run_completed at its end.
 """
 
 import json
@@ -39,12 +39,12 @@ def _put(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _say(event: str, last: int = 0) -> None:
+def _print_lifecycle(event: str, last: int = 0) -> None:
     _put(json.dumps({"event": event, "payload": {"last": last}}).encode() + b"\n")
 
 
 def _print(chance: random.Random, end: float) -> None:
-    """In pieces that end anywhere, so that a kill leaves half a line."""
+    """Prints lines in random pieces, so that a kill leaves an incomplete line."""
     index = 0
     while time.monotonic() < end:
         lines = b""
@@ -59,7 +59,7 @@ def _print(chance: random.Random, end: float) -> None:
 
 
 def _grow_tree() -> None:
-    """Children, grandchildren and sessions of their own, deaf ones among them, which print until they are killed."""
+    """Forks children, also in own sessions and with SIGTERM ignored; they print until they are killed."""
     for kind in ("child", "deaf", "session", "orphan"):
         if os.fork() > 0:
             continue
@@ -77,7 +77,7 @@ def _grow_tree() -> None:
 
 
 def _publish(end: float) -> None:
-    """Publishes numbered steps, each batch again until the daemon has said that it keeps it."""
+    """Publishes numbered steps, and repeats each batch until the daemon acknowledges it."""
     from tandem.errors import TandemError
     from tandem.telemetry import Step, TrainerClient
     from tests.slow_lane.printed_lines import PUBLISHER
@@ -87,7 +87,7 @@ def _publish(end: float) -> None:
     with TrainerClient(timeout=3) as client:
         while time.monotonic() < end:
             numbers = range(last + 1, last + _PUBLISHED_AT_ONCE + 1)
-            _say("sends", numbers[-1])
+            _print_lifecycle("sends", numbers[-1])
             steps = [Step(episode_index=0, step_index=number, reward=1, seq_id=number) for number in numbers]
             while True:
                 try:
@@ -98,17 +98,17 @@ def _publish(end: float) -> None:
                     session = None
                     time.sleep(_RETRY_SECS)
             last = numbers[-1]
-            _say("kept", last)
+            _print_lifecycle("kept", last)
             time.sleep(0.02)
 
 
 def main(kind: str, seed: int, seconds: float) -> None:
-    """Prints.
+    """Prints the events of one kind.
 
     Args:
-      kind: As above.
-      seed: Of its lines.
-      seconds: About how long it takes.
+      kind: print, tree, publish or endless.
+      seed: The seed of the random lines.
+      seconds: The approximate duration.
     """
     chance = random.Random(seed)
     end = time.monotonic() + seconds
@@ -125,7 +125,7 @@ def main(kind: str, seed: int, seconds: float) -> None:
         _print(chance, end=float("inf"))
     else:
         _print(chance, end)
-    _say("run_completed")
+    _print_lifecycle("run_completed")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A daemon that is asked to stop ends within 5 seconds, however much is queued; the next daemon has every event.
+"""SIGTERM ends a daemon within 5 seconds, with any backlog; the next daemon stores every event.
 
-`--test_env=BACKLOG_MIB=64` for a smaller backlog than 1 GiB.
+`--test_env=BACKLOG_MIB=64` sets a smaller backlog than 1 GiB.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ _STOP_SECS = 5.0  # docs/slow_lane.md promises it
 _RUNS = 4
 _RECORDER = Path(__file__).with_name("record_steps.py")
 _BACKLOG_BYTES = int(os.environ.get("BACKLOG_MIB", "1024")) << 20
-_SECS = 200  # of each wait for the backlog
+_SECS = 200  # the limit of each wait for the backlog
 
 
 def _printed(lane: Lane, run_id: str) -> tuple[int, str]:
-    """How many steps a worker printed, and a digest of them in their order."""
+    """Returns the number of a worker's printed steps, and a digest of them in order."""
     digest, count = hashlib.sha256(), 0
     with (lane.data_dir / "runs" / run_id / "stdout.jsonl").open("rb") as lines:
         for line in lines:
@@ -35,7 +35,7 @@ def _printed(lane: Lane, run_id: str) -> tuple[int, str]:
 
 
 def _kept(lane: Lane, run_id: str) -> tuple[int, str]:
-    """The same of the table."""
+    """Returns the same for the steps in the table."""
     digest, count = hashlib.sha256(), 0
     rows = lane.table("SELECT seq_id, step_index, observation_json FROM steps WHERE run_id = ? ORDER BY seq_id", run_id)
     for seq_id, step_index, observation in rows:
@@ -46,7 +46,7 @@ def _kept(lane: Lane, run_id: str) -> tuple[int, str]:
 
 
 def test_a_daemon_with_a_backlog_ends_within_five_seconds_and_loses_nothing(lane: Lane) -> None:
-    """Four workers print it all while no daemon runs; three daemons are stopped within it, a fourth takes the rest.
+    """Four workers print while no daemon runs; three daemons are stopped during the backlog; a fourth stores the rest.
 
     Each portion of a worker is one event of 6 MB and 10,000 events of 200 bytes.
     """
@@ -85,8 +85,8 @@ def test_a_daemon_with_a_backlog_ends_within_five_seconds_and_loses_nothing(lane
     assert max(stops) < _STOP_SECS
 
 
-def test_clients_that_read_nothing_do_not_keep_a_daemon_from_ending(lane: Lane) -> None:
-    """Watchers are stopped by SIGSTOP while the daemon has more to write to them than their sockets take."""
+def test_daemon_stops_although_clients_do_not_read(lane: Lane) -> None:
+    """SIGSTOP stops the watchers while the daemon has more data for them than their sockets can hold."""
     run_id = lane.run("wait_for('go'); steps(0, 399, observation='x' * 65_536); wait_for('end')")
     lane.wait_for(run_id, RDY)
     watchers = [

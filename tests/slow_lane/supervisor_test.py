@@ -1,6 +1,6 @@
-"""What the daemon does about a run at the edges of its life: before it is started, between two daemons, and at its end.
+"""The daemon's handling of a run before its start, between two daemons, and at its end.
 
-Length: one short test for each edge, all by the same few words.
+The file is long because it has one short test for each case, all with the same helper functions.
 """
 
 import concurrent.futures
@@ -35,7 +35,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture(name="one_gpu")
 def one_gpu_fixture() -> Iterator[Lane]:
-    """A daemon that has one GPU to share out."""
+    """A daemon with one GPU slot."""
     with running_lane("--heartbeat=200ms", "--timeout=1s", "--kill_grace=500ms", "--gpu_slots=1") as lane:
         yield lane
 
@@ -45,14 +45,14 @@ def _with_gpu(config: dict[str, Any], mandatory: bool = True) -> dict[str, Any]:
 
 
 def _change_table(lane: Lane, sql: str, *values: Any) -> None:
-    """While there is no daemon."""
+    """Changes the table while no daemon runs."""
     with closing(sqlite3.connect(lane.data_dir / "tandem.db")) as base:
         assert base.execute(sql, values).rowcount == 1
         base.commit()
 
 
 def _publish(lane: Lane, run_id: str, first: int, last: int) -> Any:
-    """As a worker without a name that numbers its steps."""
+    """Publishes numbered steps as a worker without a worker_id."""
     lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id), timeout=DEADLINE_SECS)
     steps = (
         trainer.RunStep(run_id=run_id, seq_id=number, step_index=1000 + number) for number in range(first, last + 1)
@@ -61,7 +61,7 @@ def _publish(lane: Lane, run_id: str, first: int, last: int) -> Any:
 
 
 def test_printed_and_published_steps_are_numbered_separately(lane: Lane) -> None:
-    """Both are numbered from 1 and have the same worker_id, whichever comes first; published repeats are found."""
+    """Both kinds are numbered from 1 with the same worker_id; repeated published steps are dropped."""
     run_id = lane.run("steps(1, 10); wait_for('more'); steps(11, 40); wait_for('end')")
     lane.wait_for_steps(run_id, 10)
     assert _publish(lane, run_id, 1, 20).accepted == 20
@@ -79,8 +79,8 @@ def test_printed_and_published_steps_are_numbered_separately(lane: Lane) -> None
     assert [index for index in indices if index > 1000] == list(range(1001, 1026))
 
 
-def test_a_deleted_run_does_not_come_back_by_its_folder(lane: Lane) -> None:
-    """The daemon is killed before the folder's files are removed; the next one does it, and a run of that name runs."""
+def test_a_deleted_runs_remaining_folder_is_removed_by_the_next_daemon(lane: Lane) -> None:
+    """The daemon is killed before it removed the folder's files; afterwards a new run with this run_id executes."""
     config = lane.program("open(sys.argv[2], 'a').write('x'); steps(1, 3)", str(lane.scratch / "ran"))
     run_id = lane.submit(config, "again")
     lane.wait_for(run_id, TERM)
@@ -102,8 +102,8 @@ def test_a_deleted_run_does_not_come_back_by_its_folder(lane: Lane) -> None:
     assert lane.step_indices(run_id) == [1, 2, 3]
 
 
-def test_a_folder_of_another_run_is_not_taken(lane: Lane) -> None:
-    """Whichever process left it there, the run waits, says for what, and starts once it is gone."""
+def test_a_run_waits_while_its_folder_has_another_workers_record(lane: Lane) -> None:
+    """The run waits, shows the reason, and starts when the folder is removed."""
     folder = lane.data_dir / "runs" / "mine"
     folder.mkdir(parents=True)
     (folder / "worker").write_text("1 1 boot\n", "utf-8")
@@ -115,8 +115,8 @@ def test_a_folder_of_another_run_is_not_taken(lane: Lane) -> None:
     lane.wait_for(run_id, TERM)
 
 
-def test_a_gpu_is_the_runs_own_from_the_start_of_its_proxy_on(one_gpu: Lane) -> None:
-    """The daemon is killed after it started one, and before anything was heard of it."""
+def test_a_run_has_its_gpu_from_the_start_of_its_proxy(one_gpu: Lane) -> None:
+    """The daemon is killed after it started the proxy, and before the proxy connected."""
     lane = one_gpu
     config = _with_gpu(
         lane.program(
@@ -124,7 +124,7 @@ def test_a_gpu_is_the_runs_own_from_the_start_of_its_proxy_on(one_gpu: Lane) -> 
             str(lane.scratch / "gpus"),
         )
     )
-    # No proxy of this run can take its lock.
+    # The folder in place of the lock file keeps each proxy of this run from taking the lock.
     lock = lane.data_dir / "runs" / "first" / "proxy.lock"
     lock.mkdir(parents=True)
     first = lane.submit(config, "first")
@@ -143,8 +143,8 @@ def test_a_gpu_is_the_runs_own_from_the_start_of_its_proxy_on(one_gpu: Lane) -> 
 
 
 def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> None:
-    """Before the daemon knows the worker's process."""
-    # The search for the program takes a while, in which the worker's process has its record and is no worker yet.
+    """The daemon does not know the worker's pid at that moment."""
+    # The search in a long PATH takes time; meanwhile the record exists, but the program does not execute yet.
     path = "x:" * 60_000 + os.environ["PATH"]
     run_id = lane.submit(run_config("true", PATH=path), "quick")
     record = lane.data_dir / "runs" / run_id / "worker"
@@ -161,7 +161,7 @@ def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> N
 
 
 def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> None:
-    """The cancellation cannot be stored: the answer says so, and the next daemon would start the run."""
+    """The cancellation cannot be stored: the error says so, since the next daemon would start the run."""
     lane = one_gpu
     config = _with_gpu(lane.program("steps(1, 1); wait_for('end')"))
     first, second = lane.submit(config), lane.submit(config)
@@ -179,7 +179,7 @@ def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> No
 
 
 def test_cancel_that_a_stopping_daemon_cannot_store_is_aborted(lane: Lane) -> None:
-    """Otherwise the client would take the next daemon's word that the run has failed for the truth."""
+    """With an answer, the client would take the run's later state, FAULTED, as the result of its cancel."""
     run_id = lane.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); steps(1, 1); wait_for('never')")
     lane.wait_for(run_id, EXEC)
     with concurrent.futures.ThreadPoolExecutor(1) as pool, lane.no_commits():
@@ -195,7 +195,7 @@ def test_cancel_that_a_stopping_daemon_cannot_store_is_aborted(lane: Lane) -> No
 
 
 def test_a_waiting_run_is_not_unreachable(one_gpu: Lane) -> None:
-    """It has no process that could be; one that stopped beating is, at the same look."""
+    """It has no process; a run whose proxy is stopped is unreachable at the same time."""
     lane = one_gpu
     program = lane.program("steps(1, 1); wait_for('end')")
     first, third, second = lane.submit(_with_gpu(program)), lane.submit(program), lane.submit(_with_gpu(program))
@@ -214,7 +214,7 @@ def test_a_waiting_run_is_not_unreachable(one_gpu: Lane) -> None:
 
 
 def test_runs_without_gpus_pass_those_that_wait_for_them(one_gpu: Lane) -> None:
-    """Those that ask for some keep their order, whether or not they insist."""
+    """Runs that request GPUs keep their order, also if the GPUs are not mandatory."""
     lane = one_gpu
     ran = str(lane.scratch / "ran")
     source = "open(sys.argv[2], 'a').write(sys.argv[3]); steps(1, 1); wait_for(sys.argv[3])"
@@ -232,14 +232,14 @@ def test_runs_without_gpus_pass_those_that_wait_for_them(one_gpu: Lane) -> None:
         lane.wait_for(run_id, TERM)
     lane.open("3")
     lane.wait_for(third, TERM)
-    # Both were started when the GPU was free again: the one that asked first has it.
+    # Both started when the GPU was free again: the run submitted first has it.
     assert [list(lane.record(run_id).gpu_slots) for run_id in (second, third)] == [[0], []]
     text = (lane.scratch / "ran").read_text("utf-8")
     assert text.startswith("14") and sorted(text) == list("1234")
 
 
 def test_nothing_is_started_before_the_daemon_serves(one_gpu: Lane) -> None:
-    """A run that ends while its daemon starts makes room for no other one before that has its address."""
+    """A run that fails during the daemon's start frees its GPU; the next run starts only when the daemon listens."""
     lane = one_gpu
     hold = lane.submit(_with_gpu(lane.program("steps(1, 1); wait_for('end')")))
     lane.wait_for(hold, EXEC)
@@ -264,14 +264,14 @@ def _scheduled(lane: Lane, source: str, max_steps: int, stride: int) -> str:
 
 
 def test_max_steps_counts_what_is_printed(lane: Lane) -> None:
-    """Also what is not kept: of 15 steps two are."""
+    """Steps that the stride drops count as well: of 15 steps, two are stored."""
     run_id = _scheduled(lane, "steps(1, 15); time.sleep(600)", 15, 10)
     assert "max_steps" in lane.wait_for(run_id, TERM).failure_reason
     assert lane.step_indices(run_id) == [1, 11]
 
 
 def test_max_steps_counts_what_is_published(lane: Lane) -> None:
-    """One by one, however few of the printed ones are kept."""
+    """Each published step counts as one, regardless of the stride of printed steps."""
     run_id = _scheduled(lane, "wait_for('end')", 20, 100)
     lane.wait_for_proxy(run_id)
     wait_until(lambda: lane.record(run_id).status not in (INIT, trainer.RUN_STATUS_HSHK), "the worker")
@@ -284,7 +284,7 @@ def test_max_steps_counts_what_is_published(lane: Lane) -> None:
     assert "max_steps" in lane.wait_for(other, TERM).failure_reason
 
 
-# Forks, forgets its parent, its session, its environment and its limit: a child of the proxy is all that it is.
+# A process that has left its parent, session, environment and limits: only its parent process, the proxy, marks it.
 _FUGITIVE = """
 import resource
 if os.fork() == 0:
@@ -300,7 +300,7 @@ time.sleep(600)
 
 
 def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
-    """All of its processes; and what is asked for at once is done in its order."""
+    """Pause stops all processes of the run; control events sent together take effect in order."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
     wait_until(lambda: len(lane.workers()) == 2, "the fugitive")
@@ -324,7 +324,7 @@ def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
 
 
 def test_unwanted_logs_are_removed_by_the_next_daemon(lane: Lane) -> None:
-    """If the one that wrote the run's end down was killed before it removed them."""
+    """The daemon is killed after it stored the run's end, and before it removed the logs."""
     config = lane.program("steps(1, 3)")
     config["artifacts"]["persist_logs"] = False
     run_id, kept = lane.submit(config), lane.run("steps(1, 3)")
@@ -339,8 +339,8 @@ def test_unwanted_logs_are_removed_by_the_next_daemon(lane: Lane) -> None:
     assert (Path(lane.describe(kept).folder) / "stdout.jsonl").exists()
 
 
-def test_a_run_without_folder_and_proxy_has_failed_once_its_processes_are_gone(lane: Lane) -> None:
-    """And not before."""
+def test_a_run_without_folder_and_proxy_fails_when_its_processes_have_ended(lane: Lane) -> None:
+    """While a process is alive, the run stays EXECUTING."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     other = lane.run("steps(1, 1); wait_for('never')")
     for each in (run_id, other):
@@ -357,7 +357,7 @@ def test_a_run_without_folder_and_proxy_has_failed_once_its_processes_are_gone(l
 
 @pytest.mark.parametrize("name", ["config.json", "launch.json", "worker"])
 def test_a_run_whose_folder_is_damaged_ends(one_gpu: Lane, name: str) -> None:
-    """No proxy starts there. Cancelled, or once its worker is gone, it ends all the same, and gives its GPU back."""
+    """No proxy starts for it. It ends by a cancel, or with its worker, and its GPU slot is free again."""
     lane = one_gpu
     cancelled = lane.submit(_with_gpu(lane.program("steps(1, 1); wait_for('never')")))
     failed = lane.run("steps(1, 1); wait_for('end')")
@@ -376,8 +376,8 @@ def test_a_run_whose_folder_is_damaged_ends(one_gpu: Lane, name: str) -> None:
     lane.wait_for(lane.submit(_with_gpu(lane.program("steps(1, 1)"))), TERM)
 
 
-def test_a_worker_whose_record_is_gone_is_not_started_again(lane: Lane) -> None:
-    """The table says that there was one."""
+def test_a_worker_without_its_record_is_not_started_again(lane: Lane) -> None:
+    """The table says that the run had a worker."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     lane.wait_for(run_id, EXEC)
     (worker,) = lane.workers()
@@ -389,8 +389,8 @@ def test_a_worker_whose_record_is_gone_is_not_started_again(lane: Lane) -> None:
     assert "damaged" in lane.wait_for(run_id, FAULT).failure_reason
 
 
-def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
-    """It continues, to report the end."""
+def test_a_cancelled_run_with_a_stopped_proxy_ends(lane: Lane) -> None:
+    """The daemon continues the proxy with SIGCONT, so that it reports the exit."""
     run_id = lane.run("steps(1, 1); wait_for('never')")
     lane.wait_for(run_id, EXEC)
     os.kill(lane.wait_for_proxy(run_id), signal.SIGSTOP)
@@ -399,7 +399,7 @@ def test_a_stopped_proxy_does_not_keep_a_cancelled_run(lane: Lane) -> None:
 
 
 def test_removed_socket_is_reported(lane: Lane) -> None:
-    """No proxy reaches the daemon; the next one makes it again, and nothing is lost."""
+    """Proxies cannot reach the daemon; the next daemon creates the socket again, and no step is lost."""
     (lane.data_dir / "daemon.sock").unlink()
     assert not lane.healthy() and "socket" in lane.daemon_state().daemon_state
     run_id = lane.run("steps(1, 3)")
@@ -409,8 +409,8 @@ def test_removed_socket_is_reported(lane: Lane) -> None:
     assert lane.step_indices(run_id) == [1, 2, 3]
 
 
-def test_the_daemon_has_descriptors_for_many_runs_and_workers_as_many_as_ever() -> None:
-    """Two for each run: it raises its own limit, and hands on the one that it was started with."""
+def test_the_daemon_raises_its_own_descriptor_limit_but_not_the_workers() -> None:
+    """The daemon needs two descriptors for each run; workers start with the daemon's original limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with running_lane(starts=False) as lane:
         resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))

@@ -1,4 +1,4 @@
-"""`tandemctl` as its tests need it: run in a folder of the test's own, for a daemon of the test's own."""
+"""`tandemctl` for tests: runs it in a test's own folder, with the test's own daemon."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ CTL = (sys.executable, "-m", "tandemctl")
 TIMEOUT_SECS = 120
 DONE, FAILED, WRONG_USAGE, NOT_WELL = 0, 1, 2, 3
 
-# What workers have: `wait_for("name")` returns once the test has made that file in the folder it was submitted from.
+# Precedes a worker's program: `wait_for("name")` returns when that file exists in the folder of the submission.
 PREAMBLE = """
 import json, os, sys, time
 def wait_for(name):
@@ -33,20 +33,20 @@ def episode(index, **more):
 
 
 class CtlDaemon(Daemon):
-    """A daemon of the test's own, and `tandemctl` for it, which is run in `folder`."""
+    """A daemon for one test, and `tandemctl` for it, which runs in `folder`."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
-        """Starts it."""
+        """Starts the daemon."""
         self.folder = folder
         super().__init__(folder / "data", "--gpu_slots=2", *flags)
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tandemctl is run with."""
+        """The environment variables of tandemctl."""
         return os.environ | {"TANDEM_DAEMON": self.address}
 
     def ctl(self, *words: str, code: int = DONE, text: str | None = None) -> str:
-        """Runs tandemctl; it must end with that code. Gives what it printed, or its complaint."""
+        """Runs tandemctl, checks its exit code, and returns its stdout, or its stderr after an error."""
         done = subprocess.run(
             [*CTL, *words],
             capture_output=True,
@@ -61,11 +61,11 @@ class CtlDaemon(Daemon):
         return done.stdout if code in (DONE, NOT_WELL) else done.stderr
 
     def submit(self, source: str, *flags: str) -> str:
-        """Submits a Python program; gives its run_id."""
+        """Submits a Python program, and returns its run_id."""
         return self.ctl("submit", *flags, "--", sys.executable, "-c", PREAMBLE + source).strip()
 
     def run(self, run_id: str) -> dict[str, object]:
-        """What `list --json` says of a run."""
+        """Returns a run's object from `list --json`."""
         for run in json.loads(self.ctl("list", "--json"))["runs"]:
             if run["run_id"] == run_id:
                 assert isinstance(run, dict)
@@ -73,7 +73,7 @@ class CtlDaemon(Daemon):
         raise AssertionError(f"{run_id} is not listed")
 
     def await_run(self, run_id: str, holds: Callable[[dict[str, object]], bool]) -> dict[str, object]:
-        """Waits until something holds of a run."""
+        """Waits until a run satisfies a condition, and returns its object."""
         end = time.monotonic() + TIMEOUT_SECS
         while time.monotonic() < end:
             if holds(run := self.run(run_id)):
@@ -82,12 +82,12 @@ class CtlDaemon(Daemon):
         raise AssertionError(self.run(run_id))
 
     def await_state(self, run_id: str, state: str) -> dict[str, object]:
-        """Waits until a run is in that state."""
+        """Waits until a run has the given state."""
         return self.await_run(run_id, lambda run: run["state"] == state)
 
     @contextlib.contextmanager
     def started(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
-        """Runs tandemctl beside the test."""
+        """Starts tandemctl, and kills it at the end of the block."""
         with subprocess.Popen(
             [*CTL, *words], stdout=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment
         ) as process:
@@ -98,7 +98,7 @@ class CtlDaemon(Daemon):
 
 
 def read_until(process: "subprocess.Popen[str]", part: str) -> str:
-    """Reads lines until one has `part` in it, which it gives."""
+    """Reads lines until one contains `part`, and returns that line."""
     assert process.stdout is not None
     for line in process.stdout:
         if part in line:
@@ -108,7 +108,7 @@ def read_until(process: "subprocess.Popen[str]", part: str) -> str:
 
 @contextlib.contextmanager
 def running(folder: Path, *flags: str) -> Iterator[CtlDaemon]:
-    """A daemon whose runs are ended in the end."""
+    """Starts a daemon; at the end cancels its runs and stops it."""
     daemon = CtlDaemon(folder, *flags)
     try:
         yield daemon
@@ -119,6 +119,6 @@ def running(folder: Path, *flags: str) -> Iterator[CtlDaemon]:
 
 @pytest.fixture(name="daemon")
 def daemon_fixture(tmp_path: Path) -> Iterator[CtlDaemon]:
-    """One with no flags."""
+    """A daemon without additional flags."""
     with running(tmp_path) as started:
         yield started

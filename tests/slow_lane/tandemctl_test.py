@@ -1,4 +1,4 @@
-"""`tandemctl` at a real daemon: every command, a fault, a cancel, and no daemon."""
+"""`tandemctl` with a real daemon: each command, a failed run, a cancel, and a missing daemon."""
 
 import contextlib
 import csv
@@ -26,7 +26,7 @@ from tools.testing import pytest_main
 
 
 def test_a_run_from_its_submission_to_its_deletion(daemon: CtlDaemon) -> None:
-    """Each command says of it what the worker did."""
+    """The output of each command agrees with the worker's events."""
     run_id = daemon.submit(
         """
 for i in range(25): step(i, action=[i, "a,b"])
@@ -71,7 +71,7 @@ sys.stderr.write("to stderr\\n")
 
 
 def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
-    """Neither a run's name nor an argument that an error repeats; letters of all scripts stay."""
+    """A run's name and an argument in an error are escaped; letters of all scripts stay."""
     run_id = daemon.submit("pass", "--name=\u202egpj.exe \u00fcbung")
     daemon.ctl("watch", run_id)
     table = daemon.ctl("list")
@@ -82,7 +82,7 @@ def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
 
 
 def test_export_to_a_file_is_atomic(daemon: CtlDaemon) -> None:
-    """An existing file is replaced; after a failure no part is left."""
+    """An existing file is replaced; after a failure no partial file is left."""
     run_id = daemon.submit("for i in range(3000): step(i)")
     daemon.ctl("watch", run_id)
     out = daemon.folder / "steps.csv"
@@ -98,7 +98,7 @@ def test_export_to_a_file_is_atomic(daemon: CtlDaemon) -> None:
 
 
 def test_a_fault_is_shown_and_is_the_exit_code(daemon: CtlDaemon) -> None:
-    """The reason has what the worker said last."""
+    """The failure reason has the end of the worker's stderr."""
     run_id = daemon.submit("step(0); raise ValueError('no such thing')", "--name=bad")
     last = daemon.ctl("watch", run_id, code=NOT_WELL)
     assert "FAULTED" in last
@@ -108,7 +108,7 @@ def test_a_fault_is_shown_and_is_the_exit_code(daemon: CtlDaemon) -> None:
 
 
 def test_submit_sends_folder_environment_and_limits(daemon: CtlDaemon) -> None:
-    """The worker starts in tandemctl's folder, with its arguments."""
+    """The worker starts in tandemctl's folder, with the given variables and limits."""
     flags = ("--env", "A=b=c", "--env=D=", "--gpus=1", "--max_duration=90m", "--step_stride=10", "--max_steps=500")
     run_id = daemon.submit(
         """
@@ -126,7 +126,7 @@ for i in range(100): step(i)
 
 
 def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
-    """From a file or from standard input; one that is wrong is refused with all that is wrong with it."""
+    """The file or standard input is read; an invalid configuration is refused with the invalid field's name."""
     config = {
         "run_name": "by config",
         "entry_point": "true",
@@ -145,17 +145,17 @@ def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
 
 
 def test_a_config_in_invalid_utf8_is_refused_before_sending(daemon: CtlDaemon) -> None:
-    """With the file and the place, and in tandemctl's words alone."""
+    """The error has the file and the offset, in tandemctl's own text."""
     (daemon.folder / "latin1.json").write_bytes('{"run_name": "caf\u00e9"}'.encode("latin1"))
-    said = daemon.ctl("submit", "--config=latin1.json", code=FAILED)
-    assert said.startswith("tandemctl: ")
-    assert "0xe9 at offset 17 of latin1.json" in said
-    assert "Next: " in said
-    assert "protobuf" not in said
+    message = daemon.ctl("submit", "--config=latin1.json", code=FAILED)
+    assert message.startswith("tandemctl: ")
+    assert "0xe9 at offset 17 of latin1.json" in message
+    assert "Next: " in message
+    assert "protobuf" not in message
 
 
 def test_submit_continues_as_watch(daemon: CtlDaemon) -> None:
-    """The run_id comes first, alone on its line."""
+    """The first line is the run_id alone."""
     words = ("submit", "--watch", "--", sys.executable, "-c", "print('{}'); raise SystemExit(4)")
     first, *lines = daemon.ctl(*words, code=NOT_WELL).splitlines()
     assert daemon.run(first)["malformed"] == 1
@@ -164,13 +164,13 @@ def test_submit_continues_as_watch(daemon: CtlDaemon) -> None:
 
 
 def test_missing_program_is_refused_at_once(daemon: CtlDaemon) -> None:
-    """Before there is a run."""
+    """No run is created."""
     assert "'nonesuch'" in daemon.ctl("submit", "--", "nonesuch", code=FAILED)
     assert json.loads(daemon.ctl("list", "--json"))["runs"] == []
 
 
 def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
-    """When it returns, they have ended; the others follow after a failure."""
+    """The command returns when the runs have ended; after a failure it continues with the other runs."""
     runs = [daemon.submit("step(0); wait_for('never')") for _ in range(3)]
     for run_id in runs:
         daemon.await_state(run_id, "EXECUTING")
@@ -184,19 +184,19 @@ def test_cancel_ends_some_or_all(daemon: CtlDaemon) -> None:
 
 
 def test_cancel_that_cannot_be_stored_prints_the_daemons_text(daemon: CtlDaemon) -> None:
-    """It answers, and is there: that it cannot keep the cancel is no reason to start one."""
+    """The daemon answers, so the text does not propose to start a daemon."""
     holder = daemon.submit("step(0); wait_for('go')", "--gpus=2")
     daemon.await_state(holder, "EXECUTING")
     waiter = daemon.submit("", "--gpus=1")
-    # As a disk on which no write comes to its end.
+    # The test's lock stands for a disk on which no write completes.
     with contextlib.closing(sqlite3.connect(daemon.table, isolation_level=None)) as table:
         table.execute("BEGIN IMMEDIATE")
-        said = daemon.ctl("cancel", waiter, code=FAILED)
+        message = daemon.ctl("cancel", waiter, code=FAILED)
         table.execute("ROLLBACK")
-    assert said.startswith(f"tandemctl: {waiter}: the run is not started")
-    assert "cancel it again" in said
-    assert "found none" not in said
-    assert "Next: start one" not in said
+    assert message.startswith(f"tandemctl: {waiter}: the run is not started")
+    assert "cancel it again" in message
+    assert "found none" not in message
+    assert "Next: start one" not in message
     assert daemon.ctl("cancel", waiter) == f"{waiter} ended\n"
 
 
@@ -215,7 +215,7 @@ def test_pause_stops_a_run_and_resume_continues_it(daemon: CtlDaemon) -> None:
 
 
 def test_waiting_run_names_the_reason(daemon: CtlDaemon) -> None:
-    """Two GPUs, of which another run has one."""
+    """The run requests two GPUs, and another run has one of them."""
     holder = daemon.submit("step(0); wait_for('never')", "--gpus=1")
     daemon.await_state(holder, "EXECUTING")
     waiter = daemon.submit("", "--gpus=2")
@@ -225,8 +225,8 @@ def test_waiting_run_names_the_reason(daemon: CtlDaemon) -> None:
     daemon.ctl("watch", waiter)
 
 
-def test_health(daemon: CtlDaemon) -> None:
-    """Each way to name the daemon reaches it."""
+def test_health_shows_the_daemons_address_and_pid(daemon: CtlDaemon) -> None:
+    """The daemon is named by variable, by socket with --daemon, and by a relative socket path."""
     found = daemon.ctl("health")
     assert f"{daemon.address}, pid {daemon.pid}," in found
     assert "state     ok\n" in found
@@ -236,7 +236,7 @@ def test_health(daemon: CtlDaemon) -> None:
 
 
 def test_missing_daemon_is_reported_with_its_address(tmp_path: Path) -> None:
-    """Every command fails, and says how to start a daemon."""
+    """Every command fails, with the command that starts a daemon."""
     words = ["list", "health", "watch", "watch x", "cancel --all", "cancel x", "pause x", "delete x", "logs x"]
     for command in [*words, "logs x --malformed", "export x", "submit -- true"]:
         target = f"unix:{tmp_path}/none.sock"
@@ -251,7 +251,7 @@ def test_missing_daemon_is_reported_with_its_address(tmp_path: Path) -> None:
 
 
 def test_stopped_daemon_is_reported_as_one_without_answer(daemon: CtlDaemon) -> None:
-    """Within a call's deadline, and where gRPC itself gives up, by port and by socket: there is no answer."""
+    """The error is "no answer", not "found none", by port and by socket."""
     run_id = daemon.submit("step(0); wait_for('never')")
     daemon.await_state(run_id, "EXECUTING")
     addresses = (daemon.address, f"unix:{daemon.folder}/data/daemon.sock")
@@ -262,15 +262,15 @@ def test_stopped_daemon_is_reported_as_one_without_answer(daemon: CtlDaemon) -> 
         answers = [(process.communicate(timeout=TIMEOUT_SECS)[1], process.returncode) for process in asked]
     finally:
         os.kill(daemon.pid, signal.SIGCONT)
-    for words, (said, code) in zip(commands, answers, strict=True):
+    for words, (message, code) in zip(commands, answers, strict=True):
         assert code == FAILED
-        assert f"{words[-1]} (by --daemon), found no answer" in said
-        assert "Next: look whether that is a tandem-daemon, and not stopped" in said
-        assert "found none" not in said
+        assert f"{words[-1]} (by --daemon), found no answer" in message
+        assert "Next: look whether that is a tandem-daemon, and not stopped" in message
+        assert "found none" not in message
 
 
 def test_wrong_command_line_has_its_own_exit_code(tmp_path: Path) -> None:
-    """Its exit code is one of its own, and no daemon is needed to find out; nor is one for --help."""
+    """The exit code is WRONG_USAGE, and neither it nor --help needs a daemon."""
     for words in (["list", "--nonsense"], ["cancel"], [], ["submit", "python"], ["watch", "\udcff"]):
         done = subprocess.run([*CTL, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == WRONG_USAGE
@@ -283,8 +283,8 @@ def test_wrong_command_line_has_its_own_exit_code(tmp_path: Path) -> None:
         assert done.stdout.startswith("Usage: tandemctl")
 
 
-def test_under_bazel_run_paths_are_the_callers(daemon: CtlDaemon) -> None:
-    """`bazel run` starts it among its own files; a process that inherits its variable elsewhere stays where it is."""
+def test_under_bazel_run_paths_are_relative_to_the_callers_folder(daemon: CtlDaemon) -> None:
+    """`bazel run` starts it in its runfiles; elsewhere BUILD_WORKING_DIRECTORY has no effect."""
     inside = daemon.folder / "tandemctl.runfiles" / "tandem"
     inside.mkdir(parents=True)
     for folder, expected in ((inside, daemon.folder), (daemon.folder, daemon.folder), (Path("/"), Path("/"))):

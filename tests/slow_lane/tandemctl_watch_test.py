@@ -1,4 +1,4 @@
-"""What `tandemctl` shows while time goes by, and where: terminals, pipes, full disks, the daemon killed meanwhile."""
+"""Output of `tandemctl` over time: on terminals, to pipes, to full disks, and while the daemon is killed."""
 
 import contextlib
 import json
@@ -30,14 +30,14 @@ from tools.testing import pytest_main
 
 
 def test_watch_sees_the_end_of_a_run_that_is_not_kept(tmp_path: Path) -> None:
-    """Waits long enough for a client that polls each second."""
+    """Runs long enough for a client that polls once a second."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); sys.exit(3)")
         assert "exited with code 3" in daemon.ctl("submit", "--watch", *program, code=NOT_WELL)
 
 
 def test_run_deleted_while_watched_is_no_fault(tmp_path: Path) -> None:
-    """The exit status is unknown: the text says so, and the exit code is not a failed run's."""
+    """The exit status is unknown; the text says so, and the exit code is not that of a failed run."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
         words = [*CTL, "submit", "--watch", *program]
@@ -48,7 +48,7 @@ def test_run_deleted_while_watched_is_no_fault(tmp_path: Path) -> None:
             assert watch.stdout is not None
             run_id = watch.stdout.readline().strip()
             read_until(watch, "EXECUTING")
-            # It sees nothing of the second in which the daemon still has the run that has ended.
+            # SIGSTOP: the watch misses the second in which the daemon still has the ended run.
             watch.send_signal(signal.SIGSTOP)
             (tmp_path / "go").touch()
             wait_until(lambda: run_id not in daemon.ctl("list", "--json"), f"{run_id} to be forgotten")
@@ -57,13 +57,13 @@ def test_run_deleted_while_watched_is_no_fault(tmp_path: Path) -> None:
         assert watch.returncode == FAILED
         for part in (run_id, daemon.address, "has forgotten it", "--keep_runs", "not known", "EXECUTING", "Next: "):
             assert part in said
-    # One that was never there is another matter.
+    # The error for a run that never existed is a different one.
     with running(tmp_path, "--keep_runs=0") as daemon:
         assert "forgotten" not in daemon.ctl("watch", run_id, code=FAILED)
 
 
 def test_watch_continues_with_the_next_daemon(daemon: CtlDaemon) -> None:
-    """It says that it waits, goes on with the next daemon, and ends with the run."""
+    """The watch shows that it waits, continues with the next daemon, and ends with the run."""
     run_id = daemon.submit("step(0); wait_for('go'); step(1)")
     with daemon.started("watch", run_id) as watch, daemon.started("watch") as watch_all:
         read_until(watch, "EXECUTING")
@@ -83,7 +83,7 @@ def test_watch_continues_with_the_next_daemon(daemon: CtlDaemon) -> None:
 
 
 def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
-    """Whether or not there is a daemon meanwhile."""
+    """The daemon is killed and started again meanwhile."""
     run_id = daemon.submit("print('{1', flush=True); step(0); wait_for('go'); print('{2', flush=True); step(1)")
     daemon.await_state(run_id, "EXECUTING")
     with (
@@ -103,7 +103,7 @@ def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
 
 @contextlib.contextmanager
 def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterator[tuple[int, int]]:
-    """Runs tandemctl on a terminal of its own, for the block at most: its pid, and the terminal."""
+    """Runs tandemctl on a new terminal, until the end of the block; yields its pid and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         try:
@@ -120,7 +120,7 @@ def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterat
 
 
 def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
-    """What comes from a terminal, until that is enough or its end."""
+    """Returns a terminal's output until it satisfies a condition or ends."""
     end = time.monotonic() + TIMEOUT_SECS
     text = ""
     while not enough(text):
@@ -129,13 +129,13 @@ def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
             continue
         try:
             text += os.read(terminal, 1 << 16).decode()
-        except OSError:  # as Linux says that the other side has closed it
+        except OSError:  # Linux reports EIO when the other side has closed the terminal
             break
     return text
 
 
 def exit_code(pid: int) -> int:
-    """Of a child, once it has ended; it stays a zombie, so that no other process gets its pid."""
+    """Returns the exit code of a child, which stays a zombie, so that its pid is not used again."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
@@ -145,7 +145,7 @@ ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
 def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
-    """The table is drawn on another screen, again and again, until Ctrl-C."""
+    """The table is drawn repeatedly on the alternate screen until Ctrl-C."""
     run_id = daemon.submit("step(0); episode(0); wait_for('never')", "--max_steps=4", "--name=bar")
     daemon.await_state(run_id, "EXECUTING")
     with on_a_terminal(daemon, "watch") as (pid, terminal):
@@ -159,7 +159,7 @@ def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
 
 
 def test_an_export_shows_its_progress_on_a_terminal(daemon: CtlDaemon) -> None:
-    """And leaves nothing of it there; the cursor stays to be seen, whatever ends it."""
+    """The progress is removed at the end, and the cursor is visible."""
     run_id = daemon.submit("for i in range(3000): step(i)")
     daemon.ctl("watch", run_id)
     with on_a_terminal(daemon, "export", run_id, "--out=steps.csv") as (pid, terminal):
@@ -171,7 +171,7 @@ def test_an_export_shows_its_progress_on_a_terminal(daemon: CtlDaemon) -> None:
 
 
 def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
-    """As where standard output is none: no escape sequence, a line each second."""
+    """The output has no escape sequence, and a line each second, as for a pipe."""
     run_id = daemon.submit("step(0); wait_for('go')")
     daemon.await_state(run_id, "EXECUTING")
     with on_a_terminal(daemon, "watch", run_id, kind="dumb") as (pid, terminal):
@@ -185,7 +185,7 @@ def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
 
 
 def test_watch_of_one_run_leaves_its_last_page(daemon: CtlDaemon) -> None:
-    """Its page shows progress and episodes; the last stays when the screen is restored."""
+    """The page shows progress and episodes; the last page stays after the screen is restored."""
     run_id = daemon.submit(
         "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
     )
@@ -204,7 +204,7 @@ def test_watch_of_one_run_leaves_its_last_page(daemon: CtlDaemon) -> None:
 
 
 def test_watch_ends_when_its_pipe_is_closed(daemon: CtlDaemon) -> None:
-    """As `tandemctl watch | head -1` does."""
+    """`tandemctl watch | head -1` closes the pipe in this way."""
     with daemon.started("watch") as watch:
         assert watch.stdout is not None
         assert "no run goes on" in watch.stdout.readline()
@@ -213,7 +213,7 @@ def test_watch_ends_when_its_pipe_is_closed(daemon: CtlDaemon) -> None:
 
 
 def test_failed_write_to_stdout_is_reported(daemon: CtlDaemon) -> None:
-    """Once, by every command, however much was to be written; what was submitted is named."""
+    """Each command prints the error once; a submitted run's run_id is in the error."""
     run_id = daemon.submit("for i in range(300): step(i)")
     daemon.ctl("watch", run_id)
     program = ("--", "sleep", "1000")
@@ -246,7 +246,7 @@ def test_failed_write_to_stdout_is_reported(daemon: CtlDaemon) -> None:
 
 
 def test_closed_pipe_ends_it_without_a_message(daemon: CtlDaemon) -> None:
-    """By SIGPIPE, as it does other programs; but watch, which just ends."""
+    """SIGPIPE ends each command, as other programs; watch exits with code 0."""
     run_id = daemon.submit("for i in range(300): step(i)")
     daemon.ctl("watch", run_id)
     for words in (["list"], ["logs", run_id], ["export", run_id], ["watch"], ["watch", run_id]):

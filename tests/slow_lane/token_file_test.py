@@ -1,4 +1,4 @@
-"""TrainerClient takes and refuses the tokens that the daemon takes and refuses."""
+"""TrainerClient accepts and refuses the same access tokens as the daemon."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _SAMPLES = json.loads(Path("slow_lane/wire/testdata/tokens.json").read_text("utf
 
 @pytest.fixture(name="token_file")
 def token_file_fixture(tmp_path: Path) -> Path:
-    """An empty file that is closed to others."""
+    """Creates an empty file with mode 600."""
     file = tmp_path / "token"
     file.touch(0o600)
     return file
@@ -24,7 +24,7 @@ def token_file_fixture(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])
 def test_every_sample_is_accepted_or_refused_as_in_the_table(token_file: Path, sample: dict[str, Any]) -> None:
-    """slow_lane/wire/token_file_test.cc reads the same table."""
+    """slow_lane/wire/token_file_test.cc reads the same samples."""
     token_file.write_bytes(sample["content"].encode() * sample["times"])
     if sample["token"] is not None:
         assert read_token(token_file) == sample["token"] * sample["times"]
@@ -34,15 +34,15 @@ def test_every_sample_is_accepted_or_refused_as_in_the_table(token_file: Path, s
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_file_that_others_can_open_is_refused_with_the_command(token_file: Path, mode: int) -> None:
-    """Whatever is in it."""
+def test_file_with_access_for_other_users_is_refused_with_the_chmod_command(token_file: Path, mode: int) -> None:
+    """The file's content does not matter."""
     token_file.chmod(mode)
     with pytest.raises(tandem.AccessDenied, match=f"chmod 600 {token_file}"):
         read_token(token_file)
 
 
 def test_paths_other_than_files_are_refused_at_once(tmp_path: Path) -> None:
-    """A folder, a device, and a pipe without a writer."""
+    """A folder, a device, and a pipe without a writer are refused."""
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path, Path("/dev/null"), tmp_path / "pipe"):
         with pytest.raises(tandem.InvalidArgument, match="expected a regular file"):

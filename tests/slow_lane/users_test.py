@@ -1,4 +1,4 @@
-"""Which users' connections the daemon takes, and what it answers to all others."""
+"""The users whose connections the daemon accepts, and its answers to other users."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 
 @pytest.fixture(name="programs")
 def programs_fixture() -> Iterator[Path]:
-    """A folder with the daemon, which every user can read."""
+    """Makes a folder with a copy of the daemon that every user can read."""
     folder = Path(tempfile.mkdtemp(prefix="tandem-users-"))
     folder.chmod(0o755)
     shutil.copy(DAEMON, folder / DAEMON.name)
@@ -55,7 +55,7 @@ def programs_fixture() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def as_user(uid: int) -> Iterator[None]:
-    """Makes this process another user's; so are sockets that its threads make meanwhile."""
+    """Gives this process, and sockets of its threads, another effective user."""
     os.seteuid(uid)
     try:
         yield
@@ -83,7 +83,7 @@ main()
 
 
 def ctl(*command: str | Path, **environment: str) -> tuple[int, str]:
-    """Runs a command and returns its exit code and what it wrote."""
+    """Runs a command, and returns its exit code and output."""
     done = subprocess.run(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
@@ -98,7 +98,7 @@ def ctl(*command: str | Path, **environment: str) -> tuple[int, str]:
 
 
 def health_of(target: str, metadata: Any = None) -> Any:
-    """Returns GetHealth's answer, by a connection of its own; the server's code as an exception."""
+    """Returns GetHealth's answer on a new connection, or raises the server's status."""
     with grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         stub = trainer_grpc.TrainerServiceStub(channel)
         return stub.GetHealth(trainer.HealthCheckRequest(), timeout=DEADLINE_SECS, metadata=metadata)
@@ -114,7 +114,7 @@ def refusal_of(call: Callable[[], Any]) -> str:
 
 @contextlib.contextmanager
 def lane_of_all_sockets(*flags: str) -> Iterator[tuple[Lane, list[str]]]:
-    """A daemon whose folder and sockets every user reaches, so that only the daemon itself refuses; and its targets."""
+    """Starts a daemon whose folder and sockets every user can open; only its own check refuses. Yields its targets."""
     with running_lane(starts=False) as lane:
         more = lane.scratch / "more.sock"
         lane.flags = (f"--socket={more}", *flags)
@@ -126,8 +126,8 @@ def lane_of_all_sockets(*flags: str) -> Iterator[tuple[Lane, list[str]]]:
 
 
 @needs_users
-def test_another_user_is_refused_and_nothing_of_the_call_is_done(tmp_path: Path) -> None:
-    """By TCP and by both sockets, with a text that says what to do."""
+def test_another_users_call_is_refused_and_has_no_effect(tmp_path: Path) -> None:
+    """Holds by TCP and by both sockets; the text has the next action."""
     mark = tmp_path / "mark"
     with lane_of_all_sockets() as (lane, targets):
         for target in targets:
@@ -142,7 +142,7 @@ def test_another_user_is_refused_and_nothing_of_the_call_is_done(tmp_path: Path)
 
 @needs_users
 def test_another_users_grpc_gets_permission_denied() -> None:
-    """Calls of every kind, made at once by one connection; the client's errors name it, too."""
+    """Calls of each kind at once on one connection get PERMISSION_DENIED; TrainerClient raises AccessDenied."""
     with lane_of_all_sockets() as (lane, targets):
         for target in targets:
             options = [("grpc.use_local_subchannel_pool", 1)]
@@ -171,7 +171,7 @@ def test_another_users_grpc_gets_permission_denied() -> None:
 
 @needs_users
 def test_allowed_users_may_connect() -> None:
-    """By name and by uid, and no others."""
+    """Users are allowed by name or by uid; other users are refused."""
     with lane_of_all_sockets(f"--allow_users=daemon,{OTHER}") as (lane, targets):
         for target in targets:
             for uid in (pwd.getpwnam("daemon").pw_uid, OTHER, 0):
@@ -184,7 +184,7 @@ def test_allowed_users_may_connect() -> None:
 @needs_users
 @pytest.mark.parametrize("is_allowed", [False, True])
 def test_socket_admits_allowed_users(programs: Path, is_allowed: bool) -> None:
-    """Whatever the umask; where its mode keeps a user out, tandemctl does not say that there is no daemon."""
+    """The umask has no effect; for a user refused by the socket's mode, the error is not "found none"."""
     more = programs / "more.sock"
     flags = [f"--allow_users={OTHER}"] if is_allowed else []
     before = os.umask(0o077)
@@ -202,7 +202,7 @@ def test_socket_admits_allowed_users(programs: Path, is_allowed: bool) -> None:
 
 @needs_users
 def test_root_is_refused_by_another_users_daemon(programs: Path) -> None:
-    """Programs of root forward connections of other users."""
+    """Root is refused, since root's programs forward other users' connections."""
     folder = programs / "own"
     folder.mkdir()
     os.chown(folder, OTHER, OTHER)
@@ -220,7 +220,7 @@ def test_root_is_refused_by_another_users_daemon(programs: Path) -> None:
 
 @pytest.mark.parametrize("listen", ["localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0", "127.1.2.3:0"])
 def test_every_loopback_address_serves_its_own_user(tmp_path: Path, listen: str) -> None:
-    """A name as well, by each of its addresses."""
+    """A host name is served on each of its addresses."""
     command = [str(DAEMON), f"--data_dir={tmp_path}/data", f"--listen={listen}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as daemon:
         try:
@@ -238,7 +238,7 @@ def test_every_loopback_address_serves_its_own_user(tmp_path: Path, listen: str)
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "no-such-host.invalid"])
 def test_addresses_of_other_machines_are_refused(tmp_path: Path, host: str) -> None:
-    """With the next step, and before anything is made."""
+    """The error has the next action, and no data folder is created."""
     code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", f"--listen={host}:50055")
     assert code == 1 and "--listen" in text and "127.0.0.1:50055" in text, text
     assert ("ssh -N -L" in text) == (host != "no-such-host.invalid"), text
@@ -246,7 +246,7 @@ def test_addresses_of_other_machines_are_refused(tmp_path: Path, host: str) -> N
 
 
 def test_unknown_users_are_refused_at_the_start(tmp_path: Path) -> None:
-    """With the name, and before anything is made."""
+    """The error has the user's name, and no data folder is created."""
     code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", "--listen=none", "--allow_users=root,no-such-user")
     assert code == 1 and "--allow_users" in text and "'no-such-user'" in text, text
     assert not (tmp_path / "data").exists()
@@ -254,15 +254,15 @@ def test_unknown_users_are_refused_at_the_start(tmp_path: Path) -> None:
 
 @pytest.fixture(name="without_owners")
 def without_owners_fixture(tmp_path: Path) -> Path:
-    """A daemon that gets no answer of the kernel about TCP."""
+    """A daemon to which the kernel names no owner of TCP connections."""
     program = tmp_path / "daemon-without-owners"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{WITHOUT_OWNERS}" "{DAEMON}" "$@"\n', "utf-8")
     program.chmod(0o755)
     return program
 
 
-def test_unknown_user_is_refused_by_tcp_and_known_by_a_socket(tmp_path: Path, without_owners: Path) -> None:
-    """Where no token was configured; the text names the socket."""
+def test_unknown_user_is_refused_by_tcp_but_not_by_the_socket(tmp_path: Path, without_owners: Path) -> None:
+    """No access token is configured; the error names the socket."""
     daemon = subprocess.Popen(
         [without_owners, f"--data_dir={tmp_path}/data", "--listen=127.0.0.1:0"], stdout=subprocess.PIPE, text=True
     )
@@ -275,14 +275,14 @@ def test_unknown_user_is_refused_by_tcp_and_known_by_a_socket(tmp_path: Path, wi
             assert own in text and "--token_file" in text, text
             assert health_of(own).pid == daemon.pid
             # A run's proxy uses the socket.
-            code, said = ctl(*CTL, "--daemon", own, "submit", "--watch", "--", "true")
-            assert code == 0, said
+            code, message = ctl(*CTL, "--daemon", own, "submit", "--watch", "--", "true")
+            assert code == 0, message
         finally:
             daemon.terminate()
 
 
 def test_token_admits_an_unknown_user(tmp_path: Path, without_owners: Path) -> None:
-    """In each call, of tandemctl's, of TrainerClient's and of any client's; not with another one, nor with none."""
+    """Each call with the token is accepted, of any client; a wrong or missing token is refused."""
     token_file, other_file = tmp_path / "token", tmp_path / "other"
     for path, token in ((token_file, TOKEN), (other_file, TOKEN[:-1] + "x")):
         path.touch(0o600)
@@ -326,7 +326,7 @@ def test_token_admits_an_unknown_user(tmp_path: Path, without_owners: Path) -> N
 
 
 def test_one_connection_too_many_of_unknown_users_is_refused(tmp_path: Path, without_owners: Path) -> None:
-    """Until another one ends; the text names the socket, which stays open to the daemon's user."""
+    """A further connection is accepted when another one ends; the socket still serves the daemon's user."""
     most = 64
     token_file = tmp_path / "token"
     token_file.touch(0o600)
@@ -339,7 +339,7 @@ def test_one_connection_too_many_of_unknown_users_is_refused(tmp_path: Path, wit
         with contextlib.ExitStack() as silent:
             for _ in range(most):
                 one = silent.enter_context(socket.create_connection((host, int(port)), timeout=DEADLINE_SECS))
-                assert one.recv(1)  # gRPC's first bytes: the connection is handed on
+                assert one.recv(1)  # gRPC's first bytes: the daemon passed the connection to gRPC
             text = refusal_of(lambda: health_of(daemon.address, bearer))
             own = f"unix:{tmp_path}/data/daemon.sock"
             assert str(most) in text and own in text, text
@@ -355,7 +355,7 @@ def test_one_connection_too_many_of_unknown_users_is_refused(tmp_path: Path, wit
 
 @needs_users
 def test_token_does_not_admit_a_known_other_user(tmp_path: Path) -> None:
-    """The token is for clients whose user the kernel does not state."""
+    """The token is only for clients whose user the kernel does not name."""
     token_file = tmp_path / "token"
     token_file.touch(0o600)
     token_file.write_text(TOKEN, "utf-8")
@@ -369,7 +369,7 @@ def test_token_does_not_admit_a_known_other_user(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "mode"), [("short", 0o600), (TOKEN, 0o644), (None, 0o600)])
 def test_bad_token_files_are_refused_at_the_start(tmp_path: Path, content: str | None, mode: int) -> None:
-    """By the daemon and by both clients, which say which file it is."""
+    """The daemon and both clients refuse it, with the file's name."""
     token_file = tmp_path / "token"
     if content is not None:
         token_file.write_text(content, "utf-8")
@@ -384,8 +384,8 @@ def test_bad_token_files_are_refused_at_the_start(tmp_path: Path, content: str |
     assert str(token_file) in str(caught.value)
 
 
-def test_client_that_has_closed_has_no_user(lane: Lane) -> None:
-    """What it sent before is not done: its ports may be another user's by now."""
+def test_calls_of_a_closed_connection_are_refused(lane: Lane) -> None:
+    """The daemon ignores its calls: another user may have the ports by now."""
     os.kill(lane.pid, signal.SIGSTOP)
     wait_until(lambda: process_state(lane.pid) == "T", "the daemon to stop")
     host, port = lane.address.split(":")
@@ -402,10 +402,10 @@ def _descriptors(pid: int) -> int:
 
 @needs_users
 def test_refused_clients_do_not_block_others() -> None:
-    """Many that stay connected and say nothing hold few descriptors, for a short time, and few lines of the log."""
+    """Many silent connections of another user use few descriptors, for a short time, and few lines of the log."""
     with lane_of_all_sockets() as (lane, _):
         host, port = lane.address.split(":")
-        assert lane.healthy()  # by a connection that stays
+        assert lane.healthy()  # opens a connection that stays open
         before = _descriptors(lane.pid)
         with contextlib.ExitStack() as open_clients:
             clients = []
@@ -423,7 +423,7 @@ def test_refused_clients_do_not_block_others() -> None:
 
 
 def test_daemon_without_descriptors_recovers(lane: Lane) -> None:
-    """Clients wait meanwhile, and the log says why."""
+    """Clients wait meanwhile, and the log has the reason."""
     limits = resource.prlimit(lane.pid, resource.RLIMIT_NOFILE)
     few = _descriptors(lane.pid) + 8
     resource.prlimit(lane.pid, resource.RLIMIT_NOFILE, (few, limits[1]))
@@ -446,7 +446,7 @@ def _answers(target: str, pid: int) -> bool:
 
 
 def test_stopping_ends_connections_and_removes_the_sockets(lane: Lane) -> None:
-    """Also one that says nothing; the port is free at once."""
+    """A silent connection is closed as well; the port is free at once."""
     host, port = lane.address.split(":")
     with socket.create_connection((host, int(port)), DEADLINE_SECS) as client:
         client.sendall(_PREFACE)
@@ -463,8 +463,8 @@ def test_stopping_ends_connections_and_removes_the_sockets(lane: Lane) -> None:
     assert lane.healthy()
 
 
-def test_port_that_one_of_a_names_addresses_has_taken_is_refused(tmp_path: Path) -> None:
-    """Clients of that name would reach either program by chance."""
+def test_port_in_use_at_one_address_of_a_name_is_refused(tmp_path: Path) -> None:
+    """Otherwise clients that use the name would reach one of two programs by chance."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", f"--listen=localhost:{port}")

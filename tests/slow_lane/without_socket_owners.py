@@ -1,6 +1,6 @@
-"""Starts a program whose kernel names no owners of TCP sockets: `without_socket_owners.py PROGRAM ARGUMENT...`.
+"""Starts a program to which the kernel names no socket owners: `without_socket_owners.py PROGRAM ARGUMENT...`.
 
-By seccomp(2): its socket(AF_NETLINK, ..., NETLINK_SOCK_DIAG) fails, as on systems without that protocol.
+A seccomp(2) filter makes socket(AF_NETLINK, ..., NETLINK_SOCK_DIAG) fail, as on systems without that protocol.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ _SOCKET_CALL = {"x86_64": 41, "aarch64": 198}[platform.machine()]
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 22, 38, 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000 | errno.EPROTONOSUPPORT
-# Offsets in struct seccomp_data: the call's number, its first argument, its third.
+# Offsets in struct seccomp_data: the system call's number, its first argument, its third argument.
 _NUMBER, _FAMILY, _PROTOCOL = 0, 16, 32
 
 
@@ -40,7 +40,7 @@ _PROGRAM = b"".join(
 
 
 def main() -> None:
-    """Becomes the program."""
+    """Installs the filter and executes the program."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(_PROGRAM, len(_PROGRAM))
     program = struct.pack("HxxxxxxP", len(_PROGRAM) // 8, ctypes.addressof(code))

@@ -1,4 +1,4 @@
-"""A virtual environment with a wheel in it, outside of any build tree, and what must hold there."""
+"""A virtual environment with an installed wheel, outside of any build tree, and checks of it."""
 
 import importlib.metadata
 import json
@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 _PROGRAM = Path(__file__).with_name("first_program.py")
 
-# Of the system; auditwheel's list is the authority, this is what is there of it.
+# The system libraries in auditwheel's list that the wheel's files use.
 _SYSTEM_LIBRARIES = re.compile(r"(ld-linux-.*|lib(c|m|dl|rt|util|pthread|stdc\+\+|gcc_s|z))[.-].*")
 
 
@@ -24,19 +24,19 @@ class CleanEnvironment:
     """A virtual environment.
 
     Attributes:
-      folder: Where it lies.
+      folder: The environment's folder.
     """
 
     folder: Path
 
     @classmethod
     def create(cls, folder: Path, python: str, *, pip: bool) -> "CleanEnvironment":
-        """Makes one.
+        """Creates an environment.
 
         Args:
-          folder: Where to; it must not be there yet.
-          python: The Python that it stands on.
-          pip: Whether it has a pip of its own.
+          folder: The new folder.
+          python: The base interpreter.
+          pip: Whether the environment has its own pip.
 
         Returns:
           The environment.
@@ -47,20 +47,20 @@ class CleanEnvironment:
         return cls(folder)
 
     def pip(self, *arguments: str) -> None:
-        """Runs this interpreter's pip for it, without an index.
+        """Runs this interpreter's pip for the environment, without an index.
 
         Args:
-          *arguments: Its arguments.
+          *arguments: Arguments of pip.
         """
         python = str(self.folder / "bin" / "python")
         command = [sys.executable, "-m", "pip", "--python", python, "--quiet", *arguments]
         subprocess.run(command, check=True, env={**outside_variables(), "PIP_NO_INDEX": "1"})
 
     def link(self, *requirements: str) -> None:
-        """Links this interpreter's packages that meet requirements, and what those require.
+        """Links this interpreter's packages that meet requirements, and their requirements.
 
         Args:
-          *requirements: Such as "numpy>=1.23.5".
+          *requirements: Requirements such as "numpy>=1.23.5".
         """
         for requirement in map(Requirement, requirements):
             if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
@@ -73,46 +73,46 @@ class CleanEnvironment:
             self.link(*distribution.requires or ())
 
     def requirements(self) -> list[str]:
-        """Reads what the wheel that is installed there requires, extras included."""
+        """Returns the requirements of the installed wheel, extras included."""
         (info,) = self.site_packages.glob("tandem_shm-*.dist-info")
         return importlib.metadata.PathDistribution(info).requires or []
 
     @property
     def site_packages(self) -> Path:
-        """Where its packages lie."""
+        """The folder of the environment's packages."""
         (found,) = self.folder.glob("lib/python*/site-packages")
         return found
 
     def run(self, program: str, *arguments: str) -> str:
-        """Runs one of its programs, in its folder, with no variable that leads out of it.
+        """Runs a program of the environment in its folder, without variables that refer to other folders.
 
         Args:
-          program: Such as "python".
-          *arguments: Its arguments.
+          program: The program's name, such as "python".
+          *arguments: The program's arguments.
 
         Returns:
-          What it printed.
+          The program's output.
 
         Raises:
-          AssertionError: It failed; the message has its output.
+          AssertionError: The program failed; the message has its output.
         """
         outcome = self._outcome(program, *arguments)
-        said = f"{outcome.stdout}{outcome.stderr}"
-        assert outcome.returncode == 0, f"{program} {arguments}: exit code {outcome.returncode}\n{said}"
+        completed = f"{outcome.stdout}{outcome.stderr}"
+        assert outcome.returncode == 0, f"{program} {arguments}: exit code {outcome.returncode}\n{completed}"
         return outcome.stdout
 
     def fail(self, program: str, *arguments: str) -> str:
-        """Runs a program as `run` does, that is to fail with exit code 1.
+        """Runs a program as `run` does, and checks that it exits with code 1.
 
         Args:
-          program: Such as "python".
-          *arguments: Its arguments.
+          program: The program's name, such as "python".
+          *arguments: The program's arguments.
 
         Returns:
-          What it wrote to its standard error.
+          The program's text on stderr.
 
         Raises:
-          AssertionError: It ended otherwise; the message has its output.
+          AssertionError: The exit code is another one; the message has the output.
         """
         outcome = self._outcome(program, *arguments)
         assert outcome.returncode == 1, f"{program} {arguments}: {outcome}"
@@ -129,18 +129,18 @@ class CleanEnvironment:
 
 
 def check_installed(environment: CleanEnvironment, version: str, *, modules: tuple[str, ...] = ()) -> float:
-    """Uses an installed wheel as its user would: the command, a first program, the doctor.
+    """Uses an installed wheel as a user does: the command, a first program, the doctor.
 
     Args:
-      environment: Where it is installed.
-      version: What it should say that it is.
-      modules: What the trainer imports besides, such as mujoco.
+      environment: The environment with the wheel.
+      version: The expected version.
+      modules: Additional modules that the trainer imports, such as mujoco.
 
     Returns:
-      The sum of rewards of the first program, which is the same everywhere.
+      The first program's sum of rewards, which is equal on all machines.
 
     Raises:
-      AssertionError: Something failed, or a library came from elsewhere than the wheel.
+      AssertionError: A check failed, or a library was loaded from outside the wheel.
     """
     assert "--task" in environment.run("tandem-engine", "--help")
 
@@ -166,7 +166,7 @@ def check_installed(environment: CleanEnvironment, version: str, *, modules: tup
 
 
 def outside_variables() -> dict[str, str]:
-    """Copies this process's variables without what leads a Python or an engine to a build tree.
+    """Returns this process's environment variables without those that refer to a build tree.
 
     Returns:
       The variables.
@@ -177,30 +177,30 @@ def outside_variables() -> dict[str, str]:
 
 
 def tags(wheel: Path) -> tuple[str, str, str, str]:
-    """Takes a wheel's name apart.
+    """Splits a wheel's name.
 
     Args:
-      wheel: Such as tandem_shm-0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl.
+      wheel: The wheel, such as tandem_shm-0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl.
 
     Returns:
-      Its version, Python, ABI and platform.
+      The version, Python, ABI and platform.
     """
     _, version, python, abi, platform = wheel.stem.split("-")
     return version, python, abi, platform
 
 
 def audited_platform(wheel: Path) -> str:
-    """Asks auditwheel which platform tag a wheel may have.
+    """Returns the platform tag that auditwheel permits for a wheel.
 
     Args:
       wheel: The wheel.
 
     Returns:
-      Such as "manylinux_2_34_x86_64".
+      The tag, such as "manylinux_2_34_x86_64".
     """
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, check=True
     )
-    found = re.search(r'platform\s+tag:\s+"(\w+)"', said.stdout)
-    assert found, said.stdout
+    found = re.search(r'platform\s+tag:\s+"(\w+)"', completed.stdout)
+    assert found, completed.stdout
     return found[1]

@@ -1,4 +1,4 @@
-"""What a user writes first; run in a clean environment, it also tells which files its two processes have mapped.
+"""A user's first program, run in a clean environment; it also prints the files that its two processes have mapped.
 
 Prints a JSON object: version, rewards (the sum), client and engine (the mapped files of each).
 """
@@ -14,13 +14,13 @@ import tandem
 
 
 def mapped_files(pid: int | str) -> list[str]:
-    """Lists the files that a process has mapped, regions aside."""
+    """Returns the files that a process has mapped, without regions."""
     lines = Path(f"/proc/{pid}/maps").read_text("utf-8").splitlines()
     paths = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     return sorted(path for path in paths if path.startswith("/") and not path.startswith("/dev/"))
 
 
-for module in sys.argv[1:]:  # such as mujoco, to have it in the same process
+for module in sys.argv[1:]:  # for example mujoco, to load it in the same process
     importlib.import_module(module)
 
 rng = np.random.default_rng(0)

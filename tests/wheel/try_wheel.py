@@ -1,7 +1,7 @@
-"""Installs wheels into fresh virtual environments, from a package index, and uses them: what tools/wheel_test runs.
+"""Installs wheels from a package index into new virtual environments, and uses them; tools/wheel_test runs it.
 
-For each Python: without the mujoco package; by the pages' examples; beside the newest mujoco, and beside an older one;
-and, for the oldest Python, with the lowest versions that the wheel says it can do with.
+For each Python: without the mujoco package; with the pages' examples; beside the newest mujoco and an older one; and,
+for the oldest Python, with the lowest versions that the wheel permits.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.wheel.clean_environment import CleanEnvironment, audited_platform, ch
 _OLDER_MUJOCO = "mujoco==3.3.*"
 _OLDEST_PYTHON = "cp311"
 
-# What a user reads first. The pages name the wheel of the oldest Python.
+# A new user's first pages. They name the wheel of the oldest Python.
 _PAGES = ("README.md", "docs/gymnasium.md", "docs/install.md")
 
 
@@ -31,7 +31,7 @@ def lowest_requirements(wheel: Path) -> list[str]:
       wheel: The wheel.
 
     Returns:
-      Such as ["numpy==1.23.5"].
+      Requirements such as ["numpy==1.23.5"].
     """
     with zipfile.ZipFile(wheel) as archive:
         (path,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -47,12 +47,12 @@ def lowest_requirements(wheel: Path) -> list[str]:
 
 
 def try_pages(python: str, wheel: Path, environment: CleanEnvironment, scratch: Path) -> None:
-    """Runs the examples that need no more than the wheel.
+    """Runs the examples that need only the wheel.
 
     Args:
-      python: The Python that it is for.
+      python: The wheel's interpreter.
       wheel: The wheel.
-      environment: Where it is installed. Examples that install it have one of their own.
+      environment: The environment with the wheel. An example that installs it has its own environment.
       scratch: An empty folder.
     """
     for number, example in enumerate(each for page in _PAGES for each in read_examples(Path(page))):
@@ -70,13 +70,13 @@ def try_pages(python: str, wheel: Path, environment: CleanEnvironment, scratch: 
 
 
 def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
-    """Installs and uses one wheel.
+    """Installs and uses a wheel.
 
     Args:
-      python: The Python that it is for.
+      python: The wheel's interpreter.
       wheel: The wheel.
       scratch: An empty folder.
-      lowest: Whether to try the lowest versions of what it requires, too.
+      lowest: Whether to use the lowest permitted versions of its requirements as well.
     """
     version, _, _, platform = tags(wheel)
     assert platform == audited_platform(wheel), wheel
@@ -100,7 +100,7 @@ def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
 
 
 def main() -> None:
-    """Reads the command line and tries each wheel."""
+    """Parses the command line, and tries each wheel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheels", nargs="+", metavar="PYTHON=WHEEL", help="a Python, and the wheel for it")
     for pair in parser.parse_args().wheels:

@@ -1,7 +1,7 @@
-"""The wheel, installed into clean virtual environments: all that it needs is in it, and nothing of the build tree.
+"""The wheel in clean virtual environments: it contains all that it needs, and no file depends on the build tree.
 
-There is no index here. NumPy and Gymnasium are the locked ones, linked into the environment one by one: exactly what
-the wheel's metadata requires, and mujoco only where a test asks for it. tools/wheel_test installs from an index.
+The test has no package index. NumPy and Gymnasium are the locked packages, linked into the environment one by one: only
+the requirements of the wheel's metadata, and mujoco where a test needs it. tools/wheel_test installs from an index.
 """
 
 import stat
@@ -20,14 +20,14 @@ from tools.testing import pytest_main
 
 @pytest.fixture(scope="session")
 def wheel() -> Path:
-    """The one wheel."""
+    """Returns the path of the built wheel."""
     (found,) = Path("client_py/wheel").glob("*.whl")
     return found.absolute()
 
 
 @pytest.fixture
 def environment(tmp_path: Path, wheel: Path) -> CleanEnvironment:
-    """A clean environment with the wheel, and with what it requires."""
+    """Creates a clean environment with the wheel and its requirements."""
     made = CleanEnvironment.create(tmp_path / "venv", sys.executable, pip=False)
     made.pip("install", "--no-deps", str(wheel))
     made.link(*made.requirements())
@@ -35,21 +35,21 @@ def environment(tmp_path: Path, wheel: Path) -> CleanEnvironment:
 
 
 def test_works_without_the_mujoco_package(environment: CleanEnvironment) -> None:
-    """And pip finds nothing missing."""
+    """`pip check` finds no missing requirement."""
     environment.pip("check")
     assert not list(environment.site_packages.glob("mujoco*"))
     check_installed(environment, tandem.__version__)
 
 
 def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
-    """The engine keeps to its own library, also while the trainer has the package's."""
+    """The engine uses its bundled library, also if the trainer has imported the package."""
     alone = check_installed(environment, tandem.__version__)
     environment.link("mujoco")
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
 
 
-def test_connects_to_the_daemon_with_the_extras_packages(environment: CleanEnvironment) -> None:
-    """And prints events without it."""
+def test_trainer_client_needs_the_extras_packages(environment: CleanEnvironment) -> None:
+    """Without the extra's packages, EventWriter and `tandemctl --help` work."""
     program = """
 import tandem.telemetry as telemetry
 telemetry.EventWriter(timestamps=False).lifecycle("printed")
@@ -68,14 +68,14 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
         assert "tandem-daemon --data_dir" in environment.fail(*command.split(), "--daemon=unix:none.sock", "list")
 
 
-def test_leaves_nothing_when_uninstalled(environment: CleanEnvironment) -> None:
-    """Neither files nor the command."""
+def test_uninstall_removes_all_files(environment: CleanEnvironment) -> None:
+    """Neither a file nor the command remains."""
     environment.pip("uninstall", "--yes", "tandem-shm")
     assert not list(environment.folder.rglob("*tandem*"))
 
 
 def test_tags_equal_those_of_the_audit_and_the_interpreter(wheel: Path) -> None:
-    """Of the platform, the Python and its ABI."""
+    """Checks the tags of the platform, the Python and its ABI."""
     version, python, abi, platform = tags(wheel)
     tag = next(cpython_tags())
     assert (version, python, abi) == (tandem.__version__, tag.interpreter, tag.abi)
@@ -84,12 +84,12 @@ def test_tags_equal_those_of_the_audit_and_the_interpreter(wheel: Path) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
 def test_platform_is_the_documented_one(wheel: Path, page: str) -> None:
-    """A newer symbol of the system's libraries would quietly take it away from some of them."""
+    """A newer symbol of a system library would exclude some of the documented systems."""
     assert f"-{tags(wheel)[3]}.whl" in Path(page).read_text("utf-8")
 
 
 def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> None:
-    """Nothing that only tests need is in it; programs may be run."""
+    """The wheel has no file that only tests need; its programs are executable."""
     with zipfile.ZipFile(wheel) as archive:
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
     info = f"tandem_shm-{tandem.__version__}.dist-info"

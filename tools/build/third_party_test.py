@@ -1,4 +1,4 @@
-"""Imports every Python package once, and checks that it is the locked interpreter that runs."""
+"""Imports every Python package, and checks that the locked interpreter runs."""
 
 import sys
 from pathlib import Path
@@ -13,13 +13,13 @@ from tools.testing import pytest_main
 
 
 def test_interpreter_is_the_one_named_in_the_workspace() -> None:
-    """The virtual environment stands on the Python of tools/build/python_interpreter."""
+    """The base interpreter of the virtual environment is that of tools/build/python_interpreter."""
     named = Path("tools/build/python_interpreter").read_text(encoding="utf-8").strip()
     assert Path(sys.executable).resolve() == Path(named).resolve()
 
 
-def test_packages_import_and_work_together() -> None:
-    """One small model goes through MuJoCo and NumPy."""
+def test_packages_can_be_imported() -> None:
+    """A small model is compiled by MuJoCo."""
     model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
     assert np.isfinite(model.opt.timestep)
     assert gymnasium.__version__ == "1.4.0"

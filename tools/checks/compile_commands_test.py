@@ -1,11 +1,11 @@
-"""Tests of compile_commands."""
+"""Tests of the module compile_commands."""
 
 from tools.checks.compile_commands import compile_commands
 from tools.testing import pytest_main
 
 
 def test_lists_own_sources_once_and_finds_external_headers() -> None:
-    """Flags that clang does not know are left out."""
+    """Flags that clang does not know are removed."""
     arguments = ["gcc", "-fno-canonical-system-headers", "-isystem", "external/gtest/include", "-c", "a/b.cc"]
     other = ["gcc", "-c", "external/x/y.cc"]
     graph = {"actions": [{"arguments": arguments}, {"arguments": arguments}, {"arguments": other}, {}]}

@@ -1,4 +1,4 @@
-"""Tests of dependencies."""
+"""Tests of the module dependencies."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tools.testing import pytest_main
 
 
 def _graph(label: str, used: str, *, attribute: str = "deps", kind: str = "cc_library", used_kind: str = "") -> str:
-    """Returns a graph in which one rule uses another."""
+    """Returns a graph in which one rule depends on another."""
     return f"""<query>
       <rule class="{kind}" name="{label}">
         <list name="{attribute}"><label value="{used}"/></list>
@@ -36,7 +36,7 @@ def _graph(label: str, used: str, *, attribute: str = "deps", kind: str = "cc_li
     ],
 )
 def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) -> None:
-    """The message names the rule that has it."""
+    """The message begins with the dependent rule."""
     (problem,) = [line for line in find_problems(read_graph(_graph(label, used))) if line.startswith(label)]
     assert problem
 
@@ -58,12 +58,12 @@ def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) ->
     ],
 )
 def test_accepts_a_dependency_that_points_down(label: str, used: str) -> None:
-    """External libraries and the root folder's files are below everything."""
+    """External libraries and the root folder's files are below all components."""
     assert not list(find_problems(read_graph(_graph(label, used))))
 
 
 def test_accepts_the_binary_of_another_component_as_data_only() -> None:
-    """Neither its library as data, nor the binary as a source."""
+    """The library as data, and the binary as a source, are refused."""
     label, used = "//client_py/tandem:a", "//engine_adapter/server:server"
     assert not list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_binary"))))
     assert list(find_problems(read_graph(_graph(label, used, attribute="data", used_kind="cc_library"))))
@@ -71,7 +71,7 @@ def test_accepts_the_binary_of_another_component_as_data_only() -> None:
 
 
 def test_accepts_a_second_name_for_the_binary_of_another_component() -> None:
-    """By an alias; not for its library."""
+    """An alias of the binary is accepted; an alias of the library is refused."""
     label, used = "//slow_lane:a", "//client_py/tool:b"
     for used_kind, refused in (("py_binary", False), ("py_library", True)):
         graph = _graph(label, used, attribute="actual", kind="alias", used_kind=used_kind)
@@ -79,7 +79,7 @@ def test_accepts_a_second_name_for_the_binary_of_another_component() -> None:
 
 
 def test_visibility_is_no_dependency() -> None:
-    """Visibility lists name labels, too."""
+    """A visibility list has labels as well."""
     label, seen_by = "//schema/layout:a", "//client_py:__subpackages__"
     graph = _graph(label, "//schema/layout:b").replace(
         "<rule-input", f'<list name="visibility"><label value="{seen_by}"/></list><rule-input'
@@ -88,14 +88,14 @@ def test_visibility_is_no_dependency() -> None:
 
 
 def test_accepts_the_testing_library_in_tests_only() -> None:
-    """What ships does not depend on tools."""
+    """Shipped targets must not depend on tools."""
     label, used = "//client_py/tandem:a", "//tools/testing:pytest_main"
     assert not list(find_problems(read_graph(_graph(label, used, kind="py_test"))))
     assert list(find_problems(read_graph(_graph(label, used, kind="py_library"))))
 
 
 def test_refuses_folders_in_a_circle_unless_a_test_closes_it() -> None:
-    """Rules without a circle may still make one of their folders."""
+    """Rules without a cycle may still have a cycle of folders."""
     closing = (
         '<rule class="cc_library" name="//schema/layout:c"><rule-input name="//schema/messages:a"/>{}</rule></query>'
     )

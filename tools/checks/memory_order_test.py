@@ -1,4 +1,4 @@
-"""Tests of memory_order."""
+"""Tests of the module memory_order."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ def _pairs(*texts: str) -> list[str]:
 
 
 def test_accepts_a_release_with_its_acquire() -> None:
-    """The two halves may lie in different files."""
+    """The two halves may be in different files."""
     assert not _pairs(_RELEASE + _ACQUIRE)
 
 
 @pytest.mark.parametrize(("half", "lacking"), [(_RELEASE, "acquire"), (_ACQUIRE, "release")])
 def test_refuses_a_label_that_lacks_its_other_half(half: str, lacking: str) -> None:
-    """The message says which half is missing, also if the present one occurs twice."""
+    """The message names the missing half, also if the present half occurs twice."""
     for text in (half, half + half):
         (problem,) = _pairs(text)
         assert f"{lacking} or fence" in problem
@@ -47,14 +47,14 @@ def test_two_fences_pair_and_one_alone_does_not() -> None:
     ],
 )
 def test_refuses_a_label_outside_the_grammar(comment: str) -> None:
-    """So that a typing error can't hide a half."""
+    """Otherwise a typing error could hide a half."""
     labels, problems = find_labels(_SOURCE, comment)
     assert not labels
     assert len(problems) == 1
 
 
-def test_labels_in_strings_are_none() -> None:
-    """Only comments count."""
+def test_labels_in_strings_are_ignored() -> None:
+    """Only comments have labels."""
     assert find_labels(_SOURCE, 'const char* text = "// SYNC(a): release; x";') == ([], [])
 
 
@@ -70,7 +70,7 @@ def test_labels_in_strings_are_none() -> None:
     ],
 )
 def test_refuses_an_operation_without_an_explicit_order(code: str) -> None:
-    """Also in tests."""
+    """Tests need an explicit order as well."""
     for path in (_SOURCE, Path("transport/ring/a_test.cc")):
         (problem,) = operation_problems(path, f"// relaxed: x\n{code}\n")
         assert "explicit memory order" in problem
@@ -108,12 +108,12 @@ def test_refuses_an_operation_without_its_label(code: str) -> None:
     ],
 )
 def test_accepts_an_operation_with_order_and_label(code: str) -> None:
-    """In any of the places and forms of the grammar."""
+    """All places and forms of the grammar are accepted."""
     assert not list(operation_problems(_SOURCE, code))
 
 
 def test_a_label_in_a_test_is_no_other_half(tmp_path: Path) -> None:
-    """The tree as a whole fails, and passes once the half is in the code."""
+    """The check of the tree fails until the other half is in the code."""
     folder = tmp_path / "transport" / "ring"
     folder.mkdir(parents=True)
     (folder / "a.h").write_text(_RELEASE)

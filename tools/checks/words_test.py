@@ -1,4 +1,4 @@
-"""Tests of words."""
+"""Tests of the module words."""
 
 from pathlib import PurePath
 
@@ -7,7 +7,7 @@ from tools.testing import pytest_main
 
 
 def test_reports_position_word_and_replacement() -> None:
-    """One line for each word, in any case."""
+    """Each found word has one line; case does not matter."""
     problems = [*word_problems(PurePath("a.md"), "A thread waits.\nNobody starts it anew.\n")]
     assert len(problems) == 2
     assert problems[0].startswith('a.md:2: found "Nobody"; write no process')
@@ -20,13 +20,13 @@ def test_accepts_longer_words() -> None:
 
 
 def test_skips_code() -> None:
-    """In backticks and in fences; text after a fence is searched again."""
+    """Code is in backticks or in fences; text after a fence is searched."""
     assert not [*word_problems(PurePath("a.md"), "`mend`\n```text\nmend\n```\n")]
     assert len([*word_problems(PurePath("a.md"), "```text\nmend\n```\nmend `code` mend\n")]) == 2
 
 
 def test_reads_pages_sources_and_commands() -> None:
-    """It does not read decision records, and files without prose."""
+    """Decision records and files without prose are not read."""
     assert all(is_searched(PurePath(path)) for path in ("docs/benchmarks.md", "tools/check", "viz/viewer/qml/Main.qml"))
     assert not any(is_searched(PurePath(path)) for path in ("docs/decisions/0001-a.md", "tools/BUILD.bazel", "LICENSE"))
 

@@ -1,4 +1,4 @@
-"""Tests of count_results."""
+"""Tests of the module count_results."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def _count(tmp_path: Path, status: str, report: str | None) -> Count:
 
 
 def test_counts_cases_and_leaves_out_skipped_ones(tmp_path: Path) -> None:
-    """GoogleTest and pytest say "skipped" in their own ways."""
+    """GoogleTest and pytest report skipped cases in different ways."""
     report = """<testsuites><testsuite>
       <testcase name="a"/><testcase name="b"/><testcase name="c"><skipped/></testcase>
       <testcase name="d" status="notrun"/></testsuite></testsuites>"""
@@ -32,7 +32,7 @@ def test_counts_cases_and_leaves_out_skipped_ones(tmp_path: Path) -> None:
 
 
 def test_names_failed_cases(tmp_path: Path) -> None:
-    """Failures and errors alike."""
+    """Both failures and errors count."""
     report = """<testsuite><testcase name="a"/><testcase classname="C" name="b"><failure/></testcase>
       <testcase classname="C" name="c"><error/></testcase></testsuite>"""
     count = _count(tmp_path, "FAILED", report)
@@ -40,7 +40,7 @@ def test_names_failed_cases(tmp_path: Path) -> None:
 
 
 def test_a_target_that_failed_without_a_failed_case_is_one_failure(tmp_path: Path) -> None:
-    """As when it crashed, timed out, or a sanitizer found something at exit."""
+    """Examples are a crash, a time-out, and a sanitizer's finding at exit."""
     for report in (None, "", "<testsuite><testcase name='a'/></testsuite>"):
         assert len(_count(tmp_path, "TIMEOUT", report).failures) == 1
 
@@ -53,7 +53,7 @@ def test_a_target_that_does_not_build_is_one_failure() -> None:
 
 
 def test_counts_the_lines_of_checks() -> None:
-    """What a check prints besides is not counted."""
+    """Other lines of a check's output are not counted."""
     count = Count()
     count_check_lines(["ok formatting\n", "  detail\n", "FAILED lint. Next: fix it\n"], count)
     assert (count.passed, count.failures) == (1, ["FAILED lint. Next: fix it"])

@@ -1,4 +1,4 @@
-"""A display of one's own, for windows that must not appear on the screen; the twin of virtual_display.h."""
+"""A virtual X display, for windows that must not appear on the screen; the counterpart of virtual_display.h."""
 
 import os
 import subprocess
@@ -8,18 +8,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def virtual_display(width: int = 1400, height: int = 1000) -> Iterator[str]:
-    """Runs an X server, Xvfb, which picks a free display.
+    """Runs an X server, Xvfb, on a free display number.
 
     Args:
-      width: Of its screen, in pixels.
-      height: The same.
+      width: The screen's width in pixels.
+      height: The screen's height in pixels.
 
     Yields:
-      What DISPLAY has to be.
+      The value for DISPLAY.
 
     Raises:
-      FileNotFoundError: There is no Xvfb; tools/setup installs it.
-      OSError: It did not start.
+      FileNotFoundError: Xvfb is not installed; tools/setup installs it.
+      OSError: Xvfb did not start.
     """
     read_end, write_end = os.pipe()
     with os.fdopen(read_end) as ready:
@@ -32,7 +32,7 @@ def virtual_display(width: int = 1400, height: int = 1000) -> Iterator[str]:
         finally:
             os.close(write_end)
         try:
-            number = ready.readline().strip()  # once it takes clients; nothing, if it ends before
+            number = ready.readline().strip()  # printed when it accepts clients; empty if it exits before
             if not number:
                 raise OSError("expected that Xvfb starts, found that it does not; next: start Xvfb by hand")
             yield f":{number}"

@@ -1,6 +1,6 @@
-"""The viewer's memory stays flat: two tabs of 640x480 at 60 frames/s.
+"""The viewer's memory stays constant with two tabs of 640x480 at 60 frames/s.
 
-By hand, since it takes its time: bazel test //viz/viewer:memory_test --test_output=all --test_env=SECONDS=600
+Run it by hand, since it is slow: bazel test //viz/viewer:memory_test --test_output=all --test_env=SECONDS=600
 """
 
 import os
@@ -16,7 +16,7 @@ from viz.testing.virtual_display import virtual_display
 
 _SECONDS = float(os.environ.get("SECONDS", "600"))
 _WARM_UP_SECONDS = min(30.0, _SECONDS / 4)
-_BOUND_KIB = 16 * 1024  # what it may grow by once it is warm
+_BOUND_KIB = 16 * 1024  # the permitted growth after the warm-up
 _PUBLISH = Path("viz/testing/publish_pattern")
 _VIEWER = Path("viz/viewer/viewer")
 
@@ -31,8 +31,8 @@ def _cpu_secs(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_memory_is_flat(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its resident memory, once warm, grows by less than the bound."""
+def test_memory_stays_constant(capsys: pytest.CaptureFixture[str]) -> None:
+    """After the warm-up the resident memory grows by less than the bound."""
     runs = [f"memory-{uuid.uuid4().hex}" for _ in range(2)]
     writers = [subprocess.Popen([_PUBLISH, run, "segment", "640", "480", "3", "60"]) for run in runs]
     with virtual_display() as display:

@@ -1,4 +1,4 @@
-"""The doctor finds what is really wrong, and survives it."""
+"""The doctor reports real defects of an installation, and does not crash on them."""
 
 import json
 import os
@@ -28,14 +28,14 @@ _MEMORY_LIMITS = Path("transport/base/testdata/memory_limits.json")
 
 
 def _run(*command: str, path: list[Path] | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command that sees this process's packages, or those in the given folders."""
+    """Runs a command with this process's module search path, or with the given folders."""
     folders = [str(folder) for folder in path] if path is not None else list(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), **variables}
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def _report(*command: str, code: int, path: list[Path] | None = None, **variables: str) -> dict[str, dict[str, Any]]:
-    """Runs `... tandem.doctor --json`, expecting an exit code; returns the worst finding about each thing."""
+    """Runs `... tandem.doctor --json`, checks the exit code, and returns the worst finding for each subject."""
     outcome = _run(*command, *_DOCTOR, "--json", path=path, **variables)
     assert outcome.returncode == code, outcome.stdout + outcome.stderr
     report: dict[str, dict[str, Any]] = {}
@@ -52,7 +52,7 @@ def _levels(report: dict[str, dict[str, Any]], level: str) -> set[str]:
 
 
 def _package(tmp_path: Path) -> Path:
-    """Copies the package, without what tests it; returns the folder that it is imported from."""
+    """Copies the package without its tests, and returns the folder to import it from."""
     folder = tmp_path / "copy"
     shutil.copytree(
         Path(tandem.__file__).parent, folder / "tandem", ignore=shutil.ignore_patterns("testing", "*_test.py")
@@ -61,7 +61,7 @@ def _package(tmp_path: Path) -> Path:
 
 
 def test_nothing_fails_here_and_a_real_engine_steps() -> None:
-    """Lines for people: each says what was found; the engine ran, and is gone."""
+    """The text report has no FAIL; the doctor's engine made 1000 steps and left no region."""
     outcome = _run(sys.executable, *_DOCTOR)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert "made 1000 steps" in outcome.stdout and "left nothing in /dev/shm" in outcome.stdout
@@ -71,13 +71,13 @@ def test_nothing_fails_here_and_a_real_engine_steps() -> None:
 
 
 def test_help_describes_the_program() -> None:
-    """And does nothing."""
+    """The help describes the options; no check runs."""
     outcome = _run(sys.executable, *_DOCTOR, "--help")
     assert outcome.returncode == 0 and "--json" in outcome.stdout and "OK    " not in outcome.stdout
 
 
 def test_a_missing_server_fails_and_names_the_variable() -> None:
-    """TANDEM_ENGINE_SERVER names nothing."""
+    """TANDEM_ENGINE_SERVER is a path that does not exist."""
     report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/nonexistent")
     assert _levels(report, "FAIL") == {"engine's program"}
     assert "/nonexistent" in report["engine's program"]["found"]
@@ -85,14 +85,14 @@ def test_a_missing_server_fails_and_names_the_variable() -> None:
 
 
 def test_a_program_that_is_not_an_engine_fails_with_its_exit_code() -> None:
-    """It ends at once."""
+    """The server is /bin/false, which exits at once."""
     report = _report(sys.executable, code=1, TANDEM_ENGINE_SERVER="/bin/false")
     assert _levels(report, "FAIL") == {"engine"}
     assert "ended with exit code 1" in report["engine"]["found"]
 
 
 def test_one_core_is_a_warning_against_spinning() -> None:
-    """The engine runs all the same."""
+    """The report has a warning about `spin`; the engine still runs."""
     core = min(os.sched_getaffinity(0))
     report = _report("taskset", "--cpu-list", str(core), sys.executable, code=0)
     assert report["cores"]["level"] == "WARN" and "1 of" in report["cores"]["found"]
@@ -100,7 +100,7 @@ def test_one_core_is_a_warning_against_spinning() -> None:
 
 
 def test_a_file_size_limit_below_a_region_fails() -> None:
-    """It is told before the engine, which dies of it."""
+    """With RLIMIT_FSIZE below a region's size, the limit, the files in /dev/shm and the engine each fail."""
     report = _report("prlimit", "--fsize=1000000", sys.executable, code=1)
     assert {"file size", "files in /dev/shm", "engine"} <= _levels(report, "FAIL")
 
@@ -115,7 +115,7 @@ def test_a_file_size_limit_below_a_region_fails() -> None:
 def test_a_small_shared_memory_is_reported_with_the_flag_that_fixes_it(
     mount: str, code: int, level: str, expected: str
 ) -> None:
-    """A tmpfs of Docker's default size, and one in which no engine can live."""
+    """A tmpfs of 64 MiB, Docker's default, is a warning; one of 1 MiB, too small for an engine, fails."""
     report = _report(*with_shared_memory(mount), sys.executable, code=code)
     assert report["/dev/shm"]["level"] == level
     assert expected in report["/dev/shm"]["next_step"]
@@ -123,13 +123,13 @@ def test_a_small_shared_memory_is_reported_with_the_flag_that_fixes_it(
 
 
 def test_a_shared_memory_that_no_user_may_write_fails() -> None:
-    """It is mounted read-only."""
+    """/dev/shm is mounted read-only."""
     report = _report(*with_shared_memory("-o ro"), sys.executable, code=1)
     assert "O_TMPFILE" in report["files in /dev/shm"]["found"]
 
 
 def test_a_broken_extension_fails_and_other_checks_run(tmp_path: Path) -> None:
-    """A file that is no shared object."""
+    """The extension's file is not a shared object."""
     folder = _package(tmp_path)
     (folder / "tandem" / "_native.so").unlink()
     (folder / "tandem" / "_native.so").write_bytes(b"no shared object")
@@ -141,7 +141,7 @@ def test_a_broken_extension_fails_and_other_checks_run(tmp_path: Path) -> None:
 
 
 def test_a_source_folder_is_distinguished_from_a_broken_package(tmp_path: Path) -> None:
-    """There is no extension at all."""
+    """The package has no extension file."""
     folder = _package(tmp_path)
     (folder / "tandem" / "_native.so").unlink()
     others = [Path(entry) for entry in sys.path if entry]
@@ -150,7 +150,7 @@ def test_a_source_folder_is_distinguished_from_a_broken_package(tmp_path: Path) 
 
 
 def test_a_python_without_packages_fails_and_names_them(tmp_path: Path) -> None:
-    """A virtual environment with nothing in it."""
+    """The interpreter is that of an empty virtual environment."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     report = _report(str(tmp_path / "venv" / "bin" / "python"), code=1, path=[_package(tmp_path)])
     assert _levels(report, "FAIL") == {"NumPy", "Gymnasium", "extension"}
@@ -158,7 +158,7 @@ def test_a_python_without_packages_fails_and_names_them(tmp_path: Path) -> None:
     assert "No module named 'numpy'" in report["extension"]["found"]
 
 
-# In a /dev/shm of its own: any engine that another test starts would remove the dead region, too.
+# Runs in its own /dev/shm: an engine of another test would also remove the dead region.
 _DEAD_AND_LIVE = """
 import os, signal, subprocess, sys, tandem
 server = sys.argv[1]
@@ -172,7 +172,7 @@ with tandem.launch_engine(name="live", server=server), tandem.launch_engine(name
 
 
 def test_dead_and_live_regions_are_distinguished() -> None:
-    """The dead one goes as the doctor's own engine starts."""
+    """The start of the doctor's own engine removes the dead region."""
     outcome = _run(*with_shared_memory("-o size=64m"), sys.executable, "-u", "-c", _DEAD_AND_LIVE, str(TRIVIAL_ENGINE))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     before, *lines, after = outcome.stdout.splitlines()
@@ -183,7 +183,7 @@ def test_dead_and_live_regions_are_distinguished() -> None:
 
 
 def test_regions_of_others_are_listed_with_their_owner() -> None:
-    """What is another's is neither opened nor removed."""
+    """A region of another user is reported with its uid; the doctor does not remove it."""
     link = Path("/dev/shm", f".{unique_name()}.tandem")
     link.touch()
     try:
@@ -198,7 +198,7 @@ def test_regions_of_others_are_listed_with_their_owner() -> None:
 
 
 def test_a_child_that_crashes_is_an_outcome() -> None:
-    """With the signal's name; and an exception with its text, however many lines."""
+    """The outcome names the signal, the exception with its full text, or the exit code."""
     assert run_python("-c", "import os; os.kill(os.getpid(), 11)").trouble == "crashed by SIGSEGV"
     assert run_python("-c", "raise RuntimeError('one\\ntwo')").trouble == "RuntimeError: one\ntwo"
     assert run_python("-c", "raise SystemExit(3)").trouble == "ended with exit code 3"
@@ -231,14 +231,14 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     ids=["version 2, in a container", "version 2, nested", "version 2, the host's path", "version 1"],
 )
 def test_cpu_quotas_are_read(tmp_path: Path, groups: str, files: dict[str, str], cores: float | None) -> None:
-    """The tightest quota on the way up counts."""
+    """The smallest quota among the control group and its ancestors counts."""
     _write(tmp_path, {"proc": groups, **{f"cgroup/{name}": text for name, text in files.items()}})
     assert cpu_quota(tmp_path / "proc", tmp_path / "cgroup") == cores
 
 
 @pytest.mark.parametrize("case", json.loads(_MEMORY_LIMITS.read_text("utf-8")), ids=lambda case: case["name"])
 def test_memory_limits_are_read_as_the_engine_reads_them(tmp_path: Path, case: dict[str, Any]) -> None:
-    """memory_limit_test.cc reads the same trees."""
+    """The cases are those of memory_limit_test.cc."""
     process = {} if case["process"] is None else {"proc": case["process"]}
     _write(tmp_path, {**process, **{f"cgroup/{name}": text for name, text in case["files"].items()}})
     found = memory_limit(tmp_path / "proc", tmp_path / "cgroup")
@@ -249,8 +249,8 @@ def test_memory_limits_are_read_as_the_engine_reads_them(tmp_path: Path, case: d
     assert found.available == max(0, case["limit"] - case["used"] + case["reclaimable"])
 
 
-def test_sizes_are_for_people() -> None:
-    """Each unit from its first multiple on."""
+def test_sizes_have_a_readable_unit() -> None:
+    """The unit changes at 1024 of the smaller unit."""
     assert [size(count) for count in (0, 1023, 1024, 64 << 20, 3 << 39)] == [
         "0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "1.5 TiB",
     ]  # fmt: skip

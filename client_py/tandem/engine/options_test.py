@@ -1,4 +1,4 @@
-"""The groups of options: what they take, and the text of what they refuse."""
+"""The groups of options: accepted values, and the error texts of refused ones."""
 
 import dataclasses
 import math
@@ -19,13 +19,13 @@ _SIZE = r"expected \(width, height\) or a text such as '320x240', found "
 
 @pytest.mark.parametrize("size", [(320, 240), [320, 240], "320x240", (np.int64(320), np.uint8(240))])
 def test_a_size_has_several_forms(size: Any) -> None:
-    """All are equal."""
+    """A tuple, a list, a text and NumPy integers are equal sizes."""
     assert _FRAMES(size) == _FRAMES(size=(320, 240))
     assert _IMAGES(size).size == (320, 240)
 
 
-def test_values_become_plain_and_groups_compare() -> None:
-    """So that they are keys, and a spec's copies are equal to them."""
+def test_values_become_builtins_and_groups_compare() -> None:
+    """NumPy values are converted, so that equal groups are equal and hashable."""
     frames = _FRAMES((8, 8), envs=np.array([0, 2]), hz=np.float32(30), effects=["shadows"])  # type: ignore[arg-type]
     assert frames == _FRAMES("8x8", envs=(0, 2), hz=30, effects=("shadows",))
     assert len({frames, _FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE(), _ENGINE(restart=np.False_)}) == 4  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ def test_values_become_plain_and_groups_compare() -> None:
 
 @pytest.mark.parametrize("group", [_FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE()])
 def test_a_group_is_frozen(group: Any) -> None:
-    """`dataclasses.replace` makes another, whose values are checked as well."""
+    """`dataclasses.replace` creates another group and checks its values as well."""
     (name, *_) = group.__dataclass_fields__
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(group, name, None)
@@ -73,7 +73,7 @@ def test_a_group_is_frozen(group: Any) -> None:
     ],
 )
 def test_a_group_refuses_invalid_values(make: Any, text: str) -> None:
-    """The field, what was expected, what was found."""
+    """The message has the field, the expected value and the found value."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{text}$"):
         make()
 

@@ -1,4 +1,4 @@
-"""Launching engines, and getting rid of them."""
+"""Launching engine processes and closing them."""
 
 import gc
 import os
@@ -29,7 +29,7 @@ def _regions(name: str) -> list[str]:
 
 
 def _gone(pid: int) -> bool:
-    """Whether a process is no more, or only its parent's to reap."""
+    """Returns whether a process has exited; its parent may not have reaped it yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
@@ -42,7 +42,7 @@ def _until_gone(pid: int, name: str) -> None:
 
 
 def test_closed_engine_leaves_nothing() -> None:
-    """No process, no zombie, no region; closing twice is safe."""
+    """After `close` there is no process, no zombie and no region; a second `close` has no effect."""
     engine = launch_trivial()
     assert _regions(engine.name)
     assert engine.poll() is None and "running" in repr(engine)
@@ -54,18 +54,18 @@ def test_closed_engine_leaves_nothing() -> None:
 
 
 def _descriptors() -> dict[str, str]:
-    """What each descriptor of this process leads to."""
+    """Returns the target of each file descriptor of this process."""
     found = {}
     for link in Path("/proc/self/fd").iterdir():
         try:
             found[link.name] = os.readlink(link)
         except FileNotFoundError:
-            pass  # that of the folder itself
+            pass  # the descriptor of /proc/self/fd itself
     return found
 
 
 def test_closed_engine_leaves_no_descriptor_while_it_is_referenced() -> None:
-    """Its log's end can still be read."""
+    """The end of the engine's log stays readable after `close`."""
     before = _descriptors()
     engine = tandem.launch_engine("CartPole-v1", name=unique_name())
     assert _descriptors() != before
@@ -76,7 +76,7 @@ def test_closed_engine_leaves_no_descriptor_while_it_is_referenced() -> None:
 
 @pytest.mark.parametrize("script", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\nexec sleep 60\n", "#!/no/such/shell\n"])
 def test_an_engine_that_does_not_start_leaves_no_descriptor(tmp_path: Path, script: str) -> None:
-    """Not even while its error, and with it the frames that it passed, is kept."""
+    """The descriptors are closed although the error, with its traceback's frames, is still referenced."""
     server = tmp_path / "server"
     server.write_text(script)
     server.chmod(0o755)
@@ -87,7 +87,7 @@ def test_an_engine_that_does_not_start_leaves_no_descriptor(tmp_path: Path, scri
 
 
 def test_a_launch_without_room_for_a_pipe_leaves_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log was made before."""
+    """The log file, created before the pipe, is closed as well."""
 
     def no_pipe() -> tuple[int, int]:
         raise OSError(24, "Too many open files")
@@ -100,8 +100,8 @@ def test_a_launch_without_room_for_a_pipe_leaves_no_descriptor(monkeypatch: pyte
 
 
 def test_closed_environments_leave_no_descriptor_also_after_a_restart() -> None:
-    """The environments stay referenced."""
-    warm = tandem.make_vec("CartPole-v1", num_envs=2)  # what the first one imports stays
+    """Ten environments stay referenced after `close`; each restarted its engine once."""
+    warm = tandem.make_vec("CartPole-v1", num_envs=2)  # opens descriptors that stay open
     warm.close()
     before = _descriptors()
     kept = []
@@ -117,7 +117,7 @@ def test_closed_environments_leave_no_descriptor_also_after_a_restart() -> None:
 
 
 def test_engine_leaves_when_the_with_block_raises() -> None:
-    """The exception goes on."""
+    """The exception propagates, and the engine exits with code 0."""
     with pytest.raises(ZeroDivisionError):
         with launch_trivial() as engine:
             raise ZeroDivisionError
@@ -125,7 +125,7 @@ def test_engine_leaves_when_the_with_block_raises() -> None:
 
 
 def test_collected_engine_exits() -> None:
-    """When the garbage collector finds it."""
+    """The garbage collector closes an unreferenced engine."""
     engine = launch_trivial()
     pid, name = engine.pid, engine.name
     del engine
@@ -134,7 +134,7 @@ def test_collected_engine_exits() -> None:
 
 
 def test_killed_engine_leaves_no_region() -> None:
-    """`close` removes what it could not."""
+    """`close` removes the region that the killed engine left."""
     with launch_trivial() as engine:
         os.kill(engine.pid, signal.SIGKILL)
     assert engine.poll() == -signal.SIGKILL
@@ -142,14 +142,14 @@ def test_killed_engine_leaves_no_region() -> None:
 
 
 def test_stopped_engine_is_closed_as_well() -> None:
-    """It is woken to leave."""
+    """`close` continues an engine stopped by SIGSTOP, and the engine exits with code 0."""
     with launch_trivial() as engine:
         os.kill(engine.pid, signal.SIGSTOP)
     assert engine.poll() == 0
 
 
 def test_engine_of_a_thread_that_blocks_signals_leaves_by_itself() -> None:
-    """It does not inherit what would keep the request from it."""
+    """The engine does not inherit the blocked SIGINT and SIGTERM."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     try:
         with tandem.launch_engine("CartPole-v1", name=unique_name()) as engine:
@@ -160,7 +160,7 @@ def test_engine_of_a_thread_that_blocks_signals_leaves_by_itself() -> None:
 
 
 def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a grace time."""
+    """The server ignores SIGTERM; the start fails after its time-out, and SIGKILL follows."""
     monkeypatch.setattr("tandem.engine.process._GRACE_SECS", 0.1)
     server = tmp_path / "server"
     server.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
@@ -170,13 +170,13 @@ def test_engine_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: 
 
 
 def test_engine_runs_in_a_session_of_its_own() -> None:
-    """So that a terminal's Ctrl-C does not reach it."""
+    """A terminal's Ctrl-C does not reach the engine."""
     with launch_trivial() as engine:
         assert os.getsid(engine.pid) == engine.pid != os.getsid(0)
 
 
 def test_two_engines_run_at_once() -> None:
-    """Under names that are made for them."""
+    """Each engine gets its own generated name."""
     with (
         tandem.launch_engine("Trivial-v0", num_envs=1, server=TRIVIAL_ENGINE) as first,
         tandem.launch_engine("Trivial-v0", num_envs=3, server=TRIVIAL_ENGINE) as second,
@@ -200,7 +200,7 @@ def test_seed_reaches_the_engine() -> None:
 
 
 def test_task_options_and_limit_reach_the_engine() -> None:
-    """Without its reward of 1 a step, and cut short where it is told; the server is the one that ships."""
+    """The shipped server gives no reward for a step and truncates after 2 steps."""
     with (
         tandem.launch_engine(
             "CartPole-v1", task_options={"sutton_barto_reward": np.True_}, max_episode_steps=2, name=unique_name()
@@ -214,7 +214,7 @@ def test_task_options_and_limit_reach_the_engine() -> None:
 
 
 def test_no_limit_differs_from_the_tasks_default() -> None:
-    """0 goes to the engine, None does not; Pendulum-v1 itself ends after 200 steps."""
+    """Limit 0 is passed to the engine, None is not; Pendulum-v1's default limit is 200 steps."""
     for limit, ends in ((None, 1), (0, 0)):
         with (
             tandem.launch_engine("Pendulum-v1", max_episode_steps=limit, name=unique_name()) as engine,
@@ -229,7 +229,7 @@ def test_no_limit_differs_from_the_tasks_default() -> None:
     [({"task": "NoSuch-v0"}, "NoSuch-v0"), ({"model": "/no/such.xml"}, "/no/such.xml"), ({"flags": ("--x",)}, "x")],
 )
 def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words: str) -> None:
-    """The exception has its exit code and its last words."""
+    """The exception has the engine's exit code and the end of its log."""
     task = options.pop("task", "Trivial-v0")
     with pytest.raises(tandem.EngineStartFailed, match=words) as caught:
         tandem.launch_engine(task, server=TRIVIAL_ENGINE, **options)  # type: ignore[arg-type]
@@ -238,7 +238,7 @@ def test_engine_that_fails_to_start_is_quoted(options: dict[str, object], words:
 
 
 def test_a_refusal_is_reported_where_exit_codes_are_not() -> None:
-    """The kernel keeps none for a process that ignores SIGCHLD."""
+    """With SIGCHLD ignored the kernel keeps no exit code; the engine's refusal still becomes InvalidArgument."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(tandem.InvalidArgument, match="^task: unknown task"):
@@ -248,14 +248,14 @@ def test_a_refusal_is_reported_where_exit_codes_are_not() -> None:
 
 
 def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the variable that sets it."""
+    """The error names the path and the variable TANDEM_ENGINE_SERVER."""
     monkeypatch.setenv("TANDEM_ENGINE_SERVER", "/no/such/server")
     with pytest.raises(tandem.EngineStartFailed, match="/no/such/server.*TANDEM_ENGINE_SERVER"):
         tandem.launch_engine("Trivial-v0")
 
 
 def test_file_that_is_not_a_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is found, but cannot be run."""
+    """The file exists, but is not executable."""
     server = tmp_path / "server"
     server.write_text("no program")
     monkeypatch.setenv("TANDEM_ENGINE_SERVER", str(server))
@@ -264,13 +264,13 @@ def test_file_that_is_not_a_program_is_named(tmp_path: Path, monkeypatch: pytest
 
 
 def test_program_that_is_not_a_server_is_reported() -> None:
-    """It ends without serving anything."""
+    """The program /bin/true exits without serving a region."""
     with pytest.raises(tandem.EngineStartFailed, match="exit code 0"):
         tandem.launch_engine("Trivial-v0", server="/bin/true")
 
 
 def test_name_in_use_is_refused() -> None:
-    """With the pid of the engine that has it, which goes on."""
+    """The error has the pid of the engine with this name; that engine still runs."""
     with launch_trivial() as engine:
         with pytest.raises(tandem.AlreadyAttached, match=str(engine.pid)):
             launch_trivial(name=engine.name)
@@ -278,19 +278,19 @@ def test_name_in_use_is_refused() -> None:
 
 
 def test_an_invalid_region_name_is_refused() -> None:
-    """Before anything is started."""
+    """The error is InvalidArgument, and no process is started."""
     with pytest.raises(tandem.InvalidArgument, match="a/b"):
         tandem.launch_engine("Trivial-v0", name="a/b")
 
 
 def test_engine_process_can_not_be_pickled() -> None:
-    """Its name is what to pass on."""
+    """The TypeError has the engine's name, which a process can pass on instead."""
     with launch_trivial() as engine, pytest.raises(TypeError, match=engine.name):
         pickle.dumps(engine)
 
 
 def test_forked_child_leaves_its_parents_engine_alone() -> None:
-    """Whether it closes it, forgets it or ends."""
+    """`close` in a forked child does not end the engine, nor does the child's exit."""
     with launch_trivial() as engine:
 
         def close() -> str:
@@ -317,7 +317,7 @@ if sys.argv[3] != "exit":
 
 @pytest.mark.parametrize("how", ["exit", "kill", "terminate", "fork"])
 def test_engine_leaves_when_its_launcher_ends(how: str) -> None:
-    """By whatever means, also while a forked child of the launcher lives on."""
+    """The launcher exits, is killed or terminated, or is killed while its forked child lives."""
     name = unique_name()
     launcher = start_python(_LAUNCHER, name, str(TRIVIAL_ENGINE), how)
     assert launcher.stdout is not None
@@ -340,7 +340,7 @@ read -r _ <&"${{fd#--launcher_fd=}}"
 
 
 def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
-    """The engine that was about to start goes."""
+    """SIGINT during `launch_engine` ends the engine that was starting."""
     server = tmp_path / "server"
     server.write_text(_SERVER_THAT_ONLY_WAITS.format(folder=tmp_path))
     server.chmod(0o755)
@@ -356,7 +356,7 @@ def test_ctrl_c_while_launching_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", ["a\0b", "a\ud800"])
 @pytest.mark.parametrize("argument", ["task", "name", "model", "server", "frames", "flags"])
 def test_texts_that_no_program_takes_are_refused(argument: str, bad: str) -> None:
-    """With the argument's name, and before anything is started."""
+    """The error has the argument's name, and no process is started."""
     arguments: dict[str, Any] = {"task": "CartPole-v1", "name": unique_name(), argument: bad}
     if argument == "flags":
         arguments["flags"] = (bad,)
@@ -367,21 +367,21 @@ def test_texts_that_no_program_takes_are_refused(argument: str, bad: str) -> Non
 
 
 def test_an_argument_beyond_the_kernels_limit_is_refused_with_advice() -> None:
-    """128 KiB with pages of 4 KiB."""
+    """The kernel's limit for one argument is 32 pages, 128 KiB with pages of 4 KiB."""
     limit = 32 * os.sysconf("SC_PAGESIZE")
     with pytest.raises(tandem.InvalidArgument, match=f"task_options: expected at most {limit - 1} bytes.*--config"):
         tandem.launch_engine("CartPole-v1", name=unique_name(), task_options={"x": "y" * limit})
 
 
 def test_too_many_arguments_are_refused_with_their_size() -> None:
-    """The kernel's own limit is a quarter of the stack's, at most 6 MiB."""
+    """The kernel's limit for all arguments is a quarter of the stack limit, at most 6 MiB."""
     with pytest.raises(tandem.EngineStartFailed, match="found [0-9]{7,} bytes of arguments.*ulimit -s.*--config"):
         tandem.launch_engine("CartPole-v1", name=unique_name(), flags=("--config=" + "x" * 100_000,) * 100)
 
 
 @pytest.mark.parametrize("value", [-1, 2**32, 2**63, 2**64])
 def test_counts_that_no_flag_takes_are_refused(value: int) -> None:
-    """Before anything is started; the engine's own limits are in make_vec_arguments_test.py."""
+    """No process is started; make_vec_arguments_test.py tests the engine's own limits."""
     bounds = {"num_envs": "1 .. 2147483647", "threads": "0 .. 2147483647", "max_episode_steps": "0 .. 4294967295"}
     for argument, bound in bounds.items():
         arguments: dict[str, Any] = {argument: value}
@@ -390,7 +390,7 @@ def test_counts_that_no_flag_takes_are_refused(value: int) -> None:
 
 
 def test_last_output_escapes_control_characters(tmp_path: Path) -> None:
-    """They may come from anywhere."""
+    """The engine's output may contain any bytes."""
     server = tmp_path / "server"
     server.write_bytes("#!/bin/sh\nprintf 'a\\033[31m\u202e\\nb\\377\\n'; exit 1\n".encode())
     server.chmod(0o755)

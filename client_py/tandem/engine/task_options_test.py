@@ -1,4 +1,4 @@
-"""Options of tasks as JSON."""
+"""Conversion of task options to JSON."""
 
 import json
 import math
@@ -40,14 +40,14 @@ _CYCLE.append(_CYCLE)
         (np.array([Path("a"), None], dtype=object), ["a", None]),
     ],
 )
-def test_values_become_plain(given: object, written: object) -> None:
-    """Equal and of the type that JSON has for them."""
+def test_values_become_json_types(given: object, written: object) -> None:
+    """The value read back is equal, and of the type that JSON has for it."""
     (read,) = json.loads(to_json({"option": given})).values()
     assert read == written and type(read) is type(written)
 
 
 def test_options_keep_their_names_and_order() -> None:
-    """An engine names the first one that it does not know."""
+    """An engine's error names the first unknown option."""
     assert to_json({"b": 1, "a": 2}) == '{"b": 1, "a": 2}'
 
 
@@ -74,7 +74,7 @@ def test_options_keep_their_names_and_order() -> None:
     ],
 )
 def test_values_that_json_lacks_are_named(options: object, facts: tuple[str, ...]) -> None:
-    """With its name, what was expected, and what was found."""
+    """The message has the option's name, the expected value and the found value."""
     with pytest.raises(InvalidArgument, match="expected") as caught:
         to_json(options)  # type: ignore[arg-type]
     for fact in facts:

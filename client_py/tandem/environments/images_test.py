@@ -1,4 +1,4 @@
-"""What an engine says of its frames, taken apart: it is a peer's text, and may be anything."""
+"""Separation of a frame into images; the metadata comes from the engine process and may be any bytes."""
 
 import json
 from typing import Any
@@ -14,17 +14,17 @@ SOUND: dict[str, Any] = {"step": 1, "envs": [0, 1, 2], "rows": 2, "columns": 2}
 
 
 def metadata(**others: Any) -> bytes:
-    """That of three environments, with some entries changed."""
+    """Returns the metadata of a frame of three environments, with the given entries changed."""
     return json.dumps({**SOUND, **others}).encode()
 
 
 def nested(depth: int) -> str:
-    """A list in a list in a list."""
+    """Returns a JSON list nested to the given depth."""
     return "[" * depth + "]" * depth
 
 
 def test_each_environment_gets_its_tile() -> None:
-    """Row by row."""
+    """The images are cut from the grid row by row."""
     frame = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     first, second, third = separate(frame, metadata(), 3)
     assert np.array_equal(first, frame[:2, :3])
@@ -33,7 +33,7 @@ def test_each_environment_gets_its_tile() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "frame_metadata",
     [
         b"",
         b"\xff",
@@ -58,10 +58,10 @@ def test_each_environment_gets_its_tile() -> None:
         metadata(error_text="?").replace(b'"?"', nested(100_000).encode()),
     ],
 )
-def test_inconsistent_header_is_a_mismatch(told: bytes) -> None:
-    """Also at the edge of what can be nested."""
+def test_inconsistent_header_is_a_mismatch(frame_metadata: bytes) -> None:
+    """Metadata that is not valid JSON, or does not fit the frame, is refused, also with the deepest nesting."""
     with pytest.raises(tandem.LayoutMismatch, match="frame"):
-        separate(np.zeros((4, 6, 3), np.uint8), told, 3)
+        separate(np.zeros((4, 6, 3), np.uint8), frame_metadata, 3)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_inconsistent_header_is_a_mismatch(told: bytes) -> None:
     [("Unsupported", tandem.Unsupported), ("EngineFailed", tandem.EngineFailed), ("json", tandem.EngineFailed)],
 )
 def test_an_engine_without_renderer_gives_the_reason(error: str, kind: type[tandem.TandemError]) -> None:
-    """By the error's name; one that is not known is a failure."""
+    """The error has the class that the metadata names; an unknown name becomes EngineFailed."""
     with pytest.raises(kind, match="no EGL"):
         separate(np.zeros((4, 6, 3), np.uint8), metadata(error=error, error_text="no EGL"), 3)
 

@@ -1,4 +1,4 @@
-"""Each argument that `make_vec` refuses, and the text: reason first, then expected, found, next."""
+"""Each argument that `make_vec` refuses, and the error text: expected value, found value, next action."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _TASKS = "expected one of Ant-v5, CartPole-v1, .*, Walker2d-v5"
 _OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
 _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 
-# What is given, and the whole text.
+# The arguments, and the full text of the error as a regular expression.
 _REFUSED: list[tuple[dict[str, Any], str]] = [
     # Tasks and models.
     (
@@ -106,7 +106,7 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("given", "text"), _REFUSED, ids=lambda value: str(value)[:40])
 def test_an_invalid_argument(given: dict[str, Any], text: str) -> None:
-    """`InvalidArgument`, one line, in terms of keywords; no engine is left behind."""
+    """The error is InvalidArgument with one line that names keywords, not flags."""
     with pytest.raises(tandem.InvalidArgument) as caught:
         tandem.make_vec(**{"task": "Hopper-v5", **given})
     found = str(caught.value)
@@ -115,7 +115,7 @@ def test_an_invalid_argument(given: dict[str, Any], text: str) -> None:
 
 
 def test_an_unsupported_render_mode() -> None:
-    """With the modes that there are; what `render` returns is in tests/frames."""
+    """The error names the supported modes; tests/frames tests the result of `render`."""
     with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found 'human'$"):
         tandem.make_vec("Hopper-v5", render_mode="human")
     with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found array"):
@@ -124,14 +124,14 @@ def test_an_unsupported_render_mode() -> None:
 
 @pytest.mark.parametrize("server", ["/no/such/server", "x" * 5000])
 def test_a_missing_server(server: str) -> None:
-    """Its path is named, and what to do."""
+    """The error has the server's path and the next action."""
     with pytest.raises(tandem.EngineStartFailed, match=f"program, found none at {server}; .* omit server$"):
         tandem.make_vec("Hopper-v5", engine=tandem.EngineOptions(server=server))
 
 
 @pytest.mark.parametrize("argument", ["frames", "images"])
 def test_an_engine_that_cannot_draw(argument: str) -> None:
-    """Such as one of the user's own."""
+    """The reference server has no task that can be rendered."""
     with pytest.raises(tandem.InvalidArgument) as caught:
         tandem.launch_engine(server="engine_adapter/reference/server", **{argument: (8, 8)})  # type: ignore[arg-type]
     text = f"{argument}: expected a task that can be drawn, found '.*', which cannot; leave it out"
@@ -139,7 +139,7 @@ def test_an_engine_that_cannot_draw(argument: str) -> None:
 
 
 def test_user_flags_keep_their_names() -> None:
-    """Those of `launch_engine(flags=...)`, which have no keyword."""
+    """The error names the flag: a flag of `launch_engine(flags=...)` has no keyword."""
     with pytest.raises(tandem.InvalidArgument, match="^expected one of the flags --.*, found '--no_such=1'; --help"):
         tandem.launch_engine("Hopper-v5", flags=("--no_such=1",))
     with pytest.raises(tandem.InvalidArgument, match="^--services: expected all, none, or some of .*'radio'$"):
@@ -147,7 +147,7 @@ def test_user_flags_keep_their_names() -> None:
 
 
 def test_an_engine_that_cannot_start_gives_its_reason_first(tmp_path: Path) -> None:
-    """A model that MuJoCo refuses is no wrong argument; the command and the log come after the reason."""
+    """The error is EngineStartFailed: first MuJoCo's reason, then the log and the command."""
     model = tmp_path / "broken.xml"
     model.write_text("<mujoco><worldbody><geom type='foo'/></worldbody></mujoco>")
     with pytest.raises(tandem.EngineStartFailed) as caught:

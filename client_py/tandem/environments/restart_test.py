@@ -1,4 +1,4 @@
-"""Restarts that fail, are interrupted, or come too late."""
+"""Restarts of the engine that fail, are interrupted, or come after close."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ def _kill(engine: tandem.EngineProcess) -> None:
 
 @pytest.mark.parametrize("call", ["reset", "step", "send", "recv"])
 def test_closed_environments_start_no_engine(call: str) -> None:
-    """Also where the engine died before, and its restart failed."""
+    """After `close`, each call is EnvironmentClosed and launches no engine, also if an earlier restart failed."""
     launches = []
     engine = launch_trivial()
 
@@ -42,7 +42,7 @@ def test_closed_environments_start_no_engine(call: str) -> None:
 
 
 def test_the_engine_of_an_interrupted_launch_is_waited_out() -> None:
-    """It still has the region's name when the next launch comes, and leaves by itself."""
+    """The first engine of the interrupted launch still has the region's name; the restart retries until it exits."""
     engine = launch_trivial()
     launched: list[tandem.EngineProcess] = []
 
@@ -68,7 +68,7 @@ def test_the_engine_of_an_interrupted_launch_is_waited_out() -> None:
 
 
 def test_the_log_asks_for_nothing_that_the_restart_does(caplog: pytest.LogCaptureFixture) -> None:
-    """It says how the engine died, and what it said last."""
+    """The log record has the cause of the death and the engine's last output, and no advice."""
     envs = tandem.make_vec("CartPole-v1", 2, engine=tandem.EngineOptions(restart=True))
     envs.reset()
     assert envs._engine is not None

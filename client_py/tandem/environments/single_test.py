@@ -1,4 +1,4 @@
-"""The single environment that `gymnasium.make` makes, beside Gymnasium's own."""
+"""The single environment of `gymnasium.make`, compared with Gymnasium's own."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture
 def hopper() -> Iterator[SharedMemoryEnv]:
-    """Whose episodes end soon."""
+    """Makes a Hopper-v5, whose episodes are short."""
     env = SharedMemoryEnv("Hopper-v5")
     yield env
     env.close()
@@ -29,7 +29,7 @@ def hopper() -> Iterator[SharedMemoryEnv]:
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1", "HalfCheetah-v5", "Hopper-v5", "Ant-v5"])
 def test_episodes_are_gymnasiums(task: str) -> None:
-    """Spaces, observations, rewards, ends, infos and types, over several episodes; a time limit is there once."""
+    """Spaces, results, infos and types are equal over three episodes, and so is the time limit."""
     ours, theirs = gymnasium.make(f"tandem/{task}"), gymnasium.make(task)
     assert ours.observation_space == theirs.observation_space and ours.action_space == theirs.action_space
     assert ours.spec is not None and theirs.spec is not None
@@ -72,7 +72,7 @@ def _assert_same(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Hopper-v5"])
 def test_gymnasiums_checker_passes(task: str) -> None:
-    """Without a warning that it does not give of Gymnasium's own environment too."""
+    """The checker gives no warning that it does not give for Gymnasium's own environment."""
     texts = []
     for name in (f"tandem/{task}", task):
         with warnings.catch_warnings(record=True) as caught:
@@ -83,7 +83,7 @@ def test_gymnasiums_checker_passes(task: str) -> None:
 
 
 def test_time_limit_is_the_wrappers() -> None:
-    """Another one, and none."""
+    """`max_episode_steps` sets the limit of Gymnasium's TimeLimit wrapper; -1 means no limit."""
     env = gymnasium.make("tandem/Pendulum-v1", max_episode_steps=3)
     env.reset(seed=0)
     assert [env.step(env.action_space.sample())[3] for _ in range(3)] == [False, False, True]
@@ -95,7 +95,7 @@ def test_time_limit_is_the_wrappers() -> None:
 
 
 def test_options_reach_the_task() -> None:
-    """And the spec makes the same environment again."""
+    """A task option and dtype have effect, and the spec makes an equal environment."""
     env = gymnasium.make("tandem/Ant-v5", ctrl_cost_weight=0.1, dtype="float32")
     env.reset(seed=0)
     obs, *_, info = env.step(np.ones(8, np.float32))
@@ -110,14 +110,14 @@ def test_options_reach_the_task() -> None:
 
 @pytest.mark.parametrize("name", ["num_envs", "autoreset_mode", "max_episode_steps", "copy"])
 def test_fixed_options_of_one_environment_are_refused(name: str) -> None:
-    """By the option's name."""
+    """The error has the option's name."""
     options: dict[str, Any] = {name: 1}
     with pytest.raises(tandem.InvalidArgument, match=f"^{name}: expected none"):
         SharedMemoryEnv("Hopper-v5", **options)
 
 
-def test_observations_are_the_callers_to_keep(hopper: SharedMemoryEnv) -> None:
-    """The next step writes elsewhere."""
+def test_a_step_does_not_change_earlier_observations(hopper: SharedMemoryEnv) -> None:
+    """The observation of a reset keeps its values after a step."""
     first, _ = hopper.reset(seed=0)
     kept = first.copy()
     hopper.step(np.ones(3))
@@ -125,7 +125,7 @@ def test_observations_are_the_callers_to_keep(hopper: SharedMemoryEnv) -> None:
 
 
 def test_first_reset_without_a_seed_draws_one(hopper: SharedMemoryEnv) -> None:
-    """Which starts the same episode later."""
+    """The drawn seed starts the same episode in a later reset."""
     obs, _ = hopper.reset()
     seed = hopper.np_random_seed
     other, _ = hopper.reset()
@@ -135,7 +135,7 @@ def test_first_reset_without_a_seed_draws_one(hopper: SharedMemoryEnv) -> None:
 
 
 def test_steps_outside_an_episode_are_refused(hopper: SharedMemoryEnv) -> None:
-    """Before the first reset, and after a termination."""
+    """A step before the first reset, or after a termination, is ResetNeeded."""
     with pytest.raises(ResetNeeded, match="after the start"):
         hopper.step(np.zeros(3))
     hopper.reset(seed=0)
@@ -149,7 +149,7 @@ def test_steps_outside_an_episode_are_refused(hopper: SharedMemoryEnv) -> None:
 
 @pytest.mark.parametrize("action", [np.zeros(2), np.zeros((1, 3)), 0.0, [[1], [2], [3]]])
 def test_actions_of_another_shape_are_refused(hopper: SharedMemoryEnv, action: Any) -> None:
-    """With the space; and the episode goes on."""
+    """The error names the action space; the episode continues."""
     hopper.reset(seed=0)
     with pytest.raises(tandem.InvalidAction, match=r"action: expected one of Box\(.*nothing was sent"):
         hopper.step(action)
@@ -157,13 +157,13 @@ def test_actions_of_another_shape_are_refused(hopper: SharedMemoryEnv, action: A
 
 
 def test_masks_are_refused(hopper: SharedMemoryEnv) -> None:
-    """A single environment has no mask."""
+    """`reset` refuses the option reset_mask."""
     with pytest.raises(tandem.InvalidArgument, match="no 'reset_mask'"):
         hopper.reset(options={"reset_mask": np.ones(1, np.bool_)})
 
 
 def test_after_close_every_call_is_refused(hopper: SharedMemoryEnv) -> None:
-    """And a second close is fine."""
+    """Each call raises ClosedEnvironmentError; a second `close` has no effect."""
     hopper.reset(seed=0)
     hopper.close()
     hopper.close()
@@ -172,8 +172,8 @@ def test_after_close_every_call_is_refused(hopper: SharedMemoryEnv) -> None:
             call()
 
 
-def test_a_dead_engine_is_an_error() -> None:
-    """In the next step."""
+def test_a_dead_engine_is_peer_gone() -> None:
+    """A step after SIGKILL of the engine raises PeerGone."""
     env = SharedMemoryEnv("CartPole-v1")
     env.reset(seed=0)
     os.kill(env.client.engine_pid, signal.SIGKILL)
@@ -185,7 +185,7 @@ def test_a_dead_engine_is_an_error() -> None:
 
 
 def test_renders_the_same_as_the_vector() -> None:
-    """One picture, in the size that was asked for; None without a render mode."""
+    """The image equals the vector's and has the requested size; without a render mode `render` returns None."""
     env = gymnasium.make("tandem/InvertedPendulum-v5", render_mode="rgb_array", width=64, height=48)
     envs = tandem.make_vec("InvertedPendulum-v5", 1, render_mode="rgb_array", width=64, height=48)
     env.reset(seed=0)
@@ -202,8 +202,8 @@ def test_renders_the_same_as_the_vector() -> None:
     blind.close()
 
 
-def test_a_window_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By Gymnasium's wrapper."""
+def test_human_mode_opens_gymnasiums_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gymnasium's HumanRendering wrapper shows the window."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     with pytest.warns(UserWarning, match="HumanRendering"):
         env = gymnasium.make("tandem/CartPole-v1", render_mode="human")
@@ -212,8 +212,8 @@ def test_a_window_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     env.close()
 
 
-def test_videos_are_as_fast_as_gymnasiums() -> None:
-    """For every task."""
+def test_render_fps_equals_gymnasiums() -> None:
+    """Each task has Gymnasium's `render_fps`."""
     for task, facts in TASKS.items():
         env = gymnasium.make(task)
         assert env.metadata["render_fps"] == facts.render_fps, task

@@ -1,4 +1,4 @@
-"""Environments of make_vec whose engine, or trainer, is killed, stopped, forked or interrupted; real processes."""
+"""Environments of `make_vec` whose engine or trainer process is killed, stopped, forked or interrupted."""
 
 import logging
 import os
@@ -50,7 +50,7 @@ def _zeros(envs: tandem.SharedMemoryVectorEnv) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _kill(envs: tandem.SharedMemoryVectorEnv) -> None:
-    """Kills the engine, and waits until it is dead: until then it may still answer."""
+    """Kills the engine and waits for its death; a live engine may still answer."""
     pid = envs.client.engine_pid
     os.kill(pid, signal.SIGKILL)
     while _is_running(pid):
@@ -65,7 +65,7 @@ def _is_running(pid: int) -> bool:
 
 
 def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
-    """Each call says so, and close works."""
+    """Each call raises PeerGone, and `close` works."""
     for during in ("send", "recv", "reset", "stopped step", "stopped reset"):
         envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
         envs.reset(seed=0)
@@ -90,7 +90,7 @@ def test_engine_killed_between_and_during_calls_is_peer_gone() -> None:
 
 
 def test_engine_killed_before_close() -> None:
-    """Closing and collecting the environments leave neither process nor region."""
+    """After `close`, or after collection of the environments, there is no engine process and no region."""
     envs = tandem.make_vec("HalfCheetah-v5")
     _kill(envs)
     envs.close()
@@ -102,7 +102,7 @@ def test_engine_killed_before_close() -> None:
 
 
 def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it served its region and before the client came, or just then."""
+    """The engine is killed between its launch and the client's attach."""
 
     def launch_and_kill(*arguments: Any, **options: Any) -> tandem.EngineProcess:
         engine = tandem.launch_engine(*arguments, **options)
@@ -125,8 +125,8 @@ while True:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_killed_trainer_takes_its_engine_and_region_with_it(end: signal.Signals) -> None:
-    """However it ends, and soon."""
+def test_engine_exits_and_removes_its_region_after_the_trainers_death(end: signal.Signals) -> None:
+    """The trainer process ends by SIGKILL, SIGTERM or SIGINT; the engine process detects it."""
     trainer = start_python(_HELD)
     assert trainer.stdout is not None
     pid, name = trainer.stdout.readline().split()
@@ -134,11 +134,11 @@ def test_killed_trainer_takes_its_engine_and_region_with_it(end: signal.Signals)
     trainer.communicate()
     assert trainer.returncode in (-end, 1)
     while _is_running(int(pid)) or Path("/dev/shm", name).exists():
-        time.sleep(0.01)  # until the watchdog ends this
+        time.sleep(0.01)  # the watchdog limits this wait
 
 
 def test_training_and_evaluation_side_by_side() -> None:
-    """Each has its own engine, and neither disturbs the other."""
+    """Each has its own engine; the death of one engine does not affect the other environments."""
     train = tandem.make_vec("HalfCheetah-v5", num_envs=4)
     evaluate = tandem.make_vec("HalfCheetah-v5", num_envs=4)
     assert train.client.name != evaluate.client.name
@@ -187,14 +187,14 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_make_environments_of_their_own(tmp_path: Path, method: str) -> None:
-    """While their parent has some, which go on."""
+    """Two worker processes make environments while the parent process has open ones, which still step."""
     program = tmp_path / "trainer.py"
     program.write_text(_WORKERS, encoding="utf-8")
     assert run_python(program, method).strip() == "fine"
 
 
-def test_restart_shows_everyone_truncated_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """In each autoreset mode, wherever the death is found."""
+def test_restart_truncates_every_environment(caplog: pytest.LogCaptureFixture) -> None:
+    """Holds in each autoreset mode, for a death before and after `send`."""
     for mode in _MODES:
         for sent_before in (False, True):
             with caplog.at_level(logging.WARNING, "tandem"):
@@ -237,7 +237,7 @@ def _restart_once(mode: str, sent_before: bool) -> None:
     if mode == "NextStep":
         obs, rewards, _, truncations, infos = envs.step(np.ones((3, 6), np.float32))
         assert rewards.tolist() == [0, 0, 0] and not truncations.any()
-        assert np.abs(obs).max() < 1 and "x_velocity" not in infos  # it was a reset
+        assert np.abs(obs).max() < 1 and "x_velocity" not in infos  # the step was a reset
     _, _, terminations, truncations, infos = envs.step(_zeros(envs))
     assert not terminations.any() and not truncations.any()
     assert infos["_x_velocity"].all() and "engine_restarted" not in infos
@@ -247,7 +247,7 @@ def _restart_once(mode: str, sent_before: bool) -> None:
 
 
 class _Interrupts:
-    """Raises KeyboardInterrupt once, before or after what is called."""
+    """Raises KeyboardInterrupt once, before or after the wrapped call."""
 
     def __init__(self, call: Any, after: bool) -> None:
         self._call, self._after = call, after
@@ -268,10 +268,10 @@ class _Interrupts:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("what", ["launch", "reconnect"])
 @pytest.mark.parametrize("then", ["step", "reset", "recv"])
-def test_an_interrupted_restart_goes_on_at_the_next_call(
+def test_the_next_call_completes_an_interrupted_restart(
     monkeypatch: pytest.MonkeyPatch, then: str, what: str, after: bool, mode: str
 ) -> None:
-    """The news is told once, and the new engine is not taken for dead."""
+    """Exactly one result reports `engine_restarted`, and the new engine is not restarted."""
     launches = []
 
     def launch(name: str | None = None) -> tandem.EngineProcess:
@@ -306,8 +306,8 @@ def test_an_interrupted_restart_goes_on_at_the_next_call(
     envs.close()
 
 
-def test_reset_outlives_several_deaths() -> None:
-    """As a step does; and gives up after as many."""
+def test_reset_restarts_an_engine_that_dies_several_times() -> None:
+    """Two new engines die before `reset` attaches to the third."""
     dying = 2
 
     def launch(name: str | None = None) -> tandem.EngineProcess:
@@ -330,7 +330,7 @@ def test_reset_outlives_several_deaths() -> None:
 
 
 def test_an_engine_of_another_task_is_refused() -> None:
-    """Again and again, and none is left running."""
+    """Each call is LayoutMismatch, and the engine that it launched has exited."""
     engine = launch_trivial(obs_size=4)
     client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
     launched = []
@@ -350,11 +350,11 @@ def test_an_engine_of_another_task_is_refused() -> None:
 
 
 def test_a_forked_child_writes_nothing_into_the_region() -> None:
-    """Not even a flag, on the way to its error."""
+    """The child's step raises ForkedChild and sets no flag in `resets`."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=tandem.EngineOptions(restart=True))
     envs.reset()
     _kill(envs)
-    envs.step(_zeros(envs))  # all are to be reset by the next step
+    envs.step(_zeros(envs))  # the next step resets all environments
     child = os.fork()
     if child == 0:
         try:
@@ -368,8 +368,8 @@ def test_a_forked_child_writes_nothing_into_the_region() -> None:
     envs.close()
 
 
-def test_restart_in_a_reset_resets_everyone() -> None:
-    """From the seed that was given."""
+def test_restart_in_a_reset_resets_every_environment() -> None:
+    """The reset uses the given seed for all environments, also those outside the mask."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=3, engine=tandem.EngineOptions(restart=True))
     first, _ = envs.reset(seed=5)
     _kill(envs)
@@ -380,7 +380,7 @@ def test_restart_in_a_reset_resets_everyone() -> None:
 
 
 def test_an_engine_that_keeps_dying_is_not_started_for_ever() -> None:
-    """The error has its last words, and comes after a few tries."""
+    """After three restarts in a row the call raises PeerGone."""
     launches = []
 
     def launch(name: str | None = None) -> tandem.EngineProcess:
@@ -401,7 +401,7 @@ def test_an_engine_that_keeps_dying_is_not_started_for_ever() -> None:
 
 
 def test_without_restart_a_death_is_an_error_with_the_engines_last_output() -> None:
-    """As the client says it."""
+    """PeerGone advises to make new environments, which is possible, and not to reconnect."""
     engine = launch_trivial()
     envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name), engine=engine)
     envs.reset()
@@ -409,12 +409,12 @@ def test_without_restart_a_death_is_an_error_with_the_engines_last_output() -> N
     actions[0, 0] = EXIT
     with pytest.raises(tandem.PeerGone, match=f"{engine.pid}.*make new ones") as death:
         envs.step(actions)
-    assert "reconnect" not in str(death.value)  # which environments have not
+    assert "reconnect" not in str(death.value)  # environments have no such method
     envs.close()
 
 
 def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
-    """It is not dead, and may still answer; the caller decides."""
+    """A stuck engine may still answer, so the environments do not restart it."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(
         engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
@@ -430,8 +430,8 @@ def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
     envs.close()
 
 
-def test_two_threads_are_kept_apart() -> None:
-    """The second one inside a call gets ConcurrentUse and closes nothing; the first gets its results."""
+def test_a_second_thread_is_refused_and_closes_nothing() -> None:
+    """The second thread gets ConcurrentUse; the first thread's call ends with its own time-out."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(engine.name, timeout=1, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
     envs = tandem.SharedMemoryVectorEnv(client, engine=engine)
@@ -462,7 +462,7 @@ def test_two_threads_are_kept_apart() -> None:
 
 
 def test_an_interrupted_close_leaves_closed_environments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which the next call says, and a second close ends their engine."""
+    """The next call is EnvironmentClosed, and a second `close` ends the engine."""
     envs = tandem.make_vec("CartPole-v1", 2)
     envs.reset()
     engine = envs._engine

@@ -1,4 +1,4 @@
-"""`make_vec`: a Gymnasium vector environment, compared with Gymnasium's own SyncVectorEnv."""
+"""The vector environment of `make_vec`, compared with Gymnasium's SyncVectorEnv."""
 
 import copy
 import os
@@ -37,7 +37,7 @@ def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STE
 
 @pytest.fixture
 def hoppers() -> Iterator[tandem.SharedMemoryVectorEnv]:
-    """Three of them: float64 observations, infos, episodes that end soon."""
+    """Makes three Hopper-v5: float64 observations, infos, and short episodes."""
     envs = tandem.make_vec("Hopper-v5", num_envs=3)
     yield envs
     envs.close()
@@ -45,7 +45,7 @@ def hoppers() -> Iterator[tandem.SharedMemoryVectorEnv]:
 
 @pytest.fixture
 def poles() -> Iterator[tandem.SharedMemoryVectorEnv]:
-    """Two of CartPole-v1: discrete actions."""
+    """Makes two CartPole-v1: discrete actions."""
     envs = tandem.make_vec("CartPole-v1", num_envs=2)
     yield envs
     envs.close()
@@ -93,7 +93,7 @@ _REFUSED = {
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
 def test_gymnasiums_wrapper_gives_the_same_as_on_sync(wrapper: str, mode: AutoresetMode) -> None:
-    """Observations, rewards, flags and infos, through some episodes; or that it refuses the mode."""
+    """Results and infos of 120 steps are equal, or the wrapper refuses the autoreset mode of both."""
     results = []
     for make in (_sync, lambda task, num_envs, mode: tandem.make_vec(task, num_envs, autoreset_mode=mode)):
         envs = make("Hopper-v5", 3, mode)
@@ -123,7 +123,7 @@ def _assert_same(found: Any, expected: Any) -> None:
         for one, other in zip(found, expected, strict=True):
             _assert_same(one, other)
     elif isinstance(expected, dict):
-        # How long an episode took is a matter of wall time.
+        #         # The episode's duration is wall-clock time.
         assert found.keys() == expected.keys()
         for key in expected.keys() - {"t", "_t"}:
             _assert_same(found[key], expected[key])
@@ -136,7 +136,7 @@ def _assert_same(found: Any, expected: Any) -> None:
 
 
 def test_spaces_and_metadata_are_those_of_sync(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """Wrappers look at them."""
+    """Spaces, num_envs and metadata, which wrappers read, are equal."""
     theirs = _sync("Hopper-v5", 3)
     for name in ("observation_space", "action_space", "single_observation_space", "single_action_space", "num_envs"):
         assert getattr(hoppers, name) == getattr(theirs, name)
@@ -147,7 +147,7 @@ def test_spaces_and_metadata_are_those_of_sync(hoppers: tandem.SharedMemoryVecto
 
 
 def test_gymnasiums_registry_makes_them() -> None:
-    """Also with options, and found in the registry after `import tandem` alone."""
+    """`import tandem` registers the tasks, which accept options."""
     envs = gymnasium.make_vec("tandem/Ant-v5", num_envs=2, ctrl_cost_weight=0.1, autoreset_mode="SameStep")
     assert isinstance(envs.unwrapped, tandem.SharedMemoryVectorEnv)
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
@@ -159,7 +159,7 @@ def test_gymnasiums_registry_makes_them() -> None:
 
 
 def test_observations_are_copies_by_default(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """Without copy they are the region's own float32."""
+    """With copy=False the observations are the region's own float32 array."""
     actions = np.zeros((3, 3), np.float32)
     first, _ = hoppers.reset(seed=0)
     kept = first.copy()
@@ -181,18 +181,18 @@ def test_observations_are_copies_by_default(hoppers: tandem.SharedMemoryVectorEn
 
 
 def test_send_and_recv_are_the_halves_of_step(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """The results are equal."""
+    """The results of `send` and `recv` equal those of `step`."""
     hoppers.reset(seed=0)
     hoppers.send(np.zeros((3, 3), np.float32))
     halves = hoppers.recv()
     hoppers.reset(seed=0)
-    whole = hoppers.step(np.zeros((3, 3), np.float32))
-    _assert_same(halves, whole)
+    stepped = hoppers.step(np.zeros((3, 3), np.float32))
+    _assert_same(halves, stepped)
 
 
 @pytest.mark.parametrize("seed", [7, [1, 2, 3], [5, None, 2**40], None])
 def test_reset_takes_gymnasiums_seeds(hoppers: tandem.SharedMemoryVectorEnv, seed: Any) -> None:
-    """None goes on where the stream is."""
+    """None continues each environment's random stream."""
     theirs = _sync("Hopper-v5", 3)
     _assert_same(hoppers.reset(seed=11), theirs.reset(seed=11))
     _assert_same(hoppers.reset(seed=seed), theirs.reset(seed=seed))
@@ -203,7 +203,7 @@ _MASK = np.array([True, False, True])
 
 
 def test_step_takes_values_that_convert_to_float32(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """Lists, integers, float64, other strides."""
+    """Lists, integers, other float widths, strides and byte orders give equal results."""
     results = []
     for actions in (
         np.ones((3, 3), np.float32),
@@ -223,7 +223,7 @@ def test_step_takes_values_that_convert_to_float32(hoppers: tandem.SharedMemoryV
 
 
 def test_close_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """And its region."""
+    """After `close` no client can attach to the region."""
     hoppers.close()
     assert hoppers.closed
     with pytest.raises(tandem.NotReady):
@@ -231,7 +231,7 @@ def test_close_ends_the_engine(hoppers: tandem.SharedMemoryVectorEnv) -> None:
 
 
 def test_has_the_attributes_of_gymnasiums_vector_environments(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """Those values that are every environment's."""
+    """The attributes' values equal those of SyncVectorEnv."""
     theirs: Any = _sync("Hopper-v5", 3)
     assert hoppers.autoreset_mode is theirs.autoreset_mode is AutoresetMode.NEXT_STEP
     assert len(hoppers) == 3
@@ -250,14 +250,14 @@ def test_has_the_attributes_of_gymnasiums_vector_environments(hoppers: tandem.Sh
 
 
 def test_is_neither_pickled_nor_copied(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """The TypeError says what to do."""
+    """The TypeError names the alternative."""
     for action in (pickle.dumps, copy.deepcopy, copy.copy):
         with pytest.raises(TypeError, match="SharedMemory"):
             action(hoppers)
 
 
 def test_an_engine_without_a_description_has_unbounded_float32_spaces() -> None:
-    """Such as one of the user's own; and `SharedMemoryVectorEnv` is made of any client."""
+    """The engine is a trivial one without description, and the client is made by the caller."""
     with launch_trivial(num_envs=2, obs_size=5, act_size=3) as engine:
         envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name))
         assert envs.single_observation_space == gymnasium.spaces.Box(-np.inf, np.inf, (5,), np.float32)
@@ -286,7 +286,7 @@ def _actions(first: float) -> NDArray[np.float32]:
 
 
 def test_an_engines_failure_is_an_error_and_the_next_step_works() -> None:
-    """The exchange is over then."""
+    """After EngineFailed the exchange is over."""
     _, envs = _of_trivial(timeout=10)
     with pytest.raises(tandem.EngineFailed):
         envs.step(_actions(FAIL))
@@ -295,7 +295,7 @@ def test_an_engines_failure_is_an_error_and_the_next_step_works() -> None:
 
 
 def test_a_time_out_leaves_the_step_pending() -> None:
-    """`close` is legal, and does not wait for the stuck engine's answer."""
+    """`close` works while the step is pending, without the stuck engine's answer."""
     _, envs = _of_trivial(timeout=0.05)
     with pytest.raises(tandem.StepTimeout, match="stepping"):
         envs.step(_actions(HANG))
@@ -307,7 +307,7 @@ def test_a_time_out_leaves_the_step_pending() -> None:
 
 
 def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
-    """No reward or end is returned a second time."""
+    """`recv` after an interrupted reset returns no reward, no ended flag and no infos."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
     envs.reset(seed=0)
     for _ in range(3):
@@ -326,7 +326,7 @@ def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
 
 
 def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> None:
-    """As one that was not."""
+    """The first reset is interrupted, and `recv` receives its result; a step is legal then."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2)
     os.kill(envs.client.engine_pid, signal.SIGSTOP)
     threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
@@ -339,7 +339,7 @@ def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> 
 
 
 def test_after_an_interrupt_reset_starts_again() -> None:
-    """As when a notebook's cell runs again: what was pending is received and dropped."""
+    """`reset` receives and drops the pending step's result, as when a notebook's cell runs again."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     expected, _ = envs.reset(seed=3)
     killer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
@@ -357,8 +357,8 @@ def test_after_an_interrupt_reset_starts_again() -> None:
     envs.close()
 
 
-def test_the_registry_has_what_the_engine_has() -> None:
-    """The tasks, and Gymnasium's limits, which Gymnasium hands to the engine."""
+def test_the_registry_has_the_engines_tasks_and_time_limits() -> None:
+    """The tasks equal those of --list_tasks; the time limits equal Gymnasium's."""
     listed = subprocess.run(
         [sys.executable, "-m", "tandem.engine.program", "--list_tasks"],
         capture_output=True,
@@ -372,7 +372,7 @@ def test_the_registry_has_what_the_engine_has() -> None:
 
 
 def test_the_spec_makes_the_same_environments_again() -> None:
-    """Options and arguments included."""
+    """The spec contains the options and arguments; an unlimited episode stays unlimited."""
     engine = tandem.EngineOptions(timeout=60)
     given: dict[str, Any] = {"autoreset_mode": "SameStep", "dtype": "float32", "engine": engine, "healthy_reward": 3}
     envs = tandem.make_vec("Hopper-v5", 2, max_episode_steps=0, **given)
@@ -387,10 +387,10 @@ def test_the_spec_makes_the_same_environments_again() -> None:
 
 
 def test_importing_tandem_imports_neither_torch_nor_stable_baselines3() -> None:
-    """Only `as_sb3` does."""
+    """Only `as_sb3` imports stable_baselines3."""
     program = "import sys, tandem; print(sorted({'torch', 'stable_baselines3', 'mujoco'} & set(sys.modules)))"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What step, reset, render and close say of arguments that cannot be and of calls in a wrong order, word for word."""
+"""Error texts of step, reset, render and close for invalid arguments and for calls in a wrong order, in full."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ _WANTED = "actions: expected float32[2, 3], one for each environment, found"
 
 @pytest.fixture(name="hoppers")
 def hoppers_fixture() -> Iterator[Envs]:
-    """Two, whose actions are boxes."""
+    """Makes two environments whose action space is a Box."""
     envs = tandem.make_vec("Hopper-v5", 2)
     envs.reset(seed=0)
     yield envs
@@ -31,14 +31,14 @@ def hoppers_fixture() -> Iterator[Envs]:
 
 @pytest.fixture(name="poles")
 def poles_fixture() -> Iterator[Envs]:
-    """Two, whose actions are discrete."""
+    """Makes two environments with discrete actions."""
     envs = tandem.make_vec("CartPole-v1", 2)
     envs.reset(seed=0)
     yield envs
     envs.close()
 
 
-def _said(call: Callable[[], Any]) -> str:
+def _error_text(call: Callable[[], Any]) -> str:
     with pytest.raises(tandem.TandemError) as caught:
         call()
     return f"{type(caught.value).__name__}: {caught.value}"
@@ -59,15 +59,15 @@ def _said(call: Callable[[], Any]) -> str:
     ids=str,
 )
 def test_actions_of_boxes(hoppers: Envs, actions: Any, text: str) -> None:
-    """By both calls that take some; the next step works."""
+    """`step` and `send` refuse the actions; the next step works."""
     for call in (hoppers.step, hoppers.send):
-        assert _said(lambda call=call: call(actions)) == f"InvalidAction: {text}"  # type: ignore[misc]
+        assert _error_text(lambda call=call: call(actions)) == f"InvalidAction: {text}"  # type: ignore[misc]
     hoppers.step(_ZEROS)
 
 
 def test_ragged_actions(hoppers: Envs) -> None:
-    """NumPy's own reason stands in the middle."""
-    text = _said(lambda: hoppers.step([[0, 0, 0], [0, 0]]))
+    """NumPy's own reason is a part of the text."""
+    text = _error_text(lambda: hoppers.step([[0, 0, 0], [0, 0]]))
     wanted = "InvalidAction: actions: expected Box(-1.0, 1.0, (2, 3), float32), found no array of numbers: "
     assert text.startswith(wanted) and text.endswith(f"; {_FITS}"), text
 
@@ -78,18 +78,18 @@ def test_ragged_actions(hoppers: Envs) -> None:
     ids=str,
 )
 def test_discrete_actions(poles: Envs, actions: Any, found: str) -> None:
-    """Of another dtype or shape."""
+    """The actions have a wrong dtype or shape."""
     text = f"InvalidAction: actions: expected int64[2], one for each environment, found {found}; {_FITS}"
-    assert _said(lambda: poles.step(actions)) == text
+    assert _error_text(lambda: poles.step(actions)) == text
     poles.step([0, 1])
 
 
 @pytest.mark.parametrize(("actions", "found"), [([0, 2], "2 for environment 1"), ([-1, 0], "-1 for environment 0")])
 @pytest.mark.parametrize("dtype", [np.int64, np.int8])
 def test_discrete_actions_out_of_range(poles: Envs, actions: list[int], found: str, dtype: Any) -> None:
-    """By the way through C++ and by the other one."""
+    """The text is equal for int64, which C++ checks, and for int8, which Python checks."""
     text = f"InvalidAction: actions: expected 0 .. 1, found {found}; nothing was sent; see single_action_space"
-    assert _said(lambda: poles.step(np.array(actions, dtype))) == text
+    assert _error_text(lambda: poles.step(np.array(actions, dtype))) == text
 
 
 _MASK = np.array([True, False])
@@ -125,30 +125,30 @@ _A_MASK = "reset_mask: expected a NumPy array bool[2], found"
     ids=str,
 )
 def test_arguments_of_reset(hoppers: Envs, arguments: dict[str, Any], text: str) -> None:
-    """No environment is reset."""
-    assert _said(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
+    """The text is the expected one, and no exchange is pending."""
+    assert _error_text(lambda: hoppers.reset(**arguments)) == f"InvalidArgument: {text}"
     assert not hoppers.client.pending
 
 
 def test_calls_while_a_step_is_pending(hoppers: Envs) -> None:
-    """What `recv` brings is none the worse."""
+    """Calls out of order are refused, and `recv` still returns the pending step's results."""
     region = f"region '{hoppers.client.name}'"
-    assert _said(hoppers.recv) == f"NoStepPending: {region}: nothing was sent; call send() before recv()"
+    assert _error_text(hoppers.recv) == f"NoStepPending: {region}: nothing was sent; call send() before recv()"
     hoppers.send(_ZEROS)
     for call in (hoppers.step, hoppers.send):
         pending = f"StepPending: {region}: the last step or reset was not received; call recv() first"
-        assert _said(lambda call=call: call(_ZEROS)) == pending  # type: ignore[misc]
+        assert _error_text(lambda call=call: call(_ZEROS)) == pending  # type: ignore[misc]
     assert hoppers.recv()[0].shape == (2, 11)
 
 
 def test_a_step_that_takes_too_long() -> None:
-    """What is there to call stands in the text; `reset` is, and `reconnect` is not."""
+    """The text advises `recv`, `reset` and `close`, not `reconnect`, which environments do not have."""
     envs = tandem.make_vec("Hopper-v5", 2)
     envs.reset(seed=0)
     os.kill(envs.client.engine_pid, signal.SIGSTOP)
     os.waitid(os.P_PID, envs.client.engine_pid, os.WSTOPPED | os.WNOWAIT)
     envs.client._native.set_timeout(0)
-    text = _said(lambda: envs.step(_ZEROS))
+    text = _error_text(lambda: envs.step(_ZEROS))
     assert text.startswith("StepTimeout: the engine of region ") and text.endswith(
         "the step or reset is still pending: recv() waits again, reset() waits and then starts new episodes, "
         "close() ends the session"
@@ -157,12 +157,12 @@ def test_a_step_that_takes_too_long() -> None:
 
 
 def test_as_sb3_of_a_dead_engine() -> None:
-    """No new client waits for it, also with `restart`, which the next step does."""
+    """The error comes at once, also with `restart`: only a step or reset restarts an engine."""
     for restart in (False, True):
         envs = tandem.make_vec("Hopper-v5", 2, engine=tandem.EngineOptions(restart=restart))
         os.kill(envs.client.engine_pid, signal.SIGKILL)
         os.waitid(os.P_PID, envs.client.engine_pid, os.WEXITED | os.WNOWAIT)
-        first, *others = _said(envs.as_sb3).splitlines()
+        first, *others = _error_text(envs.as_sb3).splitlines()
         ended = "PeerGone: as_sb3: expected a running engine, found that it has ended"
         assert first == f"{ended}; close() these environments and make new ones"
         assert others[0] == "The end of the engine's log:"
@@ -170,14 +170,14 @@ def test_as_sb3_of_a_dead_engine() -> None:
 
 
 def test_step_before_reset_and_calls_after_close() -> None:
-    """Both are Gymnasium's own errors as well, and closing twice is fine."""
+    """The error classes derive from Gymnasium's; a second `close` has no effect."""
     assert issubclass(tandem.ResetNeeded, gymnasium.error.ResetNeeded)
     assert issubclass(tandem.EnvironmentClosed, gymnasium.error.ClosedEnvironmentError)
     assert issubclass(tandem.EnvironmentClosed, tandem.ClientClosed)
     envs = tandem.make_vec("Hopper-v5", 2)
     needed = "expected a reset before the first step, found none; call reset() first"
-    assert _said(lambda: envs.step(_ZEROS)) == f"ResetNeeded: step: {needed}"
-    assert _said(lambda: envs.send(_ZEROS)) == f"ResetNeeded: send: {needed}"
+    assert _error_text(lambda: envs.step(_ZEROS)) == f"ResetNeeded: step: {needed}"
+    assert _error_text(lambda: envs.send(_ZEROS)) == f"ResetNeeded: send: {needed}"
     envs.close()
     envs.close()
     calls: dict[str, Callable[[], Any]] = {
@@ -190,11 +190,11 @@ def test_step_before_reset_and_calls_after_close() -> None:
     }
     for name, call in calls.items():
         closed = "expected open environments, found that close() was called; make new ones"
-        assert _said(call) == f"EnvironmentClosed: {name}: {closed}"
+        assert _error_text(call) == f"EnvironmentClosed: {name}: {closed}"
 
 
 def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
-    """The text names the environments that were not reset."""
+    """The text has the indices of the environments that were not reset."""
     refused = (
         "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments {}; "
         "nothing was sent; reset(options={{'reset_mask': mask}}) starts their next"
@@ -202,9 +202,9 @@ def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
     envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=1)
     envs.reset(seed=0)
     envs.step(_ZEROS)
-    assert _said(lambda: envs.step(_ZEROS)) == refused.format([0, 1])
+    assert _error_text(lambda: envs.step(_ZEROS)) == refused.format([0, 1])
     envs.reset(options={"reset_mask": _MASK})
-    assert _said(lambda: envs.step(_ZEROS)) == refused.format([1])
+    assert _error_text(lambda: envs.step(_ZEROS)) == refused.format([1])
     envs.reset(options={"reset_mask": ~_MASK})
     envs.step(_ZEROS)
     envs.close()
@@ -219,20 +219,20 @@ def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
     ],
 )
 def test_calls_for_python_objects(hoppers: Envs, name: str, arguments: list[Any], instead: str) -> None:
-    """There are none in the engine; the text says what there is."""
-    text = _said(lambda: getattr(hoppers, name)(*arguments))
+    """The engine has no Python objects; the text names the alternative."""
+    text = _error_text(lambda: getattr(hoppers, name)(*arguments))
     assert text.startswith(f"Unsupported: {name}('{arguments[0]}'): ") and instead in text, text
 
 
 @pytest.mark.parametrize("client", [None, "tandem"])
 def test_environments_of_an_invalid_client(client: Any) -> None:
-    """Such as the engine's name."""
+    """The argument is None, or an engine's name."""
     text = f"InvalidArgument: client: expected a tandem.SharedMemoryClient, found {client!r}"
-    assert _said(lambda: tandem.SharedMemoryVectorEnv(client)) == text
+    assert _error_text(lambda: tandem.SharedMemoryVectorEnv(client)) == text
 
 
 def test_render_without_a_render_mode(hoppers: Envs) -> None:
-    """A warning, and nothing, as by Gymnasium's own."""
+    """`render` warns and returns None, as Gymnasium's own environments do."""
     with pytest.warns(UserWarning, match='make the environments with render_mode="rgb_array"'):
         assert hoppers.render() is None
 

@@ -1,4 +1,4 @@
-"""`FastLaneWriter` and `FastLaneReader`: what goes in comes out, and what cannot be is refused by name."""
+"""`FastLaneWriter` and `FastLaneReader`: frames, metadata and metrics arrive; invalid arguments are refused."""
 
 import gc
 import multiprocessing
@@ -23,7 +23,7 @@ METRICS = tandem.FastLaneMetrics(last_reward=1.5, rolling_return=-2.25, step_rat
 
 @pytest.fixture
 def run_id() -> Iterator[str]:
-    """A run id that no other test has; nothing of it is left behind."""
+    """Makes a unique run id, and checks that the test leaves no segment with it."""
     name = f"fastlane test/{uuid.uuid4().hex}"
     yield name
     gc.collect()
@@ -34,12 +34,12 @@ def run_id() -> Iterator[str]:
 
 
 def picture(seed: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """A frame of SMALL's shape, full of numbers."""
+    """Returns a frame of SMALL's shape with random pixels."""
     return np.random.default_rng(seed).integers(0, 256, (3, 4, 3), np.uint8)
 
 
 def test_defaults_are_the_protocols() -> None:
-    """What a user of the original relies on."""
+    """The defaults equal those of MOSAIC's classes."""
     assert tandem.FastLaneConfig(84, 84) == tandem.FastLaneConfig(84, 84, 3, "RGB", 128, 0)
     assert tandem.FastLaneMetrics() == tandem.FastLaneMetrics(0.0, 0.0, 0.0)
     with pytest.raises(AttributeError):
@@ -59,8 +59,8 @@ def test_defaults_are_the_protocols() -> None:
         lambda a: np.ascontiguousarray(a[::-1])[::-1],
     ],
 )
-def test_every_form_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> None:
-    """Also arrays with gaps or turned round."""
+def test_every_type_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> None:
+    """Also non-contiguous arrays and arrays with negative strides."""
     frame = picture(1)
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         assert reader.latest_frame() is None
@@ -72,8 +72,8 @@ def test_every_form_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> Non
         assert reader.metrics() == METRICS
 
 
-def test_latest_repeats_and_next_delivers_once(run_id: str) -> None:
-    """And counts what it missed."""
+def test_latest_frame_repeats_and_next_frame_returns_each_frame_once(run_id: str) -> None:
+    """`dropped` counts the frames that `next_frame` skipped."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         heads = [writer.publish(picture(i)) for i in range(3)]
         assert heads == [1, 2, 3] and writer.head == 3
@@ -86,11 +86,11 @@ def test_latest_repeats_and_next_delivers_once(run_id: str) -> None:
         newest = reader.next_frame()
         assert newest is not None and newest.number == 10
         assert reader.dropped == 6
-    assert reader.dropped == 6  # after close, too
+    assert reader.dropped == 6  # readable after close
 
 
 def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
-    """As MOSAIC has them: a frame may be shorter than its room, and metadata is cut off at its own."""
+    """A frame may be shorter than its slot; metadata longer than metadata_size is cut, as MOSAIC cuts it."""
     config = tandem.FastLaneConfig(5, 1, 4, "RGBA", capacity=1, metadata_size=4)
     with tandem.FastLaneWriter.create(run_id, config) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(b"0123456789abcdefghij", metadata=b"01234567")
@@ -104,8 +104,8 @@ def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
             _ = short.view
 
 
-def test_metrics_stay_until_there_are_others(run_id: str) -> None:
-    """As MOSAIC's writer keeps them; metadata is a frame's own, and may be text."""
+def test_metrics_stay_until_the_next_publish_with_metrics(run_id: str) -> None:
+    """Later frames keep the metrics, as in MOSAIC's writer; metadata belongs to one frame and may be a str."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(picture(1))
         assert reader.metrics() == tandem.FastLaneMetrics()
@@ -137,7 +137,7 @@ def test_metrics_stay_until_there_are_others(run_id: str) -> None:
     ],
 )
 def test_an_invalid_frame_is_refused(run_id: str, frame: Any, found: str) -> None:
-    """With a ValueError, as MOSAIC's, and nothing is published."""
+    """The error is InvalidArgument, also a ValueError as in MOSAIC; nothing is published."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
         with pytest.raises(tandem.InvalidArgument, match=found) as raised:
             writer.publish(frame)
@@ -159,13 +159,13 @@ def test_an_invalid_frame_is_refused(run_id: str, frame: Any, found: str) -> Non
     ],
 )
 def test_an_invalid_config_is_refused(run_id: str, config: tandem.FastLaneConfig) -> None:
-    """By name."""
+    """The error is InvalidArgument, and no segment is created."""
     with pytest.raises(tandem.InvalidArgument):
         tandem.FastLaneWriter.create(run_id, config)
 
 
-def test_attach_without_a_writer() -> None:
-    """It is what people catch, whichever of the two they know."""
+def test_attach_without_a_writer_is_file_not_found() -> None:
+    """The error is NoSuchRun, which is also a FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach("no such run")
     with pytest.raises(NoSuchRun, match="no such run"):
@@ -175,7 +175,7 @@ def test_attach_without_a_writer() -> None:
 
 
 def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
-    """Close is safe twice; afterwards every call says that it was closed."""
+    """After `close`, which is safe twice, each call raises ClientClosed."""
     writer = tandem.FastLaneWriter.create(run_id, SMALL)
     reader = tandem.FastLaneReader.attach(run_id)
     writer.publish(picture(1))
@@ -202,7 +202,7 @@ def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
-    """The reader is attached before the death: any engine that starts removes a dead segment's name."""
+    """The reader attaches before the writer's death: any engine that starts removes a dead segment's name."""
     with tandem.FastLaneWriter.create(run_id, SMALL):
         with pytest.raises(tandem.AlreadyAttached):
             tandem.FastLaneWriter.create(run_id, SMALL)
@@ -241,7 +241,7 @@ def test_a_forked_child_may_not_publish(run_id: str) -> None:
 
 
 def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> None:
-    """Its lock is the parent's; the parent goes on as before."""
+    """In a forked child the reader returns frames; `writer_alive` is None, since the lock is the parent's."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(picture(1))
         child = os.fork()
@@ -253,43 +253,43 @@ def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> No
         assert reader.writer_alive() is True and writer.has_reader()
 
 
-def test_a_writer_knows_its_audience(run_id: str) -> None:
-    """At its first look, and a second after that."""
+def test_a_writer_finds_an_attached_reader(run_id: str) -> None:
+    """The first `has_reader` call checks at once."""
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):
         assert writer.has_reader()
     with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
         assert not writer.has_reader()
 
 
-def test_other_threads_run_while_a_segment_is_made(run_id: str) -> None:
-    """Its memory is reserved meanwhile, which takes a second a gigabyte.
+def test_other_threads_run_while_a_segment_is_created(run_id: str) -> None:
+    """`create` releases the GIL while it reserves memory, about a second for a gigabyte.
 
-    Half-way through, this thread runs, at least sometimes: other work may have the cores. If it could not, it would run
-    before and after, and there by rare chance alone.
+    This thread must run at the middle of a creation, in 10 of at most 50 creations: the scheduler may give the
+    cores to other work. If `create` held the GIL, this thread would run there only by rare chance.
     """
 
-    def make(told: list[float]) -> None:
+    def make(times: list[float]) -> None:
         config = tandem.FastLaneConfig(640, 480, capacity=32)
-        told.append(time.perf_counter())
+        times.append(time.perf_counter())
         with tandem.FastLaneWriter.create(run_id, config):
-            told.append(time.perf_counter())
+            times.append(time.perf_counter())
 
     ran_half_way = 0
     for _ in range(50):
-        told: list[float] = []
+        times: list[float] = []
         ran = []
-        maker = threading.Thread(target=make, args=(told,))
+        maker = threading.Thread(target=make, args=(times,))
         maker.start()
         while maker.is_alive():
             ran.append(time.perf_counter())
-        begin, end = told
+        begin, end = times
         ran_half_way += any(0.45 < (at - begin) / (end - begin) < 0.55 for at in ran)
         if ran_half_way == 10:
             return
     pytest.fail(f"this thread ran half-way through {ran_half_way} of 50 creations")
 
 
-def _publish_until_told(run_id: str, ready: Any, stop: Any) -> None:
+def _publish_until_stopped(run_id: str, ready: Any, stop: Any) -> None:
     with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(64, 64, capacity=2)) as writer:
         ready.set()
         number = 0
@@ -299,10 +299,10 @@ def _publish_until_told(run_id: str, ready: Any, stop: Any) -> None:
 
 
 def test_no_frame_is_torn_between_processes(run_id: str) -> None:
-    """Each is of one byte throughout, and numbers rise."""
+    """All pixels of a frame have one value, that of its number."""
     context = multiprocessing.get_context("spawn")
     ready, stop = context.Event(), context.Event()
-    process = context.Process(target=_publish_until_told, args=(run_id, ready, stop))
+    process = context.Process(target=_publish_until_stopped, args=(run_id, ready, stop))
     process.start()
     try:
         assert ready.wait(60)
@@ -321,7 +321,7 @@ def test_no_frame_is_torn_between_processes(run_id: str) -> None:
 
 
 def test_tiles_are_laid_row_by_row() -> None:
-    """In ceil(sqrt(N)) rows, cols = ceil(N / rows), zeroes in what is left over."""
+    """There are ceil(sqrt(N)) rows and ceil(N / rows) columns; unused tiles are zero."""
     frames = [np.full((2, 3, 3), i + 1, np.uint8) for i in range(5)]
     grid = tandem.tile_frames(frames)
     assert grid.shape == (6, 6, 3) and grid.dtype == np.uint8
@@ -336,7 +336,7 @@ def test_tiles_are_laid_row_by_row() -> None:
 
 
 def test_variables_are_written_and_read_back() -> None:
-    """With the defaults that were promised; a worker reads either spelling."""
+    """The defaults are MOSAIC's; a worker reads variables with either prefix."""
     env: dict[str, Any] = {"PATH": "/bin"}
     assert tandem.apply_fastlane_environment(env, fastlane_only=True, fastlane_slot=3) is env
     assert env == {

@@ -1,4 +1,4 @@
-"""`publish_frames`: what is published, when, and that nothing is rendered without a viewer."""
+"""`publish_frames`: content and times of frames; nothing is rendered without a reader."""
 
 import json
 import os
@@ -23,30 +23,30 @@ from tools.testing import pytest_main
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """Pays 1 a step, ends after `length`, and renders its step number; counts the renders."""
+    """An environment with reward 1 for each step that renders its step number and counts its renders."""
 
     observation_space = spaces.Box(0, 1, (1,))
     action_space = spaces.Discrete(2)
 
     def __init__(self, length: int = 5, render_mode: str | None = "rgb_array", shape: Any = (6, 8, 3)) -> None:
-        """Makes it."""
+        """Sets the episode's length in steps and the frame's shape; a str as shape is the text of a render error."""
         self.render_mode = render_mode
         self.metadata = {"render_modes": ["rgb_array"]}
         self.length, self.shape = length, shape
         self.steps = self.renders = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts again from 0."""
+        """Resets the step number to 0."""
         self.steps = 0
         return np.zeros(1, np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Counts."""
+        """Increments the step number."""
         self.steps += 1
         return np.zeros(1, np.float32), 1.0, self.steps >= self.length, False, {}
 
     def render(self) -> Any:
-        """Counts."""
+        """Increments the render count and returns a frame."""
         self.renders += 1
         if isinstance(self.shape, str):
             raise RuntimeError(self.shape)
@@ -54,33 +54,33 @@ class Counting(gymnasium.Env[Any, Any]):
 
 
 class Clock:
-    """Stands still until it is told."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
-        """At some time."""
+        """Starts at 1000 s."""
         self.now = 1000.0
 
     def monotonic(self) -> float:
-        """The time."""
+        """Returns the set time in seconds."""
         return self.now
 
 
 @pytest.fixture
 def run_id() -> str:
-    """One that no other test has."""
+    """Makes a unique run id."""
     return f"publish test {uuid.uuid4().hex}"
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    """The time that decides when to publish."""
+    """Replaces the clock that decides when to publish."""
     stopped = Clock()
     monkeypatch.setattr(publishing, "time", stopped)
     yield stopped
 
 
 def newest(run_id: str) -> tandem.FastLaneFrame:
-    """What a viewer that just came sees."""
+    """Returns the newest frame, read by a new reader."""
     with tandem.FastLaneReader.attach(run_id) as reader:
         frame = reader.latest_frame()
     assert frame is not None
@@ -88,7 +88,7 @@ def newest(run_id: str) -> tandem.FastLaneFrame:
 
 
 def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
-    """Pixels of the step, its reward, the mean return of ended episodes, steps a second, and metadata."""
+    """A frame has the step's pixels, reward, mean return of ended episodes, step rate, and metadata."""
     env = tandem.publish_frames(Counting(length=4), run_id, unseen_hz=8)
     env.reset()
     first = newest(run_id)
@@ -99,7 +99,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
         if results[2]:
             env.reset()
     frame = newest(run_id)
-    assert (frame.view == 4).all()  # an eighth of a second after the first
+    assert (frame.view == 4).all()  # published 1/8 s after the first frame
     assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
     assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0]}
     env.close()
@@ -108,7 +108,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
 
 
 def test_nothing_is_rendered_without_a_viewer(run_id: str, clock: Clock) -> None:
-    """However long it runs; and a reader that comes is served within a second, at max_hz."""
+    """Without a reader 10,000 steps render nothing; a new reader gets a frame within a second, then max_hz."""
     inner = Counting(length=10**9)
     env = tandem.publish_frames(inner, run_id, max_hz=10, unseen_hz=0)
     env.reset()
@@ -123,11 +123,11 @@ def test_nothing_is_rendered_without_a_viewer(run_id: str, clock: Clock) -> None
         clock.now += 1.0
         env.step(0)
         assert inner.renders == 1
-        # The size is known now: the reader goes over to the segment that has it.
+        #         # The frame's size is known now, so the reader must attach to the new segment.
         assert early.is_invalidated() and early.is_replaced()
     with tandem.FastLaneReader.attach(run_id) as reader:
         assert reader.next_frame() is not None
-        for _ in range(100):  # a second
+        for _ in range(100):  # one second
             clock.now += 0.01
             env.step(0)
             _ = reader.next_frame()
@@ -136,7 +136,7 @@ def test_nothing_is_rendered_without_a_viewer(run_id: str, clock: Clock) -> None
 
 
 def test_the_unseen_rate_is_kept(run_id: str, clock: Clock) -> None:
-    """Readers that leave no trace get that many."""
+    """With unseen_hz=2, frames are published twice a second for readers that cannot be detected."""
     inner = Counting(length=10**9)
     env = tandem.publish_frames(inner, run_id, max_hz=60, unseen_hz=2)
     env.reset()
@@ -148,7 +148,7 @@ def test_the_unseen_rate_is_kept(run_id: str, clock: Clock) -> None:
 
 
 def vector(num_envs: int = 6) -> SyncVectorEnv:
-    """Environments that end after 2, 3, ... steps."""
+    """Makes environments whose episodes end after 2, 3, ... steps."""
     return SyncVectorEnv(
         [lambda i=i: Counting(length=2 + i) for i in range(num_envs)],  # type: ignore[misc]
         autoreset_mode=AutoresetMode.SAME_STEP,
@@ -156,7 +156,7 @@ def vector(num_envs: int = 6) -> SyncVectorEnv:
 
 
 def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four by default, GRID_LIMIT of them, or the one of SLOT; or nothing at all."""
+    """The tiles show 4 environments by default, GRID_LIMIT ones, or the one of SLOT; mode "off" publishes nothing."""
     envs = tandem.publish_frames(vector(), run_id, unseen_hz=1)
     envs.reset()
     frame = newest(run_id)
@@ -167,9 +167,9 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
         envs.step(np.zeros(6, np.int64))
         clock.now += 2
     frame = newest(run_id)
-    assert frame.view[::6, ::8, 0].tolist() == [[0, 2], [2, 2]]  # the first has begun again
+    assert frame.view[::6, ::8, 0].tolist() == [[0, 2], [2, 2]]  # environment 0 was reset
     assert frame.metrics.last_reward == 1.0
-    assert frame.metrics.rolling_return == 2.0  # the one that has ended
+    assert frame.metrics.rolling_return == 2.0  # of the one ended episode
     envs.close()
 
     monkeypatch.setenv("MOSAIC_FASTLANE_GRID_LIMIT", "6")
@@ -204,27 +204,27 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
 
 
 def test_a_reset_mask_ends_only_its_episodes(run_id: str, clock: Clock) -> None:
-    """The others' returns go on."""
+    """The episodes of the other environments continue, and so do their returns."""
     envs = tandem.publish_frames(vector(2), run_id, unseen_hz=10)
     envs.reset()
     envs.step(np.zeros(2, np.int64))
     envs.reset(options={"reset_mask": np.array([True, False])})
     clock.now += 1
     envs.step(np.zeros(2, np.int64))
-    assert newest(run_id).metrics.rolling_return == 1.5  # running: 1 and 2
+    assert newest(run_id).metrics.rolling_return == 1.5  # returns of running episodes: 1 and 2
     envs.close()
 
 
 @pytest.fixture
 def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps Gymnasium's pygame, which draws into memory, from looking for one."""
+    """Sets SDL's dummy video driver, so that pygame needs no display."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
 
 @pytest.mark.usefixtures("no_display")
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
-def test_the_wrapped_environment_is_the_same_otherwise(task: str, run_id: str, clock: Clock) -> None:
-    """Results, spaces, attributes and pictures come through; what is published is what Gymnasium draws."""
+def test_the_wrapped_environment_has_equal_results(task: str, run_id: str, clock: Clock) -> None:
+    """Results, spaces, attributes and images equal the plain environment's; published frames equal its images."""
     plain = gymnasium.make(task, render_mode="rgb_array")
     env = tandem.publish_frames(gymnasium.make(task, render_mode="rgb_array"), run_id)
     assert env.observation_space == plain.observation_space and env.render_mode == "rgb_array"
@@ -248,7 +248,7 @@ def test_the_wrapped_environment_is_the_same_otherwise(task: str, run_id: str, c
 @pytest.mark.usefixtures("no_display")
 @pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
 def test_frames_of_gymnasiums_vectors_are_published(mode: str, run_id: str, clock: Clock) -> None:
-    """The first four, tiled."""
+    """The frame has the first four environments' images as tiles."""
     inner = gymnasium.make_vec("CartPole-v1", 5, vectorization_mode=mode, render_mode="rgb_array")
     envs = tandem.publish_frames(inner, run_id)
     envs.reset(seed=3)
@@ -274,22 +274,22 @@ def test_frames_of_gymnasiums_vectors_are_published(mode: str, run_id: str, cloc
     ],
 )
 def test_invalid_values_are_refused_at_once(run_id: str, env: Any, options: dict[str, Any], said: str) -> None:
-    """By name."""
+    """The error has the argument's name."""
     with pytest.raises(tandem.InvalidArgument, match=said):
         tandem.publish_frames(env, run_id, **options)
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (6, 8, 1), (6, 0, 3)])
 def test_invalid_frames_are_refused(run_id: str, shape: Any) -> None:
-    """By what was found."""
+    """The error has the expected dtype."""
     env = tandem.publish_frames(Counting(shape=shape), run_id)
     with pytest.raises(tandem.InvalidArgument, match="uint8"):
         env.reset()
     env.close()
 
 
-def test_a_size_that_changes_makes_a_new_segment(run_id: str, clock: Clock) -> None:
-    """Readers of the old one are told."""
+def test_a_new_frame_size_creates_a_new_segment(run_id: str, clock: Clock) -> None:
+    """Readers of the old segment see that it is invalidated and replaced."""
     inner = Counting()
     env = tandem.publish_frames(inner, run_id, unseen_hz=10)
     env.reset()
@@ -303,21 +303,21 @@ def test_a_size_that_changes_makes_a_new_segment(run_id: str, clock: Clock) -> N
 
 
 def test_a_live_runs_id_is_refused(run_id: str) -> None:
-    """At once, not at the first frame."""
+    """`publish_frames` itself raises, not the first frame."""
     with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)):
         with pytest.raises(tandem.AlreadyAttached):
             tandem.publish_frames(Counting(), run_id)
 
 
-def test_a_run_goes_on_while_another_has_its_id(run_id: str, clock: Clock) -> None:
-    """It warns once, and is seen again when the other has ended."""
+def test_a_run_continues_without_frames_while_another_writer_has_its_id(run_id: str, clock: Clock) -> None:
+    """One warning is given; frames are published again after the other writer has closed."""
     inner = Counting()
     env = tandem.publish_frames(inner, run_id, unseen_hz=10)
     env.reset()
-    for path in Path("/dev/shm").glob(f"*{run_id}*"):  # as a clean-up by hand does
+    for path in Path("/dev/shm").glob(f"*{run_id}*"):  # a user may remove files
         path.unlink()
     with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)) as other:
-        inner.shape = (2, 4, 4)  # which takes another segment
+        inner.shape = (2, 4, 4)  # requires a new segment
         clock.now += 1
         with pytest.warns(UserWarning, match=f"the run goes on.*{run_id}"):
             env.step(0)
@@ -328,14 +328,14 @@ def test_a_run_goes_on_while_another_has_its_id(run_id: str, clock: Clock) -> No
                 env.step(0)
         assert other.head == 0 and inner.renders == 2
     env.step(0)
-    assert inner.renders == 2  # not before a second has passed
+    assert inner.renders == 2  # a retry comes at most once a second
     clock.now += 1
     env.step(0)
     assert newest(run_id).view.shape == (2, 4, 4)
     env.close()
 
 
-# As Counting, with a frame that fills a small /dev/shm; room is made half-way.
+# An environment whose frame fills a small /dev/shm; later the test enlarges /dev/shm.
 _IN_A_FULL_SHM = """
 import subprocess, sys, time, warnings
 import gymnasium, numpy, tandem
@@ -353,13 +353,13 @@ def head():
         return 0 if frame is None else frame.number
 
 env = tandem.publish_frames(Large(), "full", unseen_hz=1000)
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as found:
     warnings.simplefilter("always")
     env.reset()
     until = time.monotonic() + 2.5
     while time.monotonic() < until:
         assert env.step(0)[1] == 1.0
-assert len(told) == 1 and "the run goes on" in str(told[0].message) and "--shm-size" in str(told[0].message), told
+assert len(found) == 1 and "the run goes on" in str(found[0].message) and "--shm-size" in str(found[0].message), found
 try:
     head()
     raise AssertionError("expected no segment")
@@ -380,28 +380,28 @@ raise AssertionError("there is room, but no frame")
 """
 
 
-def test_a_run_goes_on_where_shared_memory_is_full() -> None:
-    """It warns once, and is seen as soon as there is room."""
+def test_a_run_continues_without_frames_while_shared_memory_is_full() -> None:
+    """One warning is given; frames are published when there is room."""
     command = [*with_shared_memory("-o size=1m"), sys.executable, "-c", _IN_A_FULL_SHM]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     outcome = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
-def test_a_forked_child_runs_on_unseen(run_id: str, clock: Clock) -> None:
-    """It warns once; the parent is seen as before."""
+def test_a_forked_child_continues_without_frames(run_id: str, clock: Clock) -> None:
+    """The child gets one warning; the parent process still publishes."""
     env = tandem.publish_frames(Counting(length=100), run_id, unseen_hz=10)
     env.reset()
     child = os.fork()
     if child == 0:
         code = 1
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             for _ in range(5):
                 clock.now += 1
                 env.step(0)
             env.close()
-            code = 0 if len(told) == 1 and "forked" in str(told[0].message) else 2
+            code = 0 if len(found) == 1 and "forked" in str(found[0].message) else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert (newest(run_id).view == 0).all()
@@ -413,7 +413,7 @@ def test_a_forked_child_runs_on_unseen(run_id: str, clock: Clock) -> None:
 
 @pytest.mark.parametrize("shape", ["nothing to draw with", (6, 8), (1, 20_000, 3)])
 def test_failed_render_is_reported_each_time(run_id: str, clock: Clock, shape: Any) -> None:
-    """In the same words, at every step at which a frame is due, while the run steps."""
+    """Each step with a due frame raises the same error, and the environment has made the step."""
     inner = Counting(length=100)
     env = tandem.publish_frames(inner, run_id, unseen_hz=10)
     env.reset()
@@ -430,22 +430,22 @@ def test_failed_render_is_reported_each_time(run_id: str, clock: Clock, shape: A
 
 
 class Tiled(VectorEnv[Any, Any, Any]):
-    """Renders one picture of all its environments."""
+    """A vector environment that renders one image of all its environments."""
 
     num_envs = 2
     render_mode = "rgb_array"
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Nothing."""
+        """Returns zero observations."""
         return np.zeros(2), {}
 
     def render(self) -> Any:
-        """One frame."""
+        """Returns one frame."""
         return np.full((3, 5, 3), 7, np.uint8)
 
 
 def test_a_tiled_frame_is_published_unchanged(run_id: str) -> None:
-    """Engines may tile their own; then no environments are said to be in tiles, for viewers to cut it into."""
+    """The metadata has no list of environments, so that a viewer does not cut the frame into tiles."""
     env = tandem.publish_frames(Tiled(), run_id)
     env.reset()
     frame = newest(run_id)

@@ -1,6 +1,6 @@
-"""The generated Python reads and writes the messages of version 1.
+"""The generated Python code reads and writes messages of version 1.
 
-flatc 2.0.8 made the code; the runtime is the far newer one of tools/build/requirements.lock.
+flatc 2.0.8 generates the code; its runtime is the newer one of tools/build/requirements.lock.
 """
 
 import json
@@ -19,13 +19,13 @@ LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_
 
 
 def read(message: bytes) -> Any:
-    """Makes a plain EnvelopeT of a message."""
+    """Reads a message into an EnvelopeT."""
     assert rpc.Envelope.EnvelopeBufferHasIdentifier(message, 0)
     return rpc.EnvelopeT.InitFromObj(rpc.Envelope.GetRootAs(message))
 
 
 def write(envelope: Any) -> bytes:
-    """Makes a message of a plain EnvelopeT."""
+    """Writes an EnvelopeT as a message."""
     builder = flatbuffers.Builder()
     builder.Finish(envelope.Pack(builder), b"HRPC")
     return bytes(builder.Output())
@@ -37,13 +37,13 @@ def golden(name: str) -> Any:
 
 
 def camel_case(name: str) -> str:
-    """Spells a field's name as flatc does in Python."""
+    """Returns a field's name as flatc spells it in Python."""
     first, *rest = name.split("_")
     return first + "".join(word.title() for word in rest)
 
 
 def expect_equal(found: Any, listed: Any, where: str) -> None:
-    """Compares what was read with its JSON, whose fields left out have their defaults."""
+    """Compares an object with its JSON; a field absent from the JSON has its default."""
     if isinstance(listed, dict):
         fields = {camel_case(name): value for name, value in listed.items()}
         assert fields.keys() <= vars(found).keys(), where
@@ -67,21 +67,21 @@ def expect_equal(found: Any, listed: Any, where: str) -> None:
 
 @pytest.mark.parametrize("name", LISTING)
 def test_golden_equals_the_listing(name: str) -> None:
-    """Field by field, by name; and again after it was written by Python."""
+    """Each field is equal, also after Python wrote the envelope and read it again."""
     envelope = golden(name)
     expect_equal(envelope, LISTING[name], name)
     expect_equal(read(write(envelope)), LISTING[name], name)
 
 
 def test_every_payload_has_a_golden() -> None:
-    """The listing leaves out nothing that an envelope can hold, and the folder nothing that is listed."""
+    """Each payload type is in the listing, and each golden file is listed."""
     payloads = {name for name in vars(rpc.Payload) if not name.startswith("_")} - {"NONE"}
     assert LISTING.keys() == payloads | {"Error", "EndOfStream"}
     assert {file.stem for file in GOLDENS.glob("*.bin")} == LISTING.keys()
 
 
-def test_values_are_those_typed_by_hand() -> None:
-    """An enum, a union, structs, a 64-bit number, bytes, lists of tables."""
+def test_values_equal_constants_in_this_test() -> None:
+    """Compares an enum, a union, structs, a 64-bit number, bytes, and lists of tables."""
     reset = golden("ResetAgentRequest")
     assert (reset.method, reset.payloadType) == (2, 4)
     assert reset.correlationId == 0xABCD_0000_0000_0006
@@ -100,7 +100,7 @@ def test_values_are_those_typed_by_hand() -> None:
 
 
 def test_absent_and_zero_differ_where_the_schema_requires() -> None:
-    """A seed of 0 is a seed; no seed is none. A position alone moves, and leaves rotation and scale."""
+    """Seed 0 differs from no seed; a transform with a position has no rotation and no scale."""
     envelope = rpc.EnvelopeT()
     envelope.payloadType = rpc.Payload.ResetAgentRequest
     envelope.payload = rpc.ResetAgentRequestT()

@@ -1,4 +1,4 @@
-"""Contracts: sent, taken on, drawn from, taken back; by the client and by its Gymnasium environments."""
+"""Simulation contracts, set through the client and through its Gymnasium environments."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ _UNUSED = tandem.services.SimulationContract(vel_command_x_range=(0, 1), joint_p
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of three cheetahs, which each test leaves as the task has them."""
+    """A client of three HalfCheetah environments; each test leaves them without a contract."""
     with (
         tandem.launch_engine("HalfCheetah-v5", num_envs=3) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -32,25 +32,25 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 
 @pytest.fixture
 def client(shared: tandem.SharedMemoryClient) -> Iterator[tandem.SharedMemoryClient]:
-    """The same, by test."""
+    """The shared client; removes the contract after the test."""
     yield shared
     shared.reset(contract=tandem.services.SimulationContract())
 
 
 def test_contract_comes_before_the_reset(client: tandem.SharedMemoryClient) -> None:
-    """This very reset draws from it; equal seeds, equal draws; without one, the task's own again."""
+    """This reset draws from the contract; equal seeds give equal draws; an empty contract restores the task's."""
     own = client.reset(seed=7).copy()
     noisy = client.reset(seed=7, contract=_NOISY).copy()
     assert (np.abs(noisy - own).max(axis=1) > 0.01).all()
     assert len({row.tobytes() for row in noisy}) == 3
     np.testing.assert_array_equal(client.reset(seed=7, contract=_NOISY), noisy)
     np.testing.assert_array_equal(client.reset(seed=[7, 8, 9], contract=_NOISY), noisy)
-    assert not np.array_equal(client.reset(seed=7), noisy)  # drawn again
+    assert not np.array_equal(client.reset(seed=7), noisy)  # a new draw
     np.testing.assert_array_equal(client.reset(seed=7, contract=tandem.services.SimulationContract()), own)
 
 
 def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.SharedMemoryClient) -> None:
-    """Each with its own seed, whichever others are reset."""
+    """An environment's draw depends on its own seed, not on the other environments of the reset."""
     own = client.reset(seed=7).copy()
     all_noisy = client.reset(seed=7, contract=_NOISY).copy()
     client.reset(seed=7, contract=tandem.services.SimulationContract())
@@ -60,7 +60,7 @@ def test_contract_of_some_environments_leaves_the_others_alone(client: tandem.Sh
 
 
 def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.SharedMemoryClient) -> None:
-    """No environment is reset now."""
+    """`set_contract` itself resets no environment."""
     noisy = client.reset(seed=7, contract=_NOISY).copy()
     client.reset(seed=7, contract=tandem.services.SimulationContract())
     before = client.obs.copy()
@@ -70,7 +70,7 @@ def test_contract_that_is_set_holds_from_the_next_reset_on(client: tandem.Shared
 
 
 def test_field_without_use_is_reported(client: tandem.SharedMemoryClient) -> None:
-    """By a warning that names it, where the user called; or as a result."""
+    """A warning at the caller's line, or the result of `set_contract`, names the field."""
     with pytest.warns(tandem.services.UnusedContractFields, match="vel_command_x_range") as caught:
         client.reset(contract=_UNUSED)
     assert caught[0].filename == __file__
@@ -82,11 +82,11 @@ def test_field_without_use_is_reported(client: tandem.SharedMemoryClient) -> Non
         before = client.obs.copy()
         with pytest.raises(tandem.services.UnusedContractFields):
             client.reset(contract=_UNUSED)
-        np.testing.assert_array_equal(client.obs, before)  # none was reset
+        np.testing.assert_array_equal(client.obs, before)  # no environment was reset
 
 
 def test_field_without_use_is_reported_by_a_vector_environments_reset() -> None:
-    """Through whatever lies between, wrappers of Gymnasium's too."""
+    """The warning has the caller's line, also through a wrapper of Gymnasium."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     try:
         for each in (envs, gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)):
@@ -109,7 +109,7 @@ def test_field_without_use_is_reported_by_a_vector_environments_reset() -> None:
 def test_contract_that_the_engine_refuses_resets_no_environment(
     client: tandem.SharedMemoryClient, contract: tandem.services.SimulationContract, field: str
 ) -> None:
-    """Its words name the field."""
+    """The error names the field."""
     client.step(np.full((3, 6), 0.5, np.float32))
     before = client.obs.copy()
     with pytest.raises(tandem.InvalidArgument, match=field):
@@ -123,13 +123,13 @@ def _after_a_step(envs: tandem.SharedMemoryVectorEnv, options: dict[str, Any] | 
     return obs
 
 
-def test_gymnasium_face_takes_contracts() -> None:
-    """With a mask, too: only those that are reset get it."""
+def test_vector_environment_accepts_contracts() -> None:
+    """With a mask, only the environments that are reset get the contract."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
     own = _after_a_step(envs)
     heavy = _after_a_step(envs, {"contract": _HEAVY})
     assert (np.abs(heavy - own).max(axis=1) > 1e-3).all()
-    np.testing.assert_array_equal(_after_a_step(envs), heavy)  # it holds
+    np.testing.assert_array_equal(_after_a_step(envs), heavy)  # the contract stays in effect
     envs.reset(options={"contract": tandem.services.SimulationContract(), "reset_mask": np.array([True, False])})
     mixed = _after_a_step(envs)
     np.testing.assert_array_equal(mixed, [own[0], heavy[1]])
@@ -138,7 +138,7 @@ def test_gymnasium_face_takes_contracts() -> None:
 
 @pytest.mark.parametrize("found_by", ["step", "reset"])
 def test_restarted_engine_gets_the_contracts(found_by: str) -> None:
-    """Of each environment."""
+    """After the restart each environment has its own contract."""
     envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=tandem.EngineOptions(restart=True))
     only_first = {"contract": _HEAVY, "reset_mask": np.array([True, False])}
     envs.reset()
@@ -156,7 +156,7 @@ def test_restarted_engine_gets_the_contracts(found_by: str) -> None:
 
 
 def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
-    """Of each environment, as they were given: the same after every death."""
+    """After each restart, an environment's draw is that of the seed given with its contract."""
     light = tandem.services.SimulationContract(mass_scale_range=(0.5, 1.5))
 
     def after_death(*seeds: int) -> NDArray[Any]:
@@ -164,7 +164,7 @@ def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
         envs.reset(seed=[*seeds, 0], options={"contract": light, "reset_mask": np.array([True, True, False])})
         os.kill(envs.client.engine_pid, signal.SIGKILL)
         assert envs.step(np.zeros((3, 6)))[4]["engine_restarted"].all()
-        obs = _after_a_step(envs)  # from seeds of its own: what differs is the contract's
+        obs = _after_a_step(envs)  # new seeds: only the contract's draws can differ
         envs.close()
         return obs
 

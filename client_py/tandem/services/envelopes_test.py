@@ -1,4 +1,4 @@
-"""Dicts to messages and back, by the binding alone: every message of the schema, and what cannot be."""
+"""Dicts to messages and back in the binding: each message of the schema, and invalid values."""
 
 import json
 import math
@@ -22,7 +22,7 @@ ENUMS = (tandem.services.MethodId, tandem.services.SimulationMode, tandem.servic
 
 
 def expect_equal(found: Any, listed: Any, where: str) -> None:
-    """Compares what was read with its JSON, whose fields left out have their defaults."""
+    """Compares a read message with its JSON; a field absent from the JSON has its default."""
     if isinstance(listed, dict) and isinstance(found, np.ndarray):  # a struct
         np.testing.assert_array_equal(found, np.array(list(listed.values()), np.float32), where)
         assert found.dtype == np.float32
@@ -47,19 +47,19 @@ def expect_equal(found: Any, listed: Any, where: str) -> None:
 
 
 def values_of(name: str) -> dict[str, Any]:
-    """Reads a golden's payload."""
+    """Returns the payload of a golden."""
     return envelopes.read((GOLDENS / f"{name}.bin").read_bytes())
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_message_reads_as_it_is_listed(name: str) -> None:
-    """Every field by its name; what is absent is 0, empty or None."""
+    """Each field has its listed value; an absent field is 0, empty or None."""
     expect_equal(values_of(name), PAYLOADS[name]["payload"], name)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_request_is_written_as_it_was_read(name: str) -> None:
-    """Of what was read from the golden, arrays and all; and of the listing's plain lists and numbers."""
+    """The written request equals the listing."""
     method = tandem.services.MethodId[PAYLOADS[name]["method"]]
     written = envelopes.pack(method, values_of(name))
     expect_equal(envelopes.read(written), PAYLOADS[name]["payload"], name)
@@ -69,7 +69,7 @@ def test_request_is_written_as_it_was_read(name: str) -> None:
 
 
 def test_arrays_have_the_schemas_types() -> None:
-    """Each in one piece of its own, never a list."""
+    """An array has its own memory; no array is read as a list."""
     state = values_of("GetJointStateResponse")["state"]
     assert state["positions"].dtype == np.float32 and state["positions"].flags.owndata
     assert values_of("GetAgentSchemaRequest")["env_ids"].dtype == np.uint32
@@ -81,20 +81,20 @@ def test_arrays_have_the_schemas_types() -> None:
 
 @pytest.mark.parametrize("method", tandem.services.MethodId)
 def test_every_method_has_a_request(method: tandem.services.MethodId) -> None:
-    """An empty one can be written for each."""
+    """An empty request can be written for each method."""
     payload = hazel_rpc.Envelope.GetRootAs(envelopes.pack(method, {})).PayloadType()
     assert payload != hazel_rpc.Payload.NONE
 
 
 @pytest.mark.parametrize("method", [0, 3, 999])
 def test_number_of_no_method_is_refused(method: int) -> None:
-    """By its number."""
+    """The error has the number."""
     with pytest.raises(tandem.InvalidArgument, match=f"found {method}"):
         envelopes.pack(method, {})
 
 
 def test_enums_and_contract_are_the_schemas() -> None:
-    """Names and numbers, none more, none fewer."""
+    """Names and numbers are exactly those of the schema."""
     pairs = [
         (tandem.services.MethodId, hazel_rpc.MethodId),
         (tandem.services.SimulationMode, hazel_rpc.SimulationMode),
@@ -110,14 +110,14 @@ def test_enums_and_contract_are_the_schemas() -> None:
     )
 
 
-def test_answers_have_no_other_defaults_than_nothing() -> None:
-    """The binding reads an absent number as 0; two requests, which it does not read, have other defaults."""
+def test_answers_have_only_zero_defaults() -> None:
+    """The binding reads an absent number as 0; two fields of requests have other defaults."""
     schema = Path("schema/messages/hazel_rpc.fbs").read_text(encoding="utf-8")
     assert re.findall(r"^  (\w+): \w+ = (\w+) \(id", schema, re.MULTILINE) == [("seed", "null"), ("steps", "1")]
 
 
 def test_given_values_are_written_and_none_is_omitted() -> None:
-    """A seed of 0 is a seed."""
+    """Seed 0 is written; None is omitted."""
 
     def seed(fields: dict[str, Any]) -> int | None:
         envelope = hazel_rpc.EnvelopeT.InitFromObj(
@@ -137,7 +137,7 @@ def _packed(method: str, fields: object) -> dict[str, Any]:
 
 
 def test_numbers_come_in_many_kinds() -> None:
-    """Python's, NumPy's, arrays of any layout and dtype."""
+    """Python's and NumPy's numbers, and arrays of any layout and dtype, are accepted."""
     control = _packed(
         "SendControl",
         {
@@ -196,7 +196,7 @@ def test_numbers_come_in_many_kinds() -> None:
     ids=lambda value: "",
 )
 def test_invalid_field_is_named(method: str, fields: object, where: str, expected: str) -> None:
-    """With what it expects and what was found."""
+    """The message has the field, the expected value and the found value."""
     with pytest.raises(tandem.InvalidArgument, match=f"{where}: expected .*{expected}.*, found .*nothing was sent"):
         envelopes.pack(tandem.services.MethodId[method], fields)
 
@@ -213,7 +213,7 @@ def test_invalid_field_is_named(method: str, fields: object, where: str, expecte
     ids=["floats", "text", "integers", "together", "tables"],
 )
 def test_request_too_large_for_any_engine_is_refused(fields: dict[str, Any]) -> None:
-    """Rather than ending the process, as FlatBuffers does at some size."""
+    """The error is MessageTooLarge; FlatBuffers itself would abort the process."""
     with pytest.raises(tandem.MessageTooLarge, match="67108864 bytes"):
         envelopes.pack(tandem.services.MethodId.SendControl, fields)
 

@@ -1,4 +1,4 @@
-"""Pictures from Python: cameras, viewports, depth, files, streams, and what is drawn into them."""
+"""Images from Python: cameras, viewports, depth, encodings, streams and debug drawing."""
 
 import io
 import threading
@@ -18,7 +18,7 @@ _SIZE: dict[str, Any] = {"width": 96, "height": 64}
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of two cheetahs, whose model has a camera named "track"."""
+    """A client of two HalfCheetah environments; the model has a camera named "track"."""
     with (
         tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -28,7 +28,7 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 
 
 def test_cameras_are_entities(shared: tandem.SharedMemoryClient) -> None:
-    """Found by name or id, with one picture for both."""
+    """A camera is found by name and by id, with equal images."""
     (camera,) = shared.camera.list()
     assert camera.name == "track"
     assert "camera" in shared.scene.entity(camera.id).components
@@ -38,7 +38,7 @@ def test_cameras_are_entities(shared: tandem.SharedMemoryClient) -> None:
 
 
 def test_colour_is_an_array(shared: tandem.SharedMemoryClient) -> None:
-    """uint8[height, width, channels], of the environment and exchange that it says."""
+    """The array is uint8[height, width, channels]; the image has the number of its environment and exchange."""
     shared.step(shared.actions)
     image = shared.camera.frame("track", env_id=1, **_SIZE)
     assert image.pixels.shape == (64, 96, 3) and image.pixels.dtype == np.uint8
@@ -53,7 +53,7 @@ def test_colour_is_an_array(shared: tandem.SharedMemoryClient) -> None:
 
 
 def test_png_has_the_same_pixels(shared: tandem.SharedMemoryClient) -> None:
-    """As a file's bytes."""
+    """The decoded PNG equals the raw image."""
     raw = shared.camera.frame("track", **_SIZE)
     png = shared.camera.frame("track", format="png", **_SIZE)
     decoded = files.imread(io.BytesIO(png.encoded), format="png")
@@ -64,7 +64,7 @@ def test_png_has_the_same_pixels(shared: tandem.SharedMemoryClient) -> None:
 
 
 def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
-    """The cheetah, three metres away, is nearer than what is behind it."""
+    """The robot is about three metres away; the background is farther."""
     image = shared.camera.frame("track", kind=tandem.services.CameraKind.DEPTH, **_SIZE)
     assert image.depth.shape == (64, 96) and image.depth.dtype == np.float32
     assert image.depth_codes.dtype == np.uint16 and image.depth_scale > 0
@@ -94,15 +94,15 @@ def test_depth_is_in_metres(shared: tandem.SharedMemoryClient) -> None:
 def test_invalid_image_request_is_refused(
     shared: tandem.SharedMemoryClient, camera: Any, options: dict[str, Any], said: str
 ) -> None:
-    """Singly, and as a stream."""
+    """`frame` and `stream` refuse the same arguments."""
     with pytest.raises(tandem.InvalidArgument, match=said):
         shared.camera.frame(camera, **options)
     with pytest.raises(tandem.InvalidArgument, match=said):
         shared.camera.stream(camera, **options).next()
 
 
-def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
-    """Colour and depth at once, while another thread steps."""
+def test_streams_send_images_while_steps_run(shared: tandem.SharedMemoryClient) -> None:
+    """A colour and a depth stream run at the same time, while another thread steps."""
     stop = threading.Event()
 
     def step() -> None:
@@ -138,7 +138,7 @@ def test_streams_show_the_run(shared: tandem.SharedMemoryClient) -> None:
 
 
 def test_viewports_list_this_clients_stream() -> None:
-    """And nothing of a client that has left, whether or not it closed its stream."""
+    """The newest open stream is listed; a detached client's streams are not, even without `close`."""
     with tandem.launch_engine("HalfCheetah-v5") as engine:
         for _ in range(2):
             with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
@@ -154,7 +154,7 @@ def test_viewports_list_this_clients_stream() -> None:
 
 
 def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
-    """The first is the default."""
+    """The first viewport is the default."""
     info = shared.viewport.info()
     assert info.names
     image = shared.viewport.frame(**_SIZE)
@@ -165,8 +165,8 @@ def test_viewports_are_named(shared: tandem.SharedMemoryClient) -> None:
 
 
 def test_an_arrow_has_its_length(shared: tandem.SharedMemoryClient) -> None:
-    """As far as a line between the same points, but for a pixel of its tip."""
-    torso = shared.scene.entity("torso").transform  # which the camera follows
+    """An arrow covers the same columns as the line between its ends, up to 3 pixels."""
+    torso = shared.scene.entity("torso").transform  # the camera follows the torso
     assert torso is not None and torso.position is not None
     begin = torso.position + np.array([0, 0, 0.6], np.float32)
     plain = shared.viewport.frame(width=400, height=300).pixels.astype(np.int64)
@@ -185,33 +185,33 @@ def test_an_arrow_has_its_length(shared: tandem.SharedMemoryClient) -> None:
     assert abs(arrow[0] - line[0]) <= 3 and abs(arrow[1] - line[1]) <= 3
 
 
-def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClient) -> None:
-    """Of their own environment only."""
+def test_marks_are_in_the_images_until_cleared(shared: tandem.SharedMemoryClient) -> None:
+    """A mark is only in its own environment's images."""
 
-    def look(env_id: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def image_of(env_id: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return shared.viewport.frame(env_id=env_id, **_SIZE).pixels
 
-    plain, other = look(), look(1)
+    plain, other = image_of(), image_of(1)
     torso = shared.scene.entity("torso").transform
     assert torso is not None and torso.position is not None
     above = torso.position + np.array([0, 0, 0.3], np.float32)
     seen = [plain]
     shared.debug.line(above, above + 1, color=(1, 0, 0))
-    seen.append(look())
+    seen.append(image_of())
     shared.debug.arrow(above, (0.5, 0, 0), color=[0, 1, 0, 0.9], scale=2)
-    seen.append(look())
+    seen.append(image_of())
     shared.debug.velocity_command(torso.position, lin_vel_x=1, lin_vel_y=0.5, ang_vel_z=1, scale=0.5)
-    seen.append(look())
+    seen.append(image_of())
     assert all(not np.array_equal(one, other) for one, other in zip(seen, seen[1:], strict=False))
-    np.testing.assert_array_equal(look(1), other)
+    np.testing.assert_array_equal(image_of(1), other)
     shared.debug.clear()
-    np.testing.assert_array_equal(look(), plain)
+    np.testing.assert_array_equal(image_of(), plain)
     shared.debug.draw(
         lines=[tandem.services.DebugLine((0, 0, 1), (0, 0, 2))],
         arrows=[tandem.services.DebugArrow((0, 0, 1), (1, 0, 0))],
     )
     shared.debug.draw(clear_previous=True)
-    np.testing.assert_array_equal(look(), plain)
+    np.testing.assert_array_equal(image_of(), plain)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_marks_are_in_the_pictures_until_cleared(shared: tandem.SharedMemoryClie
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
 )
 def test_invalid_mark_is_refused(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
-    """By the argument's name."""
+    """The error begins with the argument's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{said}"):
         call(shared.debug)
 

@@ -1,4 +1,4 @@
-"""Commands among processes and threads: engines stopped and killed, forks, reconnects, interrupts; beside steps."""
+"""RPCs with several processes and threads: stopped and killed engines, forks, reconnects, Ctrl-C."""
 
 import gc
 import math
@@ -26,14 +26,14 @@ from tools.testing import pytest_main
 
 @pytest.fixture
 def engine() -> Iterator[tandem.EngineProcess]:
-    """Four cheetahs."""
+    """Launches an engine of four HalfCheetah environments."""
     with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as launched:
         yield launched
 
 
 @pytest.fixture
 def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
-    """Their client."""
+    """Attaches a client to the engine."""
     with tandem.SharedMemoryClient(engine.name, timeout=60) as attached:
         yield attached
 
@@ -52,7 +52,7 @@ def _in_thread(call: Callable[[], object]) -> "Future[object]":
 
 
 def test_threads_call_while_another_steps(client: tandem.SharedMemoryClient) -> None:
-    """Every call is answered, with its own answer; the steps go on."""
+    """Each call gets its own answer, and the steps continue."""
     stop = threading.Event()
 
     def call(env_id: int) -> int:
@@ -77,7 +77,7 @@ def test_threads_call_while_another_steps(client: tandem.SharedMemoryClient) -> 
 
 
 def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClient) -> None:
-    """The client goes on afterwards, and the late answer is dropped."""
+    """The client works after SIGCONT, and drops the late answer."""
     _stop(client.engine_pid)
     for timeout in (0, 0.05):
         with pytest.raises(tandem.StepTimeout, match=f"{client.name}.*did not answer"):
@@ -89,8 +89,8 @@ def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClien
     client.step(client.actions)
 
 
-def test_clients_time_out_is_that_of_its_calls(engine: tandem.EngineProcess) -> None:
-    """None takes it; so do streams."""
+def test_calls_use_the_clients_time_out(engine: tandem.EngineProcess) -> None:
+    """A call or stream without a time-out uses the client's."""
     with tandem.SharedMemoryClient(engine.name, timeout=0.05, attach_timeout=60) as client:
         _stop(engine.pid)
         with pytest.raises(tandem.StepTimeout):
@@ -102,24 +102,24 @@ def test_clients_time_out_is_that_of_its_calls(engine: tandem.EngineProcess) -> 
 
 @pytest.mark.parametrize("timeout", [-1, math.nan])
 def test_invalid_timeout_is_refused(client: tandem.SharedMemoryClient, timeout: float) -> None:
-    """In calls and in streams."""
+    """Calls and streams refuse it."""
     for call in (client.services, client.telemetry.stream):
         with pytest.raises(tandem.InvalidArgument, match="timeout"):
             call(timeout=timeout)
 
 
-def _kinds_of_waiting(client: tandem.SharedMemoryClient) -> list[Callable[[], object]]:
+def _waiting_calls(client: tandem.SharedMemoryClient) -> list[Callable[[], object]]:
     stream = client.mujoco.stream_joint_state(timeout=math.inf)
     return [lambda: client.get_schema(timeout=math.inf), lambda: stream.next(math.inf)]
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
 def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int) -> None:
-    """With the same exception as a step; later calls get it, too."""
+    """The waiting call and later calls raise PeerGone, as a step does."""
     _stop(client.engine_pid)
-    waiting = _in_thread(_kinds_of_waiting(client)[kind])
+    waiting = _in_thread(_waiting_calls(client)[kind])
     with pytest.raises(tandem.StepTimeout):
-        client.get_schema(timeout=0.1)  # beside it
+        client.get_schema(timeout=0.1)  # while the other thread waits
     assert not waiting.done()
     os.kill(client.engine_pid, signal.SIGKILL)
     assert isinstance(waiting.exception(30), tandem.PeerGone)
@@ -131,18 +131,18 @@ def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kin
 @pytest.mark.parametrize("ending", ["close", "reconnect"])
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
 def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
-    """A typed error in the other thread, and no hang here."""
+    """The other thread's call raises ClientClosed; `close` and `reconnect` do not hang."""
     _stop(client.engine_pid)
-    waiting = _in_thread(_kinds_of_waiting(client)[kind])
+    waiting = _in_thread(_waiting_calls(client)[kind])
     with pytest.raises(tandem.StepTimeout):
-        client.get_schema(timeout=0.1)  # beside it
+        client.get_schema(timeout=0.1)  # while the other thread waits
     if ending == "close":
         client.close()
         with pytest.raises(tandem.ClientClosed):
             client.get_schema()
     else:
         with pytest.raises(tandem.StepTimeout):
-            client.reconnect(timeout=0.05)  # the engine is stopped still
+            client.reconnect(timeout=0.05)  # the engine is still stopped
         with pytest.raises(tandem.ClientClosed, match="not reconnected"):
             client.get_schema()
         os.kill(client.engine_pid, signal.SIGCONT)
@@ -153,11 +153,11 @@ def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient
 
 
 def test_streams_of_an_ended_session_raise(client: tandem.SharedMemoryClient) -> None:
-    """And may be closed."""
+    """`close` of such a stream has no effect."""
     stream = client.mujoco.stream_joint_state()
     client.reconnect()
     with pytest.raises(tandem.ClientClosed, match="reconnect"):
-        for _ in stream:  # what had come before
+        for _ in stream:  # items received before the reconnect
             pass
     assert stream.dropped == 0
     stream.close()
@@ -166,7 +166,7 @@ def test_streams_of_an_ended_session_raise(client: tandem.SharedMemoryClient) ->
 
 
 def test_calls_go_to_the_engine_started_again() -> None:
-    """By the same objects."""
+    """After `reconnect` the service objects work with the new engine."""
     name = unique_name()
     with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=name):
         client = tandem.SharedMemoryClient(name)
@@ -181,7 +181,7 @@ def test_calls_go_to_the_engine_started_again() -> None:
 
 
 def test_calls_during_reconnects_fail_cleanly_or_work(client: tandem.SharedMemoryClient) -> None:
-    """Neither hangs nor mixes up answers."""
+    """A call gets its own answer or raises ClientClosed; none hangs."""
     stop = threading.Event()
 
     def call() -> int:
@@ -203,7 +203,7 @@ def test_calls_during_reconnects_fail_cleanly_or_work(client: tandem.SharedMemor
 
 
 def test_forked_child_is_refused(client: tandem.SharedMemoryClient) -> None:
-    """Before and after the parent's first call; the parent goes on, and so does its stream."""
+    """Calls in a forked child are refused, before and after the parent's first call; the parent's calls work."""
     for _ in range(2):
         for call in (client.get_schema, client.scene.info, client.telemetry.stream):
             assert in_forked_child(lambda call=call: str(call())).startswith("ForkedChild")  # type: ignore[misc]
@@ -219,8 +219,8 @@ def test_forked_child_is_refused(client: tandem.SharedMemoryClient) -> None:
     assert client.get_schema().agent_name == "agent_0"
 
 
-def test_stream_keeps_what_it_needs(engine: tandem.EngineProcess) -> None:
-    """A client without other references exists for as long as its services and streams, and not longer."""
+def test_services_and_streams_keep_the_client_attached(engine: tandem.EngineProcess) -> None:
+    """An unreferenced client stays attached as long as one of its services or streams exists."""
     client = tandem.SharedMemoryClient(engine.name)
     stream = client.mujoco.stream_joint_state()
     agent = client.agent
@@ -261,7 +261,7 @@ client.close()
 @pytest.mark.parametrize("beside", ["alone", "beside"])
 @pytest.mark.parametrize("kind", ["call", "stream"])
 def test_ctrl_c_ends_only_the_wait(engine: tandem.EngineProcess, kind: str, beside: str) -> None:
-    """KeyboardInterrupt arrives, whichever thread reads the ring; calls and steps work afterwards."""
+    """KeyboardInterrupt ends the wait, also if another thread reads the ring; later calls and steps work."""
     caller = start_python(_INTERRUPTED_CALLER, engine.name, kind, beside)
     assert caller.stdout is not None
     assert caller.stdout.readline() == "waiting\n"
@@ -286,7 +286,7 @@ while len(called) < 100:
 
 
 def test_daemon_thread_in_a_call_does_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
-    """Python unwinds the thread as it wants the GIL back; nothing of ours may stop that."""
+    """Python unwinds a daemon thread that acquires the GIL during shutdown; the binding must let it."""
     for _ in range(5):
         caller = start_python(_DAEMON_THREAD_AT_EXIT, engine.name)
         _, err = caller.communicate()
@@ -319,13 +319,13 @@ def _beginning(engine: tandem.EngineProcess) -> list[np.ndarray]:
         for _ in range(3):
             obs, rewards, *_ = client.step(np.full((4, 6), 0.5, np.float32))
             seen += [obs.copy(), rewards.copy()]
-        seen.append(client.reset().copy())  # from the same random numbers, and nothing else
+        seen.append(client.reset().copy())  # depends only on the random numbers
     return seen
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
-def test_client_starts_with_the_given_task(engine: tandem.EngineProcess, killed: bool) -> None:
-    """Whatever the one before has set, and however it left."""
+def test_new_client_starts_with_the_tasks_defaults(engine: tandem.EngineProcess, killed: bool) -> None:
+    """The previous client's contract, marks, mode, pause and controls are gone, after `close` and after SIGKILL."""
     with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as fresh:
         expected = _beginning(fresh)
     unruly = start_python(_UNRULY_CLIENT, engine.name)
@@ -340,7 +340,7 @@ def test_client_starts_with_the_given_task(engine: tandem.EngineProcess, killed:
 
 
 def test_ten_thousand_calls_leave_nothing_behind(client: tandem.SharedMemoryClient) -> None:
-    """Neither calls nor streams that are dropped half-way keep memory."""
+    """Neither calls nor abandoned streams keep memory."""
 
     def resident_kib() -> int:
         status = Path("/proc/self/status").read_text()

@@ -1,4 +1,4 @@
-"""The services of a MuJoCo engine, each called from Python: results, and what cannot be."""
+"""Each service of a MuJoCo engine, called from Python: results and refusals."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of three cheetahs, for all tests that leave them as they were."""
+    """A client of three HalfCheetah environments; each test leaves them unchanged."""
     with (
         tandem.launch_engine("HalfCheetah-v5", num_envs=3) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -26,7 +26,7 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 
 
 def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient) -> None:
-    """All seven, served or not."""
+    """All seven services are listed."""
     services = shared.services()
     assert {"agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"} <= services.keys()
     agent = services["agent"]
@@ -37,7 +37,7 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
 
 
 def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
-    """One of environment 0, or one for each that is named."""
+    """The result is environment 0's schema, or one schema for each given environment."""
     schema = shared.get_schema()
     assert (schema.agent_name, schema.observation_size, schema.action_size) == ("agent_0", 17, 6)
     assert len(set(schema.observation_names)) == 17 and schema.observation_names[8] == "qvel/rootx"
@@ -51,14 +51,14 @@ def test_schema_fits_the_arrays(shared: tandem.SharedMemoryClient) -> None:
     "env_ids", [[3], [-1], [], [False, False, False], [0.5], "01"], ids=["3", "-1", "none", "mask", "half", "text"]
 )
 def test_unknown_environments_are_refused(shared: tandem.SharedMemoryClient, env_ids: Any) -> None:
-    """An empty choice, too: to the engine it means environment 0."""
+    """An empty selection is refused as well: for the engine it would mean environment 0."""
     for call in (shared.get_schema, shared.mujoco.joint_state, shared.telemetry.stream):
         with pytest.raises(tandem.InvalidArgument, match="env_ids"):
             call(env_ids)
 
 
-def test_engines_own_words_arrive(shared: tandem.SharedMemoryClient) -> None:
-    """Here about an environment that is named twice."""
+def test_engines_refusal_is_invalid_argument(shared: tandem.SharedMemoryClient) -> None:
+    """The engine refuses an environment that is given twice."""
     with pytest.raises(tandem.InvalidArgument, match="twice"):
         shared.get_schema([1, 1])
 
@@ -90,23 +90,23 @@ _HUGE = 10**5000  # of more digits than Python prints
         (lambda client: client.get_schema("0" * 10**6), "env_ids"),
     ],
 )
-def test_call_without_engine_is_refused_shortly(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
-    """By the argument's name, however large what was given."""
+def test_invalid_argument_is_refused_with_a_short_text(shared: tandem.SharedMemoryClient, call: Any, said: str) -> None:
+    """The error begins with the argument's name and has fewer than 400 characters, also for a huge argument."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{said}") as refusal:
         call(shared)
     assert len(str(refusal.value)) < 400
 
 
-def test_engine_that_knows_nothing_of_commands_does_not_answer() -> None:
-    """But its client steps."""
+def test_engine_without_rpcs_does_not_answer() -> None:
+    """The call is a time-out; the client still steps."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name, timeout=60) as client:
         with pytest.raises(tandem.StepTimeout):
             client.services(timeout=0.05)
         client.step(client.actions)
 
 
-def test_service_that_is_off_is_refused() -> None:
-    """In what is told of it, and when it is called."""
+def test_disabled_service_is_refused() -> None:
+    """The list of services shows it as disabled, and its methods raise Unsupported."""
     flags = ("--services=agent,telemetry", "--stream_hz=telemetry=0.5")
     with (
         tandem.launch_engine("HalfCheetah-v5", name=unique_name(), flags=flags) as engine,
@@ -122,7 +122,7 @@ def test_service_that_is_off_is_refused() -> None:
 
 
 def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryClient) -> None:
-    """They belong to the client."""
+    """A stream belongs to its client's process."""
     stream = shared.telemetry.stream()
     for action in (pickle.dumps, copy.copy):
         with pytest.raises(TypeError, match="belongs to this process"):
@@ -150,13 +150,13 @@ def test_streams_can_be_neither_pickled_nor_copied(shared: tandem.SharedMemoryCl
     ids=lambda given: next(iter(given)),
 )
 def test_invalid_contract_is_refused_at_construction(given: dict[str, object]) -> None:
-    """By the field's name."""
+    """The error begins with the field's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(given))}: expected"):
         tandem.services.SimulationContract(**given)  # type: ignore[arg-type]
 
 
 def test_contract_keeps_given_values() -> None:
-    """As plain numbers; arrays do as well."""
+    """Values are kept as Python numbers, also those of arrays."""
     contract = tandem.services.SimulationContract(
         pose_position_noise=np.array([0, 0.5, 1]),  # type: ignore[arg-type]
         mass_scale_range=[1, 2],  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def test_contract_keeps_given_values() -> None:
 
 
 def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: tandem.SharedMemoryClient) -> None:
-    """No warning, and what the seed gives."""
+    """There is no warning, and the observations are those of the seed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = shared.reset(seed=5).copy()
@@ -187,7 +187,7 @@ def test_reset_without_contract_and_with_an_empty_one_are_the_tasks_own(shared: 
 
 
 def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() -> None:
-    """The seed is the reset's."""
+    """The reset uses the seed, and the engine refuses a contract with a field."""
     with (
         tandem.launch_engine("CartPole-v1", name=unique_name()) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -200,14 +200,14 @@ def test_engine_that_does_not_randomise_takes_an_empty_contract_with_a_seed() ->
 
 @pytest.mark.parametrize("contract", [{}, (0, 1), "strict"])
 def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, contract: object) -> None:
-    """Before anything is sent."""
+    """The error is InvalidArgument."""
     with pytest.raises(tandem.InvalidArgument, match="SimulationContract"):
         shared.reset(contract=contract)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("timeout", ["1", -1, float("nan"), [1]], ids=str)
-def test_invalid_time_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
-    """By everything that waits."""
+def test_invalid_timeout_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
+    """Each method with a time-out refuses it."""
     for call in (
         shared.get_schema,
         shared.telemetry.stream,
@@ -239,18 +239,18 @@ def test_invalid_time_is_refused(shared: tandem.SharedMemoryClient, timeout: Any
     ids=str,
 )
 def test_invalid_marks_are_refused(shared: tandem.SharedMemoryClient, marks: dict[str, Any], expected: str) -> None:
-    """With what was expected."""
+    """The error has the expected type."""
     with pytest.raises(tandem.InvalidArgument, match=expected):
         shared.debug.draw(**marks)
 
 
-def test_viewport_without_a_stream_so_far_has_no_current(shared: tandem.SharedMemoryClient) -> None:
-    """None was started here."""
+def test_viewport_without_a_stream_has_no_current(shared: tandem.SharedMemoryClient) -> None:
+    """No test of this module opens a viewport stream."""
     assert shared.viewport.info().current is None
 
 
 def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClient) -> None:
-    """As every reset is; the contract is not sent."""
+    """The call raises StepPending, as every reset does then."""
     shared.send(shared.actions)
     with pytest.raises(tandem.StepPending):
         shared.reset(contract=tandem.services.SimulationContract(mass_scale_range=(1, 2)))

@@ -1,4 +1,4 @@
-"""What a MuJoCo engine answers, beside MuJoCo's own numbers in the same state: those of Gymnasium's environments."""
+"""Values from a MuJoCo engine equal those of Gymnasium's environments in the same state."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _TASK = "Ant-v5"  # has a free joint, cameras and lights
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tandem.SharedMemoryClient]:
-    """A client of two ants."""
+    """A client of two Ant environments."""
     with (
         tandem.launch_engine(_TASK, num_envs=2) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -28,10 +28,10 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 
 
 class Twins:
-    """Gymnasium's own environments, stepped alike."""
+    """Gymnasium's environments, which make the same steps as the client's."""
 
     def __init__(self, client: tandem.SharedMemoryClient, steps: int = 5) -> None:
-        """Brings both sides into the same state."""
+        """Brings the client's and Gymnasium's environments into the same state."""
         self.client = client
         self.envs: list[Any] = [gymnasium.make(_TASK).unwrapped for _ in range(client.num_envs)]
         client.reset(seed=11)
@@ -42,13 +42,13 @@ class Twins:
             self.step(rng.uniform(-1, 1, client.actions.shape).astype(np.float32))
 
     def step(self, actions: NDArray[np.float32]) -> None:
-        """Steps both sides."""
+        """Steps both with the same actions."""
         self.client.step(actions)
         for env, action in zip(self.envs, actions, strict=True):
             env.step(action)
 
     def expect_equal_states(self) -> None:
-        """Compares all joints."""
+        """Compares the joint states of all environments."""
         for state, env in zip(self.client.mujoco.joint_state([0, 1]), self.envs, strict=True):
             np.testing.assert_array_equal(state.positions, env.data.qpos.astype(np.float32))
             np.testing.assert_array_equal(state.velocities, env.data.qvel.astype(np.float32))
@@ -56,12 +56,12 @@ class Twins:
 
 @pytest.fixture
 def twins(shared: tandem.SharedMemoryClient) -> Twins:
-    """Five steps into an episode."""
+    """Environments five steps after a reset."""
     return Twins(shared)
 
 
-def test_info_is_the_models(twins: Twins) -> None:
-    """Sizes and names."""
+def test_info_has_the_models_sizes_and_names(twins: Twins) -> None:
+    """Sizes and names equal those of MuJoCo's model."""
     model = twins.envs[0].model
     info = twins.client.mujoco.info()
     assert (info.nq, info.nv, info.nu) == (model.nq, model.nv, model.nu)
@@ -70,7 +70,7 @@ def test_info_is_the_models(twins: Twins) -> None:
 
 
 def test_joints_are_those_of_each_environment(twins: Twins) -> None:
-    """In the order asked for; the first one alone by default."""
+    """The states come in the requested order; the default is environment 0."""
     twins.expect_equal_states()
     assert [state.env_id for state in twins.client.mujoco.joint_state([1, 0])] == [1, 0]
     state = twins.client.mujoco.joint_state()
@@ -79,7 +79,7 @@ def test_joints_are_those_of_each_environment(twins: Twins) -> None:
 
 
 def test_controls_replace_the_next_steps_actions(twins: Twins) -> None:
-    """By number, in one environment; clamped to the actuator's range; and in that step alone."""
+    """Controls by actuator number are clamped to the actuator's range, and replace actions of one step only."""
     sent = twins.client.mujoco.send_control({3: 0.25, 1: 99.0}, env_ids=[1])
     assert sent == tandem.services.ControlsSent(2, ())
     actions = np.zeros((2, 8), np.float32)
@@ -93,7 +93,7 @@ def test_controls_replace_the_next_steps_actions(twins: Twins) -> None:
 
 
 def test_controls_come_in_bulk_and_by_name(shared: tandem.SharedMemoryClient) -> None:
-    """A wrong name is answered with what there is."""
+    """The error for an unknown actuator names the argument."""
     assert shared.mujoco.send_control(np.linspace(-1, 1, 8)).actuators_written == 8
     assert shared.mujoco.send_control([0.5, 0.5]).actuators_written == 2
     with pytest.raises(tandem.InvalidArgument, match="actuator_name"):
@@ -122,13 +122,13 @@ def test_controls_come_in_bulk_and_by_name(shared: tandem.SharedMemoryClient) ->
     ids=str,
 )
 def test_invalid_controls_are_refused(shared: tandem.SharedMemoryClient, wrong: Any, found: str) -> None:
-    """And not taken as 0, or passed over."""
+    """The error has the expected and the found value."""
     with pytest.raises(tandem.InvalidArgument, match=found):
         shared.mujoco.send_control(wrong)
 
 
 def test_control_can_wait_for_the_step_that_begins_with_it(shared: tandem.SharedMemoryClient) -> None:
-    """Which another thread makes."""
+    """The call returns after another thread's step has used the control."""
     before = shared.stats().exchanges
     stop = threading.Event()
 
@@ -147,7 +147,7 @@ def test_control_can_wait_for_the_step_that_begins_with_it(shared: tandem.Shared
 
 
 def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) -> None:
-    """Of one environment, or of several at the same moment."""
+    """A stream sends one environment's states, or several environments' states of one moment."""
     twins = Twins(shared, steps=0)
     with shared.mujoco.stream_joint_state() as one, shared.mujoco.stream_joint_state([1, 0]) as both:
         assert one.number == 0
@@ -169,9 +169,9 @@ def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) 
 
 
 def test_stream_without_steps_sends_no_items(shared: tandem.SharedMemoryClient) -> None:
-    """`next` raises StepTimeout; the next step is sent."""
+    """`next` raises StepTimeout; the stream sends the next step's state."""
     with shared.mujoco.stream_joint_state(timeout=0.2) as stream:
-        next(stream)  # as it is
+        next(stream)  # the current state
         with pytest.raises(tandem.StepTimeout, match=r"StreamJointState sent no item within 0\.2 s"):
             next(stream)
         with pytest.raises(tandem.StepTimeout):
@@ -181,7 +181,7 @@ def test_stream_without_steps_sends_no_items(shared: tandem.SharedMemoryClient) 
 
 
 def test_telemetry_equals_the_steps(twins: Twins) -> None:
-    """A frame for each environment of a moment, with the number of the exchange."""
+    """A moment has a frame for each environment, with the exchange number."""
     client = twins.client
     schema = client.telemetry.schema()
     model = twins.envs[0].model
@@ -201,8 +201,8 @@ def test_telemetry_equals_the_steps(twins: Twins) -> None:
         assert frame.timestamp_ms > 1_600_000_000_000
 
 
-def test_entities_are_the_models(twins: Twins) -> None:
-    """All of them, where they are in each environment."""
+def test_entities_equal_the_models_objects(twins: Twins) -> None:
+    """The list has each body, geom, camera and light; transforms are those of the environment."""
     client, model = twins.client, twins.envs[0].model
     info = client.scene.info()
     assert info.entity_count == model.nbody + model.ngeom + model.ncam + model.nlight
@@ -223,7 +223,7 @@ def test_entities_are_the_models(twins: Twins) -> None:
 
 
 def test_entity_is_found_by_name_and_id(twins: Twins) -> None:
-    """And moved: its joints show where it is."""
+    """`set_transform` moves the entity, and the joint state shows its position."""
     client = twins.client
     torso = client.scene.entity("torso", env_id=1)
     assert torso.components[0] == "body"
@@ -245,7 +245,7 @@ def test_entity_is_found_by_name_and_id(twins: Twins) -> None:
 
 @pytest.mark.parametrize("which", ["no such thing", 10**6, 0, "", -1, 1.5])
 def test_unknown_entity_is_refused(shared: tandem.SharedMemoryClient, which: Any) -> None:
-    """Whether it is asked for or moved."""
+    """`entity` and `set_transform` refuse it."""
     for call in (shared.scene.entity, lambda which: shared.scene.set_transform(which, position=(0, 0, 1))):
         with pytest.raises(tandem.InvalidArgument):
             call(which)
@@ -264,19 +264,19 @@ def test_unknown_entity_is_refused(shared: tandem.SharedMemoryClient, which: Any
     ids=str,
 )
 def test_invalid_position_is_refused(shared: tandem.SharedMemoryClient, wrong: dict[str, Any]) -> None:
-    """By the argument's name; nothing has moved."""
+    """The error begins with the argument's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{next(iter(wrong))}: expected . finite numbers"):
         shared.scene.set_transform("torso", **wrong)
 
 
-def test_fixed_entity_is_refused_with_the_reason(shared: tandem.SharedMemoryClient) -> None:
-    """In the engine's words."""
+def test_scale_of_an_entity_is_unsupported(shared: tandem.SharedMemoryClient) -> None:
+    """The engine's refusal names the argument."""
     with pytest.raises(tandem.Unsupported, match="scale"):
         shared.scene.set_transform("torso", scale=(2, 2, 2))
 
 
-def test_pause_holds_steps_and_single_steps_let_them_go(twins: Twins) -> None:
-    """One at a time; a step that was sent is among them."""
+def test_pause_holds_steps_and_single_step_executes_one(twins: Twins) -> None:
+    """A pending step is executed by `single_step`; further single steps run without a client's step."""
     scene = twins.client.scene
     with pytest.raises(tandem.InvalidArgument, match="paused"):
         scene.single_step()
@@ -300,8 +300,8 @@ def test_pause_holds_steps_and_single_steps_let_them_go(twins: Twins) -> None:
         scene.single_step(0)
 
 
-def test_pause_ends_single_steps_that_were_given_up(shared: tandem.SharedMemoryClient) -> None:
-    """They go on until then, and hold up others."""
+def test_pause_ends_single_steps_after_a_time_out(shared: tandem.SharedMemoryClient) -> None:
+    """The engine continues the single steps after the call's time-out, and refuses others until `pause`."""
     scene = shared.scene
     scene.pause()
     with pytest.raises(tandem.StepTimeout):
@@ -315,7 +315,7 @@ def test_pause_ends_single_steps_that_were_given_up(shared: tandem.SharedMemoryC
 
 
 def test_modes_are_set_and_returned(shared: tandem.SharedMemoryClient) -> None:
-    """Of the whole engine, until changed."""
+    """The mode is the whole engine's, and stays until it is set again."""
     first = shared.scene.simulation_mode()
     assert isinstance(first, tandem.services.SimulationMode)
     for mode in tandem.services.SimulationMode:

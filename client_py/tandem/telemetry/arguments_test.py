@@ -1,4 +1,4 @@
-"""What `TrainerClient` refuses before it asks the daemon, or the daemon as it is asked, and in which words."""
+"""Arguments that `TrainerClient` or the daemon refuses, and the error texts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ _MAX_MESSAGE_BYTES = 64 << 20
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainerClient]:
-    """Of a daemon that all tests here leave as it is."""
+    """A client of a daemon that the tests leave unchanged."""
     with running_daemon(tmp_path_factory.mktemp("data")) as daemon, TrainerClient(daemon.address) as client:
         yield client
 
@@ -30,7 +30,7 @@ def _nested(depth: int) -> dict[str, Any]:
 
 
 def test_invalid_arguments_are_refused(client: TrainerClient) -> None:
-    """Here, or by the daemon, which names the place."""
+    """The client refuses the argument, or the daemon does; the text names the argument."""
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: client.submit({"x": object()}), "config: "),
         (lambda: client.submit({"x": float("nan")}), "config: "),
@@ -66,7 +66,7 @@ def test_invalid_arguments_are_refused(client: TrainerClient) -> None:
 
 
 def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerClient, tmp_path: Path) -> None:
-    """A status of gRPC itself would mean a full daemon. The daemon checks messages that just fit."""
+    """The client checks the size: gRPC's own status would mean a full daemon. The daemon checks smaller messages."""
     expected = "expected a message of at most 67108864 bytes, found 671[0-9]*; make it smaller; "
     for call in (client.submit, client.cancel, client.heartbeat, client.steps):
         with pytest.raises(tandem.InvalidArgument, match=f"{expected}nothing was sent"):

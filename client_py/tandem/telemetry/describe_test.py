@@ -1,4 +1,4 @@
-"""What `TrainerClient` has of Tandem's own daemon alone: descriptions, deletion, every stream."""
+"""Methods of `TrainerClient` that only Tandem's daemon supports: descriptions, pause, deletion, all event streams."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -26,26 +26,26 @@ wait_for("end")
 
 @pytest.fixture(name="daemon", scope="module")
 def daemon_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """With two GPUs to share out."""
+    """Starts a daemon with two GPU slots."""
     with running_daemon(tmp_path_factory.mktemp("data"), "--gpu_slots=2") as daemon:
         yield daemon
 
 
 @pytest.fixture(name="client")
 def client_fixture(daemon: Daemon) -> Iterator[TrainerClient]:
-    """Of the daemon."""
+    """Connects a client to the daemon."""
     with TrainerClient(daemon.address) as client:
         yield client
 
 
 @pytest.fixture(name="gate")
 def gate_fixture(tmp_path: Path) -> Gate:
-    """For the test's workers."""
+    """Makes a gate for the test's workers."""
     return Gate(tmp_path / "gate")
 
 
 def _described(client: TrainerClient, run_id: str, holds: Callable[[RunDescription], bool]) -> RunDescription:
-    """Waits until something holds of a run."""
+    """Waits until a run's description satisfies a condition, and returns it."""
 
     def found() -> RunDescription | None:
         (run,) = client.describe(run_id).runs
@@ -57,7 +57,7 @@ def _described(client: TrainerClient, run_id: str, holds: Callable[[RunDescripti
 
 
 def test_describe_has_every_fact_of_a_run(client: TrainerClient, gate: Gate, daemon: Daemon) -> None:
-    """While it runs, and among the others."""
+    """Describes one running run by its id, and among all runs."""
     config: dict[str, Any] = gate.program(_PROGRAM) | {"run_name": "first", "schedule": {"max_steps": 1000}}
     config["metadata"] = {"tandem": {"step_stride": 10}}
     run_id = client.submit(config).run_id
@@ -77,8 +77,8 @@ def test_describe_has_every_fact_of_a_run(client: TrainerClient, gate: Gate, dae
     gate.open("end")
 
 
-def test_lines_omit_missing_events_and_limits(client: TrainerClient, gate: Gate) -> None:
-    """By None; one that waits says for what."""
+def test_missing_events_and_limits_are_none(client: TrainerClient, gate: Gate) -> None:
+    """A run without events has None for them; a run in the queue has `waiting_for`."""
     config: dict[str, Any] = gate.program("wait_for('end')")
     config["resources"]["gpus"] = {"requested": 2, "mandatory": True}
     holder, waiter = (client.submit(config).run_id for _ in range(2))
@@ -90,7 +90,7 @@ def test_lines_omit_missing_events_and_limits(client: TrainerClient, gate: Gate)
 
 
 def test_every_stream_is_read_up_to_now_or_to_the_end(client: TrainerClient, gate: Gate) -> None:
-    """Up to now ends while the run goes on."""
+    """With follow=False a stream ends at the newest event, although the run continues."""
     run_id = client.submit(gate.program(_PROGRAM + "step(25)\nepisode(12)\nprint('{2')\n")).run_id
     _described(client, run_id, lambda run: run.malformed == 1)
     assert [step.seq_id for step in client.steps(run_id, follow=False)] == list(range(1, 26))
@@ -111,7 +111,7 @@ def test_every_stream_is_read_up_to_now_or_to_the_end(client: TrainerClient, gat
 
 
 def test_a_run_is_paused_resumed_and_deleted(client: TrainerClient, gate: Gate) -> None:
-    """Each where its status allows it."""
+    """Each call works in some states, and is WrongState in the others."""
     run_id = client.submit(gate.program("step(0); sys.stdout.flush(); wait_for('end')")).run_id
     _described(client, run_id, lambda run: run.run.status == RunStatus.EXEC)
     client.pause(run_id)
@@ -135,7 +135,7 @@ def test_a_run_is_paused_resumed_and_deleted(client: TrainerClient, gate: Gate) 
 
 
 def test_invalid_values_are_refused(client: TrainerClient) -> None:
-    """Before it is sent."""
+    """The client refuses the value and sends nothing."""
     for call in (
         lambda: client.describe("a", b"b"),  # type: ignore[arg-type]
         lambda: client.describe("\ud800"),

@@ -1,4 +1,4 @@
-"""Each event is printed as one line, or refused."""
+"""`EventWriter` prints an event as one line, or refuses it."""
 
 import enum
 import io
@@ -26,13 +26,13 @@ _STEP: dict[str, Any] = {"episode": 0, "step_index": 0, "reward": 0.0}
 
 @pytest.fixture
 def out() -> io.StringIO:
-    """What is printed."""
+    """Makes the stream for the printed lines."""
     return io.StringIO()
 
 
 @pytest.fixture
 def events(out: io.StringIO) -> EventWriter:
-    """Prints to `out`."""
+    """Makes a writer that prints to `out`."""
     return EventWriter(out, timestamps=False)
 
 
@@ -42,8 +42,8 @@ def _only(out: io.StringIO) -> dict[str, Any]:
     return event
 
 
-def test_step_has_the_fields_of_the_seed(out: io.StringIO) -> None:
-    """And those that were given beside them."""
+def test_step_has_all_given_fields(out: io.StringIO) -> None:
+    """The writer's own run_id and worker_id are printed as well."""
     events = EventWriter(out, run_id="01ARZ3", worker_id="worker-001", timestamps=False)
     events.step(
         episode=3,
@@ -79,8 +79,8 @@ def test_step_has_the_fields_of_the_seed(out: io.StringIO) -> None:
     }
 
 
-def test_episode_and_lifecycle_have_the_fields_of_the_seed(out: io.StringIO, events: EventWriter) -> None:
-    """What is left out or empty is not printed."""
+def test_episode_and_lifecycle_have_all_given_fields(out: io.StringIO, events: EventWriter) -> None:
+    """Absent and empty fields are not printed."""
     events.episode(episode=0, total_reward=195, steps=195, truncated=True, metadata={"loss": np.float32(0.5)})
     events.lifecycle("checkpoint", {"path": "policy.npz"})
     events.lifecycle("run_paused")
@@ -99,8 +99,8 @@ def test_episode_and_lifecycle_have_the_fields_of_the_seed(out: io.StringIO, eve
     ]
 
 
-def test_run_is_the_one_that_the_daemon_names(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless the program names it; an empty variable is none."""
+def test_run_id_is_taken_from_the_daemons_variable(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's own run_id has precedence; an empty variable counts as absent."""
     monkeypatch.setenv("TANDEM_RUN_ID", "of-the-daemon")
     EventWriter(out).lifecycle("a")
     EventWriter(out, run_id="own").lifecycle("b")
@@ -110,14 +110,14 @@ def test_run_is_the_one_that_the_daemon_names(out: io.StringIO, monkeypatch: pyt
 
 
 def test_events_have_timestamps(out: io.StringIO) -> None:
-    """In nanoseconds since the Unix epoch."""
+    """The timestamp is in nanoseconds since the Unix epoch."""
     before = time.time_ns()
     EventWriter(out).step(**_STEP)
     assert before <= _only(out)["ts_unix_ns"] <= time.time_ns()
 
 
 class _LikeATensor:
-    """What PyTorch's and JAX's arrays have in common."""
+    """Converts to a NumPy array, as PyTorch's and JAX's arrays do."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array([1.5, 2.5], dtype)
@@ -157,7 +157,7 @@ class _Move(enum.IntEnum):
     ids=repr,
 )
 def test_value_is_printed_as_json(value: object, printed: object, out: io.StringIO, events: EventWriter) -> None:
-    """As action, as observation, and inside a mapping."""
+    """The value is converted as action, as observation, and inside a mapping."""
     events.step(**_STEP, action=value, observation=value, render_payload={"inside": value})
     event = _only(out)
     assert event["observation"] == event["action"] == event["render_payload"]["inside"] == printed
@@ -176,14 +176,14 @@ def _array_in_itself() -> np.ndarray[Any, Any]:
 
 
 def _nested(depth: int, inside: object = 1) -> object:
-    """Lists and mappings in turn around something."""
+    """Returns a value inside alternating lists and mappings."""
     for level in range(depth):
         inside = [inside] if level % 2 else {"in": inside}
     return inside
 
 
 def _between(before: str, depth: int, after: str) -> object:
-    """Lists around a number, which have strings before and after what is in them."""
+    """Returns a number inside nested lists, with a string before and after each inner list."""
     inside: object = 1
     for _ in range(depth):
         inside = [before, inside, after]
@@ -228,7 +228,7 @@ _STRINGS_WITH_BRACKETS = [("]", "["), ("]\\", "\\["), ('"]"', '"["'), ('\\"]', '
 def test_value_that_json_cannot_hold_is_refused(
     value: object, fact: str, out: io.StringIO, events: EventWriter
 ) -> None:
-    """The message names the field; nothing is printed."""
+    """The error names the field; nothing is printed."""
     with pytest.raises(tandem.InvalidArgument, match=f"observation: .*{fact}.*nothing was printed"):
         events.step(**_STEP, action=1, observation=value)
     assert out.getvalue() == ""
@@ -248,8 +248,8 @@ def test_value_that_json_cannot_hold_is_refused(
     ],
     ids=shown,
 )
-def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.StringIO, events: EventWriter) -> None:
-    """With the event around it: 64; many that are beside each other count once, and those in strings not at all."""
+def test_value_at_the_depth_limit_is_printed(value: object, out: io.StringIO, events: EventWriter) -> None:
+    """The limit is 64 levels with the event itself; adjacent lists count once, and brackets in strings do not count."""
     events.step(**_STEP, observation=value)
     assert _only(out)["observation"] is not None
 
@@ -274,14 +274,14 @@ def test_value_as_deep_as_the_daemon_takes_is_printed(value: object, out: io.Str
     ],
 )
 def test_invalid_field_is_refused(change: dict[str, Any], fact: str, out: io.StringIO, events: EventWriter) -> None:
-    """By name, with what was found; it is a ValueError, too."""
+    """The error has the field's name and the found value, and is also a ValueError."""
     with pytest.raises(tandem.InvalidArgument, match=fact):
         events.step(**_STEP | change)
     assert out.getvalue() == ""
 
 
 def test_other_invalid_arguments_are_refused(out: io.StringIO, events: EventWriter) -> None:
-    """Of episodes, lifecycle events, and the writer itself."""
+    """Arguments of episodes, of lifecycle events and of the writer."""
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: events.episode(episode=0, total_reward=float("inf"), steps=1), "total_reward: "),
         (lambda: events.episode(episode=0, total_reward=0, steps=-1), "steps: "),
@@ -299,8 +299,8 @@ def test_other_invalid_arguments_are_refused(out: io.StringIO, events: EventWrit
     assert out.getvalue() == ""
 
 
-def test_line_longer_than_the_daemon_takes_is_refused(out: io.StringIO, events: EventWriter) -> None:
-    """The message names the field that is to blame; one that just fits is printed."""
+def test_line_above_the_daemons_limit_is_refused(out: io.StringIO, events: EventWriter) -> None:
+    """The error names the longest field; a line of exactly the limit is printed."""
     with pytest.raises(tandem.InvalidArgument, match=f"{MAX_LINE_BYTES}.*observation"):
         events.step(**_STEP, action=1, observation="x" * MAX_LINE_BYTES)
     assert out.getvalue() == ""
@@ -312,7 +312,7 @@ def test_line_longer_than_the_daemon_takes_is_refused(out: io.StringIO, events: 
 
 
 def test_run_is_started_and_completed(out: io.StringIO, events: EventWriter) -> None:
-    """The writer is the block's."""
+    """The context manager returns the writer."""
     with events.run(env_id="CartPole-v1") as inside:
         assert inside is events
         events.lifecycle("inside")
@@ -338,7 +338,7 @@ def test_run_is_started_and_completed(out: io.StringIO, events: EventWriter) -> 
 def test_exception_is_printed_and_raised_again(
     error: BaseException, last: tuple[str, str | None], out: io.StringIO, events: EventWriter
 ) -> None:
-    """A good exit is no failure."""
+    """`run_failed` has the error's text; an exit with code 0 is no failure."""
     with pytest.raises(type(error)) as caught, events.run():
         raise error
     assert caught.value is error
@@ -347,7 +347,7 @@ def test_exception_is_printed_and_raised_again(
 
 
 def test_printing_imports_neither_grpc_nor_protobuf(out: io.StringIO) -> None:
-    """A worker needs nothing but what tandem needs."""
+    """A worker needs only the packages that tandem needs."""
     program = (
         "import sys, tandem.telemetry\ntandem.telemetry.EventWriter().lifecycle('a')\nsys.exit('grpc' in sys.modules)"
     )

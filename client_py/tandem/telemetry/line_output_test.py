@@ -1,4 +1,4 @@
-"""Events go to any stream that can be written to, as lines of their own, whatever else is printed there."""
+"""`EventWriter` writes each event as its own line to any writable stream, also among other output."""
 
 import io
 import json
@@ -44,7 +44,7 @@ def _detached(file: Any) -> IO[Any]:
 def test_stream_that_cannot_be_written_to_is_refused(
     open_stream: Callable[[Path], Any], fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, also where it is the standard output, which may be None."""
+    """The constructor refuses the stream, also as sys.stdout, which may be None."""
     (tmp_path / "file").touch()
     stream = open_stream(tmp_path / "file")
     with pytest.raises(tandem.InvalidArgument, match=f"^stream: expected a file open for writing, found .*{fact}"):
@@ -58,7 +58,7 @@ def test_stream_that_cannot_be_written_to_is_refused(
 
 
 def test_streams_of_every_kind_are_written_to(tmp_path: Path) -> None:
-    """Text and bytes, appended to or not, and pipes."""
+    """Text and binary files, with and without appending, and pipes."""
     read, write = os.pipe()
     path = tmp_path / "file"
     streams: list[IO[Any]] = [path.open("w"), path.open("ab"), path.open("r+"), path.open("wb", buffering=0)]
@@ -72,7 +72,7 @@ def test_streams_of_every_kind_are_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [lambda path: path.open("w"), lambda path: io.StringIO()], ids=["file", "memory"])
 def test_closed_stream_is_refused(make: Callable[[Path], IO[Any]], tmp_path: Path) -> None:
-    """The descriptor may be another file's by then, which gets no event."""
+    """The closed stream's descriptor may now be another file's; that file gets no event."""
     stream = make(tmp_path / "file")
     events = EventWriter(stream)
     stream.close()
@@ -133,14 +133,14 @@ def _run(program: str, out: IO[bytes], **options: Any) -> "subprocess.CompletedP
 
 @pytest.fixture
 def appended(tmp_path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A file that is appended to, as a worker's standard output is under the daemon."""
+    """A file opened for appending, as the daemon opens a worker's standard output."""
     path = tmp_path / "stdout.jsonl"
     with path.open("ab") as file:
         yield path, file
 
 
-def test_each_event_is_a_line_of_its_own(appended: tuple[Path, IO[bytes]]) -> None:
-    """A newline goes before an event once there is another's text."""
+def test_each_event_is_one_complete_line(appended: tuple[Path, IO[bytes]]) -> None:
+    """The writer prints a newline before an event if other text may precede it."""
     path, file = appended
     _run(_ONE_AFTER_THE_OTHER, file, check=True)
     lines = path.read_text().split("\n")
@@ -152,7 +152,7 @@ def test_each_event_is_a_line_of_its_own(appended: tuple[Path, IO[bytes]]) -> No
 
 
 def test_no_event_is_lost_among_the_prints_of_threads_and_children(appended: tuple[Path, IO[bytes]]) -> None:
-    """Each is a line of its own, once, in its thread's order."""
+    """Each event is a complete line, once, in its thread's order."""
     path, file = appended
     _run(_AMONG_PRINTS, file, check=True)
     seen = [json.loads(line) for line in path.read_text().split("\n") if line.startswith("{")]
@@ -161,7 +161,7 @@ def test_no_event_is_lost_among_the_prints_of_threads_and_children(appended: tup
 
 
 def test_no_line_is_empty_without_other_writers(appended: tuple[Path, IO[bytes]]) -> None:
-    """As in most programs."""
+    """The writer alone prints no additional newline."""
     path, file = appended
     _run(
         "from tandem.telemetry import EventWriter\nevents = EventWriter()\nfor _ in range(3): events.lifecycle('a')",
@@ -171,7 +171,7 @@ def test_no_line_is_empty_without_other_writers(appended: tuple[Path, IO[bytes]]
 
 
 def test_full_disk_is_reported(tmp_path: Path) -> None:
-    """As an OSError, with the system's words."""
+    """The error has the system's text for ENOSPC."""
     with open("/dev/full", "wb") as full:
         result = _run(
             "from tandem.telemetry import EventWriter\nEventWriter().lifecycle('a')", full, stderr=subprocess.PIPE

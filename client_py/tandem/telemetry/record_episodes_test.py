@@ -1,4 +1,4 @@
-"""`RecordEpisodes` prints each episode once, as Gymnasium's own wrapper counts it, in every autoreset mode."""
+"""`RecordEpisodes` prints each episode once, in every autoreset mode, with the counts of Gymnasium's wrapper."""
 
 import io
 import json
@@ -42,8 +42,8 @@ def _wrap(envs: VectorEnv, **options: Any) -> tuple[RecordEpisodes, io.StringIO]
 
 @_MAKERS
 @_MODES
-def test_episodes_are_those_that_gymnasium_counts(make: _Make, mode: AutoresetMode) -> None:
-    """Their returns, lengths, ends and environments; Gymnasium's wrapper is inside and changes nothing."""
+def test_episodes_equal_gymnasiums_statistics(make: _Make, mode: AutoresetMode) -> None:
+    """Returns, lengths, ends and environments equal those of RecordEpisodeStatistics, which wraps the environments."""
     theirs = RecordEpisodeStatistics(make("CartPole-v1", 3, mode))
     envs, out = _wrap(theirs)
     envs.action_space.seed(1)
@@ -56,7 +56,7 @@ def test_episodes_are_those_that_gymnasium_counts(make: _Make, mode: AutoresetMo
             ran = infos["episode"]["r"][index], infos["episode"]["l"][index]
             expected.append((index, *ran, terminations[index], truncations[index]))
         if mode is AutoresetMode.DISABLED and ended.any():
-            # Gymnasium's reads the mask after the environments have removed it, and resets all.
+            # Gymnasium's wrapper reads the mask after the environments removed it, and resets all its counts.
             kept = np.where(ended, 0, theirs.episode_returns), np.where(ended, 0, theirs.episode_lengths)
             envs.reset(options={"reset_mask": ended})
             theirs.episode_returns, theirs.episode_lengths = kept
@@ -74,7 +74,7 @@ def test_episodes_are_those_that_gymnasium_counts(make: _Make, mode: AutoresetMo
 @_MAKERS
 @_MODES
 def test_steps_add_up_to_the_episodes(make: _Make, mode: AutoresetMode) -> None:
-    """Numbered from 0, each once; an episode's last has the episode's own last observation, of a pole that fell."""
+    """Steps are numbered from 0; the last step has the final observation, with the pole out of bounds."""
     envs, out = _wrap(make("CartPole-v1", 2, mode), steps=True)
     envs.action_space.seed(3)
     envs.reset(seed=4)
@@ -102,8 +102,8 @@ def test_steps_add_up_to_the_episodes(make: _Make, mode: AutoresetMode) -> None:
 
 
 @_MAKERS
-def test_episode_cut_short_by_a_reset_is_not_printed(make: _Make) -> None:
-    """The next one has a number of its own; a reset of what was not yet stepped takes none."""
+def test_episode_interrupted_by_a_reset_is_not_printed(make: _Make) -> None:
+    """The next episode has a new number; a reset before any step uses no number."""
     envs, out = _wrap(make("CartPole-v1", 2, AutoresetMode.DISABLED))
     envs.reset(seed=0)
     envs.reset(seed=0)
@@ -122,8 +122,8 @@ def test_episode_cut_short_by_a_reset_is_not_printed(make: _Make) -> None:
     envs.close()
 
 
-def test_results_are_those_of_the_environments() -> None:
-    """With and without the wrapper, through resets."""
+def test_wrapper_does_not_change_results() -> None:
+    """Results are equal with and without the wrapper, through resets."""
     results = []
     for wrapped in (False, True):
         envs: Any = _tandem("Hopper-v5", 2, AutoresetMode.NEXT_STEP)
@@ -140,7 +140,7 @@ def test_results_are_those_of_the_environments() -> None:
 
 
 class _Structured(gymnasium.Env[Any, Any]):
-    """Observes a dict, acts by a tuple; its episodes have two steps."""
+    """An environment with Dict observations, Tuple actions and episodes of two steps."""
 
     observation_space = gymnasium.spaces.Dict(
         {"at": gymnasium.spaces.Box(-9, 9, (2,)), "door": gymnasium.spaces.Discrete(3)}
@@ -148,18 +148,18 @@ class _Structured(gymnasium.Env[Any, Any]):
     action_space = gymnasium.spaces.Tuple((gymnasium.spaces.Discrete(4), gymnasium.spaces.Box(-1, 1, (1,))))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts at 0."""
+        """Resets the position to 0."""
         self._at = 0.0
         return {"at": np.zeros(2, np.float32), "door": 1}, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Goes by one."""
+        """Increments the position."""
         self._at += 1
         return {"at": np.full(2, self._at, np.float32), "door": 2}, 0.5, False, self._at == 2, {}
 
 
 def test_structured_spaces_are_printed_by_environment() -> None:
-    """As JSON has them."""
+    """A Dict is printed as an object and a Tuple as a list."""
     envs, out = _wrap(gymnasium.vector.SyncVectorEnv([_Structured] * 2), steps=True)
     envs.reset()
     envs.step((np.array([1, 3]), np.array([[0.5], [-0.5]], np.float32)))

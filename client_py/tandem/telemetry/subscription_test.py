@@ -1,4 +1,4 @@
-"""Subscriptions by either of the daemon's ways, to real servers that do what no daemon does; and their records."""
+"""Subscriptions by block stream and by single-message stream, with servers that misbehave; and their records."""
 
 import contextlib
 import copy
@@ -24,27 +24,27 @@ from tools.testing import pytest_main
 _METHODS = load().methods
 _UNWANTED = 2**64 - 1
 
-# The numbers in each message that a server sends to a watcher that asks for what comes after a number.
+# Returns the numbers in each message that the server sends after the given number.
 _Answer = Callable[[int], Sequence[Sequence[int]]]
 
 
 class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Has GetHealth and some of the methods that stream. After its answer, the call breaks.
+    """Implements GetHealth and some of the streaming methods; after its answer, each stream breaks.
 
     Attributes:
-      asked: The methods that were called, but for GetHealth.
-      requests: Of those that it has.
-      greetings: How often GetHealth was called.
+      asked: The methods called, without GetHealth.
+      requests: The requests of the implemented streaming methods.
+      greetings: The number of GetHealth calls.
     """
 
     def __init__(self, methods: Sequence[str], answer: _Answer, last: int, absent: Sequence[int] = ()) -> None:
-        """Takes the methods' names.
+        """Sets the methods and their answers.
 
         Args:
-          methods: The names.
-          answer: What is sent.
-          last: The last number there is: a watcher that asks for what comes after it gets a good end.
-          absent: Which calls of GetHealth, from 0, are UNAVAILABLE, as on a connection that is about to break.
+          methods: The names of the implemented streaming methods.
+          answer: Returns the messages to send.
+          last: The last number: a stream that asks for later ones ends with OK.
+          absent: The GetHealth calls, counted from 0, that fail with UNAVAILABLE, as on a breaking connection.
         """
         self.asked: list[str] = []
         self.requests: list[Any] = []
@@ -52,7 +52,7 @@ class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._methods, self._answer, self._last, self._absent = methods, answer, last, absent
 
     def service(self, details: Any) -> Any:
-        """Finds what answers a call; None: it is UNIMPLEMENTED."""
+        """Returns the handler of a call; None means UNIMPLEMENTED."""
         name = details.method.rpartition("/")[2]
         method: Any = _METHODS[name]
         assert details.method == method.path
@@ -103,8 +103,8 @@ _BOTH = ("StreamEvents", "StreamRunSteps")
 _WAYS = pytest.mark.parametrize("way", _BOTH)
 
 
-def test_blocks_are_requested_where_the_server_has_them() -> None:
-    """The other streams are left out."""
+def test_blocks_are_requested_if_the_server_has_them() -> None:
+    """The request excludes the other event streams."""
     server = _Server(_BOTH, lambda since: [range(since + 1, 8), [8, 9]] if since < 9 else [], last=0)
     with _serving(server) as client:
         assert [step.seq_id for step in client.steps("a", since_seq=4)] == [5, 6, 7, 8, 9]
@@ -121,7 +121,7 @@ def test_blocks_are_requested_where_the_server_has_them() -> None:
 def test_server_without_blocks_sends_single_messages(
     method: str, records: Callable[[TrainerClient, str], Subscription[Any]]
 ) -> None:
-    """As any server of gymgui.trainer.TrainerService; also after its connections broke."""
+    """This holds for any server of gymgui.trainer.TrainerService, also after broken connections."""
     server = _Server([method], lambda since: [range(since + 1, min(since + 3, 8))], last=7)
     with _serving(server) as client:
         assert [record.seq_id for record in records(client, "a")] == list(range(1, 8))
@@ -130,7 +130,7 @@ def test_server_without_blocks_sends_single_messages(
 
 
 def test_server_without_either_method_is_unsupported() -> None:
-    """By the name of what every server should have."""
+    """The error names the method that each server should have."""
     with _serving(_Server([], lambda since: [], last=0)) as client:
         with pytest.raises(tandem.Unsupported, match="StreamRunSteps at "):
             next(client.steps("a"))
@@ -140,7 +140,7 @@ def test_server_without_either_method_is_unsupported() -> None:
 
 @_WAYS
 def test_broken_stream_continues_after_the_last_number(way: str) -> None:
-    """Each once, in order, though a block or a message is cut off from those that follow."""
+    """Each number arrives once and in order, although the connection breaks after each block or message."""
     server = _Server([way], lambda since: [range(since + 1, min(since + 4, 12))], last=11)
     with _serving(server) as client:
         steps = client.steps("a")
@@ -151,7 +151,7 @@ def test_broken_stream_continues_after_the_last_number(way: str) -> None:
 
 @_WAYS
 @pytest.mark.parametrize("sent", [[[1, 2, 2, 3]], [[1, 2], [2, 3]], [[1, 2], [1]], [[1, 2, 0]]])
-def test_repeated_number_is_a_broken_peer(way: str, sent: list[list[int]]) -> None:
+def test_repeated_number_raises_broken_peer(way: str, sent: list[list[int]]) -> None:
     """Earlier records are returned; then the error is raised, and the iteration ends."""
     with _serving(_Server([way], lambda since: sent, last=9)) as client:
         steps = client.steps("a")
@@ -163,7 +163,7 @@ def test_repeated_number_is_a_broken_peer(way: str, sent: list[list[int]]) -> No
 
 @_WAYS
 def test_closed_subscription_returns_no_record(way: str) -> None:
-    """Though a block of it is here already; of a client that is closed, an error."""
+    """Also if a block was already received; with a closed client the error is ClientClosed."""
     with _serving(_Server([way], lambda since: [range(since + 1, 100)], last=1000)) as client:
         with client.steps("a") as steps:
             assert next(steps).seq_id == 1
@@ -177,11 +177,11 @@ def test_closed_subscription_returns_no_record(way: str) -> None:
 
 @_WAYS
 def test_closed_client_is_an_error_after_the_streams_end(way: str) -> None:
-    """Else those that were received and not given would be missing from a loop that ends as all do."""
+    """Without the error, a loop would end normally although received records are missing."""
     with _serving(_Server([way], lambda since: [range(since + 1, 4)], last=0)) as client:
         steps = client.steps("a")
         assert next(steps).seq_id == 1
-        assert client.health().healthy  # by the same connection: the stream's end is here, too
+        assert client.health().healthy  # on the same connection, so the stream's end has arrived
         client.close()
         for _ in range(2):
             with pytest.raises(tandem.ClientClosed):
@@ -190,7 +190,7 @@ def test_closed_client_is_an_error_after_the_streams_end(way: str) -> None:
 
 
 def test_missing_server_is_reported_after_a_block() -> None:
-    """Once what was received is given."""
+    """The error comes after the records that were received."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2, 3]] if since == 0 else [], last=9)
     with _serving(server) as reached, TrainerClient(reached.target, reconnect_secs=0.2) as client:
         steps = client.steps("a")
@@ -201,7 +201,7 @@ def test_missing_server_is_reported_after_a_block() -> None:
 
 @pytest.mark.parametrize("absent", [[0, 1], [1, 2], [0, 2, 3]], ids=str)
 def test_server_that_starts_late_is_found(absent: list[int]) -> None:
-    """Before the first stream and after one broke: at once it says that it is not there, and then it is."""
+    """GetHealth fails a few times, before the first stream and after a broken one; then the server works."""
     server = _Server(["StreamEvents"], lambda since: [range(since + 1, min(since + 3, 4))], last=3, absent=absent)
     with _serving(server) as client:
         assert [step.seq_id for step in client.steps("a")] == [1, 2, 3]
@@ -209,7 +209,7 @@ def test_server_that_starts_late_is_found(absent: list[int]) -> None:
 
 
 def test_missing_server_is_reported_after_the_timeout() -> None:
-    """As one that does not listen is; before the first stream, and after one broke."""
+    """Holds before the first stream, and after a broken one."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2]], last=9, absent=range(1, 10**6))
     with _serving(server) as reached, TrainerClient(reached.target, timeout=0.3, reconnect_secs=0.4) as client:
         steps = client.steps("a")
@@ -221,9 +221,9 @@ def test_missing_server_is_reported_after_the_timeout() -> None:
             assert server.greetings > asked_before + 1 and time.monotonic() - began >= float(secs)
 
 
-@pytest.mark.parametrize("whole_client", [False, True])
-def test_closing_ends_the_search_for_a_daemon(whole_client: bool) -> None:
-    """From another thread, long before the time is over."""
+@pytest.mark.parametrize("closes_client", [False, True])
+def test_closing_ends_the_search_for_a_daemon(closes_client: bool) -> None:
+    """Another thread closes the subscription or the client long before the time-out."""
     server = _Server([], lambda since: [], last=0, absent=range(10**6))
     with _serving(server) as reached, TrainerClient(reached.target, timeout=1e6) as client:
         steps = client.steps("a")
@@ -239,9 +239,9 @@ def test_closing_ends_the_search_for_a_daemon(whole_client: bool) -> None:
         reader.start()
         while server.greetings < 3 and reader.is_alive():
             time.sleep(0.001)
-        (client if whole_client else steps).close()
+        (client if closes_client else steps).close()
         reader.join()
-        assert ended == [tandem.ClientClosed if whole_client else StopIteration]
+        assert ended == [tandem.ClientClosed if closes_client else StopIteration]
 
 
 _TIMES = [
@@ -254,10 +254,10 @@ _TIMES = [
 
 @pytest.mark.parametrize("time", _TIMES, ids=str)
 @pytest.mark.parametrize(("kind", "method"), [(Step, "StreamRunSteps"), (Episode, "StreamRunEpisodes")])
-def test_record_of_a_message_is_as_one_that_was_made_by_hand(
+def test_record_of_a_message_equals_a_constructed_one(
     kind: type[Step] | type[Episode], method: str, time: datetime | None
 ) -> None:
-    """In all that a frozen dataclass can do."""
+    """Compares all operations of a frozen dataclass."""
     samples = {str: "text", int: 7, float: 0.5, bool: True}
     plain = {
         field.name: samples[type(field.default)] for field in dataclasses.fields(kind) if field.default is not None
@@ -279,7 +279,7 @@ def test_record_of_a_message_is_as_one_that_was_made_by_hand(
 
 
 def test_time_is_cut_to_microseconds() -> None:
-    """As protobuf's own conversion does."""
+    """Protobuf's own conversion gives the same time."""
     message = _METHODS["StreamRunSteps"].response(timestamp={"seconds": 5, "nanos": 1_999})
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=5, microseconds=1)
     assert Step.from_message(message).timestamp == expected == message.timestamp.ToDatetime(tzinfo=UTC)

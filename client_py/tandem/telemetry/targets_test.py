@@ -1,4 +1,4 @@
-"""Where `TrainerClient` looks for the daemon: what a target may be, and the error when no daemon is there."""
+"""Targets of `TrainerClient`: valid and invalid ones, and the error without a daemon."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ from tools.testing import pytest_main
 
 @pytest.fixture(scope="module")
 def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """For tests that leave it as it is."""
+    """A daemon that the tests leave unchanged."""
     with running_daemon(tmp_path_factory.mktemp("data")) as daemon:
         yield daemon
 
@@ -29,7 +29,7 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     + ["ipv4:127.0.0.1:65536", "ipv4:127.0.0.1:5x", "ipv4:127.0.0.1:0", "ipv6:[::1]:65536"],
 )
 def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, and with its source: gRPC would take another port, or fail at each call without a reason."""
+    """The error names the target's source; gRPC would use another port, or fail later without a reason."""
     with pytest.raises(tandem.InvalidArgument, match=r"^target: expected .* 1 \.\. 65535, .*found '"):
         TrainerClient(target)
     monkeypatch.setenv("TANDEM_DAEMON", target)
@@ -42,15 +42,15 @@ def test_port_that_does_not_exist_is_refused(target: str, monkeypatch: pytest.Mo
     ["host:1", "host:65535", "host", "[::1]:50055", "::1", "dns:///host:50055", "dns:host:5", "ipv4:127.0.0.1:50055"]
     + ["unix:99999", "unix:a:99999", "unix:///run/a:99999", "unix-abstract:99999", "ipv6:[::1]:5,[::2]:6"],
 )
-def test_other_targets_are_grpcs(target: str) -> None:
-    """A socket's name is no port, for one."""
+def test_other_targets_are_passed_to_grpc(target: str) -> None:
+    """For example, the name of a Unix socket has no port."""
     with TrainerClient(target) as client:
         assert client.target == target
 
 
 @pytest.mark.parametrize("bad", ["unix:a\0b", "unix:a\ud800"])
 def test_texts_that_cannot_be_sent_are_refused(bad: str) -> None:
-    """Targets and fields, with their names."""
+    """The error names the target or the request's field."""
     with pytest.raises(tandem.InvalidArgument, match="^target: expected a str without NULs and lone surrogates"):
         TrainerClient(bad)
     with TrainerClient("host:1") as client, pytest.raises(tandem.InvalidArgument, match="^CancelRun: run_id: expected"):
@@ -58,7 +58,7 @@ def test_texts_that_cannot_be_sent_are_refused(bad: str) -> None:
 
 
 def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> None:
-    """By its port and by its socket."""
+    """The client connects by the daemon's port and by its Unix socket."""
     host, port = shared_daemon.address.split(":")
     socket = shared_daemon.data_dir / "daemon.sock"
     for target in (f"ipv4:{host}:{port}", f"dns:///localhost:{port}", f"localhost:{port}", f"unix:{socket}"):
@@ -67,7 +67,7 @@ def test_every_form_of_a_target_reaches_the_daemon(shared_daemon: Daemon) -> Non
 
 
 def test_missing_daemon_is_reported_with_the_next_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By calls and subscriptions; it is a ConnectionError, too."""
+    """Calls and subscriptions raise DaemonUnreachable, which is also a ConnectionError."""
     target = f"unix:{tmp_path}/no.sock"
     monkeypatch.setenv("TANDEM_DAEMON", target)
     with TrainerClient(timeout=0.3) as client:
@@ -82,7 +82,7 @@ def test_missing_daemon_is_reported_with_the_next_action(tmp_path: Path, monkeyp
 
 
 def test_default_target_is_where_the_daemon_listens_by_default() -> None:
-    """By the daemon's --help."""
+    """The daemon's --help has the default address."""
     text = subprocess.run([DAEMON, "--help"], capture_output=True, text=True, check=False).stdout
     assert re.search(rf"--listen\n(?: .*\n)+? +default: {re.escape(DEFAULT_TARGET)}\n", text), text
 

@@ -1,4 +1,4 @@
-"""`TrainerClient` against the real daemon, also when that is killed and comes back; and what misuse gets."""
+"""`TrainerClient` with the real daemon: runs, publishing, restarts of the daemon, and misuse."""
 
 import contextlib
 import dataclasses
@@ -41,21 +41,21 @@ from tools.testing import pytest_main
 
 @pytest.fixture(scope="module")
 def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """For tests that leave it as it is."""
+    """A daemon that the tests leave unchanged."""
     with running_daemon(tmp_path_factory.mktemp("data")) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def client(shared_daemon: Daemon) -> Iterator[TrainerClient]:
-    """Of the shared daemon."""
+    """Connects a client to the shared daemon."""
     with TrainerClient(shared_daemon.address) as client:
         yield client
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """For the test's workers."""
+    """Makes a gate for the test's workers."""
     return Gate(tmp_path / "gate")
 
 
@@ -71,7 +71,7 @@ def _until(client: TrainerClient, run_id: str, *statuses: RunStatus) -> list[Run
 
 
 def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
-    """Submitted as a mapping, watched, read as plain values."""
+    """Submits a mapping, follows the run's state changes, and reads its events as Python values."""
     config = gate.program(
         "step(0, action=[1], observation={'at': 0.5}, ts_unix_ns=1_700_000_000_500_000_000)\n"
         "episode(0, metadata={'env': 3})\n"
@@ -113,7 +113,7 @@ print("]" * MAX_DEPTH + "}")
 
 
 def test_events_at_the_limits_are_stored(client: TrainerClient, shared_daemon: Daemon) -> None:
-    """By the daemon, which calls the next deeper event malformed; an episode's metadata may have its number."""
+    """The daemon stores events at the depth limit and refuses deeper ones; metadata may set an episode's number."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run_id = client.submit(run_config(sys.executable, "-c", _AT_THE_LIMITS, **variables)).run_id
     (step,) = client.steps(run_id)
@@ -127,7 +127,7 @@ def test_events_at_the_limits_are_stored(client: TrainerClient, shared_daemon: D
 
 
 def test_json_is_a_configuration_too(client: TrainerClient) -> None:
-    """And so is a name of one's own; the same again is the same run."""
+    """A JSON text is accepted, and so is a run_id; the same submission again is the same run."""
     config = run_config("true")
     first = client.submit(json.dumps(config), run_id="by-name")
     assert first.run_id == "by-name" and client.submit(config, run_id="by-name") == first
@@ -136,7 +136,7 @@ def test_json_is_a_configuration_too(client: TrainerClient) -> None:
 
 
 def test_cancelled_run_has_no_process_left(client: TrainerClient, gate: Gate) -> None:
-    """When `cancel` returns."""
+    """The worker does not exist after `cancel` returns."""
     run_id = client.submit(gate.program("step(0, observation=os.getpid())\nwait_for('ever')")).run_id
     with client.steps(run_id) as steps:
         pid = next(steps).observation
@@ -154,7 +154,7 @@ def _numbered_steps(count: int) -> list[Step]:
 
 
 def test_worker_publishes_by_grpc(client: TrainerClient, gate: Gate, shared_daemon: Daemon) -> None:
-    """What has a number of its own is kept once, what has none is kept as often as it is sent."""
+    """The daemon keeps an event with a source number once; it keeps each event without one."""
     run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
     _until(client, run_id, RunStatus.EXEC)
     session = client.register(run_id, "own", worker_kind="test")
@@ -211,7 +211,7 @@ def test_worker_publishes_by_grpc(client: TrainerClient, gate: Gate, shared_daem
 
 
 def _interrupted(steps: list[Step], number: int, interrupt: Callable[[], None]) -> Iterator[Step]:
-    """Calls `interrupt` behind the step of that number."""
+    """Calls `interrupt` after the step with the given number."""
     for step in steps:
         yield step
         if step.seq_id == number:
@@ -227,7 +227,7 @@ def _until_reachable(client: TrainerClient) -> None:
 
 
 def test_failed_events_are_published_again_to_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
-    """Each is killed while it has a part of a call's events: none is missing then, and none is there twice."""
+    """The daemon is killed three times during a publish call; afterwards each event is stored exactly once."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
         _until(client, run_id, RunStatus.EXEC)
@@ -236,7 +236,7 @@ def test_failed_events_are_published_again_to_the_next_daemon(tmp_path: Path, ga
         for before in (0, 1000, 2000):
             last = before + 300 + before // 10
 
-            def kill(rows: int = before + 1) -> None:  # those before, and the one that the worker has printed
+            def kill(rows: int = before + 1) -> None:  # the earlier rows, and the worker's own step
                 with client.steps(run_id, since_seq=rows) as kept:
                     next(kept)
                 daemon.kill()
@@ -258,7 +258,7 @@ def test_failed_events_are_published_again_to_the_next_daemon(tmp_path: Path, ga
 
 
 def test_failed_events_are_published_again_to_the_same_daemon(tmp_path: Path, gate: Gate) -> None:
-    """By the same session: the daemon stood still, and keeps afterwards what it was sent meanwhile."""
+    """The daemon was stopped by SIGSTOP; the same session publishes the rest, and each event is stored once."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
         _until(client, run_id, RunStatus.EXEC)
@@ -281,12 +281,12 @@ def test_failed_events_are_published_again_to_the_same_daemon(tmp_path: Path, ga
 
 
 def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate) -> None:
-    """STARVED and RESUMED are heard; then the stream is closed."""
+    """`grant` and `limit` lead to pause and resume events; after `close` the iteration ends."""
     program = "step(0)\nwait_for('go')\nfor index in range(1, 500): step(index)\nwait_for('end')"
     run_id = client.submit(gate.program(program)).run_id
     _until(client, run_id, RunStatus.EXEC)
     with client.control() as control:
-        heard = iter(control)
+        received = iter(control)
         control.grant(run_id, 1)
         client.runs()
         seen: list[int] = []
@@ -294,10 +294,10 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
         reader = threading.Thread(target=lambda: seen.extend(step.seq_id for step in steps))
         reader.start()
         gate.open("go")
-        event = next(heard)
+        event = next(received)
         assert (event.run_id, event.kind, event.value) == (run_id, "pause", 1)
         control.grant(run_id, 1000)
-        assert next(heard).kind == "resume"
+        assert next(received).kind == "resume"
         control.pause(run_id)
         _until(client, run_id, RunStatus.PAUSE)
         control.limit(run_id, 0)
@@ -309,7 +309,7 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
         with pytest.raises(tandem.InvalidArgument, match="ControlStream"):
             control.grant(run_id, -1)
         control.close()
-        assert list(heard) == []
+        assert list(received) == []
     control.close()
     with client.control() as control:
         control.pause("missing")
@@ -318,7 +318,7 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
 
 
 def test_health_is_of_the_daemon(client: TrainerClient, shared_daemon: Daemon) -> None:
-    """Its process and address."""
+    """The health has the daemon's pid and address."""
     health = client.health()
     assert health.pid == shared_daemon.pid and health.healthy and shared_daemon.address in health.listen_address
     assert health.started_at <= datetime.now(UTC)
@@ -328,7 +328,7 @@ _COUNTING = "for index in range(3000):\n    step(index)\n    index == 1000 and w
 
 
 def test_subscription_continues_with_the_next_daemon(tmp_path: Path, gate: Gate) -> None:
-    """Killed while it streams, twice: every step once, in order; every change of state; then they end."""
+    """The daemon is killed twice while it streams; each step and state change arrives once and in order."""
     with running_daemon(tmp_path / "data") as daemon, TrainerClient(daemon.address) as client:
         run_id = client.submit(gate.program(_COUNTING)).run_id
         steps, episodes, changes = client.steps(run_id), client.episodes(run_id), client.watch()
@@ -355,8 +355,8 @@ def test_subscription_continues_with_the_next_daemon(tmp_path: Path, gate: Gate)
         changes.close()
 
 
-def test_subscription_fails_without_a_next_daemon(tmp_path: Path, gate: Gate) -> None:
-    """After reconnect_secs."""
+def test_subscription_fails_if_the_daemon_does_not_return(tmp_path: Path, gate: Gate) -> None:
+    """The error comes after reconnect_secs."""
     with running_daemon(tmp_path / "data") as daemon:
         with TrainerClient(daemon.address, reconnect_secs=0.3) as client:
             run_id = client.submit(gate.program("step(0)\nwait_for('end')")).run_id
@@ -369,7 +369,7 @@ def test_subscription_fails_without_a_next_daemon(tmp_path: Path, gate: Gate) ->
 
 
 def test_subscription_can_be_closed_from_another_thread(client: TrainerClient, gate: Gate) -> None:
-    """Its iteration ends; a client that is closed ends it, too, with an error."""
+    """The iteration ends; if the client is closed instead, it raises ClientClosed."""
     run_id = client.submit(gate.program("step(0)\nwait_for('ever')")).run_id
     steps = client.steps(run_id)
     next(steps)
@@ -393,7 +393,7 @@ def test_subscription_can_be_closed_from_another_thread(client: TrainerClient, g
 
 
 def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
-    """For every call that names one."""
+    """Each call with an unknown run_id raises UnknownRun, which is also a LookupError."""
     calls: list[Callable[[], object]] = [
         lambda: client.cancel("missing"),
         lambda: client.heartbeat("missing"),
@@ -408,7 +408,7 @@ def test_unknown_run_is_a_lookup_error(client: TrainerClient) -> None:
 
 
 def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate) -> None:
-    """Of the builtin kind, too; here a cancellation, for which the daemon waits five seconds. It goes on."""
+    """DaemonTimeout is also a TimeoutError; the cancellation, which waits 5 s for the worker, continues."""
     program = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nstep(0)\nwait_for('ever')"
     run_id = client.submit(gate.program(program)).run_id
     next(client.steps(run_id))
@@ -420,12 +420,12 @@ def test_call_that_takes_too_long_is_a_timeout(client: TrainerClient, gate: Gate
 
 @pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK])
 def test_every_status_has_its_class(code: Any) -> None:
-    """One of Tandem's errors, whatever the daemon answers."""
+    """Each status code of gRPC maps to one of Tandem's errors."""
     assert issubclass(ERROR_TABLE[code.name], tandem.TandemError)
 
 
 def test_table_has_no_other_status() -> None:
-    """Nor does it miss a class of the module."""
+    """The table has exactly gRPC's codes, and each error class of the module."""
     codes = {code.name for code in grpc.StatusCode} - {"OK"}
     assert ERROR_TABLE.keys() == codes
     classes = {each for each in vars(tandem.telemetry).values() if isinstance(each, type)}
@@ -435,7 +435,7 @@ def test_table_has_no_other_status() -> None:
 
 @pytest.mark.parametrize("missing", ["grpc", "google.protobuf"])
 def test_missing_package_is_named(missing: str) -> None:
-    """With the command that installs it; all else works without."""
+    """The error has the command that installs it; EventWriter works without the package."""
     program = f"""
 import sys
 sys.modules[{missing!r}] = None
@@ -447,8 +447,8 @@ except ModuleNotFoundError as error:
     print(error)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert "pip install grpcio protobuf" in said.stdout, said.stderr
+    completed = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "pip install grpcio protobuf" in completed.stdout, completed.stderr
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What tests of the package share; not part of what ships."""
+"""Helpers for the package's tests; not part of the wheel."""

@@ -1,4 +1,4 @@
-"""What tests and benchmarks of the slow lane share: a daemon of one's own, runs for it, and looks at its processes."""
+"""Helpers for tests and benchmarks of the slow lane: a daemon, its runs, and the state of their processes."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from tandem.telemetry import TrainerClient
 
 DAEMON = Path(__file__).parents[3] / "slow_lane/daemon/tandem-daemon"
 
-# Of each wait. A daemon or a test that needs more hangs.
+# The limit of each wait. A daemon or a test that needs more time hangs.
 DEADLINE_SECS = 60.0
 
-# Before a worker's program: `wait_for("name")` waits until the test has called `Gate.open("name")`.
+# Precedes a worker's program: `wait_for("name")` waits until the test calls `Gate.open("name")`.
 _PREAMBLE = """
 import json, os, sys, time
 def wait_for(name):
@@ -34,13 +34,13 @@ def episode(index, **fields):
 
 
 class Daemon:
-    """A daemon with a data directory of its own, on a port of its own.
+    """A daemon with its own data folder and its own port.
 
     Attributes:
-      data_dir: Where its files lie.
+      data_dir: The daemon's data folder.
       address: HOST:PORT.
-      pid: Its process.
-      flags: More for its command line, each time.
+      pid: The daemon's process id.
+      flags: Additional flags for the command line of each start.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class Daemon:
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
     ) -> None:
-        """Starts it, and returns when it listens.
+        """Starts the daemon, and returns when it listens.
 
         Args:
-          data_dir: Where its files go.
-          flags: More for its command line; may be set again.
-          program: What to start.
-          environment: Variables for it, besides this process's.
-          log: A file that its stderr is added to; None: this process's stderr.
+          data_dir: The daemon's data folder.
+          flags: Additional flags; the attribute may change later.
+          program: The daemon's program.
+          environment: Additional environment variables of the daemon.
+          log: A file to which the daemon's stderr is appended; None: this process's stderr.
 
         Raises:
-          RuntimeError: It did not say where it listens.
+          RuntimeError: The daemon printed no address.
         """
         self.data_dir = data_dir
         self._program, self.flags, self._log = program, flags, log
@@ -70,13 +70,13 @@ class Daemon:
         self.start()
 
     def start(self) -> None:
-        """Starts it again, at the same address.
+        """Starts the daemon again, at the same address.
 
         Raises:
-          RuntimeError: It did not say where it listens.
+          RuntimeError: The daemon printed no address.
         """
         with contextlib.ExitStack() as files:
-            # In a session of its own: Ctrl-C is for this process, which then ends the runs first.
+            # The daemon runs in a new session: Ctrl-C reaches only this process, which then ends the runs first.
             self._process = subprocess.Popen(
                 self.command,
                 stdout=subprocess.PIPE,
@@ -98,27 +98,27 @@ class Daemon:
 
     @property
     def command(self) -> list[str]:
-        """What starts it."""
+        """The command that starts the daemon."""
         return [str(self._program), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self.flags]
 
     @property
     def table(self) -> Path:
-        """Its database."""
+        """The path of the daemon's table."""
         return self.data_dir / "tandem.db"
 
     def output_of(self, run_id: str) -> Path:
-        """The file that a run's worker prints to."""
+        """Returns the path of the file with a run's standard output."""
         return self.data_dir / "runs" / run_id / "stdout.jsonl"
 
     def kill(self) -> None:
-        """Kills it at once; its runs go on."""
+        """Kills the daemon; its runs continue."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Asks it to end, and waits; its runs go on.
+        """Sends SIGTERM to the daemon and waits for its exit; its runs continue.
 
         Returns:
-          Its exit code; -9: it had to be killed.
+          The exit code; -9 if SIGKILL was necessary.
         """
         return self._end(signal.SIGTERM)
 
@@ -135,14 +135,14 @@ class Daemon:
 
 
 class Gate:
-    """Tells a worker when to go on.
+    """Lets a worker continue past its `wait_for` calls.
 
     Attributes:
-      folder: Of its own.
+      folder: The folder with a file for each open gate.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder."""
+        """Creates the folder."""
         self.folder = folder
         folder.mkdir()
 
@@ -150,12 +150,12 @@ class Gate:
         """Lets `wait_for(name)` in the worker return.
 
         Args:
-          name: Of the gate.
+          name: The gate's name.
         """
         (self.folder / name).touch()
 
     def program(self, source: str) -> dict[str, Any]:
-        """Makes a run of a Python program.
+        """Makes the configuration of a run of a Python program.
 
         Args:
           source: The program; it may call `wait_for`, `step` and `episode`.
@@ -167,12 +167,12 @@ class Gate:
 
 
 def run_config(program: str | Path, *arguments: str, **environment: str) -> dict[str, Any]:
-    """Makes a run's configuration, with all that is required.
+    """Makes a run's configuration with all required fields.
 
     Args:
-      program: The worker's.
-      arguments: Its arguments.
-      environment: Variables for it.
+      program: The worker's program.
+      arguments: The program's arguments.
+      environment: The program's additional environment variables.
 
     Returns:
       The configuration.
@@ -191,26 +191,26 @@ def run_config(program: str | Path, *arguments: str, **environment: str) -> dict
 def running_daemon(
     data_dir: Path, *flags: str, program: Path = DAEMON, token_file: Path | None = None
 ) -> Iterator[Daemon]:
-    """Starts a daemon; at the end ends all of its runs, and it.
+    """Starts a daemon; at the end cancels its runs and stops it.
 
     Args:
-      data_dir: Where its files go.
-      flags: More for its command line.
-      program: The daemon.
-      token_file: The token that it asks its clients for; None: it asks for none.
+      data_dir: The daemon's data folder.
+      flags: Additional flags for its command line.
+      program: The daemon's program.
+      token_file: The file with the access token; None: the daemon requires none.
 
     Yields:
       The daemon.
 
     Raises:
-      RuntimeError: It did not start, or ended with an error; its own message is on stderr.
+      RuntimeError: The daemon did not start, or exited with an error; its message is on stderr.
     """
     daemon = Daemon(data_dir, *flags, program=program)
     try:
         yield daemon
         _cancel_all(daemon, token_file)
     except BaseException:
-        with contextlib.suppress(Exception):  # what went wrong first is what counts
+        with contextlib.suppress(Exception):  # the first error is the one to report
             _cancel_all(daemon, token_file)
         raise
     finally:
@@ -227,18 +227,18 @@ def _cancel_all(daemon: Daemon, token_file: Path | None) -> None:
 
 
 def wait_until(holds: Callable[[], Any], expected: str, timeout_secs: float = DEADLINE_SECS) -> Any:
-    """Asks until the answer is true.
+    """Polls a function until its result is true.
 
     Args:
-      holds: What to ask.
-      expected: What is waited for, in words.
-      timeout_secs: How long at most.
+      holds: The function.
+      expected: The awaited condition, for the error message.
+      timeout_secs: The longest wait, in seconds.
 
     Returns:
-      The answer.
+      The function's true result.
 
     Raises:
-      RuntimeError: It has not become true.
+      RuntimeError: The result did not become true in time.
     """
     end = time.monotonic() + timeout_secs
     while not (answer := holds()):
@@ -249,49 +249,49 @@ def wait_until(holds: Callable[[], Any], expected: str, timeout_secs: float = DE
 
 
 def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
-    """Finds the proxies of a data directory's runs.
+    """Finds the live proxies of a daemon's runs.
 
     Args:
-      data_dir: The daemon's.
-      run_id: The run whose proxy is wanted; empty: all.
+      data_dir: The daemon's data folder.
+      run_id: The run whose proxy to find; empty: all runs.
 
     Returns:
-      The pids of those that are alive.
+      The proxies' process ids.
     """
     found = {}
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has exited
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
             if words[1:2] == ["proxy"] and (process / "cwd").resolve(strict=True) == data_dir.resolve():
                 if not run_id or f"--run_id={run_id}" in words:
                     parent = (process / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
                     found[int(process.name)] = int(parent)
-    # A proxy's child looks like it until it is the worker.
+    # A proxy's child has the proxy's command line until it executes the worker's program.
     return [pid for pid, parent in found.items() if parent not in found]
 
 
 def is_alive(pid: int) -> bool:
-    """Tells whether a process exists and is no zombie.
+    """Returns whether a process exists and is no zombie.
 
     Args:
-      pid: Its number.
+      pid: The process id.
 
     Returns:
-      Whether it is.
+      Whether the process is alive.
     """
     return process_state(pid) not in ("", "Z", "X")
 
 
 def process_state(pid: int) -> str:
-    """Tells what a process is doing.
+    """Returns the state of a process.
 
     Args:
-      pid: Its number.
+      pid: The process id.
 
     Returns:
-      As ps shows it, such as "S", "T" or "Z"; "" for none.
+      The letter that ps shows, such as "S", "T" or "Z"; "" if the process does not exist.
     """
     try:
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]

@@ -1,4 +1,4 @@
-"""What the tests of the Python client share: engines whose behaviour is known, and a watchdog."""
+"""Helpers for tests of the Python client: engines with known behaviour, and a watchdog."""
 
 import faulthandler
 import os
@@ -15,16 +15,16 @@ from tandem.engine.process import EngineProcess, launch_engine
 TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
 WATCHDOG_SECS = 200
 
-# Of this process's regions. Not the pid: tests run in namespaces of their own, over one /dev/shm.
+# The prefix of this process's region names. It is not the pid: tests share /dev/shm, but not a pid namespace.
 _PREFIX = f"tandem-test-{uuid.uuid4().hex[:12]}"
 
-# First actions that ask the trivial engine to misbehave; see trivial_engine.cc.
+# First actions that make the trivial engine misbehave; see trivial_engine.cc.
 FAIL, EXIT, HANG, EXIT_TALKING = -1001.0, -1002.0, -1003.0, -1004.0
 
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """Ends a test that hangs, with the stacks of all threads."""
+    """Ends a test that hangs, and prints the stacks of all threads."""
     faulthandler.dump_traceback_later(WATCHDOG_SECS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -32,13 +32,13 @@ def watchdog() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """Checks that a test leaves no region in /dev/shm whose name it took from `unique_name`."""
+    """Checks that a test leaves no region with a name from `unique_name` in /dev/shm."""
     yield
     assert [path.name for path in Path("/dev/shm").iterdir() if _PREFIX in path.name] == []
 
 
 def unique_name() -> str:
-    """Makes a region name that no other process has, and that `nothing_left_behind` knows.
+    """Makes a region name that is unique and that `nothing_left_behind` checks.
 
     Returns:
       The name.
@@ -64,11 +64,11 @@ def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -
 
 
 def start_python(program: str | Path, *arguments: str) -> "subprocess.Popen[str]":
-    """Starts another Python that sees the same packages.
+    """Starts a Python interpreter with this process's module search path.
 
     Args:
-      program: Its source, or the file that has it.
-      arguments: Its sys.argv[1:].
+      program: The program's source, or the path of its file.
+      arguments: The program's sys.argv[1:].
 
     Returns:
       The process, with pipes to its standard streams.
@@ -84,14 +84,14 @@ def start_python(program: str | Path, *arguments: str) -> "subprocess.Popen[str]
 
 
 def run_python(program: str | Path, *arguments: str) -> str:
-    """Runs another Python to its end, which must be a good one.
+    """Runs a Python interpreter to its end, and checks that its exit code is 0.
 
     Args:
-      program: Its source, or the file that has it.
-      arguments: Its sys.argv[1:].
+      program: The program's source, or the path of its file.
+      arguments: The program's sys.argv[1:].
 
     Returns:
-      What it printed.
+      The program's standard output.
     """
     process = start_python(program, *arguments)
     out, err = process.communicate()
@@ -103,22 +103,22 @@ def in_forked_child(action: Callable[[], str]) -> str:
     """Calls a function in a forked child.
 
     Args:
-      action: What to call there.
+      action: The function to call in the child.
 
     Returns:
-      What it returned, or the repr of what it raised.
+      The function's result, or the repr of its exception.
     """
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            said = action()
+            outcome = action()
         except BaseException as error:
-            said = repr(error)
-        os.write(write_end, said.encode())
+            outcome = repr(error)
+        os.write(write_end, outcome.encode())
         os._exit(0)
     os.close(write_end)
     with open(read_end, encoding="utf-8") as pipe:
-        said = pipe.read()
+        outcome = pipe.read()
     os.waitpid(pid, 0)
-    return said
+    return outcome

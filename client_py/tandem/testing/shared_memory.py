@@ -1,4 +1,4 @@
-"""A /dev/shm of a test's own, as small or full as it wants it."""
+"""A /dev/shm of a given size and state for one command."""
 
 import subprocess
 
@@ -6,13 +6,13 @@ import pytest
 
 
 def with_shared_memory(options: str) -> tuple[str, ...]:
-    """Makes the start of a command that has a /dev/shm of its own; skips the test where that cannot be.
+    """Returns the prefix of a command that gives it its own /dev/shm; skips the test where mount is not permitted.
 
     Args:
-      options: Of mount, such as "-o size=64m".
+      options: Options of mount, such as "-o size=64m".
 
     Returns:
-      The words before the command.
+      The words to put before the command.
     """
     script = f'mount -t tmpfs {options} none /dev/shm && exec "$@"'
     command = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")

@@ -1,4 +1,4 @@
-"""What MujocoCameras draws, against MuJoCo's own renderer in the same states."""
+"""The images of MujocoCameras, compared with MuJoCo's own renderer in the same states."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-# Before anything imports MuJoCo.
+# Set before any module imports MuJoCo.
 os.environ["MUJOCO_GL"] = "egl"
 
 import mujoco
@@ -18,8 +18,8 @@ from tools.testing import pytest_main
 
 _PICTURES = Path("engine_adapter/mujoco/render/camera_images")
 _STEPS = 200
-# A cart before a wall, of which a third of the image is beyond the far plane; cameras that stay, that go along, and
-# that see no farther things smaller.
+# A cart before a wall; a third of the image is beyond the far plane. One camera is fixed, one is orthographic, and one
+# moves with the cart.
 _SCENE = """
 <mujoco>
   <visual><map znear="0.01" zfar="20"/><global offwidth="640" offheight="480"/></visual>
@@ -44,7 +44,7 @@ _CAMERAS = ("front", "flat", "chase")
 
 
 class _Album:
-    """The images that were drawn, and a renderer of MuJoCo's own for each environment's state."""
+    """The rendered images, and the state of each environment for MuJoCo's own renderer."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "scene.xml"
@@ -62,19 +62,19 @@ class _Album:
             self.states.append(data)
 
     def colours(self, name: str) -> NDArray[np.uint8]:
-        """A raw image, by the size in its name."""
+        """Returns a raw image, with the size in its name."""
         width, height = map(int, name.rpartition("_")[2].split("x"))
         return np.frombuffer(self.files[name], np.uint8).reshape(height, width, 3)
 
     def depth(self, name: str) -> tuple[NDArray[Any], float]:
-        """Metres, and what a step of the numbers is."""
+        """Returns the depth in metres, and the step of the codes in metres."""
         width, height = map(int, name.rpartition("_")[2].split("x"))
         (scale,) = np.frombuffer(self.files[name], "<f4", 1)
         numbers = np.frombuffer(self.files[name], "<u2", offset=4).reshape(height, width)
         return numbers * float(scale), float(scale)
 
     def by_mujoco(self, env: int, camera: str, width: int, height: int, *, depth: bool = False) -> NDArray[Any]:
-        """As mujoco.Renderer draws it."""
+        """Returns the image of mujoco.Renderer."""
         with mujoco.Renderer(self.model, height=height, width=width) as renderer:
             if depth:
                 renderer.enable_depth_rendering()
@@ -85,14 +85,14 @@ class _Album:
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory: pytest.TempPathFactory) -> _Album:
-    """Drawn once for all tests."""
+    """Renders once for all tests."""
     return _Album(tmp_path_factory.mktemp("album"))
 
 
 @pytest.mark.parametrize("index", range(len(_CAMERAS)))
 @pytest.mark.parametrize("env", [0, 1])
-def test_a_cameras_colours_are_mujocos(album: _Album, env: int, index: int) -> None:
-    """Byte by byte, in the camera's own size, which the model may say, and in another."""
+def test_a_cameras_colours_equal_mujocos(album: _Album, env: int, index: int) -> None:
+    """Equal byte by byte, in the camera's own size, which the model may set, and in another size."""
     own = "80x60" if _CAMERAS[index] == "chase" else "640x480"
     for size in ("64x48", own):
         found = album.colours(f"{env}_camera{index}_raw_{size}")
@@ -102,8 +102,8 @@ def test_a_cameras_colours_are_mujocos(album: _Album, env: int, index: int) -> N
 
 
 @pytest.mark.parametrize("index", range(len(_CAMERAS)))
-def test_a_cameras_depth_is_mujocos(album: _Album, index: int) -> None:
-    """But for half a step of its numbers, and what mujoco.Renderer's float32 loses, 2e-5 at the far plane."""
+def test_a_cameras_depth_equals_mujocos(album: _Album, index: int) -> None:
+    """Tolerances: half a step of the codes, and the rounding of mujoco.Renderer's float32, 2e-5 at the far plane."""
     (name,) = (name for name in album.files if name.startswith(f"1_camera{index}_gray16"))
     found, scale = album.depth(name)
     expected = album.by_mujoco(1, _CAMERAS[index], found.shape[1], found.shape[0], depth=True)
@@ -114,13 +114,13 @@ def test_a_cameras_depth_is_mujocos(album: _Album, index: int) -> None:
     assert (found < 0.9 * far).mean() > 0.3
 
 
-def test_environments_differ(album: _Album) -> None:
+def test_images_of_environments_differ(album: _Album) -> None:
     """Each image shows its own environment."""
     assert (album.colours("0_camera0_raw_64x48") != album.colours("1_camera0_raw_64x48")).any()
 
 
-def test_viewports_are_mujocos_free_camera(album: _Album) -> None:
-    """Where the model has no view of a task: as it is, or over a floor without end."""
+def test_viewports_equal_mujocos_free_camera(album: _Album) -> None:
+    """The model has no view of a task; one viewport is unchanged, the other has an endless floor."""
     found = album.colours("1_viewport1_raw_64x48")
     with mujoco.Renderer(album.model, height=48, width=64) as renderer:
         camera = mujoco.MjvCamera()
@@ -132,7 +132,7 @@ def test_viewports_are_mujocos_free_camera(album: _Album) -> None:
 
 
 def test_marks_are_drawn_until_they_are_cleared(album: _Album) -> None:
-    """A yellow line and a red arrow, in the environment that they were drawn into; depth does not have them."""
+    """The marks, a yellow line and a red arrow, are in one environment's colour images, not in its depth."""
     plain = album.colours("1_camera0_raw_64x48")
     marked = album.colours("1_markedcamera0_raw_64x48")
     changed = (plain != marked).any(axis=2)
@@ -150,7 +150,7 @@ def test_marks_are_drawn_until_they_are_cleared(album: _Album) -> None:
 
 
 def test_a_png_has_the_same_pixels(album: _Album) -> None:
-    """Read by its chunks: eight bits a colour, rows with their filters undone."""
+    """The test decodes the chunks: eight bits a colour, and row filters."""
     data = album.files["1_camera0_png_64x48"]
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, packed = 8, b""
@@ -162,7 +162,7 @@ def test_a_png_has_the_same_pixels(album: _Album) -> None:
         packed += body if kind == b"IDAT" else b""
         at += 12 + length
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(48, 1 + 64 * 3)
-    before = np.zeros(64 * 3 + 3, int)  # three zeros to the left of each row
+    before = np.zeros(64 * 3 + 3, int)  # with three zeros before each row
     for row, expected in zip(rows, album.colours("1_camera0_raw_64x48"), strict=True):
         now = np.zeros_like(before)
         for i in range(3, len(now)):
