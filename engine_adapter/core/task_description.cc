@@ -19,7 +19,7 @@ const char* NameOf(NumberType type) {
   return kNames.at(static_cast<size_t>(type));
 }
 
-// JSON has no infinities: they are written as text.
+// JSON has no infinities; they are written as text.
 json BoundsToJson(const std::vector<double>& bounds) {
   json values = json::array();
   for (const double bound : bounds) {
@@ -34,7 +34,7 @@ json BoundsToJson(const std::vector<double>& bounds) {
 
 bool Fits(const Space& space, uint32_t size) {
   if (const auto* discrete = std::get_if<DiscreteSpace>(&space)) {
-    // A float32 carries the action, and holds no larger integer for sure.
+    // The action is a float32, which represents every integer up to 2^24.
     constexpr int64_t kMost = int64_t{1} << 24;
     return discrete->n > 0 && discrete->n <= kMost && size == 1;
   }
