@@ -75,11 +75,12 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
       !Fits(description.action_space, act_size)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("task description: expected spaces of ", obs_size,
-                     " observations and ", act_size,
-                     " actions, found others; a box has one bound or one for "
-                     "each element, none of them NaN, a discrete space has one "
-                     "element and at most 2^24 values"));
+        absl::StrCat(
+            "task description: expected spaces of ", obs_size,
+            " observations and ", act_size,
+            " actions, found other sizes; a box has one bound or one for "
+            "each element, none of them NaN, a discrete space has one "
+            "element and at most 2^24 values"));
   }
   json infos = json::array();
   std::set<std::string> names;
