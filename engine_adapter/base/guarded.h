@@ -1,7 +1,8 @@
-// Guarded: what an engine throws, as a status.
+// Guarded: converts an engine's exceptions into errors.
 //
-// Data flow: a call into an engine, its ports or what draws it -> its result,
-// or kEngineFailed with the exception's text. Owns nothing; any thread calls.
+// Data flow: a call of an engine, its ports or its frame source -> its result,
+// or kEngineFailed with the exception's text. Owns nothing; any thread may call
+// it.
 //
 //   absl::Status drawn = Guarded([&] { return source->Draw(place, tile); });
 
@@ -17,8 +18,9 @@
 
 namespace tandem {
 
-// `call` gives an absl::Status or StatusOr. Tandem itself throws nothing; for
-// the boundaries behind which there is code that may, want of memory included.
+// `call` returns an absl::Status or StatusOr. Tandem's own code throws nothing.
+// Tandem uses Guarded where it calls code that may throw, std::bad_alloc
+// included.
 template <typename Call>
 auto Guarded(const Call& call) -> decltype(call()) {
   try {
@@ -27,10 +29,10 @@ auto Guarded(const Call& call) -> decltype(call()) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
   } catch (abi::__forced_unwind&) {
-    throw;  // the thread is cancelled: that must not be stopped
+    throw;  // a cancellation of the thread; it must continue
   } catch (...) {
     return MakeError(ErrorCode::kEngineFailed,
-                     "the engine threw what is no std::exception");
+                     "the engine threw an object that is no std::exception");
   }
 }
 

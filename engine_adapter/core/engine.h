@@ -1,8 +1,8 @@
-// Engine: what an engine implements to be driven by a Tandem client.
+// Engine: the interface that an engine implements to serve a Tandem client.
 //
-// Data flow: the host picks what is reset and what is stepped; the engine
-// writes straight into the region's arrays. Ownership: the engine's author; the
-// host calls, from one thread at a time.
+// Data flow: the host selects the environments to reset and to step; the engine
+// writes its results into the region's arrays. Ownership: the engine's author
+// owns the engine. The host calls it, from one thread at a time.
 //
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }
@@ -28,29 +28,29 @@
 
 namespace tandem {
 
-// Constant in the life of an engine.
+// The schema does not change while the engine exists.
 struct EngineSchema {
-  std::string task;       // for people, and for reconnects; at most 63 bytes
-  uint32_t num_envs = 0;  // at least 1, as the sizes
+  std::string task;       // at most 63 bytes; a reconnect compares it
+  uint32_t num_envs = 0;  // at least 1; the sizes too
   uint32_t obs_size = 0;  // float32 values per environment
   uint32_t act_size = 0;
   TaskDescription description = {};
-  // For people: obs_size and act_size names, or none.
+  // For display: obs_size and act_size names, or none.
   std::vector<std::string> observation_names = {};
   std::vector<std::string> action_names = {};
 };
 
 struct ResetRequest {
   uint32_t env;
-  // Given: the environment's random stream starts again from it. Else it goes
-  // on.
+  // With a seed, the environment's random stream starts again from the seed.
+  // Without one, the stream continues.
   std::optional<uint64_t> seed;
 };
 
-// The arrays of all environments; environment i's part begins at i times the
-// row's length. They lie in memory shared with the client: actions may hold
-// anything, NaN included, and what was written may be scribbled over before it
-// is read again, so keep your own copy of what you depend on.
+// The arrays of all environments. The row of environment i begins at i times
+// the row's length. The client shares this memory: actions may hold any value,
+// NaN included. The client may overwrite a result before the engine reads it
+// again. So an engine keeps its own copy of values that it reads later.
 struct StepIo {
   std::span<const float> actions;  // [num_envs, act_size]
   std::span<float> obs;            // [num_envs, obs_size]
@@ -60,48 +60,54 @@ struct StepIo {
   std::span<double> infos = {};    // [num_envs, info_size]
 };
 
-// The same, for a reset.
+// The arrays for a reset; StepIo's rules apply.
 struct ResetIo {
   std::span<float> obs;     // [num_envs, obs_size]
   std::span<double> infos;  // [num_envs, info_size]
 };
 
-// An error from Reset or Step reaches the client as EngineFailed with its text;
-// the host goes on serving. So does an exception derived from std::exception.
-// Neither call may allocate if steps are to stay free of allocations.
+// If Reset or Step returns an error, the client gets EngineFailed with the
+// error's text, and the host continues to serve. An exception derived from
+// std::exception has the same effect. The engine must not allocate in Reset or
+// Step if steps shall be free of allocations.
 class Engine {
  public:
   virtual ~Engine() = default;
 
   virtual const EngineSchema& schema() const = 0;
 
-  // Starts a new episode in each of these environments (each named once) and
-  // writes its row of obs, and of infos what is at_reset; touches no other row.
+  // Starts a new episode in each of the requested environments; `requests` has
+  // each at most once. Writes the environment's row of obs, and the infos that
+  // have at_reset. Writes no other row.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
                              const ResetIo& io) = 0;
 
-  // Steps each of these environments (each named once, ascending) once by its
-  // row of actions and writes its rows of all other arrays; touches no other.
-  // Ended episodes go on until they are reset: the host decides when.
+  // Steps each of these environments once, with its row of actions. `envs` is
+  // ascending, without duplicates. Writes their rows of all other arrays, and
+  // no other row. After the end of an episode the environment continues until
+  // the host resets it.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
 
-  // The client has left: what its commands changed is as it was when the engine
-  // was made (contracts, controls, moved things, marks). Reset follows, for all
+  // The host calls this after the client has left. Undoes the effects of the
+  // client's commands (contracts, controls, moved entities, marks): the engine
+  // is as it was after construction. Then the host calls Reset for all
   // environments.
   virtual void ClearClientState() {}
 
-  // What draws the environments for viewers, or nullptr: this engine draws
-  // none. The engine's own, and the same each time.
+  // Returns the source that renders the environments for viewers, or nullptr if
+  // the engine renders none. The engine owns it, and returns the same pointer
+  // each time.
   virtual FrameSource* frames() { return nullptr; }
-  // The same for the observations' images.
+  // The source of the observations' images; the rules of frames() apply.
   virtual FrameSource* images() { return nullptr; }
 
-  // What the services stand on. The engine's own, and the same each time; the
-  // thread that steps calls them between exchanges.
+  // Returns the interfaces that the RPC services use. The engine owns them, and
+  // returns the same pointers each time. The stepping thread calls them between
+  // exchanges.
   virtual EnginePorts ports() { return {}; }
 
-  // Seconds of simulated time in a step; 0: this engine does not say.
+  // Simulated seconds per step; 0 if unknown.
   virtual double step_secs() const { return 0; }
 };
 

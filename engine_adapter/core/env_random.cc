@@ -14,7 +14,7 @@ constexpr double kPlaces = 0x1p52;
 // of the 256 values differently; the layers above it depend on that value.
 constexpr size_t kRoundedUp = 38;
 
-// In long double: exp and log of double differ in the last bit between
+// Computed in long double: exp and log of double differ in the last bit between
 // processors.
 double Density(double x) {
   return static_cast<double>(std::exp(static_cast<long double>(-0.5 * x * x)));
@@ -63,8 +63,9 @@ double EnvRandom::Uniform(double low, double high) {
   return low + (high - low) * Unit();
 }
 
-// Marsaglia and Tsang's ziggurat. Of 64 random bits, 8 choose the layer, one
-// the sign, 52 the place in the layer; the highest three stay unused.
+// Marsaglia and Tsang's ziggurat. A draw has 64 random bits: 8 select the
+// layer, one is the sign, 52 are the position in the layer. The highest three
+// bits are unused.
 double EnvRandom::StandardNormal() {
   const NormalLayers& layers = NormalLayers::Get();
   for (;;) {

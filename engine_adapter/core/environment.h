@@ -1,9 +1,9 @@
-// Environment: a single environment of a task, for engines that write one, not
-// many: EnvironmentEngine makes an Engine of any number of them.
+// Environment: a single environment of a task. EnvironmentEngine makes an
+// Engine of any number of them.
 //
-// Data flow: actions -> Step -> obs, infos, reward, end.
-// Ownership: an EnvironmentEngine; one thread at a time calls, not always the
-// same. Time limits, seeds and autoreset are the engine's and the host's.
+// Data flow: actions -> Step -> obs, infos, reward, end. Ownership: an
+// EnvironmentEngine owns it. One thread at a time calls it, not always the same
+// thread. The engine and the host handle time limits, seeds and autoreset.
 //
 //   class Pendulum final : public Environment {
 //     void Reset(EnvRandom& random, const EnvironmentRow& row) override;
@@ -20,8 +20,9 @@
 
 namespace tandem {
 
-// One environment's rows of the region's arrays: shared with the client, which
-// may scribble over them, so keep your own copy of what you depend on.
+// One environment's rows of the region's arrays. The client shares this memory
+// and may overwrite it at any time. So an environment keeps its own copy of
+// values that it reads later.
 struct EnvironmentRow {
   std::span<float> obs;     // [obs_size]
   std::span<double> infos;  // [info_size]
@@ -32,22 +33,22 @@ struct StepOutcome {
   bool terminated = false;
 };
 
-// A call may throw what derives from std::exception; the environment has to be
-// fit for either call then. Neither may allocate.
+// A call may throw an exception derived from std::exception. After that, either
+// call must still be possible. Neither call may allocate.
 class Environment {
  public:
   virtual ~Environment() = default;
 
-  // Starts an episode. Writes all of `obs`, and of `infos` what is at_reset.
+  // Starts an episode. Writes all of `obs`, and the infos that have at_reset.
   virtual void Reset(EnvRandom& random, const EnvironmentRow& row) = 0;
 
-  // `actions` ([act_size]) may hold anything, NaN included, and change while
-  // it is read. Writes all of `obs` and `infos`. An episode that has ended goes
-  // on until it is reset.
+  // `actions` ([act_size]) may hold any value, NaN included, and may change
+  // during the call. Writes all of `obs` and `infos`. After the end of an
+  // episode the environment continues until a reset.
   virtual StepOutcome Step(std::span<const float> actions,
                            const EnvironmentRow& row) = 0;
 
-  // As Engine's; Reset follows.
+  // As Engine::ClearClientState; a Reset follows.
   virtual void ClearClientState() {}
 };
 

@@ -81,7 +81,7 @@ EnvironmentRow EnvironmentEngine::Row(uint32_t env, std::span<float> obs,
           infos.subspan(env * info_size_, info_size_)};
 }
 
-// Runs in any of the pool's threads, out of which nothing may be thrown.
+// Any thread of the pool may call this; so no exception may leave it.
 template <typename Call>
 void EnvironmentEngine::Guarded(uint32_t env, Call call) {
   try {

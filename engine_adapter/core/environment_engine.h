@@ -1,8 +1,8 @@
-// EnvironmentEngine: an Engine of Environments, stepped on several threads.
+// EnvironmentEngine: an Engine that steps Environments on several threads.
 //
 // Data flow: exchange -> each environment's Reset or Step, in parallel.
-// Ownership: the host's thread calls. The same seeds and actions give the same
-// results, bit by bit, whatever the number of threads.
+// Ownership: the host's thread calls it. The same seeds and actions give the
+// same results, bit by bit, with any number of threads.
 //
 //   std::vector<std::unique_ptr<Environment>> environments = ...;
 //   EnvironmentEngine engine({.task = "Pendulum-v1", ...},
@@ -28,10 +28,10 @@
 
 namespace tandem {
 
-// What an engine may have beside its environments; it may point into them.
-// Destroyed before them, in the order opposite to this.
+// The optional parts of an engine. They may point into its environments. The
+// engine destroys them before the environments, the last member first.
 struct EnvironmentFittings {
-  double step_secs = 0;  // of simulated time; 0: not known
+  double step_secs = 0;  // simulated seconds per step; 0: unknown
   std::unique_ptr<RandomizationPort> randomization = {};
   std::unique_ptr<MujocoPort> mujoco = {};
   std::unique_ptr<ScenePort> scene = {};
@@ -41,13 +41,13 @@ struct EnvironmentFittings {
   std::unique_ptr<FrameSource> images = {};
 };
 
-// An environment is truncated by the step that reaches max_episode_steps of the
-// schema's description, and by every later one until it is reset. What an
-// environment throws fails the exchange with kEngineFailed; the text names the
-// first one by index, and how many more threw.
+// The step that reaches the description's max_episode_steps truncates the
+// episode; so does every later step until the reset. If an environment throws,
+// the exchange fails with kEngineFailed. The text has the lowest index of such
+// an environment, its error, and the number of further errors.
 class EnvironmentEngine final : public Engine {
  public:
-  // `schema.num_envs` is taken from the number of environments.
+  // The constructor sets `schema.num_envs` to the number of environments.
   EnvironmentEngine(EngineSchema schema,
                     std::vector<std::unique_ptr<Environment>> environments,
                     int threads, EnvironmentFittings fittings = {});
@@ -66,7 +66,7 @@ class EnvironmentEngine final : public Engine {
   struct Env {
     std::unique_ptr<Environment> environment;
     EnvRandom random;
-    uint32_t steps = 0;  // of this episode; stops at its limit
+    uint32_t steps = 0;  // in this episode; stays at the limit
   };
 
   EnvironmentRow Row(uint32_t env, std::span<float> obs,
@@ -81,10 +81,10 @@ class EnvironmentEngine final : public Engine {
   std::vector<Env> envs_;
   EnvironmentFittings fittings_;
   std::mutex failure_mutex_;
-  // Guarded by failure_mutex_, of this exchange.
+  // Guarded by failure_mutex_; errors of the current exchange.
   uint32_t failures_ = 0;
-  uint32_t failed_env_ = 0;  // the lowest index
-  std::string failure_;      // its
+  uint32_t failed_env_ = 0;  // the lowest index with an error
+  std::string failure_;      // the error of failed_env_
   ThreadPool pool_;          // last: its threads use all of the above
 };
 

@@ -9,7 +9,7 @@ using Pool = std::array<uint32_t, 4>;
 
 uint32_t FoldHighHalf(uint32_t word) { return word ^ (word >> 16); }
 
-// A hash whose key changes with each word.
+// A hash; its key changes after each word.
 class WordHash {
  public:
   WordHash(uint32_t first_key, uint32_t key_factor)
@@ -31,8 +31,8 @@ uint32_t Combine(uint32_t word, uint32_t other) {
 }
 
 Pool MixedPool(uint64_t seed) {
-  // NumPy leaves out a high word of zero, and hashes zeros in the place of
-  // words that are not there: the same.
+  // NumPy omits a high word of zero, and hashes zeros in the place of missing
+  // words; the result is the same.
   const Pool words = {static_cast<uint32_t>(seed),
                       static_cast<uint32_t>(seed >> 32), 0, 0};
   WordHash hash(0x43b0d7e5U, 0x931e8875U);

@@ -1,8 +1,9 @@
-// Pcg64: random bits, as NumPy's PCG64 makes them. SeedWords: its start from a
-// seed, as NumPy's SeedSequence makes it.
+// Pcg64: random bits, equal to those of NumPy's PCG64. SeedWords: its initial
+// state from a seed, as NumPy's SeedSequence computes it.
 //
 // Data flow: a seed -> four words -> a state of 128 bits -> 64 random bits a
-// draw. Ownership: a value; copies go on with the same draws, each for itself.
+// draw. Ownership: a value type; copies continue with the same draws,
+// independently.
 //
 //   Pcg64 bits(SeedWords(seed));
 //   uint64_t sixty_four = bits.Next();
@@ -17,15 +18,15 @@
 namespace tandem {
 
 // Equals numpy.random.SeedSequence(seed).generate_state(4, numpy.uint64). The
-// method is O'Neill's alternative to std::seed_seq: seeds that differ in a
-// single bit give words that have nothing in common.
+// method is O'Neill's alternative to std::seed_seq: seeds that differ in one
+// bit give unrelated words.
 std::array<uint64_t, 4> SeedWords(uint64_t seed);
 
 // O'Neill's PCG XSL RR 128/64: a linear congruential generator whose halves
 // are xored and then rotated by its highest six bits. Not thread-safe.
 class Pcg64 {
  public:
-  // The state's high and low word, then the stream's.
+  // `seed`: the state's high and low word, then the stream's.
   explicit Pcg64(const std::array<uint64_t, 4>& seed)
       : increment_(Join(seed[2], seed[3]) << 1 | 1),
         state_(increment_ + Join(seed[0], seed[1])) {

@@ -19,7 +19,7 @@ const char* NameOf(NumberType type) {
   return kNames.at(static_cast<size_t>(type));
 }
 
-// JSON has no infinities: they are written as text.
+// JSON has no infinities; they are written as text.
 json BoundsToJson(const std::vector<double>& bounds) {
   json values = json::array();
   for (const double bound : bounds) {
@@ -34,7 +34,7 @@ json BoundsToJson(const std::vector<double>& bounds) {
 
 bool Fits(const Space& space, uint32_t size) {
   if (const auto* discrete = std::get_if<DiscreteSpace>(&space)) {
-    // A float32 carries the action, and holds no larger integer for sure.
+    // The action is a float32, which represents every integer up to 2^24.
     constexpr int64_t kMost = int64_t{1} << 24;
     return discrete->n > 0 && discrete->n <= kMost && size == 1;
   }
@@ -75,11 +75,12 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
       !Fits(description.action_space, act_size)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("task description: expected spaces of ", obs_size,
-                     " observations and ", act_size,
-                     " actions, found others; a box has one bound or one for "
-                     "each element, none of them NaN, a discrete space has one "
-                     "element and at most 2^24 values"));
+        absl::StrCat(
+            "task description: expected spaces of ", obs_size,
+            " observations and ", act_size,
+            " actions, found other sizes; a box has one bound or one for "
+            "each element, none of them NaN, a discrete space has one "
+            "element and at most 2^24 values"));
   }
   json infos = json::array();
   std::set<std::string> names;

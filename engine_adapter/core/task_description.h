@@ -1,8 +1,9 @@
-// TaskDescription: what a client cannot see in the arrays: spaces and infos.
+// TaskDescription: the spaces, infos and time limit of a task, which the
+// region's arrays do not show.
 //
 // Data flow: engine -> TaskDescription -> JSON in the region -> client, which
-// makes Gymnasium's spaces and infos of it. docs/protocol.md has the JSON.
-// Ownership: constant in the life of an engine.
+// makes Gymnasium's spaces and infos from it. docs/protocol.md defines the
+// JSON. Ownership: the engine owns it and never changes it.
 //
 //   TaskDescription description;
 //   description.action_space = DiscreteSpace{.n = 2};
@@ -22,44 +23,45 @@
 
 namespace tandem {
 
-// What a user of Gymnasium's own environment gets; the region holds float32
-// observations and actions, and float64 infos, whatever this says.
+// The number type that Gymnasium's own environment returns. The region always
+// holds float32 observations and actions, and float64 infos.
 enum class NumberType : uint8_t { kFloat64, kFloat32, kInt64 };
 
-// Bounds are one for every element, or a single one for them all.
+// `low` and `high` have one bound for each element, or one bound for all.
 struct BoxSpace {
   std::vector<double> low = {-std::numeric_limits<double>::infinity()};
   std::vector<double> high = {std::numeric_limits<double>::infinity()};
   NumberType type = NumberType::kFloat32;
 };
 
-// One number of 0 .. n - 1.
+// One integer in 0 .. n - 1.
 struct DiscreteSpace {
   int64_t n = 0;
 };
 
 using Space = std::variant<BoxSpace, DiscreteSpace>;
 
-// One or more columns of the infos rows; fields lie there in their order.
+// One or more columns of a row of infos. The columns have the order of the
+// fields.
 struct InfoField {
   std::string name = {};
-  std::optional<uint32_t> length = {};  // of an array, also 0; none: a number
+  std::optional<uint32_t> length = {};  // none: a number, no array
   NumberType type = NumberType::kFloat64;
-  bool at_reset = false;  // Gymnasium's reset() gives it, too; step() always
+  bool at_reset = false;  // also in Gymnasium's reset(); step() always has it
 };
 
 struct TaskDescription {
   BoxSpace observation_space = {};
   Space action_space = {};
-  uint32_t max_episode_steps = 0;  // that truncate an episode; 0: none
+  uint32_t max_episode_steps = 0;  // the time limit; 0: none
   std::vector<InfoField> infos = {};
 };
 
-// Columns of one row of infos.
+// Returns the number of columns in one row of infos.
 uint32_t InfoSize(const TaskDescription& description);
 
-// kInvalidArgument if the spaces don't fit the sizes, or infos don't differ in
-// name.
+// Returns the JSON. kInvalidArgument if the spaces do not have these sizes, if
+// two infos have one name, or if a name is not UTF-8.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 

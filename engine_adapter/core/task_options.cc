@@ -22,7 +22,8 @@ std::optional<double> NumberIn(const json& value) {
   return std::nullopt;
 }
 
-// Nested values are not written out: that would take a stack as deep as they.
+// Nested values are not written to the text: the recursion would use a stack as
+// deep as the nesting.
 std::string Shortened(const json& value) {
   const auto is_plain = [](const json& each) { return each.is_primitive(); };
   if (value.is_object() || !std::ranges::all_of(value, is_plain)) {

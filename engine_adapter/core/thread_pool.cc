@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kSpinsPerClockRead = 16;
 
-// About the latency of a wake. Where there are more threads than cores, a
-// thread that spins delays those that it waits for: no longer spin.
+// About the latency of a wake. With more threads than cores, a spinning thread
+// delays the threads for which it waits; so no spin is longer.
 constexpr int64_t kLongestSpinNs = 50'000;
 
-// Spins for as long as `budget` allows. Returns whether `ready` came true.
+// Spins while `budget` allows. Returns whether `ready` became true.
 template <typename Ready>
 bool Spin(SpinBudget& budget, Ready ready) {
   const int64_t spin_ns = budget.ForThisWait();
@@ -57,7 +57,8 @@ int AllowedCores() {
   return CPU_COUNT(&cores);
 }
 
-// The line "0::/path" of /proc/self/cgroup; "/" when there is none.
+// Returns the path of the line "0::/path" in /proc/self/cgroup; "/" without
+// such a line.
 std::string OwnCgroup() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -66,7 +67,7 @@ std::string OwnCgroup() {
   return "/";
 }
 
-// Of one group: "max 100000" or "150000 100000".
+// Parses the limit of one group: "max 100000" or "150000 100000".
 int CoresOf(const std::string& folder) {
   std::ifstream limit(folder + "/cpu.max");
   int64_t quota = 0;
@@ -96,10 +97,10 @@ ThreadPool::ThreadPool(int threads)
 ThreadPool::~ThreadPool() { Stop(); }
 
 void ThreadPool::Stop() {
-  // relaxed: published_ carries it.
+  // relaxed: published_ publishes it.
   stopping_.store(true, std::memory_order_relaxed);
   // SYNC(pool.published): release; stopping_ before the number. seq_cst as in
-  // Run: a worker that missed this would never be joined.
+  // Run: Stop would wait forever for a worker that missed this.
   published_.fetch_add(1, std::memory_order_seq_cst);
   published_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -118,8 +119,8 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
   // SYNC(pool.claim): release; the job and its inputs before the claims.
   claim_.store(uint64_t{job} << 32 | count, std::memory_order_release);
   // SYNC(pool.published): release; claim_ before the number. seq_cst, since
-  // notify_all then looks whether a thread waits: with the two reordered, a
-  // worker could fall asleep between look and store, and miss this job.
+  // notify_all then checks whether a thread waits. If the two were reordered, a
+  // worker could fall asleep between check and store, and miss this job.
   published_.store(job, std::memory_order_seq_cst);
   published_.notify_all();
 
@@ -139,8 +140,8 @@ void ThreadPool::Run(uint32_t count, Call call, void* context) {
   }
 }
 
-// Claims some indices of job number `job` and does them; false if none are left
-// or the job is over.
+// Claims some indices of job number `job`, and does them. Returns false if no
+// index is unclaimed or the job has ended.
 bool ThreadPool::ClaimAndCall(uint32_t job) {
   // SYNC(pool.claim): acquire; the job's number, then the job.
   uint64_t claim = claim_.load(std::memory_order_acquire);
@@ -152,7 +153,8 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
     void* const context = job_.context.load(std::memory_order_relaxed);
     const uint32_t size = ClaimSize(unclaimed, threads_);
     const uint32_t begin = unclaimed - size;
-    // SYNC(pool.claim): acquire; on failure too, another's claim and the job.
+    // SYNC(pool.claim): acquire; on failure too: another thread's claim and the
+    // job.
     if (!claim_.compare_exchange_weak(claim, uint64_t{job} << 32 | begin,
                                       std::memory_order_acquire,
                                       std::memory_order_acquire)) {
@@ -160,8 +162,8 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
     }
     for (uint32_t i = begin; i < unclaimed; ++i) call(context, i);
     // SYNC(pool.left): release; the results before the count. seq_cst, since
-    // notify_one then looks whether the caller waits: with the two reordered,
-    // the caller could fall asleep between look and count, for ever.
+    // notify_one then checks whether the caller waits. If the two were
+    // reordered, the caller could fall asleep between check and count, forever.
     if (left_.fetch_sub(size, std::memory_order_seq_cst) == size) {
       left_.notify_one();
     }
@@ -183,7 +185,7 @@ void ThreadPool::Work() {
     }
     // SYNC(pool.published): acquire; the number, then claim_ and stopping_.
     seen = published_.load(std::memory_order_acquire);
-    // relaxed: published_ carried it.
+    // relaxed: published_ published it.
     if (stopping_.load(std::memory_order_relaxed)) return;
     while (ClaimAndCall(seen)) {
     }

@@ -1,9 +1,9 @@
-// ThreadPool: spreads the environments of a step over threads. SuitableThreads:
-// their number.
+// ThreadPool: distributes the environments of a step over threads.
+// SuitableThreads: the number of threads to use.
 //
-// Data flow: caller publishes a job -> threads claim runs of its indices, the
-// caller among them -> the caller returns once every index was done.
-// Ownership: an engine's; one thread at a time calls ParallelFor.
+// Data flow: the caller publishes a job -> threads, and the caller too, claim
+// ranges of its indices -> the caller returns after every index is done.
+// Ownership: an engine owns it; one thread at a time calls ParallelFor.
 //
 //   ThreadPool pool(SuitableThreads(num_envs));
 //   auto step = [&](uint32_t i) { StepEnvironment(envs[i]); };
@@ -23,9 +23,9 @@
 
 namespace tandem {
 
-// A worker that the system has not scheduled yet is not waited for: only claims
-// in progress are. Idle workers spin as long as that has paid lately, then
-// sleep.
+// The caller waits only for claims in progress, never for a worker that the
+// kernel has not scheduled yet. An idle worker spins while recent spins
+// succeeded; then it sleeps.
 //
 //  word        writer        readers        publishes             initially
 //  claim_      caller, all   all            job_ and its inputs   0
@@ -33,15 +33,15 @@ namespace tandem {
 //  published_  caller        workers        claim_, stopping_     0
 //  stopping_   caller        workers        that all end          false
 //
-// claim_ holds the job's number (upper half; wraps, which would matter only to
-// a worker that slept through 2^32 jobs between two instructions) and how many
-// indices are unclaimed (lower half). A claim that succeeds proves that job_
-// was read completely: the caller rewrites it only when nothing is unclaimed or
-// undone, and no thread can claim from nothing.
+// claim_ holds the job's number (upper half) and the number of unclaimed
+// indices (lower half). The job's number wraps; this matters only to a worker
+// that slept through 2^32 jobs between two instructions. A claim that succeeds
+// proves that the thread read job_ completely: the caller changes job_ only
+// while no index is unclaimed or in progress, and then no claim can succeed.
 class ThreadPool {
  public:
-  // `threads` counts the caller; 1 or less: no other thread is made. Throws
-  // std::system_error where the system has no more threads to give.
+  // `threads` includes the caller; with 1 or less no other thread is made.
+  // Throws std::system_error if the kernel refuses a thread.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -49,16 +49,18 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // How many indices a claim takes: half of a thread's share of what is left.
-  // Long runs first, single indices at the end, where unequal steps have to be
-  // evened out ("guided self-scheduling", Polychronopoulos and Kuck 1987).
+  // The number of indices that one claim takes: half of a thread's share of the
+  // unclaimed ones. First claims are long; last claims are single indices,
+  // which balance unequal steps ("guided self-scheduling", Polychronopoulos and
+  // Kuck 1987).
   static constexpr uint32_t ClaimSize(uint32_t unclaimed, int threads) {
     return std::max(1U, unclaimed / (2 * static_cast<uint32_t>(threads)));
   }
 
-  // Calls `fn(i)` once for each i below `count`, in any order, from several
-  // threads at once; returns when all calls have returned. `fn` must not throw.
-  // Does not allocate; a system call if workers sleep, others if it sleeps.
+  // Calls `fn(i)` once for each i below `count`, in any order, on several
+  // threads. Blocks until all calls have returned. `fn` must not throw. Does
+  // not allocate. Makes a system call if workers sleep, and others if the
+  // caller sleeps.
   template <typename Fn>
   void ParallelFor(uint32_t count, Fn& fn) {
     Run(
@@ -75,7 +77,7 @@ class ThreadPool {
   void Work();
   bool ClaimAndCall(uint32_t job);
 
-  // The job: written by the caller between jobs, read by all.
+  // The job. The caller writes it between jobs; all threads read it.
   struct Job {
     std::atomic<Call> call{nullptr};
     std::atomic<void*> context{nullptr};
@@ -91,13 +93,14 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// The least of: the cores that this process may run on, the CPU limit of its
-// cgroup (version 2), `num_envs`; at least 1. Reads files.
+// Returns the least of three numbers, and at least 1: the cores that this
+// process may use, the CPU limit of its cgroup (version 2), and `num_envs`.
+// Reads files.
 int SuitableThreads(uint32_t num_envs);
 
-// The CPU limit of a version 2 cgroup in whole cores, rounded up: the tightest
-// of it and the groups above it. 0: none. `mount` is where the hierarchy is
-// mounted, `group` the path in it.
+// Returns the CPU limit of a version 2 cgroup in cores, rounded up: the lowest
+// limit of the group and of the groups above it. 0: no limit. `mount` is the
+// mount point of the hierarchy, `group` the path in it.
 int CgroupCores(const std::string& mount, const std::string& group);
 
 }  // namespace tandem

@@ -38,9 +38,9 @@ absl::Status Refuse(const std::string& path, absl::string_view found) {
                                 found, " (", path, ")"));
 }
 
-// Sets the flags of a JSON object, by their names without dashes. Strings stand
-// for themselves, lists for their elements between commas, and all else for its
-// JSON. The object contains no --config.
+// Sets the flags of a JSON object; its names have no dashes. A string is the
+// flag's value, a list is its elements with commas between them, any other
+// value is its JSON text. The object contains no --config.
 absl::Status SetFromFile(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -65,7 +65,7 @@ absl::Status SetFromFile(const std::string& path) {
                               absl::StrAppend(out, TextOf(each));
                             })
             : TextOf(value);
-    if (absl::StrContains(words, '\0')) {  // which would end a path
+    if (absl::StrContains(words, '\0')) {  // a NUL would end a path
       return Refuse(path, absl::StrCat("a NUL in the value of ", Quoted(name)));
     }
     absl::CommandLineFlag* const flag = Flags().Find(name);

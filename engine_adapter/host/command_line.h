@@ -1,7 +1,7 @@
-// Command lines of engine servers: ProgramFlags, and a file of flags.
+// Command lines of engine servers: ProgramFlags, and a JSON file of flags.
 //
-// Data flow: --config's file, then argv -> absl flags; the source that defines
-// a flag reads it by absl::GetFlag.
+// Data flow: --config's file, then argv -> absl flags. The source file that
+// defines a flag reads it by absl::GetFlag.
 //
 //   {"task": "Ant-v5", "num_envs": 64, "services": ["agent", "scene"],
 //    "stream_hz": {"camera": 10}, "task_options": {"healthy_reward": 2}}
@@ -21,15 +21,16 @@
 namespace tandem {
 
 struct CommandLine {
-  bool help_wanted = false;  // --help or -h; nothing else was checked
+  bool help_wanted = false;  // --help or -h; other flags were not checked
 };
 
-// Sets flags as ProgramFlags::SetFromWords does. Those of the command line
-// override those of --config's file, a JSON object. kInvalidArgument also for a
-// file that cannot be read or contains something else.
+// Sets flags as ProgramFlags::SetFromWords does. The command line overrides
+// --config's file, a JSON object. kInvalidArgument also for a file that cannot
+// be read, or is not a JSON object of flags.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// `usage`, then every flag that engine_adapter/ defines, with its default.
+// Returns `usage`, then every flag that engine_adapter/ defines, with its
+// default.
 std::string HelpText(absl::string_view usage);
 
 }  // namespace tandem

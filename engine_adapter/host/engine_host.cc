@@ -133,7 +133,7 @@ absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
 }
 
 void EngineHost::Run() {
-  // relaxed: a flag for people; nothing is read on the strength of it.
+  // relaxed: a flag for display; it publishes no other data.
   running_.store(true, std::memory_order_relaxed);
   for (;;) {
     const EngineEvent event = side_.Next(NextDue());
@@ -146,7 +146,8 @@ void EngineHost::Run() {
 }
 
 void EngineHost::Start() {
-  // relaxed: as in Run; true from here, so that IsRunning holds at once.
+  // relaxed: as in Run. True before the thread runs, so that IsRunning is true
+  // at once.
   running_.store(true, std::memory_order_relaxed);
   thread_ = std::thread([this] { Run(); });
 }
@@ -222,20 +223,20 @@ void EngineHost::Exchange() {
   absl::Status status = runner_.Run(kind, side_.autoreset_mode());
   if (status.ok() && images_ != nullptr) status = DrawImages(kind);
   if (status.ok()) {
-    // First: then the arrays are the client's.
+    // Before Publish: after it the client owns the arrays.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
     side_.Publish();
   } else {
     side_.Fail(ErrorCode::kEngineFailed, status.message());
   }
   LogFailure(status);
-  // Beside the client's own work, which has its results.
+  // After Publish: the client already computes with its results.
   ServeFrames();
   simulation_.Served(kind);
   if (side_.PollRpcs() || !commands_->IsQuiet()) ServeRpcs();
 }
 
-// For the next client: nothing is left of the one before.
+// Removes the effects of the last client before the next one starts.
 absl::Status EngineHost::StartAnew() {
   commands_->Stop();
   const bool fresh = fresh_at_ == simulation_.changes();
@@ -259,7 +260,7 @@ absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
   return status;
 }
 
-// Of the environments whose observations this exchange has written.
+// Renders the environments whose observations this exchange has written.
 absl::Status EngineHost::DrawImages(ExchangeKind kind) {
   absl::Status status = kind == ExchangeKind::kStep
                             ? images_->DrawAll()
@@ -268,7 +269,7 @@ absl::Status EngineHost::DrawImages(ExchangeKind kind) {
   return status;
 }
 
-// What is done without an exchange.
+// Does the work that needs no exchange.
 void EngineHost::Advance() {
   const absl::StatusOr<bool> stepped = simulation_.Advance();
   if (!stepped.ok()) {
@@ -282,10 +283,10 @@ void EngineHost::Advance() {
   if (!commands_->IsQuiet()) ServeRpcs();
 }
 
-// When there is something to do though nothing comes.
+// The time of the next work if no event arrives.
 Deadline EngineHost::NextDue() const {
   std::optional<int64_t> due = simulation_.DueNs();
-  if (!commands_->IsQuiet()) {  // which reads a clock
+  if (!commands_->IsQuiet()) {  // the call reads a clock
     const std::optional<int64_t> then = commands_->DueNs(MonotonicNanos());
     if (then) due = std::min(due.value_or(*then), *then);
   }
@@ -325,7 +326,7 @@ void EngineHost::ServeFrames() {
   frames_->Serve(side_.frame_seq(), side_.frame_request());
 }
 
-// Once for any number of equal ones in a row.
+// Logs equal failures in a row once.
 void EngineHost::LogFailure(const absl::Status& status) {
   if (status.ok() && last_failure_.ok()) return;
   if (status != last_failure_ && !status.ok()) {

@@ -1,8 +1,9 @@
-// EngineHost: owns an engine's region, its loop and its lifecycle.
+// EngineHost: owns an engine's region and its loop, and handles clients that
+// attach and leave.
 //
-// Data flow: client <-> EngineSide <-> EngineHost <-> Engine.
-// Ownership: the engine's process. Either the host runs the loop (Run, or Start
-// and Stop), or an engine that has a loop of its own calls Poll in it.
+// Data flow: client <-> EngineSide <-> EngineHost <-> Engine. Ownership: the
+// engine's process owns it. Either the host runs the loop (Run, or Start and
+// Stop), or an engine with its own loop calls Poll.
 //
 //   MyEngine engine;
 //   absl::StatusOr<std::unique_ptr<EngineHost>> host =
@@ -40,62 +41,66 @@ namespace tandem {
 
 class RpcHost;
 
-// States: open (after Create) -> running (Run or Start) -> stopped (Run
-// returned, Stop). Poll is legal while open. The region exists from Create to
-// destruction.
+// States: open (after Create) -> running (Run or Start) -> stopped (after Run
+// has returned, or Stop). Poll is legal while open. The region exists from
+// Create to the destructor.
 class EngineHost {
  public:
   struct Options {
     std::string name;
-    // Environment i starts from seed + i; without it, from what the engine
+    // Environment i starts with the seed `seed` + i; without a seed the engine
     // chooses.
     std::optional<uint64_t> seed = {};
     EngineSide::Options side = {};
     RpcConfig rpc = {};
     uint32_t rpc_ring_bytes = kDefaultRingBytes;  // a power of two
-    // With which each client starts; none: FAST.
+    // The mode at the start of each client; none: FAST.
     std::optional<rpc::SimulationMode> mode = {};
-    // Draws environments while a viewer is attached, on a thread of its own.
+    // Renders environments while a viewer is attached, on an additional thread.
     std::optional<FrameOptions> frames = {};
-    // Draws environments in each exchange, into the region's images.
+    // Renders environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
-    // Asked now and then while images are drawn, which takes long where they
-    // are many: once it says so, Create ends with kInterrupted, and an exchange
-    // with kEngineFailed. From any thread.
+    // Any thread may call this, repeatedly while it renders many images, which
+    // takes long. If it returns true, rendering ends: Create returns
+    // kInterrupted, and an exchange fails with kEngineFailed.
     std::function<bool()> stopping = {};
-    // Called with a line for each event: clients that come, leave, break. By
-    // the thread that serves, and by the one that draws.
+    // Called with a log line for each event, such as a client that attaches,
+    // leaves or breaks the protocol. The serving thread and the render thread
+    // call it.
     std::function<void(absl::string_view)> log = {};
   };
 
-  // Resets every environment into a region of the name, then opens it to
-  // clients. `engine` outlives the host. Errors: EngineSide::Create and Open,
-  // and the engine's own; kInvalidArgument for invalid frames, or of an
-  // engine that draws none; kUnsupported for a mode that it cannot have.
+  // Makes a region with this name, resets every environment, then admits
+  // clients. `engine` must outlive the host. Errors:
+  //  - those of EngineSide::Create, EngineSide::Open and the engine;
+  //  - kInvalidArgument: invalid frame or image options, or an engine without a
+  //    frame source;
+  //  - kUnsupported: the engine cannot run in the mode.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
-  // Stops, then removes the region.
+  // Does Stop, then removes the region.
   ~EngineHost();
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Serves clients on this thread until RequestStop.
+  // Serves clients on the caller's thread until RequestStop. Blocks.
   void Run();
 
-  // Serves them on a thread of the host's. Call once.
+  // Serves clients on a new thread. Call it once.
   void Start();
-  // Ends that thread and waits for it. Safe twice.
+  // Ends that thread and waits for it. A second call has no effect.
   void Stop();
   bool IsRunning() const;
 
-  // Serves what is there now and returns at once: whether it did anything.
+  // Serves pending events and returns without a wait. Returns whether there was
+  // an event.
   bool Poll();
 
   // Thread-safe and async-signal-safe.
   void RequestStop() { side_.RequestStop(); }
 
-  // Takes the region's name away, for a process that is about to end without
-  // destroying its host. From any thread; does not wait for a step.
+  // Removes the region's name. For a process that will end without the host's
+  // destructor. Any thread may call it; it does not wait for a step.
   void RemoveName() const { side_.region().RemoveName(); }
 
   const EngineSide& side() const { return side_; }
@@ -122,16 +127,17 @@ class EngineHost {
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;
-  // The simulation's changes() when all was reset last: as long as it has no
-  // others, the next client finds everything as it should be.
+  // The simulation's changes() at the last reset of all environments. While it
+  // is equal, the next client needs no reset.
   std::optional<uint64_t> fresh_at_;
-  absl::Status last_failure_;  // of the last step
+  absl::Status last_failure_;  // the status of the last step
   Simulation simulation_;
   std::unique_ptr<RpcHost> commands_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;
-  // Writer: the serving thread; readers: any; whether Run is under way.
+  // Whether Run is in progress. Writer: the serving thread; readers: any
+  // thread.
   std::atomic<bool> running_{false};
 };
 

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// Copies an environment's row.
+// Copies one environment's row.
 template <typename T>
 void KeepRow(std::span<T> from, size_t size, size_t env, std::span<T> to) {
   std::ranges::copy(from.subspan(env * size, size),
@@ -21,13 +21,13 @@ bool AllZero(std::span<const uint8_t> flags) {
          std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) == 0;
 }
 
-// dones = terminateds or truncateds, all of them 0 or 1; whether any is 1.
-// The rest in bytes: a word that was put together from bytes a moment ago
-// cannot be read before they, and all stores before them, have left the store
-// buffer, which takes as long as the client's cache lines take to come here
-// (0.2 us, all of what a host added to an exchange of one environment). Engines
-// that write eight flags one by one right before they return still pay that
-// once.
+// Computes dones = terminateds or truncateds, each 0 or 1. Returns whether any
+// is 1. Reads the rest byte by byte, for this reason: a word-sized read of
+// bytes that were just written must wait until they, and all stores before
+// them, have left the store buffer. That takes as long as the transfer of the
+// client's cache lines to this core (0.2 us: all that a host added to an
+// exchange of one environment). An engine that writes eight flags one by one
+// directly before it returns still pays that once.
 bool MarkDones(const StepArrays& arrays) {
   constexpr size_t kWord = sizeof(uint64_t);
   uint64_t any = 0;
@@ -95,7 +95,7 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
 absl::Status ExchangeRunner::RunUnrequestedStep(std::span<const float> actions,
                                                 AutoresetMode autoreset) {
   Accumulated& accumulated = TheAccumulated();
-  // The engine only reads them.
+  // The engine only reads the actions.
   accumulated.arrays.actions = {const_cast<float*>(actions.data()),
                                 actions.size()};
   absl::Status status =
@@ -118,7 +118,7 @@ absl::Status ExchangeRunner::ResetUnrequested(
   return ResetListed(accumulated.arrays);
 }
 
-// An exchange has stepped or reset: it reports what was not reported yet.
+// Adds the unreported results to the exchange's results.
 void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
   Accumulated& accumulated = *accumulated_;
   bool unreported = false;
@@ -211,8 +211,8 @@ absl::Status ExchangeRunner::ResetEngine(const StepArrays& arrays) {
   return Guarded([&] { return engine_->Reset(to_reset_, io); });
 }
 
-// Of kind kStep: an environment that it does not step was reset, and so has no
-// flag.
+// For kStep: an environment that the exchange does not step was reset, so its
+// flags are 0.
 absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
                                   AutoresetMode autoreset,
                                   const StepArrays& arrays) {
@@ -224,7 +224,7 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
                      .infos = arrays.infos};
   absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
   if (!status.ok()) return status;
-  // DISABLED: only the client's flags reset.
+  // DISABLED: only the client's reset flags cause resets.
   if (!MarkDones(arrays) || autoreset == AutoresetMode::kDisabled) {
     return absl::OkStatus();
   }
@@ -238,14 +238,14 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
       ++to_reset_next_;
       continue;
     }
-    // SAME_STEP: the last observation and infos are kept, then it is reset.
+    // SAME_STEP: keeps the last observation and infos, then resets.
     KeepRow(arrays.obs, arrays.obs_size, env, arrays.final_obs);
     KeepRow(arrays.infos, arrays.info_size, env, arrays.final_infos);
     to_reset_.push_back({.env = env, .seed = {}});
   }
   if (to_reset_.empty()) return absl::OkStatus();
-  // The episode's reward and flags stay; its observation and infos are
-  // replaced.
+  // The reset replaces observation and infos; reward and flags stay the
+  // episode's.
   return ResetEngine(arrays);
 }
 

@@ -1,9 +1,9 @@
-// ExchangeRunner: turns an exchange into calls on an Engine.
+// ExchangeRunner: executes an exchange by calls of an Engine.
 //
 // Data flow: reset flags, kind, autoreset mode -> Engine::Reset and Step ->
-// rewards, dones, final_obs, final_infos of the region.
-// Ownership: the host's; it keeps, privately, which episodes have ended, and
-// what came of steps that no exchange asked for.
+// rewards, dones, final_obs, final_infos of the region. Ownership: the host
+// owns it. Its private memory holds the ends of episodes, and the results of
+// steps without an exchange.
 //
 //   ExchangeRunner runner(&engine, &side.arrays());
 //   absl::Status status = runner.Run(side.kind(), side.autoreset_mode());
@@ -24,37 +24,38 @@
 
 namespace tandem {
 
-// Not thread-safe. Run allocates nothing, unless the engine does or fails.
+// Not thread-safe. Run allocates nothing, unless the engine allocates or fails.
 class ExchangeRunner {
  public:
-  // Both outlive it.
+  // `engine` and `arrays` must outlive the runner.
   ExchangeRunner(Engine* engine, const StepArrays* arrays);
 
-  // Resets every environment, environment i with seed `*first_seed + i` if one
-  // is given; zeroes rewards and flags. Engine's errors.
+  // Resets every environment; zeroes rewards and flags. With a seed,
+  // environment i gets the seed `*first_seed + i`. Errors: the engine's.
   absl::Status ResetAll(std::optional<uint64_t> first_seed);
 
-  // Resets the flagged environments and, for kStep, steps all others; then what
-  // the autoreset mode asks for. Where an environment was reset its reward and
-  // flags are 0. For kResetOnly the rows of all others stay as they were.
-  // Engine's errors; some environments may have advanced then.
+  // Resets the flagged environments. For kStep, steps all others, and then does
+  // the autoresets of the mode. Reward and flags of a reset environment are 0.
+  // For kResetOnly the rows of all others do not change. Errors: the engine's;
+  // some environments may have advanced then.
   absl::Status Run(ExchangeKind kind, AutoresetMode autoreset);
 
-  // Steps all environments once, without an exchange, as kStep would without
-  // reset flags: the region's arrays stay as they are. Its rewards are added to
-  // those of the environment's next step in an exchange, and where it ended an
-  // episode, that step's flags (and, for kSameStep, final_obs and final_infos)
-  // say so, unless that exchange resets the environment. Engine's errors.
+  // Steps all environments once, without an exchange; the region's arrays do
+  // not change. The engine sees the same calls as for kStep without reset
+  // flags. The next step of an environment in an exchange includes the results:
+  // the rewards are added, and the flags are set if an episode ended. For
+  // kSameStep that step also writes final_obs and final_infos. If the exchange
+  // resets the environment, the results are dropped. Errors: the engine's.
   absl::Status RunUnrequestedStep(std::span<const float> actions,
                                   AutoresetMode autoreset);
-  // Resets these environments now, without an exchange: what they came to
-  // before is forgotten. Engine's errors.
+  // Resets these environments now, without an exchange, and drops their
+  // unreported results. Errors: the engine's.
   absl::Status ResetUnrequested(std::span<const ResetRequest> requests);
-  // What RunUnrequestedStep did last.
+  // The results of the last RunUnrequestedStep.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
  private:
-  // As a region's, in memory of its own, with what was not reported yet.
+  // Arrays like the region's, in private memory, and the unreported results.
   struct Accumulated {
     explicit Accumulated(const StepArrays& like);
     std::vector<float> floats;
@@ -64,7 +65,7 @@ class ExchangeRunner {
     std::vector<float> rewards;  // sums
     std::vector<uint8_t> terminateds;
     std::vector<uint8_t> truncateds;
-    bool any = false;  // of the three above
+    bool any = false;  // whether the three above have results
     void Clear(uint32_t env);
   };
 
@@ -80,11 +81,11 @@ class ExchangeRunner {
   Engine* engine_;
   const StepArrays* arrays_;
   std::vector<ResetRequest> to_reset_;
-  std::vector<uint32_t> some_to_step_;  // when not all are
+  std::vector<uint32_t> some_to_step_;  // if some are reset
   std::vector<uint32_t> all_;
-  std::vector<uint8_t> reset_next_;  // NEXT_STEP: the episode has ended
-  uint32_t to_reset_next_ = 0;       // how many of those are 1
-  std::unique_ptr<Accumulated> accumulated_;  // made when there is such a step
+  std::vector<uint8_t> reset_next_;  // NEXT_STEP: 1: the episode has ended
+  uint32_t to_reset_next_ = 0;       // the number of 1s in it
+  std::unique_ptr<Accumulated> accumulated_;  // made at first use
 };
 
 }  // namespace tandem

@@ -49,7 +49,7 @@ void LauncherWatch::Watch() {
     // relaxed: a flag for people.
     left_.store(true, std::memory_order_relaxed);
     on_left_();
-    // No signal comes to this thread, so nothing cuts the time short.
+    // This thread blocks all signals, so no signal shortens the wait.
     if (poll(&fds[1], 1, kGraceMs) == 0) on_stuck_();
     return;
   }

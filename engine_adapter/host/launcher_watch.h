@@ -1,8 +1,9 @@
-// LauncherWatch: notices that the process which launched this one is gone.
+// LauncherWatch: detects the end of the launcher, the process that started this
+// one.
 //
-// Data flow: launcher closes its end of a pipe, or dies -> poll -> callback ->
-// a while later, unless this object was destroyed by then -> other callback.
-// Ownership: one thread of its own, from construction to destruction.
+// Data flow: the launcher closes its end of a pipe, or dies -> poll -> on_left
+// -> kGraceMs later, if this object still exists -> on_stuck. Ownership: the
+// object has one thread, from construction to destruction.
 //
 //   LauncherWatch watch(read_end, [&] { host->RequestStop(); },
 //                       [&] { host->RemoveName(); _exit(1); });
@@ -18,18 +19,18 @@
 
 namespace tandem {
 
-// Takes no signals and, until its end, no processor time.
+// Its thread blocks all signals, and uses no processor time while it waits.
 class LauncherWatch {
  public:
-  // How long the server may take to stop.
+  // The time that the server has to stop.
   static constexpr int kGraceMs = 500;
 
-  // Calls `on_left` once, from its own thread, when no process holds the other
-  // end of `pipe_fd` any more; and `on_stuck` if this object still lives
-  // kGraceMs later. What is written into the pipe is thrown away.
+  // The watch's thread calls `on_left` once, after the last process has closed
+  // the other end of `pipe_fd`. It calls `on_stuck` if this object still exists
+  // kGraceMs later. The thread discards data from the pipe.
   LauncherWatch(int pipe_fd, std::function<void()> on_left,
                 std::function<void()> on_stuck);
-  // Waits for the thread.
+  // Blocks until the thread has ended.
   ~LauncherWatch();
   LauncherWatch(const LauncherWatch&) = delete;
   LauncherWatch& operator=(const LauncherWatch&) = delete;
@@ -43,7 +44,7 @@ class LauncherWatch {
   UniqueFd stop_;  // an eventfd
   std::function<void()> on_left_;
   std::function<void()> on_stuck_;
-  // Writer: the thread; readers: any. A flag for people.
+  // Writer: the watch's thread; readers: any thread. A flag for display.
   std::atomic<bool> left_{false};
   std::thread thread_;
 };

@@ -39,7 +39,7 @@
 
 namespace tandem {
 
-// Found by absl's flags, by argument-dependent lookup.
+// absl's flags find these by argument-dependent lookup.
 bool AbslParseFlag(absl::string_view text, WaitStrategy* wait, std::string*) {
   const std::optional<WaitStrategy> named = WaitStrategyNamed(text);
   if (named) *wait = *named;
@@ -75,30 +75,31 @@ namespace tandem {
 namespace {
 
 constexpr uint32_t kMaxThreads = 4096;
-// The flags' texts name both.
+// The texts of the flags contain both numbers.
 static_assert(kMaxEnvs == 16777216 && kMaxThreads == 4096);
 
-// Writer: the signal handler; readers: the main thread, and the one that draws
-// images. 0: no signal yet.
+// Writer: the signal handler; readers: the main thread, and the thread that
+// renders images. 0: no signal yet.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 // Writer: the main thread; reader: its signal handler. Other threads block all
-// signals, so the handler never runs beside the host's destruction.
+// signals, so the handler never runs during the host's destructor.
 std::atomic<EngineHost*> serving_host{nullptr};
 static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
-// When the first signal came. Writer and reader: the signal handler.
+// The time of the first signal. Writer and reader: the signal handler.
 std::atomic<int64_t> stopping_since_ns{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// The first signal stops cleanly. A second one ends a stuck engine, but not one
-// that comes with the first: timeout(1), or a terminal and a wrapper, send
-// both.
+// The first signal stops the server cleanly. A later one ends a stuck engine,
+// but only after a second: timeout(1), or a terminal and a wrapper program, may
+// send two signals at the same time.
 void OnStopSignal(int signal_number) {
   constexpr int64_t kImpatientNs = 1'000'000'000;
   const int error = errno;
   const int64_t now_ns = MonotonicNanos();
-  // relaxed: here and below, the very thread that this interrupts reads it.
+  // relaxed: here and below, the reader is the thread that this handler
+  // interrupts.
   const int64_t since_ns = stopping_since_ns.load(std::memory_order_relaxed);
   if (since_ns == 0) {
     // relaxed: as above.
@@ -109,14 +110,14 @@ void OnStopSignal(int signal_number) {
   }
   // relaxed: as above.
   stop_signal.store(signal_number, std::memory_order_relaxed);
-  // relaxed: written by that thread.
+  // relaxed: the interrupted thread wrote it.
   EngineHost* const host = serving_host.load(std::memory_order_relaxed);
   if (host != nullptr) host->RequestStop();
   errno = error;
 }
 
-// A region's descriptor must not become a standard stream: code that then
-// writes there, the log above all, would write over the region.
+// Prevents that a region's descriptor becomes a standard stream: code that
+// writes to that stream, above all the log, would overwrite the region.
 void OccupyStandardStreams() {
   int fd;
   do {
@@ -125,7 +126,7 @@ void OccupyStandardStreams() {
   if (fd > STDERR_FILENO) close(fd);
 }
 
-// A launcher's thread that blocks them hands that on.
+// A child inherits blocked signals from the launcher's thread.
 void UnblockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -137,8 +138,8 @@ void UnblockStopSignals() {
 void InstallSignalHandlers() {
   struct sigaction action = {};
   action.sa_handler = OnStopSignal;
-  // For process 1 of a container, too, to which the kernel passes only signals
-  // that have a handler.
+  // Also for process 1 of a container: the kernel passes only handled signals
+  // to it.
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
@@ -161,8 +162,8 @@ std::string Describe(const EngineSchema& schema, const ServerOptions& options,
       side.mapping()->HugePageBytes() / 1024, getpid(), side.region().name());
 }
 
-// What the launcher's death does, whatever the main thread is at: loading
-// models, serving, or stuck in a step.
+// Handles the launcher's end in every state of the main thread: loading models,
+// serving, or stuck in a step.
 class LauncherGuard {
  public:
   explicit LauncherGuard(int launcher_fd) {
@@ -171,12 +172,13 @@ class LauncherGuard {
           launcher_fd, [this] { OnLeft(); }, [this] { OnStuck(); });
     }
   }
-  // Before: there is nothing to stop yet; the process may just end.
+  // Before this call the process may end at once, since there is no host to
+  // stop.
   void Serving(EngineHost* host) {
     const std::lock_guard<std::mutex> lock(mutex_);
     host_ = host;
   }
-  // The main thread takes the host down, and its region with it.
+  // The main thread begins to destroy the host and its region.
   void Stopping() {
     const std::lock_guard<std::mutex> lock(mutex_);
     host_ = nullptr;
@@ -206,14 +208,14 @@ class LauncherGuard {
 };
 
 void LogStopped(bool launcher_left) {
-  // relaxed: this thread's handler wrote it.
+  // relaxed: the signal handler of this thread wrote it.
   const int signal_number = stop_signal.load(std::memory_order_relaxed);
   LogLine(launcher_left
               ? "stopped: the launcher has left"
               : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
 }
 
-// Of the flags; kInvalidArgument.
+// Returns the values of the flags, or kInvalidArgument.
 absl::StatusOr<ServerOptions> OptionsFromFlags() {
   ServerOptions options;
   options.num_envs = absl::GetFlag(FLAGS_num_envs);
@@ -242,7 +244,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags() {
 }
 
 // Makes an engine and serves it until a stop is requested. The caller handles
-// signals that come before there is an engine.
+// signals that arrive before the engine exists.
 absl::Status Serve(const EngineFactory& make_engine) {
   ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
   LauncherGuard launcher(absl::GetFlag(FLAGS_launcher_fd));
@@ -251,8 +253,8 @@ absl::Status Serve(const EngineFactory& make_engine) {
   ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
   ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
-  // Until here, while models load, a signal just ends the process: there is
-  // nothing yet that it could leave behind.
+  // Until here, during the loading of models, a signal ends the process at
+  // once: no region exists yet.
   InstallSignalHandlers();
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
       engine.get(),
@@ -265,7 +267,7 @@ absl::Status Serve(const EngineFactory& make_engine) {
        .mode = rpc_flags.mode,
        .frames = std::move(frames),
        .images = std::move(images),
-       // relaxed: the number is all that is said.
+       // relaxed: the number publishes no other data.
        .stopping =
            [] { return stop_signal.load(std::memory_order_relaxed) != 0; },
        .log = LogLine});
@@ -277,7 +279,7 @@ absl::Status Serve(const EngineFactory& make_engine) {
 
   launcher.Serving(host->get());
   LogLine(Describe(engine->schema(), options, (*host)->side()));
-  // relaxed: for the handler in this thread; see serving_host.
+  // relaxed: only the handler in this thread reads it; see serving_host.
   serving_host.store(host->get(), std::memory_order_relaxed);
   if (stop_signal.load(std::memory_order_relaxed) != 0) {
     (*host)->RequestStop();
@@ -305,7 +307,7 @@ void LogLine(absl::string_view line) {
       absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
   absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
                   "\n");
-  // In one piece, so that the lines of several processes don't mix.
+  // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -313,7 +315,7 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
   OccupyStandardStreams();
   UnblockStopSignals();
-  signal(SIGPIPE, SIG_IGN);  // the reader of our log may leave
+  signal(SIGPIPE, SIG_IGN);  // the reader of the log may close it
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Report(line.status());
@@ -330,7 +332,8 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
                             "memory has no room for the engine; use fewer "
                             "environments"));
   } catch (const std::system_error& error) {
-    // A thread's, as other calls of the system report by a status.
+    // Comes from a thread's start; other system calls report errors by a
+    // status.
     return Report(MakeError(
         ErrorCode::kEngineFailed,
         absl::StrCat("expected room for one more thread, found: ", error.what(),

@@ -1,8 +1,8 @@
-// RunServer: the main function that every engine server shares.
+// RunServer: the common main function of engine servers.
 //
-// Data flow: flags -> ServerOptions -> the server's own factory -> Engine ->
-// EngineHost, until a signal or the launcher ends it.
-// Ownership: called once, from main, in a process without other threads.
+// Data flow: flags -> ServerOptions -> the server's factory -> Engine ->
+// EngineHost, until a signal or the launcher's end stops it. Ownership: main
+// calls it once, in a process without other threads.
 //
 //   int main(int argc, char** argv) {
 //     return tandem::RunServer(argc, argv, kUsage, [](const auto& options) {
@@ -23,14 +23,14 @@
 
 namespace tandem {
 
-// What a factory needs of the shared flags.
+// The shared flags that a factory needs.
 struct ServerOptions {
   uint32_t num_envs = 0;
-  int threads = 0;  // for ThreadPool: already at least 1
+  int threads = 0;  // for ThreadPool; at least 1
 };
 
-// No engine, but no error either (nullptr): the flags asked for something else,
-// such as a list, and the factory has done it.
+// Makes the engine. nullptr, which is no error: the flags requested other
+// output, such as a list, and the factory has printed it.
 using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<Engine>>(
     const ServerOptions& options)>;
 
@@ -38,22 +38,22 @@ inline constexpr int kExitStopped = 0;
 inline constexpr int kExitFailed = 1;    // engine or region: the status's text
 inline constexpr int kExitBadUsage = 2;  // a flag, or what it names
 
-// Writes a line of this server's log to stderr, with the time. Thread-safe.
+// Writes a line to this server's log, stderr, with the time. Thread-safe.
 void LogLine(absl::string_view line);
 
 // Parses the flags, makes the engine, serves its region; returns the exit code.
 //   kExitStopped   SIGINT, SIGTERM, or --launcher_fd's pipe closed: the region
-//                  is gone. Also --help. A signal that comes more than a
-//                  second after the first ends the process at once.
-//   kExitBadUsage  unknown flag, bad value, or an engine or region that says
-//                  kInvalidArgument
+//                  is removed. Also --help. A signal more than a second after
+//                  the first ends the process at once.
+//   kExitBadUsage  unknown flag, bad value, or kInvalidArgument from engine or
+//                  region
 //   kExitFailed    any other error of engine or region
-// Errors go to stderr, one line each. After kExitBadUsage the last line has the
-// fixed form that tandem.launch_engine puts into its keywords' terms
-// (client_py/tandem/engine/refusals.py):
+// Errors go to stderr, one line each. After kExitBadUsage the last line has a
+// fixed form. tandem.launch_engine rewrites it with the names of its own
+// keywords (client_py/tandem/engine/refusals.py):
 //   tandem TIME error: InvalidArgument: --FLAG: expected ..., found ...; NEXT
 //   ... --FLAG: unknown KIND: expected one of NAME, NAME, found 'NAME'; NEXT
-// A task's option stands in place of --FLAG by its own name.
+// For a task option the option's name stands in place of --FLAG.
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine);
 

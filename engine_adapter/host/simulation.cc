@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// A step that is later than this makes no others up for it: an engine stopped
+// The largest delay that later steps make up for. So an engine that was stopped
 // for an hour does not step for an hour.
 constexpr int64_t kMaxDebtNs = 100'000'000;
 
@@ -21,12 +21,11 @@ absl::Status Simulation::Check(const Engine& engine, rpc::SimulationMode mode) {
   if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
     return absl::OkStatus();
   }
-  return MakeError(ErrorCode::kUnsupported,
-                   absl::StrCat("simulation mode: expected FAST or "
-                                "DETERMINISTIC, found REALTIME, of '",
-                                engine.schema().task,
-                                "', which does not say how long its steps "
-                                "are"));
+  return MakeError(
+      ErrorCode::kUnsupported,
+      absl::StrCat("simulation mode: expected FAST or "
+                   "DETERMINISTIC, found REALTIME, of '",
+                   engine.schema().task, "', whose step length is unknown"));
 }
 
 Simulation::Simulation(Engine* engine, EngineSide* side, ExchangeRunner* runner,
@@ -46,7 +45,7 @@ void Simulation::TakeMode(rpc::SimulationMode mode) {
                                                        : RegionMode::kTraining);
 }
 
-// An exchange, or Advance, has done a step.
+// Called after a step, by an exchange or by Advance.
 void Simulation::Stepped() {
   ++steps_;
   if (paused_) {
@@ -66,7 +65,7 @@ absl::StatusOr<bool> Simulation::Advance() {
     side_->ReleaseExchange();
     return false;
   }
-  if (side_->HasExchange()) return false;  // it is the step
+  if (side_->HasExchange()) return false;  // the exchange is the step
   side_->ShowRealTimeStep(true);
   absl::Status status =
       runner_->RunUnrequestedStep(HeldActions(), side_->autoreset_mode());
@@ -102,7 +101,7 @@ absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
 }
 
 void Simulation::SetPaused(bool paused) {
-  EndSingleSteps(done_);  // nothing moves once it is paused, again or not
+  EndSingleSteps(done_);  // no step happens after a pause, also a repeated one
   if (paused == paused_) return;
   paused_ = paused;
   due_ns_ = MonotonicNanos() + period_ns_;
@@ -120,10 +119,9 @@ absl::Status Simulation::SingleStep(
   if (when_done_ != nullptr) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat(
-            "single step: expected no others under way, found ",
-            wanted_ - done_,
-            " to be done; await their answer, or end them by pause()"));
+        absl::StrCat("single step: expected none in progress, found one with ",
+                     wanted_ - done_,
+                     " steps left; await its answer, or end it with pause()"));
   }
   wanted_ = steps;
   done_ = 0;
@@ -151,9 +149,10 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
   return runner_->ResetUnrequested(requests);
 }
 
-// The last step's actions are held. An engine that does not report its
-// controls, or whose actions are not controls, uses the client's array: the
-// actions of the last exchange, unless the client is writing the next ones.
+// Returns the last step's actions, for a step without an exchange. If the
+// engine reports its controls, and its actions are controls, it uses these.
+// Otherwise it uses the client's array: the actions of the last exchange, or
+// those that the client writes at this time.
 std::span<const float> Simulation::HeldActions() {
   const MujocoPort* const port = engine_->ports().mujoco;
   const EngineSchema& schema = engine_->schema();

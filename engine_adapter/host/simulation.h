@@ -1,9 +1,9 @@
-// Simulation: when an engine's environments are stepped: for each exchange, by
-// the wall clock, or while paused one at a time.
+// Simulation: the times at which an engine's environments are stepped: for each
+// exchange, by the wall clock, or one step at a time while paused.
 //
-// Data flow: services agent and scene -> Simulation -> which exchanges
-// EngineHost serves and when, and steps that no exchange asked for.
-// Ownership: EngineHost's; the thread that steps calls.
+// Data flow: services agent and scene -> Simulation -> the time at which
+// EngineHost serves an exchange, and steps without an exchange. Ownership:
+// EngineHost owns it; the stepping thread calls it.
 //
 //   case EngineEvent::kExchange:
 //     if (!simulation.Admits(side.kind())) {
@@ -17,8 +17,8 @@
 //  REALTIME                 when its step is due         when a step is due
 //  any, while paused        by a SingleStep              by a SingleStep
 //
-// FAST is DETERMINISTIC: an exchange is one step of a fixed length in both. An
-// exchange that only resets is served at once in all of them.
+// FAST equals DETERMINISTIC: in both, an exchange is one step of a fixed
+// length. In all modes a reset-only exchange is served at once.
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_SIMULATION_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_SIMULATION_H_
@@ -44,36 +44,36 @@ namespace tandem {
 // Not thread-safe.
 class Simulation final : public SimulationPort {
  public:
-  // All outlive it. kUnsupported: REALTIME, of an engine that does not say how
-  // long its steps are.
+  // kUnsupported: REALTIME, if the engine's step length is unknown.
   static absl::Status Check(const Engine& engine, rpc::SimulationMode mode);
-  // Starts in `mode`, which Check has passed.
+  // Starts in `mode`, which Check has accepted. The three pointers must outlive
+  // this object.
   Simulation(Engine* engine, EngineSide* side, ExchangeRunner* runner,
              rpc::SimulationMode mode);
 
-  // Whether the exchange that has come is to be served now; one that is not is
-  // to be held. Reads a clock in real time only.
+  // Whether to serve the received exchange now; if not, the host holds it.
+  // Reads a clock only in real time.
   bool Admits(ExchangeKind kind) const {
     if (kind == ExchangeKind::kResetOnly) return true;
     if (paused_) return done_ < wanted_;
     return mode_ != rpc::SimulationMode::REALTIME ||
            MonotonicNanos() >= due_ns_;
   }
-  // An exchange was served, with success or without.
+  // The host calls this after each served exchange, also after a failed one.
   void Served(ExchangeKind kind) {
     NoteChange();
     if (kind == ExchangeKind::kStep) Stepped();
   }
 
-  // Does the step that is due without an exchange, or releases the exchange
-  // that was held for it. True: it has stepped, into runner's accumulated
-  // arrays. Engine's errors. Without REALTIME and pauses it does nothing.
+  // If a step is due, steps without an exchange, or releases the held exchange.
+  // True after such a step; its results are in the runner's accumulated arrays.
+  // Errors: the engine's. Does nothing without REALTIME and pauses.
   absl::StatusOr<bool> Advance();
-  // When Advance has something to do: 0 is now, nothing is never.
+  // The time of Advance's next work: 0 is now, nullopt is never.
   std::optional<int64_t> DueNs() const;
 
-  // A client has come or gone, and all is reset: back to the first mode, not
-  // paused.
+  // The host calls this when a client attaches or leaves, before the reset.
+  // Restores the first mode, and ends a pause.
   void Restart();
 
   rpc::SimulationMode mode() const override { return mode_; }
@@ -100,14 +100,14 @@ class Simulation final : public SimulationPort {
   EngineSide* side_;
   ExchangeRunner* runner_;
   const rpc::SimulationMode first_mode_;
-  const int64_t period_ns_;  // 0: not known
+  const int64_t period_ns_;  // 0: unknown
   rpc::SimulationMode mode_;
   bool paused_ = false;
-  int64_t due_ns_ = 0;  // of the next step in real time
+  int64_t due_ns_ = 0;  // time of the next step in real time
   uint64_t steps_ = 0;
   uint64_t changes_ = 0;
 
-  // Of the SingleStep under way, if any.
+  // The SingleStep in progress, if any.
   uint32_t wanted_ = 0;
   uint32_t done_ = 0;
   std::function<void(absl::StatusOr<uint32_t>)> when_done_;

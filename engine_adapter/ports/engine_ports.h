@@ -1,8 +1,9 @@
-// EnginePorts: the interfaces that an engine may implement for the services.
+// EnginePorts: the interfaces that an engine may implement for the RPC
+// services.
 //
 // Data flow: Engine::ports() -> EngineHost -> the services <-> the interfaces.
-// Ownership: the engine's, for as long as it lives; the stepping thread calls,
-// between exchanges.
+// Ownership: the engine owns the ports for its lifetime. The stepping thread
+// calls them between exchanges.
 //
 //   EnginePorts MyEngine::ports() { return {.scene = &scene_}; }
 
@@ -36,68 +37,75 @@ namespace tandem {
 
 struct ImageRequest {
   uint32_t env = 0;
-  // Of Cameras(), by index, or of Viewports().
+  // `index` is an index of Viewports() if true, else of Cameras().
   bool of_viewport = false;
   uint32_t index = 0;
-  uint32_t width = 0;  // pixels; 0: the camera's or viewport's own
+  uint32_t width = 0;  // pixels; 0: the default width
   uint32_t height = 0;
   bool depth = false;
   ImageFormat format = ImageFormat::kRaw;
 };
 
-// Images of environments, through cameras of their models and through viewports
-// (services camera and viewport): Draw copies the current state; the engine's
-// render thread calls `done`.
+// Images of environments, from cameras of their models and from viewports
+// (services camera and viewport). Draw copies the current state; the engine's
+// render thread renders it and calls `done`.
 class CameraPort {
  public:
   virtual ~CameraPort() = default;
 
-  // The same in every environment; ids are those of their entities.
+  // The cameras, equal in every environment. Their ids are entity ids.
   virtual const std::vector<rpc::CameraInfoT>& Cameras() const = 0;
-  // Their names, at least one.
+  // The names of the viewports, at least one.
   virtual const std::vector<std::string>& Viewports() const = 0;
 
-  // Copies the environment's current state, and returns; the render thread
-  // calls `done` once, with the image or kUnsupported (says what the machine
-  // lacks) or kEngineFailed. Once `wanted` has expired, the engine may drop the
-  // request without a call of `done`. Errors, without a call of `done`:
-  // kInvalidArgument for an invalid size; kRingFull if too many requests are
-  // under way, Image::held included: the caller may ask again.
+  // Copies the environment's current state, and returns without a wait. The
+  // render thread calls `done` once, with one of these:
+  //  - the image;
+  //  - kUnsupported: the machine cannot render; the text names the missing
+  //    part;
+  //  - kEngineFailed.
+  //
+  // After `wanted` has expired, the engine may drop the request without a call
+  // of `done`. Errors of Draw, without a call of `done`:
+  //  - kInvalidArgument: the size is invalid.
+  //  - kRingFull: too many requests are unanswered, Image::held included; the
+  //    caller may try again.
   using Done = std::function<void(absl::StatusOr<Image>)>;
   virtual absl::Status Draw(const ImageRequest& request,
                             std::weak_ptr<const void> wanted, Done done) = 0;
 };
 
-// Lines and arrows in every later image for people (service debug): in frames,
-// cameras and viewports, not in the observations' images.
+// Lines and arrows in later images (service debug): in frames, and in images of
+// cameras and viewports. The observations' images do not show them.
 class DebugPort {
  public:
   virtual ~DebugPort() = default;
 
-  // Into request.env_id, which exists. kInvalidArgument for numbers that are
-  // not finite, or too many marks; nothing has changed then.
+  // Adds marks to the environment request.env_id, which the caller has checked.
+  // kInvalidArgument for a number that is not finite, or too many marks; the
+  // marks are unchanged then.
   virtual absl::Status Draw(const rpc::DebugDrawRequestT& request) = 0;
 
   // Removes all marks from all environments.
   virtual void Clear() = 0;
 };
 
-// Joints and actuators of an engine that has MuJoCo's state (services mujoco
-// and telemetry).
+// Joints and actuators of an engine with MuJoCo's state (services mujoco and
+// telemetry).
 class MujocoPort {
  public:
   struct Actuator {
-    std::string name;  // empty: it has none
-    // To which a control is moved unless the caller wants it as it is;
-    // infinite: not limited.
+    std::string name;  // empty: no name
+    // A SendControl clips its value to this range by default. Infinite: no
+    // limit.
     float low;
     float high;
   };
-  // The same for all environments.
+  // Equal for all environments.
   struct Info {
     uint32_t nq;
     uint32_t nv;
-    std::vector<std::string> joint_names;     // empty text: it has none
+    std::vector<std::string> joint_names;     // empty text: no name
     std::vector<std::string> position_names;  // nq of them
     std::vector<Actuator> actuators;          // nu of them
   };
@@ -106,36 +114,37 @@ class MujocoPort {
 
   virtual const Info& info() const = 0;
 
-  // As the last step or reset left them; env_id is set.
+  // Returns the joints after the last step or reset; env_id is set.
   virtual rpc::JointStateT Joints(uint32_t env) const = 0;
 
-  // The last step's controls, nu of them, or what was set since; without
-  // the offsets that a contract puts on motors.
+  // Returns nu controls: those of the last step, or later values of SetControl.
+  // The motor offsets of a contract are not included.
   virtual std::vector<float> Controls(uint32_t env) const = 0;
 
-  // This actuator's control in the next step, in place of its action's.
+  // Sets the actuator's control for the next step, in place of the action's
+  // value.
   virtual void SetControl(uint32_t env, uint32_t actuator, float value) = 0;
 };
 
-// Contracts (service agent): ResetAgent calls SetContract; each environment
-// draws at its next reset.
+// Contracts (service agent). ResetAgent calls SetContract; each environment
+// draws its physics at its next reset.
 class RandomizationPort {
  public:
   virtual ~RandomizationPort() = default;
 
-  // From its next reset on, each of these environments draws from the contract
-  // at each reset; with nullptr, it is as the task defines it. Environment i
-  // has a random stream of its own, with the seed *seed + i; without a seed the
-  // engine chooses. Returns the given fields without effect on the task, by
-  // their names in the schema. kInvalidArgument for an invalid range: names the
-  // field; no environment has changed then.
+  // Sets the contract of these environments. At each later reset, an
+  // environment draws from the contract. nullptr: the task's own physics.
+  // Environment i has its own random stream with the seed *seed + i; without a
+  // seed the engine chooses one. Returns the schema names of the given fields
+  // that have no effect on the task. kInvalidArgument for an invalid range; the
+  // text names the field. No environment has changed then.
   virtual absl::StatusOr<std::vector<std::string>> SetContract(
       std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
       std::optional<uint64_t> seed) = 0;
 };
 
-// Entities (service scene). Ids count from 1, are the same in every
-// environment, and do not change.
+// Entities (service scene). Ids begin at 1, are equal in every environment, and
+// do not change.
 class ScenePort {
  public:
   struct Wanted {
@@ -146,29 +155,30 @@ class ScenePort {
   virtual ~ScenePort() = default;
 
   virtual std::string scene_name() const = 0;
-  virtual std::string scene_path() const = 0;  // empty: there is no file
+  virtual std::string scene_path() const = 0;  // empty: no file
   virtual uint32_t entity_count() const = 0;
 
-  // Ordered by id. Transforms are in the world, as the last step or reset left
-  // them.
+  // Returns the entities, ordered by id. Transforms are in world coordinates,
+  // after the last step or reset.
   virtual std::vector<rpc::EntityInfoT> Entities(uint32_t env,
                                                  Wanted wanted) const = 0;
 
-  // With all there is; nothing: no such entity.
+  // Returns the entity with its transform and components; nullopt if the id is
+  // unknown.
   virtual std::optional<rpc::EntityInfoT> Entity(uint32_t env,
                                                  uint64_t id) const = 0;
-  // The first of that name; nothing: there is none.
+  // Returns the first entity with this name; nullopt if the name is unknown.
   virtual std::optional<uint64_t> IdOf(absl::string_view name) const = 0;
 
-  // Moves an entity that exists, in this environment only. Later reads of its
-  // transform return the new one. Absent parts stay as they are. kUnsupported
-  // if the entity cannot be moved in this way, or scaled; kInvalidArgument for
-  // an invalid position or rotation.
+  // Moves an existing entity, in this environment only. Later reads return the
+  // new transform. Absent fields of `transform` stay unchanged. kUnsupported if
+  // the engine cannot move or scale the entity in this way; kInvalidArgument
+  // for an invalid position or rotation.
   virtual absl::Status SetTransform(uint32_t env, uint64_t id,
                                     const rpc::TransformT& transform) = 0;
 };
 
-// nullptr: not implemented; the services say so.
+// nullptr: not implemented; calls of the interface's methods get kUnsupported.
 struct EnginePorts {
   RandomizationPort* randomization = nullptr;
   MujocoPort* mujoco = nullptr;

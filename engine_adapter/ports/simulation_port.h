@@ -1,7 +1,7 @@
-// SimulationPort: the loop around an engine, as the services steer it.
+// SimulationPort: control of an engine's loop for the RPC services.
 //
 // Data flow: services agent and scene -> SimulationPort -> EngineHost's loop.
-// Ownership: the host's; the thread that steps calls, between exchanges.
+// Ownership: the host owns it; the stepping thread calls it between exchanges.
 //
 //   absl::Status status = simulation->SetPaused(true);
 
@@ -28,34 +28,35 @@ class SimulationPort {
   virtual ~SimulationPort() = default;
 
   virtual rpc::SimulationMode mode() const = 0;
-  // kUnsupported: the engine does not say how long its steps are.
+  // kUnsupported for REALTIME if the engine's step length is unknown.
   virtual absl::Status SetMode(rpc::SimulationMode mode) = 0;
 
   virtual bool paused() const = 0;
-  // Ends a SingleStep that is under way, whether it pauses, pauses again or
-  // resumes.
+  // Each call ends a SingleStep in progress, for either value of `paused`.
   virtual void SetPaused(bool paused) = 0;
 
-  // Steps a paused engine so many times, beside answering commands; `done` is
-  // called with how many were done, fewer if SetPaused ends it. Errors:
-  // kInvalidArgument if it is not paused, or does some already.
+  // Steps a paused engine `steps` times; the engine answers commands in
+  // between. `done` gets the number of steps done, which is lower if SetPaused
+  // ended them. Errors: kInvalidArgument if the engine is not paused, or a
+  // SingleStep is in progress.
   virtual absl::Status SingleStep(
       uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) = 0;
 
-  // Starts a new episode in each of these environments now, environment i with
-  // seed *seed + i if one is given. The client sees it by its next exchange.
+  // Starts a new episode in each of these environments now. With a seed,
+  // environment i gets the seed *seed + i. The client sees the result in its
+  // next exchange.
   virtual absl::Status Reset(std::span<const uint32_t> envs,
                              std::optional<uint64_t> seed) = 0;
 
-  // Exchanges answered, as the region counts them.
+  // The number of answered exchanges, as in the region.
   virtual uint64_t frame_seq() const = 0;
-  // Steps, those of exchanges and those without one.
+  // The number of steps, with and without an exchange.
   virtual uint64_t steps() const = 0;
 
-  // Grows whenever anything may have changed that can be read or seen of the
-  // environments: with each exchange, step and reset, and each NoteChange.
+  // A counter of possible changes of the environments. It grows with each
+  // exchange, step, reset and NoteChange.
   virtual uint64_t changes() const = 0;
-  // For a service whose command has changed some of it.
+  // A service calls this after its command has changed an environment.
   virtual void NoteChange() = 0;
 };
 

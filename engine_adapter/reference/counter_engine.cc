@@ -25,7 +25,7 @@ absl::Status CounterEngine::Reset(std::span<const ResetRequest> requests,
       env.random.seed(*request.seed);
       env.seed_steps = 0;
     }
-    // 24 bits, which a float holds exactly.
+    // 24 bits; a float represents them exactly.
     env.episode_number = static_cast<float>(env.random() >> 40) / (1 << 24);
     env.episode_steps = 0;
     Observe(env, 0, 0,

@@ -1,15 +1,16 @@
-// CounterEngine: the smallest engine there is, to copy from, and to test
-// clients with: its observations tell what was done to it.
+// CounterEngine: the smallest engine, as an example and for tests of clients.
+// Its observations show the calls that it received.
 //
 // Data flow: actions -> counts -> obs.
 //
 //   obs[0]  steps since the environment's last reset
 //   obs[1]  action[0] of the last step; 0 after a reset
-//   obs[2]  steps since it was last seeded, or the engine's start
-//   obs[3]  the episode's random number in [0, 1): from its seed
+//   obs[2]  steps since the last seed, or since the engine's start
+//   obs[3]  the episode's random number in [0, 1), from the environment's seed
 //   obs[4], ...  sum of all actions of the last step, plus the index
 //
-// (as far as obs_size allows). The reward is the sum of the step's actions.
+// An engine with a smaller obs_size has only the first of these. The reward is
+// the sum of the step's actions.
 //
 //   CounterEngine engine({.num_envs = 4, .obs_size = 8, .act_size = 2});
 
@@ -32,8 +33,8 @@ class CounterEngine final : public Engine {
     uint32_t num_envs = 1;
     uint32_t obs_size = 4;
     uint32_t act_size = 1;
-    // Steps after which an episode ends; 0: never. If both fall on the same
-    // step, both flags are set.
+    // The number of steps after which an episode ends; 0: never. If both
+    // numbers are equal, the step sets both flags.
     uint32_t terminate_after = 0;
     uint32_t truncate_after = 0;
   };

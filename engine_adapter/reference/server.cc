@@ -1,5 +1,4 @@
-// Serves the reference engine to one client: what the smallest server looks
-// like.
+// The smallest engine server: serves the reference engine to one client.
 #include <cstdint>
 #include <memory>
 
