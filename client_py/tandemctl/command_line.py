@@ -242,10 +242,20 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
         ("--gpus", "N", _gpus, "wait until N GPUs are free; the worker sees no others; default 0"),
         ("--env", "NAME=VALUE", _variable, "set a variable of the worker, on top of the daemon's; may be repeated"),
         ("--max_steps", "N", _count, "end the run when N steps are printed, or stored"),
-        ("--max_duration", "TIME", _duration, "end the run when this time has passed since its start, such as 90m; units h, m, s, ms, us"),
+        (
+            "--max_duration",
+            "TIME",
+            _duration,
+            "end the run when this time has passed since its start, such as 90m; units h, m, s, ms, us",
+        ),
         ("--step_stride", "N", _count, "keep each Nth step only, beginning with the first"),
         ("--watch", "", bool, "continue as `tandemctl watch RUN_ID`"),
-        ("--config", "FILE", _text, "read the run's whole configuration from FILE, MOSAIC's TrainRunConfig in JSON; -: standard input"),
+        (
+            "--config",
+            "FILE",
+            _text,
+            "read the run's whole configuration from FILE, MOSAIC's TrainRunConfig in JSON; -: standard input",
+        ),
     ],
     "list": [
         ("--state", "STATE,...", _states, f"only runs in these states: {', '.join(STATES).lower()}"),

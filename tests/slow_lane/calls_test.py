@@ -198,7 +198,7 @@ def test_socket_of_a_running_daemon_is_refused(lane: Lane) -> None:
     "address", ["", "127.0.0.1", ":0", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "::1:50055"]
 )
 def test_daemon_refuses_an_invalid_address(lane: Lane, address: str) -> None:
-    """gRPC would use a port modulo 65536, and port 443 for an address without one."""
+    """With gRPC alone, a port would count modulo 65536, and an address without a port would have port 443."""
     code, complaint = lane.start_expecting_exit(f"--data_dir={lane.scratch}/other", f"--listen={address}")
     assert code == 2 and "--listen" in complaint and f"'{address}'" in complaint, complaint
 

@@ -1,6 +1,6 @@
 """Full disks, invalid data, disconnected clients: the daemon reports the cause, stays bounded, and loses no event.
 
-The file is long because it has one short test for each kind of hostile input, all with the same helper functions.
+Length: one short test for each kind of hostile input, all with the same helper functions.
 """
 
 import contextlib
