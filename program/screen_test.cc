@@ -26,7 +26,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// What a terminal of 3 rows and 6 columns gets of these; `kind`: TERM.
+// Returns the output of Screen to a terminal of 3 rows and 6 columns.
 std::string ShownOn(std::optional<std::string> kind,
                     const std::vector<std::string>& texts = {"one\n",
                                                              "two\n"}) {
@@ -48,7 +48,7 @@ std::string ShownOn(std::optional<std::string> kind,
     }
     _exit(0);
   }
-  // To the end: EIO, once no process has the other side open.
+  // Reads to the end: EIO, when no process has the other side open.
   std::string shown;
   std::array<char, 1024> block;
   for (;;) {
@@ -65,7 +65,7 @@ TEST(Screen, EachTextReplacesTheLastOnATerminal) {
 }
 
 TEST(Screen, ATextIsClippedToTheWindowButForItsLastColumn) {
-  // Before "\n" the terminal itself puts "\r", too.
+  // The terminal prints "\r" before each "\n".
   EXPECT_EQ(ShownOn("xterm", {"12345\n123456\n3\n4\n"}),
             "\x1b[?1049h\x1b[?25l\x1b[H"
             "12345\x1b[K\r\r\n12...\x1b[K\r\r\n... 2"
@@ -78,7 +78,7 @@ TEST(Screen, ADumbTerminalGetsNoEscapes) {
   EXPECT_EQ(ShownOn(std::nullopt), "one\r\ntwo\r\n");
 }
 
-// Whether `holds` in a process with that standard output.
+// Returns whether `holds` is true in a process with that standard output.
 bool HoldsWith(const UniqueFd& output, const std::function<bool()>& holds) {
   const pid_t child = fork();
   if (child == 0) {

@@ -14,7 +14,7 @@ namespace {
 constexpr Color kBlue = {.red = 1, .green = 2, .blue = 250};
 constexpr std::array<Point, 4> kSquare = {{{2, 1}, {2, 3}, {4, 3}, {4, 1}}};
 
-// A tile with memory around it that nothing may write to.
+// A tile with surrounding memory that the canvas must not write to.
 class Sheet {
  public:
   Sheet(size_t width, size_t height)
@@ -27,7 +27,7 @@ class Sheet {
             .rows = height_};
   }
 
-  // Row 0 is the top one; -1 is what lies before it.
+  // Row 0 is the top row; row -1 is the memory before it.
   Color At(int x, int row) const {
     const std::byte* const pixel = &bytes_[(row + 1) * Stride() + 3 * (x + 1)];
     return {.red = static_cast<uint8_t>(pixel[0]),

@@ -26,7 +26,7 @@ EngineRig RigWith(absl::string_view options) {
   return Rig(std::move(request));
 }
 
-// Pushes to the right until the pole has fallen; the rewards on the way.
+// Pushes to the right until the pole has fallen; returns the rewards.
 std::vector<float> Fall(EngineRig& rig) {
   EXPECT_TRUE(rig.ResetAll(0).ok());
   rig.actions = {1};

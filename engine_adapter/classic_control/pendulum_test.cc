@@ -24,7 +24,7 @@ EngineRig Rig(absl::string_view options = "{}") {
   return EngineRig(MakePendulum(std::move(request)).value());
 }
 
-// One step from the start of seed 0.
+// Makes one step after a reset with seed 0.
 EngineRig SteppedBy(float torque, absl::string_view options = "{}") {
   EngineRig rig = Rig(options);
   EXPECT_TRUE(rig.ResetAll(0).ok());
@@ -78,7 +78,7 @@ TEST(Pendulum, StaysWithinItsLargestSpeed) {
     fastest = std::max(fastest, rig.obs[2]);
   }
   EXPECT_EQ(fastest, 8);
-  // However often it went round, the angle counts as one within -pi .. pi.
+  // After any number of turns, the angle in the reward is within -pi .. pi.
   EXPECT_GE(rig.rewards[0], -(9.87F + 6.4F + 0.005F));
 }
 

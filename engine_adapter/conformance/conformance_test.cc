@@ -1,10 +1,9 @@
-// What every engine server has to do, checked from outside through its region.
+// The required behaviour of every engine server, checked through its region.
 //
 // The BUILD file instantiates the suite once for each server, by arguments that
 // suite_arguments.h explains.
 //
-// Length: one fixture and one short test for each rule; they are read one by
-// one.
+// Length: one fixture and one short, independent test for each rule.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -85,7 +84,7 @@ class EngineConformance : public testing::Test {
     ASSERT_TRUE(client.ok()) << client.status() << "\n" << server_->Stderr();
     client_.emplace(*std::move(client));
   }
-  // A server whose episodes are cut short after `steps`, with us attached.
+  // Starts a server with episodes of `steps` steps, and attaches the client.
   void ServeEpisodes(int steps, AutoresetMode autoreset) {
     StartServer(
         {absl::StrCat("--", SuiteArguments::Get().limit_flag, "=", steps)});
@@ -124,8 +123,8 @@ class EngineConformance : public testing::Test {
            access(SpareLinkPath(name_).c_str(), F_OK) == 0;
   }
 
-  // Random: process numbers are not unique in /dev/shm, as tests may run in
-  // process namespaces of their own.
+  // Random: process ids are not unique in /dev/shm, since tests may run in
+  // their own pid namespaces.
   const std::string name_ = UniqueRegionName("conformance");
   std::unique_ptr<ServerProcess> server_;
   std::optional<ClientSide> client_;
@@ -164,8 +163,8 @@ TEST_F(EngineConformance, TheDescriptionFitsTheArrays) {
   EXPECT_EQ(columns, arrays().info_size);
 }
 
-// What an episode's last step told is final_infos with the one mode and infos
-// with the other.
+// The infos of an episode's last step are in final_infos with one mode, and in
+// infos with the other.
 TEST_F(EngineConformance, SameStepKeepsTheLastInfos) {
   std::vector<double> last[2];
   for (const AutoresetMode mode :
@@ -275,7 +274,7 @@ TEST_F(EngineConformance, AFlaggedEnvironmentIsResetAndNotStepped) {
   Step();
   EXPECT_EQ(arrays().rewards[0], 0);
   EXPECT_EQ(Copy(arrays().resets), Flags(kEnvs, 0));
-  Step();  // the fourth for 1 and 2, the first for 0
+  Step();  // the fourth step of environments 1 and 2, the first of 0
   EXPECT_EQ(Copy(arrays().truncateds), (Flags{0, 1, 1}));
   EXPECT_EQ(Copy(arrays().dones), (Flags{0, 1, 1}));
 }
@@ -354,8 +353,8 @@ TEST_F(EngineConformance, AHeaderOnlyClientGetsStepsAndSameStep) {
   Attach(AutoresetMode::kDisabled);
   client_.reset();
   HeaderOnlyClient foreign(name_);
-  // Its first exchange may come before the engine has seen the client leave,
-  // whose mode would then still hold.
+  // The first exchange could come before the engine has detected the other
+  // client's exit; then that client's mode would still be in effect.
   while (!absl::StrContains(server_->Stderr(), "client left")) usleep(1000);
   for (float& action : foreign.arrays().actions) action = ActionOf(0);
   for (int episode = 0; episode < 3; ++episode) {
@@ -394,7 +393,7 @@ TEST_F(EngineConformance, ServesTheNextClientAfreshWhenOneIsKilled) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     Attach(AutoresetMode::kDisabled);
     EXPECT_TRUE(AllFinite());
-    // Four steps to the limit again, not one.
+    // The limit comes after four more steps, not after one.
     for (int step = 1; step <= 4; ++step) {
       Step();
       EXPECT_EQ(Copy(arrays().truncateds), Flags(kEnvs, step == 4 ? 1 : 0));
@@ -420,7 +419,7 @@ TEST_P(EngineStop, SignalStopsEngineAndClientGetsPeerGone) {
   Attach();
   Step();
   server_->Signal(GetParam());
-  server_->Signal(GetParam());  // as timeout(1) and terminals do
+  server_->Signal(GetParam());  // timeout(1) and terminals send it twice
   EXPECT_EQ(server_->ExitCode(), 0) << server_->Stderr();
   EXPECT_FALSE(AnyTraceInSharedMemory());
   const Floats actions(arrays().actions.size());
@@ -456,7 +455,7 @@ TEST_F(EngineConformance, ASecondEngineOfTheNameIsRefused) {
   EXPECT_EQ(second.ExitCode(), 1);
   EXPECT_TRUE(absl::StrContains(second.Stderr(), "AlreadyAttached"))
       << second.Stderr();
-  Step();  // the first is none the worse
+  Step();  // the first engine still serves
 }
 
 TEST_F(EngineConformance, RunsWithoutStandardStreams) {
@@ -468,7 +467,7 @@ TEST_F(EngineConformance, RunsWithoutStandardStreams) {
   Step();
 }
 
-// With a limit, as an engine may be so small that memory has room for all.
+// The limit is necessary: memory may have room for all of a small engine.
 TEST_F(EngineConformance, SizesBeyondMemoryPrintOneLine) {
   for (const char* envs : {"4294967295", "16777216"}) {
     std::vector<std::string> command = {

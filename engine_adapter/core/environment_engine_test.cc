@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kEnvs = 5;
 constexpr float kThrow = 13;
 
-// Observes a random number drawn at reset, then adds the actions to it.
+// Observes a random number drawn at the reset, plus the sum of the actions.
 class Walk final : public Environment {
  public:
   void Reset(EnvRandom& random, const EnvironmentRow& row) override {

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// FNV-1a over words of 64 bits.
+// FNV-1a over 64-bit words.
 template <typename Table>
 uint64_t Fingerprint(const Table& table) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -17,8 +17,8 @@ uint64_t Fingerprint(const Table& table) {
   return hash;
 }
 
-// Draws show a wrong `unit` at once, but hardly ever a `sure` or a `density`
-// that is off by its last bit. The fingerprints are those of NumPy's tables.
+// Draws detect a wrong `unit` at once, but seldom a `sure` or a `density` with
+// a wrong last bit. The fingerprints are those of NumPy's tables.
 TEST(NormalLayers, EveryEntryEqualsNumPys) {
   const NormalLayers& layers = NormalLayers::Get();
   EXPECT_EQ(Fingerprint(layers.sure), 0x7ea1a7e349ac15b9);

@@ -16,7 +16,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 using Pair = std::pair<double, double>;
 
-// Asks for one option of each kind.
+// Reads one option of each kind.
 absl::Status AskAll(TaskOptions options) {
   options.Number("weight", 0.5, 0);
   options.Bool("ends", true);

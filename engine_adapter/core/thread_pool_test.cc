@@ -1,4 +1,4 @@
-// Runs under ThreadSanitizer, too.
+// Also runs under ThreadSanitizer.
 #include "engine_adapter/core/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST_P(ThreadPoolTest, CallsEachIndexOnceAndReturnsAfterAll) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const uint32_t count : {0U, 1U, 2U, 3U, 7U, 64U, 1000U}) {
-    std::vector<int> calls(count);  // plain: each index has one thread
+    std::vector<int> calls(count);  // not atomic: one thread for each index
     auto call = [&](uint32_t i) { ++calls[i]; };
     pool.ParallelFor(count, call);
     EXPECT_EQ(calls, std::vector<int>(count, 1)) << count;
@@ -33,7 +33,7 @@ TEST_P(ThreadPoolTest, ManyJobsInARowDoNotMix) {
   constexpr uint32_t jobs = 5000;
   std::vector<uint32_t> values(37);
   for (uint32_t job = 0; job < jobs; ++job) {
-    // The job lies on this frame of the stack and is gone after the call.
+    // The job is on this stack frame, which ends with the call.
     auto call = [&, job](uint32_t i) { values[i] += job + i; };
     pool.ParallelFor(1 + job % 37, call);
   }
@@ -47,7 +47,7 @@ TEST_P(ThreadPoolTest, ManyJobsInARowDoNotMix) {
 TEST_P(ThreadPoolTest, SleepingWorkersWakeUp) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 5; ++round) {
-    usleep(2000);  // no proof: gives workers time to fall asleep
+    usleep(2000);  // lets the workers fall asleep; the test holds without it
     std::atomic<uint32_t> calls = 0;
     auto call = [&](uint32_t) {
       calls.fetch_add(1, std::memory_order_relaxed);

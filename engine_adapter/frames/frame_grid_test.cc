@@ -17,8 +17,8 @@ FrameOptions Images(uint32_t count, uint32_t width = 3, uint32_t height = 2) {
       .width = width, .height = height, .envs = std::vector<uint32_t>(count)};
 }
 
-// A frame of images filled with their number, from 1; what no image covers
-// shows what was there.
+// Returns a frame whose images are filled with their number, from 1; a byte
+// outside all images keeps its value.
 std::vector<int> Painted(uint32_t count) {
   const FrameGrid grid = FrameGrid::Of(Images(count));
   std::vector<std::byte> frame(grid.FrameBytes(), std::byte{99});

@@ -17,7 +17,7 @@ constexpr int64_t kMs = 1'000'000;
 TEST(FramePace, KeepsTheRateWhileCoresAreFree) {
   FramePace pace(100);
   int64_t now = 5'000 * kMs;
-  pace.Drew(now, now + 3 * kMs, 0);  // the first is late, whenever it comes
+  pace.Drew(now, now + 3 * kMs, 0);  // the first frame counts as late
   EXPECT_EQ(pace.due_ns(), now);
   for (int i = 1; i <= 10; ++i) {
     pace.Drew(pace.due_ns(), pace.due_ns() + 3 * kMs, 0);
@@ -41,10 +41,10 @@ TEST(FramePace, KeepsRateAfterABurst) {
 
 TEST(FramePace, PausesAfterAFrameThatWaitedForACore) {
   FramePace pace(60);
-  // 10 ms of work, and as long in line.
+  // 10 ms of work, and 10 ms of waiting for a core.
   pace.Drew(1'000 * kMs, 1'020 * kMs, 10 * kMs);
   EXPECT_EQ(pace.due_ns(), 1'170 * kMs);
-  // Free again: at once back at the rate.
+  // The core is free again: the rate is back at once.
   pace.Drew(1'170 * kMs, 1'180 * kMs, kMs / 2);
   EXPECT_LT(pace.due_ns(), 1'187 * kMs);
 }
@@ -81,7 +81,7 @@ TEST(CoreWait, GrowsWhileAnotherThreadHasTheCore) {
     const CoreWait line;
     const int64_t begin_ns = MonotonicNanos();
     const int64_t before_ns = line.Nanos();
-    // Two threads that never sleep, on one core: soon one has waited.
+    // Two threads that never sleep share a core, so one must wait.
     while (line.Nanos() == before_ns) {
       ASSERT_LT(MonotonicNanos() - begin_ns, 60'000 * kMs) << "a watchdog";
     }

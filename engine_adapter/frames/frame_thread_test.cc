@@ -27,7 +27,7 @@
 namespace tandem {
 namespace {
 
-// Environments that are a number each, which an image shows in every byte.
+// Each environment is a number; each byte of its image has this value.
 class NumberSource final : public FrameSource {
  public:
   explicit NumberSource(size_t envs) : numbers(envs) {}
@@ -57,7 +57,7 @@ class NumberSource final : public FrameSource {
   }
   void Stop() override { ++stops; }
 
-  std::vector<uint8_t> numbers;  // the thread that steps
+  std::vector<uint8_t> numbers;  // written by the stepping thread
   absl::Status start_status;
   enum class Throws { kNot, kStart, kCapture, kDraw };
   std::atomic<Throws> throws{Throws::kNot};
@@ -70,7 +70,7 @@ class NumberSource final : public FrameSource {
   std::vector<uint8_t> copies_;
 };
 
-// A frame thread whose steps are this test's.
+// A frame thread; the test is the stepping thread.
 class Rig {
  public:
   explicit Rig(FrameOptions options, absl::Status start_status = {})
@@ -105,7 +105,7 @@ class Rig {
                                }});
   }
 
-  // An exchange in which every environment becomes `number`.
+  // An exchange that sets every environment to `number`.
   void Step(uint8_t number) {
     source.numbers.assign(8, number);
     const std::vector<uint8_t> none(8);
@@ -113,7 +113,7 @@ class Rig {
     thread->Count({.resets = none, .rewards = rewards, .dones = none});
     thread->Serve(++step, request);
   }
-  // As a stepper that has nothing to do but serves every call.
+  // Behaves as an idle stepping thread that serves every call.
   template <typename Until>
   void ServeUntil(Until until) {
     while (!until()) {
@@ -156,7 +156,7 @@ const FrameOptions kThree = {
 
 TEST(FrameThread, DrawsNothingWithoutReader) {
   Rig rig(kThree);
-  // It asks again, so it had every chance.
+  // It checks for readers repeatedly, so it could have detected one.
   while (rig.probes < 3) rig.Step(1);
   EXPECT_EQ(rig.Head(), 0U);
   EXPECT_EQ(rig.calls, 0);
@@ -179,7 +179,7 @@ TEST(FrameThread, AnswersRequestWithCurrentState) {
     EXPECT_EQ(frame.number, number);
     ASSERT_EQ(frame.pixels.size(), 6U * 4 * 3);
     EXPECT_EQ(frame.pixels[0], std::byte{number});
-    EXPECT_EQ(frame.pixels.back(), std::byte{0});  // three of four places
+    EXPECT_EQ(frame.pixels.back(), std::byte{0});  // the fourth, empty place
     EXPECT_EQ(frame.metrics.last_reward, number);
     EXPECT_TRUE(absl::StartsWith(
         frame.metadata,
@@ -207,7 +207,7 @@ TEST(FrameThread, ShowsPause) {
   Rig rig(kThree);
   rig.watched = true;
   while (rig.Head() < 3) rig.Step(7);
-  // Nothing steps any more; what is drawn again is said to stand still.
+  // No step follows; the frames' step rate becomes 0.
   rig.ServeUntil(
       [&] { return rig.Head() > 4 && rig.Latest().metrics.step_rate_hz == 0; });
   EXPECT_EQ(rig.Latest().pixels[0], std::byte{7});
@@ -254,7 +254,7 @@ TEST(FrameThread, ReportsExceptionOfSourceAndGoesOn) {
     rig.source.throws = Throws::kNot;
     rig.request = 2;
     rig.ServeUntil([&] { return rig.answered == 2U; });
-    // What could not start stays so.
+    // A source that failed to start stays failed.
     EXPECT_EQ(absl::StrContains(rig.Latest().metadata, "fell over"),
               where == Throws::kStart);
   }

@@ -1,6 +1,6 @@
 #include "engine_adapter/frames/image_encoder.h"
 
-// jpeglib.h uses FILE without saying where it comes from.
+// jpeglib.h uses FILE without including its header.
 // clang-format off
 #include <cstdio>
 #include <jpeglib.h>
@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-// Red grows to the right, green downwards; blue is the same all over.
+// Red increases to the right, green downwards; blue is constant.
 std::vector<uint8_t> Slopes(uint32_t width, uint32_t height) {
   std::vector<uint8_t> rgb;
   for (uint32_t y = 0; y < height; ++y) {
@@ -90,7 +90,7 @@ TEST(ImageEncoder, JpegHasNearlyThePixels) {
   for (const uint32_t width : {1U, 7U, 320U}) {
     const Image image = Encoded(ImageFormat::kJpeg, width, 24);
     jpeg_decompress_struct jpeg;
-    jpeg_error_mgr errors;  // its default ends the test's process
+    jpeg_error_mgr errors;  // the default handler ends the process
     jpeg.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&jpeg);
     jpeg_mem_src(&jpeg, image.data.data(), image.data.size());

@@ -22,9 +22,9 @@ constexpr uint32_t kEnvs = 3;
 constexpr size_t kImageBytes = size_t{4} * 2 * 3;
 const ImageOptions kSmall = {.width = 4, .height = 2};
 
-// Paints each environment's number of captures, plus 100 for each environment,
-// all over its image. Unsynchronised on purpose: ThreadSanitizer sees to it
-// that the two threads take turns.
+// Fills each environment's image with its number of captures, plus 100 for each
+// environment. It has no lock, so that ThreadSanitizer reports the two threads
+// if they do not alternate.
 class Painter final : public FrameSource {
  public:
   absl::Status Prepare(const FrameOptions& options) override {
@@ -75,7 +75,7 @@ class ImageThreadTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
   }
-  // What an image is all over; 255 if it is not.
+  // Returns the value of all of an image's bytes; 255 if they differ.
   int ColourOf(uint32_t env) const {
     const uint8_t first = images_[env * kImageBytes];
     for (size_t i = 0; i < kImageBytes; ++i) {

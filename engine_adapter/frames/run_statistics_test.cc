@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Two environments, of which the second is shown.
+// Two environments; the frame shows the second.
 class Rig {
  public:
   RunSnapshot Step(std::vector<float> rewards, std::vector<uint8_t> dones = {},

@@ -78,7 +78,7 @@ TEST(CommandLine, RefusesFileWithoutFlags) {
     FileOf(text);
     const absl::Status status = Parse({config.c_str()}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << text;
-    // What the file may not name is not offered.
+    // The error does not offer flags that a file must not have.
     EXPECT_FALSE(absl::StrContains(status.message(), "--config ")) << status;
   }
   ExpectRefused({"--config=/no/such.json"}, "/no/such.json");
@@ -91,7 +91,7 @@ TEST(CommandLine, RefusesUnknownFlags) {
   ExpectRefused({"--test_nmber=5"}, "--test_number");
   ExpectRefused({"word"}, "word");
   ExpectRefused({"--notest_number"}, "--notest_number");
-  ExpectRefused({"--flagfile=x"}, "--flagfile");  // Abseil's own
+  ExpectRefused({"--flagfile=x"}, "--flagfile");  // a flag of Abseil
   ExpectRefused({"--"}, "--");
 }
 

@@ -1,4 +1,4 @@
-// Commands to a hosted engine, beside the steps of the same client.
+// RPCs to a hosted engine, beside the steps of the same client.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ namespace {
 
 using Got = EnvelopeReader::Got;
 
-// Counts its steps, and tells them to every caller, as a joint's position.
+// Counts its steps, and returns the count as a joint's position.
 class CountingEngine final : public Engine, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }
@@ -61,7 +61,7 @@ class CountingEngine final : public Engine, public MujocoPort {
   std::vector<float> Controls(uint32_t) const override { return {0}; }
   void SetControl(uint32_t, uint32_t, float) override {}
 
-  // Of the thread that steps, until the host has stopped.
+  // Used by the stepping thread, until the host has stopped.
   int resets_ = 0;
   int cleared_ = 0;
 
@@ -76,7 +76,7 @@ class CountingEngine final : public Engine, public MujocoPort {
       .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
 
-// A client with a thread, the test's, that steps and calls.
+// A client in the test's thread, which steps and calls.
 class Client {
  public:
   explicit Client(const std::string& name)
@@ -104,7 +104,7 @@ class Client {
               ErrorCode::kOk);
   }
 
-  // The next envelope, if there is one.
+  // Returns the next envelope, if there is one.
   std::optional<rpc::EnvelopeT> Take() {
     if (answers_.Next() != Got::kEnvelope) return std::nullopt;
     rpc::EnvelopeT answer;
@@ -179,7 +179,7 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
     }
   }
   while (answered < asked || items < 3) {
-    client.Step();  // which is the stream's news
+    client.Step();  // makes a new item for the stream
     while (std::optional<rpc::EnvelopeT> envelope = client.Take()) {
       take(*envelope);
     }
@@ -287,7 +287,7 @@ TEST_F(EngineHostCommandsTest, ChangesByRpcsEndWithTheClient) {
   { const Client last(name_); }
   host_->Stop();
   EXPECT_EQ(engine_.cleared_, 2);
-  EXPECT_EQ(engine_.resets_, 3);  // with the first, of all
+  EXPECT_EQ(engine_.resets_, 3);  // including the first reset of all
 }
 
 TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
@@ -297,7 +297,7 @@ TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
             static_cast<uint16_t>(ErrorCode::kUnsupported));
 }
 
-// Its lock alone tells: it rings no bell.
+// Only the lock shows it: a killed client rings no doorbell.
 TEST(EngineHostRealTime, AKilledClientIsNoticedBetweenStepsOfTheClock) {
   alarm(60);
   const std::string name = UniqueRegionName("host_real_time");

@@ -1,5 +1,5 @@
-// The host of an engine that is drawn, with a client and a viewer in the same
-// process.
+// The host of an engine with frames, with a client and a frame reader in the
+// same process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint32_t kEnvs = 3;
 
-// Environments that count their steps; an image shows the count in each byte.
+// Environments that count their steps; each byte of an image is the count.
 class CountingEngine final : public Engine, public FrameSource {
  public:
   const EngineSchema& schema() const override { return schema_; }

@@ -1,4 +1,4 @@
-// The host with a real client attached from the same process.
+// The host, with a real client in the same process.
 #include "engine_adapter/host/engine_host.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr uint32_t kEnvs = 2;
 
-// Observes the steps since the last reset, and how many resets there were.
+// Observes the steps since the last reset, and the number of resets.
 class FakeEngine final : public Engine {
  public:
   const EngineSchema& schema() const override { return schema_; }
@@ -95,7 +95,7 @@ class EngineHostTest : public testing::Test {
     const ErrorCode code = client.Send(actions);
     return code == ErrorCode::kOk ? client.Recv(Deadline::Infinite()) : code;
   }
-  // How many lines of the log contain it.
+  // Returns the number of log lines that contain the text.
   int Logged(absl::string_view text) {
     const std::lock_guard<std::mutex> lock(log_mutex_);
     int lines = 0;
@@ -105,8 +105,8 @@ class EngineHostTest : public testing::Test {
     return lines;
   }
 
-  // Random: process numbers are not unique in /dev/shm, as tests may run in
-  // process namespaces of their own.
+  // Random: process ids are not unique in /dev/shm, since tests may run in
+  // their own pid namespaces.
   const std::string name_ = UniqueRegionName("host-test");
   FakeEngine engine_;
   std::mutex log_mutex_;
@@ -152,7 +152,7 @@ TEST_F(EngineHostTest, TheFirstClientFindsTheFirstEpisodesAndTheNextNewOnes) {
     ASSERT_TRUE(client.ok()) << client.status();
     EXPECT_EQ(client->arrays().obs[0], 0);
     if (client_number == 1) {
-      EXPECT_EQ(client->arrays().obs[1], 1);  // reset once, seeded
+      EXPECT_EQ(client->arrays().obs[1], 1);  // reset once, with a seed
     } else {
       EXPECT_GE(client->arrays().obs[1], static_cast<float>(client_number));
     }
@@ -173,7 +173,7 @@ TEST_F(EngineHostTest, AFailedStepReachesTheClientAndTheHostServesOn) {
   EXPECT_EQ(Step(*client, {1, 1}), ErrorCode::kOk);
   EXPECT_EQ(Step(*client, {13, 1}), ErrorCode::kEngineFailed);
   host_->Stop();
-  EXPECT_EQ(Logged("unlucky"), 2);  // equal ones in a row are one line
+  EXPECT_EQ(Logged("unlucky"), 2);  // equal successive lines are one line
 }
 
 TEST_F(EngineHostTest, AnEngineThatCannotResetOpensNoRegion) {

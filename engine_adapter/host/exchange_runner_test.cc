@@ -1,4 +1,4 @@
-// What an exchange asks of an engine, case by case, on arrays without a region.
+// The calls to an engine for each kind of exchange, with arrays, no region.
 #include "engine_adapter/host/exchange_runner.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ class ExchangeRunnerTest : public testing::Test {
   }
   void Run(ExchangeKind kind, AutoresetMode mode) {
     ASSERT_TRUE(runner_.Run(kind, mode).ok());
-    // As EngineSide does after each exchange.
+    // EngineSide does this after each exchange.
     resets_.assign(kEnvs, 0);
   }
   void Step(AutoresetMode mode) { Run(ExchangeKind::kStep, mode); }

@@ -19,8 +19,8 @@ namespace {
 
 using rpc::SimulationMode;
 
-// One environment: observes its steps since its reset, earns 1 for each, and
-// ends with the third.
+// One environment: observes its steps since the reset, has reward 1 for each
+// step, and ends with the third.
 class CountingEngine final : public Engine {
  public:
   const EngineSchema& schema() const override { return schema_; }
@@ -56,8 +56,8 @@ class CountingEngine final : public Engine {
       .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
 
-// The host's loop, a turn at a time, and a header-only client, which counts
-// exchanges in the header by itself.
+// One iteration of the host's loop at a time, and a header-only client, which
+// counts exchanges in the header itself.
 class SimulationTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +83,7 @@ class SimulationTest : public testing::Test {
     header_->action_seq.store(side_->frame_seq() + 1,
                               std::memory_order_relaxed);
   }
-  // Whether it has done something.
+  // Returns whether the iteration did any work.
   bool Turn() {
     const EngineEvent event = side_->Poll();
     if (event == EngineEvent::kExchange) {
@@ -171,11 +171,11 @@ TEST_F(SimulationTest, SingleStepsServeTheExchangeThatWaitsThenGoOnWithout) {
 
 TEST_F(SimulationTest, NextExchangeReportsAccumulatedSteps) {
   simulation_->SetPaused(true);
-  SingleStep(4);  // the third ends the episode
+  SingleStep(4);  // the third step ends the episode
   for (int turns = 0; turns < 6; ++turns) (void)Turn();
   EXPECT_EQ(engine_.steps_, 4);
   const StepArrays& arrays = side_->arrays();
-  EXPECT_EQ(arrays.obs[0], 0);  // the client's, until it asks
+  EXPECT_EQ(arrays.obs[0], 0);  // unchanged until the client's next exchange
   simulation_->SetPaused(false);
   Send();
   EXPECT_TRUE(Turn());
@@ -185,7 +185,7 @@ TEST_F(SimulationTest, NextExchangeReportsAccumulatedSteps) {
   EXPECT_EQ(arrays.terminateds[0], 1);
   EXPECT_EQ(arrays.final_obs[0], 3);
   Send();
-  EXPECT_TRUE(Turn());  // the third since then
+  EXPECT_TRUE(Turn());  // the third step since then
   EXPECT_EQ(arrays.rewards[0], 1);
   EXPECT_EQ(arrays.dones[0], 1);
   Send();
@@ -246,7 +246,7 @@ TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
   const int64_t begin_ns = MonotonicNanos();
   while (engine_.steps_ < 10) {
     if (Turn()) {
-      // None comes before its time.
+      // No step comes before its time.
       EXPECT_GE(MonotonicNanos() - begin_ns, engine_.steps_ * 1'999'000);
     }
   }
@@ -263,7 +263,7 @@ TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
 
 TEST_F(SimulationTest, SkipsMissedRealTimeSteps) {
   ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
-  usleep(400'000);  // 200 steps, of which 100 ms are made up for
+  usleep(400'000);  // 200 steps; the engine makes up for 100 ms of them
   const int64_t before_ns = MonotonicNanos();
   EXPECT_TRUE(Turn());
   EXPECT_GE(*simulation_->DueNs(), before_ns - 100'000'000);
@@ -321,7 +321,7 @@ TEST_F(SimulationTest, PausingAgainEndsSingleSteps) {
   EXPECT_EQ(engine_.steps_, 2);
   EXPECT_TRUE(simulation_->paused());
   EXPECT_EQ(EnginePhase().phase, Phase::kPaused);
-  SingleStep(1);  // the exchange that waits
+  SingleStep(1);  // executes the held exchange
   EXPECT_FALSE(Turn());
   EXPECT_TRUE(Turn());
   EXPECT_EQ(Answered(), 1u);

@@ -49,14 +49,14 @@ EngineRig Model(const std::string& path, const std::string& options = "{}") {
   return EngineRig(MakeModelEngine(path, Request(options)).value());
 }
 
-// A file in the test's own folder.
+// Writes a file into the test's folder, and returns its path.
 std::string Write(const std::string& name, const std::string& text) {
   std::string path = absl::StrCat(testing::TempDir(), "/", name);
   std::ofstream(path) << text;
   return path;
 }
 
-// One joint, one motor: less than any task needs.
+// One joint and one motor: less than any task needs.
 std::string Pendulum() {
   return Write("pendulum.xml", R"(<mujoco>
       <worldbody><body name="arm"><joint name="j" axis="0 1 0"/>
@@ -119,7 +119,7 @@ TEST_F(MujocoTasksTest, NamesDescribeObservations) {
   EXPECT_EQ(names[8], "qvel/rootx");
   EXPECT_EQ(names[16], "qvel/ffoot");
   EXPECT_EQ(cheetah.schema().action_names[0], "bthigh");
-  // With the hidden position there is one name more, before the others.
+  // With the hidden position there is one more name, before the others.
   EXPECT_EQ(Rig("HalfCheetah-v5",
                 R"({"exclude_current_positions_from_observation": false})")
                 .schema()
@@ -128,7 +128,7 @@ TEST_F(MujocoTasksTest, NamesDescribeObservations) {
   const EngineRig ant = Rig("Ant-v5");
   EXPECT_EQ(ant.schema().observation_names[0], "qpos/root_z");
   EXPECT_EQ(ant.schema().observation_names[27], "cfrc_ext/torso/0");
-  EXPECT_EQ(ant.schema().action_names[0], "hip_4");  // its joint's
+  EXPECT_EQ(ant.schema().action_names[0], "hip_4");  // the joint's name
   const EngineRig humanoid = Rig("Humanoid-v5");
   EXPECT_EQ(humanoid.schema().observation_names[45], "cinert/torso/0");
   EXPECT_EQ(humanoid.schema().observation_names[175], "cvel/torso/0");
@@ -276,7 +276,7 @@ TEST_F(MujocoTasksTest, RefusesInvalidOption) {
 TEST_F(MujocoTasksTest, RefusesModelWithoutRequiredParts) {
   const std::string path = Pendulum();
   for (const std::string& task : MujocoTasks()) {
-    if (task == "HalfCheetah-v5") continue;  // which a single joint suits
+    if (task == "HalfCheetah-v5") continue;  // one joint is enough for it
     ExpectRefused(MakeMujocoEngine(task, Request(WithModel(path))).status(),
                   {"expected a model with", path});
   }
@@ -285,7 +285,7 @@ TEST_F(MujocoTasksTest, RefusesModelWithoutRequiredParts) {
       {"a body named 'fingertip'", "arm"});
 }
 
-// Tasks read only what they have made sure of.
+// A task must check for each part of the model that it reads.
 TEST_F(MujocoTasksTest, RunsOrRefusesAnyModel) {
   int ran = 0;
   for (const std::string joints :
@@ -356,9 +356,9 @@ TEST_F(MujocoTasksTest, UserModelObservesFullStateAndNeverTerminates) {
   EXPECT_EQ(rig.schema().act_size, 1);
   const auto& actions =
       std::get<BoxSpace>(rig.schema().description.action_space);
-  EXPECT_EQ(actions.high, std::vector<double>{kInfinity});  // it has no limit
+  EXPECT_EQ(actions.high, std::vector<double>{kInfinity});  // without a limit
   ASSERT_TRUE(rig.ResetAll(0).ok());
-  EXPECT_EQ(rig.obs, std::vector<float>(2, 0.0F));  // no noise
+  EXPECT_EQ(rig.obs, std::vector<float>(2, 0.0F));  // without noise
   for (int step = 0; step < 50; ++step) ASSERT_TRUE(rig.Step().ok());
   EXPECT_NE(rig.obs[0], 0);
   EXPECT_EQ(rig.rewards[0], 0);
@@ -401,7 +401,7 @@ TEST_F(MujocoTasksTest, UserModelMayFollowVelocityCommands) {
   EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 1, 2, 3}));
 }
 
-// Each would have to have a model of its own, of 64 MB.
+// Each environment would need its own model of 64 MB.
 TEST_F(MujocoTasksTest, RefusesAContractForMoreModelsThanFitIntoMemory) {
   const std::string path = Write("large.xml", R"(<mujoco>
       <asset><hfield name="h" nrow="4000" ncol="4000" size="1 1 1 1"/></asset>
@@ -409,7 +409,7 @@ TEST_F(MujocoTasksTest, RefusesAContractForMoreModelsThanFitIntoMemory) {
         <joint name="j" axis="0 1 0"/><geom size=".1"/></body></worldbody>
       <actuator><motor joint="j"/></actuator></mujoco>)");
   TaskRequest request;
-  // Four times what fits: other processes may free memory meanwhile.
+  // Four times the available memory: other processes may free some meanwhile.
   request.num_envs = static_cast<uint32_t>(AvailableMemoryBytes() / 16000000);
   const std::unique_ptr<Engine> engine =
       MakeModelEngine(path, std::move(request)).value();

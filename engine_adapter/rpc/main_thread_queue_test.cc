@@ -32,7 +32,7 @@ TEST(MainThreadQueue, WorkPostedByWorkRunsInTheNextPump) {
 TEST(MainThreadQueue, EachThreadsWorkIsDoneOnceAndWakes) {
   constexpr int kPosts = 10'000;
   std::atomic<int> wakes{0};
-  int done = 0;  // the pumping thread's alone
+  int done = 0;  // used by the pumping thread only
   MainThreadQueue queue([&] { ++wakes; });
   auto post = [&] {
     for (int i = 0; i < kPosts; ++i) queue.Post([&] { ++done; });

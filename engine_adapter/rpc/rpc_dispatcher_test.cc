@@ -23,7 +23,7 @@ using Got = EnvelopeReader::Got;
 constexpr uint32_t kRingBytes = 4096;
 constexpr int64_t kMs = 1'000'000;
 
-// A dispatcher of three methods, and a client at the other ends of its rings.
+// A dispatcher of three methods, and a client at the rings' other ends.
 class RpcDispatcherTest : public testing::Test {
  protected:
   RpcDispatcherTest() {
@@ -95,7 +95,7 @@ class RpcDispatcherTest : public testing::Test {
               ErrorCode::kOk);
   }
 
-  // The next answer, as plain structs.
+  // Returns the next answer as a struct.
   rpc::EnvelopeT Answer() {
     rpc::EnvelopeT answer;
     Got got = Got::kNothing;
@@ -122,7 +122,7 @@ class RpcDispatcherTest : public testing::Test {
   std::optional<double> hz_;
   uint32_t asked_ = 0;
   uint32_t frames_ = 0;
-  size_t news_ = 1;  // items of a moment
+  size_t news_ = 1;  // the number of items of a moment
   size_t item_floats_ = 4;
   absl::Status stream_status_;
   std::vector<RpcAnswer<rpc::SingleStepResponseT>> late_;
@@ -191,12 +191,12 @@ TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
   for (uint64_t id = 1; id <= 3; ++id) {
     ExpectError(id, ErrorCode::kEngineFailed, "fell over");
   }
-  // Also one that has kept its answer is answered once.
+  // A kept answer callback does not answer the call a second time.
   ASSERT_EQ(late_.size(), 1u);
   late_[0](rpc::SingleStepResponseT());
   EXPECT_EQ(answers_.Next(), Got::kNothing);
   EXPECT_TRUE(dispatcher_.IsQuiet());
-  // And is not taken for another call of its id.
+  // The callback does not answer another call with the same id either.
   throws_ = false;
   Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
   (void)dispatcher_.Poll(1000 * kMs);
@@ -266,18 +266,18 @@ TEST_F(RpcDispatcherTest, SlowReaderLosesItemsAndGetsTheCount) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 50; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
-  // Nothing is new for a while: nothing is lost then.
+  // Without new items, no item is lost.
   news_ = 0;
   for (int i = 50; i < 70; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_EQ(frames_, 50u);
-  EXPECT_EQ(dispatcher_.DueNs(1700 * kMs), 1701 * kMs);  // looks for room
+  EXPECT_EQ(dispatcher_.DueNs(1700 * kMs), 1701 * kMs);  // checks for room
   uint64_t received = 0;
   while (answers_.Next() == Got::kEnvelope) {
     EXPECT_EQ(answers_.envelope().stream_number(), ++received);
     (void)dispatcher_.Poll(1700 * kMs);
   }
-  EXPECT_LT(received, 6u);  // as many as the ring holds, and one that waited
+  EXPECT_LT(received, 6u);  // the items in the ring, and one that waited
   news_ = 3;
   (void)dispatcher_.Poll(1800 * kMs);
   const rpc::EnvelopeT item = Answer();
@@ -313,7 +313,7 @@ TEST_F(RpcDispatcherTest, AStreamThatCannotPassWaitsForRoom) {
   for (int i = 0; i < 50; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_LT(frames_, 6u);
-  EXPECT_EQ(dispatcher_.DueNs(1500 * kMs), 1501 * kMs);  // it doesn't spin
+  EXPECT_EQ(dispatcher_.DueNs(1500 * kMs), 1501 * kMs);  // it does not spin
   for (uint64_t number = 1; number <= 10; ++number) {
     const rpc::EnvelopeT item = Answer();
     EXPECT_EQ(item.stream_number, number);
@@ -325,7 +325,7 @@ TEST_F(RpcDispatcherTest, AStreamThatCannotPassWaitsForRoom) {
 
 TEST_F(RpcDispatcherTest, AMomentBeyondTheBoundIsLostInPart) {
   item_floats_ = 300;
-  news_ = 1000;  // 1.2 MB, of 64 KiB
+  news_ = 1000;  // 1.2 MB; the bound is 64 KiB
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   (void)dispatcher_.Poll(1000 * kMs);
   news_ = 0;
@@ -417,7 +417,7 @@ TEST_F(RpcDispatcherTest, WithoutNewsAStreamIsSilent) {
   for (int i = 0; i < 10; ++i)
     (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_EQ(answers_.Next(), Got::kNothing);
-  // It waits to be polled, not for a time.
+  // The stream is due at the next poll, not at a time.
   EXPECT_EQ(dispatcher_.DueNs(2000 * kMs), std::nullopt);
   EXPECT_FALSE(dispatcher_.IsQuiet());
   news_ = 1;
@@ -449,7 +449,7 @@ TEST_F(RpcDispatcherTest, ACallMayBeAnsweredLater) {
   Call(rpc::MethodId::GetSceneInfo, 9, rpc::GetSceneInfoRequestT());
   (void)dispatcher_.Poll(0);
   EXPECT_EQ(Answer().correlation_id, 9u);
-  // Its id is in use meanwhile.
+  // The call's id is in use meanwhile.
   Call(rpc::MethodId::GetSceneInfo, 8, rpc::GetSceneInfoRequestT());
   (void)dispatcher_.Poll(0);
   ExpectError(8, ErrorCode::kInvalidArgument, "not in use");
@@ -496,7 +496,7 @@ TEST_F(RpcDispatcherTest, CancelledCallIsRemoved) {
   ASSERT_EQ(late_.size(), 2u);
   EXPECT_FALSE(late_[0].wanted().expired());
   EXPECT_TRUE(late_[1].wanted().expired());
-  // Its id is free again, and its answer belongs to no call.
+  // The call's id is free again, and its late answer is ignored.
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
   (void)dispatcher_.Poll(0);
   ASSERT_EQ(late_.size(), 3u);
@@ -536,7 +536,7 @@ TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
 }
 
 TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
-  // Each answer is larger than its call: the way back fills first.
+  // An answer is larger than its call: the ring to the client fills first.
   for (uint64_t id = 1; id <= 2'000; ++id) {
     Call(rpc::MethodId::GetEntity, id, [&] {
       rpc::GetEntityRequestT request;
@@ -547,9 +547,9 @@ TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
     if (to_engine_.write_pos() != to_engine_.read_pos()) break;
   }
   EXPECT_NE(to_engine_.write_pos(), to_engine_.read_pos());
-  EXPECT_FALSE(dispatcher_.Poll(0));  // or the engine would spin
+  EXPECT_FALSE(dispatcher_.Poll(0));  // otherwise the engine would spin
   EXPECT_NE(dispatcher_.DueNs(0), std::nullopt);
-  // It reads again: nothing was lost.
+  // The client reads again: no answer is lost.
   uint64_t expected = 0;
   for (int quiet = 0; quiet < 3;) {
     if (answers_.Next() == Got::kEnvelope) {

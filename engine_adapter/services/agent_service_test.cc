@@ -104,7 +104,7 @@ TEST_F(AgentServiceTest, ContractIsSetAndCleared) {
   EXPECT_TRUE(response.success);
   EXPECT_TRUE(absl::StrContains(response.message, "given up by 1 env"))
       << response.message;
-  EXPECT_EQ(stepped_->rig.obs, before);  // nothing was reset
+  EXPECT_EQ(stepped_->rig.obs, before);  // no environment was reset
 }
 
 TEST_F(AgentServiceTest, EngineWithoutRandomisationReportsAllFieldsUnused) {
@@ -127,7 +127,7 @@ TEST_F(AgentServiceTest, RefusesSeedWithoutRandomisation) {
   StartPlain();
   rpc::ResetAgentRequestT request;
   request.seed = 5;
-  EXPECT_TRUE(service_->ResetAgent(request).ok());  // it seeds the reset
+  EXPECT_TRUE(service_->ResetAgent(request).ok());  // the seed is the reset's
   request.at_next_reset = true;
   const absl::Status status = service_->ResetAgent(request).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);

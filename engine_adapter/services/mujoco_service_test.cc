@@ -29,8 +29,8 @@ using Envs = std::vector<uint32_t>;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A cart with a pole that can be bent: three actuators, one without a name,
-// the last without a range.
+// A cart with a flexible pole: three actuators, one without a name, the last
+// without a range.
 std::string ModelPath() {
   std::string path = absl::StrCat(testing::TempDir(), "/cart.xml");
   std::ofstream(path) << R"(<mujoco model="cart"><worldbody>
@@ -63,7 +63,7 @@ class MujocoServiceTest : public testing::Test {
   Floats Controls(uint32_t env) {
     return stepped_->rig.ports().mujoco->Controls(env);
   }
-  // Calls, and takes the answer if it is there.
+  // Calls SendControl, and returns the answer if it came at once.
   std::optional<absl::StatusOr<rpc::SendControlResponseT>> Send(
       const rpc::SendControlRequestT& request) {
     std::optional<absl::StatusOr<rpc::SendControlResponseT>> answer;
@@ -207,7 +207,7 @@ TEST_F(MujocoServiceTest, NamedControlsWinOverIndexedOnesAndThoseOverBulk) {
   EXPECT_EQ((*answer)->actuators_written, 3u);
   EXPECT_EQ(Controls(0), (Floats{0.1F, 0.2F, 0.3F}));
   request = {};
-  request.bulk = {0.9F};  // the others stay
+  request.bulk = {0.9F};  // the other controls are kept
   ASSERT_EQ((**Send(request)).actuators_written, 1u);
   EXPECT_EQ(Controls(0), (Floats{0.9F, 0.2F, 0.3F}));
 }
@@ -229,7 +229,7 @@ TEST_F(MujocoServiceTest, InvalidControlsAreRefusedTogether) {
   AddNamed(&request, "pull", 1);
   ExpectRefused(request, {"pull", "push, twist"});
   request = good;
-  AddNamed(&request, "", 1);  // not the one without a name
+  AddNamed(&request, "", 1);  // does not select the unnamed actuator
   ExpectRefused(request, {"push, twist"});
   request = good;
   AddIndexed(&request, 3, 1);
@@ -264,7 +264,7 @@ TEST_F(MujocoServiceTest, CallThatWaitsForStepIsAnsweredOnce) {
   service_->AnswerWaiting();
   EXPECT_FALSE(late_[0]->has_value());
   stepped_->Exchange();
-  // One that comes before the others are answered waits for the step after.
+  // A call that comes before the answers waits for the step after next.
   EXPECT_FALSE(Send(request).has_value());
   service_->AnswerWaiting();
   ASSERT_TRUE(late_[0]->has_value());
@@ -330,7 +330,7 @@ TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
   stepped_->Exchange();
   EXPECT_EQ(stream.pass(), 1u);
   EXPECT_EQ(stream.pass(), 0u);
-  // Once there is room it is sent after all, being the newest.
+  // When there is room the moment is sent, since it is the newest.
   EXPECT_EQ(stream.next()->size(), 1u);
   EXPECT_EQ(stream.pass(), 0u);
   EXPECT_TRUE(stream.next()->empty());

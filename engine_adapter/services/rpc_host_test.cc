@@ -53,7 +53,7 @@ class RpcHostTest : public testing::Test {
     absl::StatusOr<rpc::GetServicesResponseT> response = host_->GetServices({});
     return std::move(response->services);
   }
-  // How often each method is among those that GetServices names.
+  // Returns how often GetServices' answer contains each method.
   std::map<Id, int> Methods() {
     std::map<Id, int> methods;
     for (const auto& service : Services()) {
@@ -167,7 +167,7 @@ TEST_F(RpcHostTest, AServicesStreamsAreWithinItsRate) {
       EXPECT_EQ(service->max_fps, 0U);
       EXPECT_EQ(service->max_hz, 0);
     }
-    // A rate may be given to those that have streams, and to no others.
+    // Only services with streams may have a rate.
     RpcConfig given;
     EXPECT_EQ(ParseStreamRates(service->name + "=5", &given).ok(),
               service->max_fps > 0)
@@ -192,7 +192,7 @@ TEST_F(RpcHostTest, AReaderThatWasLateGetsTheNewestMoment) {
     now_ns += 20 * kMs;
     (void)host_->Poll(now_ns);
   }
-  // No thread steps any more.
+  // No step is made any more.
   uint64_t received = 0;
   rpc::EnvelopeT last;
   for (int quiet = 0; quiet < 2;) {

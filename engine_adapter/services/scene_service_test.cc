@@ -42,7 +42,7 @@ class SceneServiceTest : public testing::Test {
     request.env_id = env;
     return *service_->GetEntity(request);
   }
-  // Calls; the answer is there once it has come.
+  // Calls SingleStep; the result gets its value when the answer comes.
   std::shared_ptr<std::optional<absl::StatusOr<rpc::SingleStepResponseT>>>
   SingleStep(uint32_t steps) {
     auto answer = std::make_shared<
@@ -174,7 +174,7 @@ TEST_F(SceneServiceTest, PausesAndStepsWhilePaused) {
 
   const auto answer = SingleStep(3);
   EXPECT_FALSE(answer->has_value());
-  EXPECT_EQ(CodeOf((*SingleStep(1))->status()), kInvalid);  // at it already
+  EXPECT_EQ(CodeOf((*SingleStep(1))->status()), kInvalid);  // one is pending
   stepped_->Idle();
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((**answer)->steps, 3u);

@@ -74,7 +74,7 @@ TEST_F(TelemetryServiceTest, EachMomentGivesAFrameForEachEnvironmentOnce) {
       EXPECT_LE(frame->timestamp_ms, NowMs());
       EXPECT_EQ(frame->observation_qpos,
                 port.Joints(request.env_ids[i]).positions);
-      // HalfCheetah observes all of qpos but the first.
+      // HalfCheetah observes qpos without its first value.
       const Floats& obs = stepped_->rig.obs;
       EXPECT_TRUE(std::equal(frame->observation_qpos.begin() + 1,
                              frame->observation_qpos.end(),
@@ -85,10 +85,10 @@ TEST_F(TelemetryServiceTest, EachMomentGivesAFrameForEachEnvironmentOnce) {
     std::ranges::fill(stepped_->rig.actions, 0.25F);
     stepped_->Exchange();
   }
-  // One that is not taken is a moment all the same.
+  // A moment that the stream passes over counts as well.
   EXPECT_EQ(stream.pass(), 2u);
   EXPECT_EQ(stream.pass(), 0u);
-  // And is new to a stream with room again, though no step has come.
+  // The moment is sent when the stream has room again, without a step.
   EXPECT_EQ(stream.next()->front().AsTelemetryFrame()->frame_number, 5u);
   EXPECT_TRUE(stream.next()->empty());
   stepped_->Exchange();

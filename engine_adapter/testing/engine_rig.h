@@ -1,4 +1,4 @@
-// EngineRig: an engine with arrays of its own, as a region would hold them.
+// EngineRig: an engine with its own arrays instead of a region's.
 //
 // Data flow: a test's actions -> the engine -> arrays that the test reads.
 //
@@ -48,7 +48,7 @@ class EngineRig {
   EnginePorts ports() { return engine_->ports(); }
   double step_secs() const { return engine_->step_secs(); }
 
-  // Environment i from first_seed + i; without one its stream goes on.
+  // Environment i gets first_seed + i; without it, each stream continues.
   absl::Status ResetAll(std::optional<uint64_t> first_seed = {}) {
     for (ResetRequest& request : requests_) {
       request.seed.reset();
@@ -74,7 +74,7 @@ class EngineRig {
                                 .infos = infos});
   }
 
-  // Where an info's columns begin in a row. Throws if there is no such info.
+  // The column of a row at which an info begins. Throws for an unknown info.
   size_t Column(const std::string& info) const {
     size_t column = 0;
     for (const InfoField& field : schema().description.infos) {

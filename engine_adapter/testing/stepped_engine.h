@@ -1,4 +1,4 @@
-// SteppedEngine: an engine, and the loop around it that services steer, done by
+// SteppedEngine: an engine whose loop, which services control, the test runs by
 // hand.
 //
 // Data flow: a test -> Exchange, Idle -> the engine's steps.
@@ -29,7 +29,7 @@ namespace tandem {
 
 class SteppedEngine final : public SimulationPort {
  public:
-  // All environments are reset.
+  // Resets all environments.
   explicit SteppedEngine(std::unique_ptr<Engine> engine)
       : rig(std::move(engine)) {
     Check(rig.ResetAll(0));
@@ -40,7 +40,7 @@ class SteppedEngine final : public SimulationPort {
     Step();
     ++frame_seq_;
   }
-  // Does the single steps that were asked for, as a paused engine does.
+  // Makes the requested single steps, as a paused engine does.
   void Idle() {
     const uint32_t steps = std::exchange(single_steps_, 0);
     for (uint32_t i = 0; i < steps; ++i) Step();

@@ -1,5 +1,5 @@
-// The structs still produce the goldens, byte for byte, and the listing leaves
-// nothing out.
+// The structs still produce the goldens byte for byte, and the listing is
+// complete.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -30,7 +30,7 @@ std::string Golden(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Every byte from 0 to `size` belongs to one row.
+// Checks that every byte from `begin` to `end` belongs to exactly one row.
 void ExpectCovers(const std::vector<FieldRow>& rows, size_t begin, size_t end) {
   size_t offset = begin;
   for (const FieldRow& row : rows) {
@@ -61,7 +61,7 @@ TEST(Goldens, HeaderHasTheSampleValues) {
   EXPECT_EQ(header.version, kLrbcVersion);
   EXPECT_EQ(header.header_size, kLrbcHeaderBytes);
   EXPECT_EQ(header.feature_bits, kFeaturesOfVersion1);
-  // relaxed: no other thread has it.
+  // relaxed: no other thread uses it.
   EXPECT_EQ(header.mode.load(std::memory_order_relaxed),
             static_cast<uint8_t>(RegionMode::kInference));
   EXPECT_EQ(header.num_envs, 33U);
@@ -138,7 +138,7 @@ TEST(Sample, IsZeroInReservedBytesOnly) {
   }
 }
 
-// Two fields that changed places would then be seen.
+// Otherwise two exchanged fields would not be detected.
 TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
   const std::string golden = Golden("lrbc_v1.bin");
   std::set<uint64_t> seen;
@@ -146,7 +146,7 @@ TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
     if (row.reserved || row.bytes != row.element_bytes) continue;
     uint64_t value = 0;
     std::memcpy(&value, &golden[row.offset], row.bytes);
-    if (value <= 2 || row.name == "header_size") continue;  // no choice
+    if (value <= 2 || row.name == "header_size") continue;  // value is fixed
     EXPECT_TRUE(seen.insert(value).second) << row.name << " = " << value;
   }
 }

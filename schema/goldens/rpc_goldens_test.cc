@@ -1,4 +1,4 @@
-// Today's generated code reads and writes the messages of version 1.
+// The current generated code reads and writes the messages of version 1.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ std::string Read(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// A golden, to be read in place: its bytes are where FlatBuffers wants them.
+// A golden, aligned so that FlatBuffers can read it in place.
 class Golden {
  public:
   explicit Golden(const std::string& name)
@@ -71,7 +71,7 @@ TEST(RpcGoldens, SurviveTodaysPlainStructs) {
   }
 }
 
-// So do the goldens themselves, being equal to the samples.
+// The goldens' listing is equal too, since the goldens equal the samples.
 TEST(RpcGoldens, AreListedByTheSchema) {
   const absl::StatusOr<std::string> found =
       RpcListing(Read("schema/messages/hazel_rpc.fbs"));
@@ -151,7 +151,7 @@ TEST(RpcSamples, HaveEveryMethod) {
   for (const RpcSample& sample : RpcSamples()) {
     found.insert(sample.envelope.method);
   }
-  // Their streams and single frames share payloads.
+  // Streams and single frames share payloads.
   found.insert({rpc::MethodId::GetJointState, rpc::MethodId::StreamCamera});
   const auto& all = rpc::EnumValuesMethodId();
   EXPECT_EQ(found, std::set<rpc::MethodId>(std::begin(all), std::end(all)));
@@ -178,7 +178,7 @@ class FieldsSeen {
   const std::set<std::string>& set() const { return set_; }
 
  private:
-  // Empty for what has no choice: a bool, an enum.
+  // Empty for a bool or an enum, whose values are few.
   static std::string Number(const FieldDef& field, const Table& table) {
     const flatbuffers::voffset_t at = field.value.offset;
     if (field.value.type.enum_def != nullptr) return "";

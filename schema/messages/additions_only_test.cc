@@ -25,7 +25,7 @@ std::string Read(const char* path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// NotAdditions() of two texts, one a line.
+// Returns NotAdditions() of two texts, one problem a line.
 std::string Compare(const std::string& older_text,
                     const std::string& newer_text) {
   flatbuffers::Parser older, newer;
@@ -34,7 +34,7 @@ std::string Compare(const std::string& older_text,
   return absl::StrJoin(NotAdditions(older, newer), "\n");
 }
 
-// Version 1 with one thing changed.
+// Returns version 1 with one change.
 std::string Changed(const std::string& from, const std::string& to) {
   std::string text = Read(kVersion1);
   EXPECT_GE(absl::StrReplaceAll({{from, to}}, &text), 1) << from;
@@ -44,7 +44,7 @@ std::string Changed(const std::string& from, const std::string& to) {
 struct Change {
   const char* what;
   std::string from, to;
-  const char* problem;  // part of what is said about it
+  const char* problem;  // a part of the expected text
 };
 
 class NotAdditionsOf : public testing::TestWithParam<Change> {};

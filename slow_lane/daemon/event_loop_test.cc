@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Words that the loop's thread says, for the test's to wait for.
+// Words that the loop's thread records, and that the test's thread awaits.
 class Said {
  public:
   void Say(int word) {
@@ -93,8 +93,8 @@ TEST(EventLoop, CallsTheWatchOfADescriptorUntilUnwatch) {
   EXPECT_THAT(said.WaitFor(3), ElementsAre(7, 8, 0));
 }
 
-// Two descriptors are ready at once, and the one called first replaces the
-// other one by a new one of its number, which is not.
+// Two descriptors are ready at once. The first callback replaces the other
+// descriptor by a new one with the same number, which is not ready.
 TEST(EventLoop, IgnoresEventsOfAnEarlierWatchOfTheDescriptor) {
   Said said;
   UniqueFd fds[] = {UniqueFd(eventfd(1, EFD_CLOEXEC)),
@@ -132,7 +132,7 @@ TEST(EventLoop, DropsTasksAfterStop) {
   loop.Post([kept] { ++*kept; });
   EXPECT_EQ(kept.use_count(), 1);
   EXPECT_EQ(*kept, 0);
-  loop.Stop();  // twice is once
+  loop.Stop();  // a second call has no effect
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(GpuSlots, GivesFewerSlotsIfTheyAreNotMandatory) {
 
 TEST(GpuSlots, MarksSlotsOfAnEarlierDaemon) {
   GpuSlots slots(2);
-  slots.Mark({0, 5});  // the earlier one had more
+  slots.Mark({0, 5});  // the earlier daemon had more slots
   EXPECT_THAT(slots.Take(1, true), Optional(ElementsAre(1)));
   slots.Release({0, 5});
   EXPECT_THAT(slots.Take(8, false), Optional(ElementsAre(0)));

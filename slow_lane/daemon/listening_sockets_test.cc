@@ -64,7 +64,7 @@ TEST(ListenOnTcp, RefusesAPortThatIsTaken) {
   EXPECT_TRUE(absl::StrContains(status.message(), same)) << status;
 }
 
-// Not in TempDir, whose path may be longer than a socket's.
+// Not in TempDir, whose path may be longer than a socket's path may be.
 class UnixSocketTest : public testing::Test {
  protected:
   ~UnixSocketTest() override { std::filesystem::remove_all(folder_); }
@@ -107,7 +107,7 @@ TEST_F(UnixSocketTest, OnlyStaleSocketsAreRemoved) {
   }
   EXPECT_TRUE(RemoveStaleSocket(path_ + ".stale").ok());
   EXPECT_FALSE(std::filesystem::exists(path_ + ".stale"));
-  EXPECT_TRUE(RemoveStaleSocket(path_).ok());  // there is none
+  EXPECT_TRUE(RemoveStaleSocket(path_).ok());  // there is no socket
 }
 
 TEST_F(UnixSocketTest, AnotherFileIsNotRemoved) {

@@ -69,8 +69,8 @@ uint16_t PortOf(int socket) {
              : reinterpret_cast<sockaddr_in6&>(address.bytes).sin6_port;
 }
 
-// As user `uid`, where the test may do so: a socket is of the user who makes
-// it.
+// Makes a socket as user `uid`, if the test may do so: a socket belongs to the
+// user that creates it.
 UniqueFd SocketOf(std::optional<uid_t> uid, int family) {
   const uid_t own = geteuid();
   EXPECT_EQ(seteuid(uid.value_or(own)), 0);
@@ -172,7 +172,7 @@ TEST(PeerOwners, ASocketThatNoProcessHasYetIsUnknown) {
   const Address at = Loopback(AF_INET, "127.0.0.1", PortOf(listener.get()));
   const UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(client.get(), at.get(), at.size), 0);
-  // The other end is established, and waits for accept.
+  // The other end is established, but was not accepted yet.
   EXPECT_EQ(PeerOwners().OwnerOf(client.get()), std::nullopt);
 }
 

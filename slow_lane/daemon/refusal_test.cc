@@ -58,7 +58,7 @@ TEST(Refusal, AnswersTheSameByteByByte) {
 TEST(Refusal, EndsACallOnce) {
   Refusal refusal("no");
   ASSERT_TRUE(refusal.Answer(kPreface + kCall1).has_value());
-  EXPECT_EQ(refusal.Answer(kCall1), "");  // its trailers
+  EXPECT_EQ(refusal.Answer(kCall1), "");  // the client's trailers
 }
 
 TEST(Refusal, EncodesTextForHeaders) {

@@ -24,7 +24,7 @@ namespace {
 
 using gymgui::trainer::ControlEvent;
 
-// A watcher that gets a block, and answers when the test calls it.
+// A watcher that receives a block, and acknowledges it when the test says so.
 class TestSink final : public EventSink {
  public:
   void Send(std::shared_ptr<const v1::EventBatch> block) override {
@@ -63,7 +63,7 @@ class TestSink final : public EventSink {
   std::optional<absl::Status> end_;
 };
 
-// Of a client that is gone before its first record is written.
+// A sink whose client is gone before the first record is written.
 class GoneUpdateSink final : public UpdateSink {
  public:
   void Send(std::vector<RunRow> runs) override {
@@ -72,7 +72,7 @@ class GoneUpdateSink final : public UpdateSink {
   }
   void End(const absl::Status& status) override { end_ = status; }
 
-  // The hub's thread's, read behind it (Settle).
+  // Used by the hub's thread; the test reads it after Settle.
   bool is_first_ = true;
   size_t runs_ = 0;     // of the first Send
   size_t updates_ = 0;  // of the others
@@ -153,7 +153,7 @@ class WatchHubTest : public ::testing::Test {
     return id;
   }
 
-  // Until what was posted to the hub has been done.
+  // Waits until the hub has done all posted work.
   void Settle() {
     Wait([this](auto done) {
       hub_->Read([done = std::move(done)](EventReader&) mutable {
@@ -177,7 +177,7 @@ class WatchHubTest : public ::testing::Test {
     ASSERT_TRUE(result->ok()) << *result;
   }
 
-  // Outlive the hub's thread, which ends what still watches.
+  // These outlive the hub's thread, which ends the remaining watches.
   TestSink sink_;
   TestSink other_;
   GoneUpdateSink gone_;
@@ -222,7 +222,7 @@ TEST_F(WatchHubTest, QueuesOneBlockForASlowWatcher) {
     hub_->Sent(quick_id);
     if (seq < 20) Append(1);
   }
-  // It has not answered: nothing more was sent to it.
+  // The watcher has not acknowledged the block: it gets no other one.
   EXPECT_FALSE(sink_.HasBlock());
   hub_->Sent(slow_id);
   const auto rest = sink_.Next();
@@ -295,7 +295,7 @@ TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {
   hub_->Grant("key", "run", 0, &control_);
   Append(500);
   const WatchHub::Id id = Add(0, true, &sink_);
-  // Says that it starves when ten are left, and sends those.
+  // At ten credits the hub reports STARVED, and still sends those ten.
   EXPECT_EQ(sink_.Next()->steps_size(), 190);
   EXPECT_TRUE(control_.sent().empty());
   hub_->Sent(id);

@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// One line's outcome.
+// The result for one line.
 struct Parsed {
   LineKind kind;
   std::string reason;
@@ -31,7 +31,7 @@ struct Parsed {
 Parsed ParseLine(const std::string& line) {
   EventLineParser parser;
   Parsed parsed;
-  // What follows a line must not matter.
+  // The bytes after the line must have no effect.
   const std::string padded =
       line + std::string(EventLineParser::kPaddingBytes, '1');
   parsed.kind = parser.Parse(absl::string_view(padded).substr(0, line.size()),

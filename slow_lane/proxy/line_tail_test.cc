@@ -16,7 +16,7 @@ namespace {
 
 using Kind = TailLine::Kind;
 
-// A file that a test writes to.
+// A file that the test writes.
 class WrittenFile {
  public:
   WrittenFile()
@@ -49,7 +49,7 @@ class WrittenFile {
   UniqueFd fd_;
 };
 
-// The texts that are there now.
+// Returns the texts of the available lines.
 std::vector<std::string> Texts(LineTail* tail) {
   std::vector<std::string> texts;
   while (true) {
@@ -257,8 +257,8 @@ TEST(LineTail, ReadsALineOfTheLargestSize) {
   EXPECT_EQ(NextOf(&tail).text, "b");
 }
 
-// Of a line that is longer than the limit, at each distance from it at which
-// the reader could have found the newline in another state.
+// The line exceeds the limit by each number of bytes for which the reader finds
+// the newline in another state.
 TEST(LineTail, SkipsAnOversizedLine) {
   for (const size_t more :
        {size_t{1}, LineTail::kChunkBytes - 1, LineTail::kChunkBytes,
@@ -296,7 +296,7 @@ long PeakKib() {
 
 TEST(LineTail, SkipsAnOversizedLineInConstantMemory) {
   WrittenFile file;
-  constexpr off_t kLength = off_t{512} << 20;  // a hole: no disk is written
+  constexpr off_t kLength = off_t{512} << 20;  // a hole: uses no disk space
   file.Resize(kLength);
   file.Append("\nb\n");
   LineTail tail = file.Tail();

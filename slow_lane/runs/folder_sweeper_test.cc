@@ -46,7 +46,7 @@ TEST_F(FolderSweeperTest, RemovesFoldersSetAsideBeforeAndAfterItsStart) {
   EXPECT_FALSE(exists(before.path()));
   FolderSweeper sweeper(data_.path());
   WaitUntilOnly(1);
-  // The same name, twice and at once.
+  // Two folders of the same name at once.
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(Made("again").SetAside().ok());
   }

@@ -17,7 +17,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-// A child that waits to be killed, however the test ends.
+// Starts a child that waits for SIGKILL; it does not outlive the test.
 pid_t StartChild(const char* name = "a child") {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -35,7 +35,7 @@ pid_t StartChild(const char* name = "a child") {
   return pid;
 }
 
-// Its zombie is left.
+// Kills a process, and leaves its zombie.
 void Kill(pid_t pid) {
   kill(pid, SIGKILL);
   siginfo_t info;
@@ -115,7 +115,7 @@ TEST(IsAlive, IsFalseForAZombie) {
   EXPECT_TRUE(IsAlive(*identity));
   Kill(child);
   EXPECT_FALSE(IsAlive(*identity));
-  EXPECT_TRUE(OpenProcess(*identity).ok());  // the zombie
+  EXPECT_TRUE(OpenProcess(*identity).ok());  // opens the zombie
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(IsAlive(*identity));
   EXPECT_TRUE(absl::IsNotFound(OpenProcess(*identity).status()));

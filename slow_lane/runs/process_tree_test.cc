@@ -32,8 +32,8 @@ namespace {
 constexpr double kNoGrace = 0;
 constexpr double kLongGrace = 100;
 
-// A worker of a run, in a session of its own as LaunchWorker starts it, below
-// this process as the subreaper.
+// A worker of a run, in its own session as LaunchWorker starts it; this process
+// is its subreaper.
 class ProcessTree : public testing::Test {
  protected:
   ProcessTree() {
@@ -44,7 +44,7 @@ class ProcessTree : public testing::Test {
   }
 
   ~ProcessTree() override {
-    // Whatever a failed test has left, with or without the token.
+    // Ends the processes that a failed test left, with or without the token.
     const auto end =
         EndTree({.token = token_, .roots = {self_}, .excluded = {}}, kNoGrace);
     EXPECT_TRUE(end.ok() && end->left.empty());
@@ -74,14 +74,14 @@ class ProcessTree : public testing::Test {
     return pid;
   }
 
-  // Whether no process has the pipe's other end, which the worker and each of
-  // its descendants inherit: however they hide, the kernel knows.
+  // Whether no process has the pipe's other end, which the worker and all its
+  // descendants inherit: this holds also for hidden processes.
   bool AllAreGone() const {
     pollfd polled = {.fd = tree_.get(), .events = 0, .revents = 0};
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
   }
 
-  // Processes that reported, by kind; waits until `count` have.
+  // The processes that reported, by kind; waits for `count` of them.
   std::map<std::string, pid_t> WaitForKinds(size_t count) {
     WaitUntil(absl::StrCat(count, " lines in ", said_),
               [&] { return ReadLines(said_).size() >= count; });
@@ -93,11 +93,11 @@ class ProcessTree : public testing::Test {
     return kinds;
   }
 
-  // By token alone.
+  // A query by token only.
   TreeQuery ByToken() const {
     return {.token = token_, .roots = {}, .excluded = {}};
   }
-  // As a run's proxy asks.
+  // The query of a run's proxy.
   TreeQuery AsProxy() const {
     return {.token = token_,
             .roots = {self_, worker_identity_},
@@ -163,7 +163,7 @@ TEST_F(ProcessTree, EndsProcessesLeftByADeadWorker) {
   const auto kinds = WaitForKinds(kTreeSize);
   kill(worker, SIGKILL);
   WaitUntil("the worker's end", [&] { return IsGone(worker); });
-  // Its zombie identifies the session, even without a token.
+  // The worker's zombie identifies the session, also without a token.
   const TreeQuery by_worker{
       .token = "", .roots = {self_, worker_identity_}, .excluded = {getpid()}};
   const auto end = EndTree(by_worker, kNoGrace);
@@ -236,7 +236,7 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
   const pid_t stranger = fork();
   if (stranger == 0) {
     alarm(120);
-    // An earlier run's token begins with ours, or ours with it.
+    // One token is a prefix of the other.
     const std::string longer =
         absl::StrCat(kRunTokenVariable, "=", token_, "x");
     const std::string shorter =
@@ -256,7 +256,7 @@ TEST_F(ProcessTree, LeavesOthersAlone) {
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->ended, 0u);
 
-  // The number of a root, but another process: it was reused.
+  // A root's pid, but another process: the pid was reused.
   auto earlier = IdentityOf(stranger);
   ASSERT_TRUE(earlier.ok());
   --earlier->start_time;
@@ -304,7 +304,7 @@ TEST_F(ProcessTree, StopsAndContinuesAll) {
   WaitUntil("all continued", [&] { return all_are(false); });
 }
 
-// Another thread takes the last free descriptor again and again.
+// Another thread repeatedly uses the last free descriptor.
 TEST_F(ProcessTree, FailsWithoutDescriptorsInsteadOfFindingNone) {
   const pid_t worker = StartWorker("sleep");
   WaitForKinds(1);
@@ -326,7 +326,7 @@ TEST_F(ProcessTree, FailsWithoutDescriptorsInsteadOfFindingNone) {
   });
   int refused = 0;
   int missed = 0;
-  // On a busy machine the thread may not run for a while.
+  // On a busy machine the thread may not be scheduled for a while.
   for (int i = 0; i < 300 || (refused == 0 && i < 100'000); ++i) {
     const auto found = FindTree(ByToken());
     if (!found.ok()) {
@@ -342,13 +342,13 @@ TEST_F(ProcessTree, FailsWithoutDescriptorsInsteadOfFindingNone) {
   EXPECT_GT(refused, 0);
 }
 
-// As another user, whose processes may not be read or ended.
+// The caller is another user, who may not read or end the processes.
 TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another's process";
   constexpr int kNoOtherUser = 10;
   const pid_t worker = StartWorker("sleep");
   WaitForKinds(1);
-  // A user without rights asks, in a process of its own.
+  // A user without rights makes the query, in a new process.
   const TreeQuery query = AsProxy();
   const pid_t asker = fork();
   if (asker == 0) {
@@ -357,7 +357,7 @@ TEST_F(ProcessTree, NamesProcessesThatItMayNotEnd) {
         setuid(65534) != 0) {
       _exit(kNoOtherUser);
     }
-    // Not by its token, which cannot be read.
+    // The query by token fails, since the environment is not readable.
     const auto by_token = EndTree(ByToken(), kNoGrace, 0);
     if (!by_token.ok() || by_token->ended != 0) _exit(11);
     const auto end = EndTree(query, kNoGrace, 0.05);

@@ -45,7 +45,7 @@ absl::StatusOr<RunConfig> Parse(const json& config) {
   return ParseRunConfig(config.dump());
 }
 
-// The text of the refusal.
+// Returns the text of the refusal.
 std::string Problem(const json& config) {
   const auto parsed = Parse(config);
   EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument)
@@ -110,7 +110,7 @@ TEST(ParseRunConfig, GivesTheSameCanonicalTextAgain) {
     ASSERT_TRUE(twice.ok()) << twice.status();
     EXPECT_EQ(twice->canonical_json, once->canonical_json);
     EXPECT_EQ(twice->digest, once->digest);
-    // What is not read is kept.
+    // Unread parts are kept.
     if (given.contains("metadata")) {
       EXPECT_EQ(json::parse(once->canonical_json)["metadata"],
                 given["metadata"]);
@@ -288,7 +288,7 @@ TEST(ParseSubmittedConfig, RefusesAConfigThatIsTooLarge) {
   const auto largest = ParseSubmittedConfig(config.dump());
   ASSERT_EQ(largest.status(), absl::OkStatus());
   EXPECT_EQ(largest->canonical_json.size(), kMaxConfigBytes);
-  // What was stored is read again.
+  // The stored text can be read again.
   EXPECT_EQ(ParseRunConfig(largest->canonical_json).status(), absl::OkStatus());
   config["metadata"]["x"] = std::string(kMaxConfigBytes - without + 1, 'x');
   for (const std::string& text :

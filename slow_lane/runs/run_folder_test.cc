@@ -142,7 +142,7 @@ TEST(ProxyLock, IsHeldByOneAtATime) {
     ASSERT_TRUE(lock.ok()) << lock.status();
     EXPECT_TRUE(*folder.HasProxy());
     EXPECT_TRUE(absl::IsAlreadyExists(ProxyLock::Acquire(folder).status()));
-    // Asking releases nothing.
+    // The query does not release the lock.
     EXPECT_TRUE(*folder.HasProxy());
   }
   EXPECT_FALSE(*folder.HasProxy());

@@ -9,7 +9,7 @@ namespace tandem::slow_lane {
 namespace {
 
 TEST(FormatUlid, WritesTimeAndRandomBitsMostSignificantFirst) {
-  // The time and the text of the specification's own example.
+  // The time and the text of the specification's example.
   const std::string text =
       FormatUlid(1469918176385, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(text, "01ARYZ6S410000000000000000");

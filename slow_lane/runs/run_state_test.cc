@@ -22,7 +22,7 @@ using gymgui::trainer::RUN_STATUS_UNSPECIFIED;
 struct PageRow {
   RunState state = RUN_STATUS_UNSPECIFIED;
   std::string name;         // "INITIALIZED"
-  std::set<RunState> next;  // that may follow
+  std::set<RunState> next;  // the states that may follow
 };
 
 RunState StateNamed(absl::string_view name) {  // "INIT"
@@ -33,7 +33,7 @@ RunState StateNamed(absl::string_view name) {  // "INIT"
   return state;
 }
 
-// The table of states that users read:
+// The table of states in the documentation:
 // | INIT, INITIALIZED | condition | HSHK, TERM, FAULT |
 std::vector<PageRow> RowsOfThePage() {
   std::ifstream page("docs/slow_lane.md");

@@ -16,7 +16,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-// A process with that environment, which sleeps or whose first thread leaves.
+// A process with a given environment; it sleeps, or its first thread exits.
 class RunTokenTest : public testing::Test {
  protected:
   ~RunTokenTest() override {
@@ -80,7 +80,7 @@ TEST_F(RunTokenTest, MarksWithoutAnEnvironmentByTheLimit) {
   ASSERT_EQ(getrlimit(RLIMIT_LOCKS, &before), 0);
   rlimit limit = before;
   limit.rlim_cur = token.limit();
-  ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &limit), 0);  // handed down
+  ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &limit), 0);  // children inherit it
   const ProcessStat stat = Start("sleep", {});
   ASSERT_EQ(setrlimit(RLIMIT_LOCKS, &before), 0);
   EXPECT_TRUE(*token.IsOf(stat));

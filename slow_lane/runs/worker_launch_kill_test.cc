@@ -23,7 +23,7 @@ namespace {
 
 using State = AdoptedWorker::State;
 
-// How many times the launcher is killed; each at another moment.
+// The number of kills of the launcher, each at another moment.
 int Seeds() {
   int seeds = 25;
   const char* const given = getenv("TANDEM_LAUNCH_SEEDS");
@@ -31,7 +31,7 @@ int Seeds() {
   return seeds;
 }
 
-// They end by themselves.
+// The children end by themselves.
 void WaitForAllChildren() {
   WaitUntil("the end of all children", [] {
     ReapOrphans(-1);
@@ -40,7 +40,7 @@ void WaitForAllChildren() {
 }
 
 TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
-  // Workers whose launchers were killed become ours.
+  // Workers of killed launchers become children of this process.
   ASSERT_TRUE(BecomeSubreaper().ok());
   const TestFolder data;
   const std::string said = data.File("said");
@@ -57,7 +57,7 @@ TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
         .working_directory = "",
         .token = absl::StrCat("token-", data.path(), "-", seed)};
     if (seed == 0) {
-      // How long a launch takes here.
+      // Measures the duration of a launch.
       const RunFolder measured = RunFolder::At(data.path(), "measured");
       ASSERT_TRUE(measured.Create().ok());
       const int64_t begin_ns = MonotonicNanos();
@@ -81,7 +81,7 @@ TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
     kill(launcher, SIGKILL);
     ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
 
-    // As a proxy that is started again.
+    // Adopts the worker as a restarted proxy does.
     auto adopted = AdoptWorker(folder, plan.token);
     ASSERT_TRUE(adopted.ok()) << adopted.status();
     if (adopted->state == State::kNeverStarted) {
@@ -97,7 +97,7 @@ TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
     } else {
       ++found_running;
     }
-    // Also those of the dead launcher.
+    // This includes the children of the dead launcher.
     WaitForAllChildren();
     ASSERT_EQ(ReadLines(said).size(), 1u) << "seed " << seed;
   }

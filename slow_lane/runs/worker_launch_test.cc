@@ -34,7 +34,7 @@ using State = AdoptedWorker::State;
 class WorkerLaunch : public testing::Test {
  protected:
   WorkerLaunch() {
-    // Workers whose launchers were killed become ours.
+    // Workers of killed launchers become children of this process.
     EXPECT_TRUE(BecomeSubreaper().ok());
     EXPECT_TRUE(folder_.Create().ok());
     plan_.token = absl::StrCat("token-", data_.path());
@@ -49,7 +49,7 @@ class WorkerLaunch : public testing::Test {
     ReapOrphans(-1);
   }
 
-  // hostile_worker in that mode; it writes into said_.
+  // A plan for hostile_worker in that mode; it writes into said_.
   LaunchPlan Hostile(const std::string& mode) const {
     LaunchPlan plan = plan_;
     plan.argv = {HostileWorker(), mode, said_};
@@ -69,7 +69,7 @@ class WorkerLaunch : public testing::Test {
     return *exit;
   }
 
-  // Runs it to its end, and returns the lines that it wrote.
+  // Runs a plan to its end, and returns the output's lines.
   std::vector<std::string> OutputOf(const LaunchPlan& plan) {
     const auto worker = LaunchWorker(folder_, plan);
     EXPECT_TRUE(worker.ok()) << worker.status();
@@ -96,7 +96,7 @@ class WorkerLaunch : public testing::Test {
     EXPECT_EQ(adopted->state, State::kEnded);
     EXPECT_EQ(adopted->exit, *exit);
     EXPECT_TRUE(absl::IsAlreadyExists(LaunchWorker(folder_, plan).status()));
-    // The child that could not is taken away.
+    // The child that failed to execute was reaped.
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
     EXPECT_EQ(errno, ECHILD);
   }
@@ -148,7 +148,7 @@ TEST_F(WorkerLaunch, WorkerInheritsNoDescriptors) {
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  // A shell blocks signals while it starts others: at last it becomes grep.
+  // The shell blocks signals while it forks, so at the end it becomes grep.
   const std::vector<std::string> output = OutputOf(
       Shell("ls /proc/$$/fd; set -- $(cat /proc/$$/stat); echo $$ $5 $6; "
             "exec grep -E '^Sig(Blk|Ign)' /proc/self/status"));
@@ -172,7 +172,7 @@ TEST_F(WorkerLaunch, AppendsToExistingOutput) {
 }
 
 TEST_F(WorkerLaunch, FindsTheProgramByTheWorkersPath) {
-  // Of three folders one has a program of that name that may be executed.
+  // Only one of three folders has an executable of that name.
   const auto make = [this](const std::string& name, const char* text) {
     std::filesystem::create_directory(data_.File(name));
     std::ofstream(data_.File(name + "/tool")) << text;
@@ -243,7 +243,7 @@ TEST_F(WorkerLaunch, CutsLongNamesBetweenCharacters) {
     ASSERT_TRUE(exit.ok() && exit->has_value());
     EXPECT_GT((*exit)->reason.size(), 4000u);
     EXPECT_LT((*exit)->reason.size(), 10'000u);
-    // Protos have no incomplete characters.
+    // Protobuf strings are valid UTF-8.
     v1::WorkerEnded copy;
     EXPECT_TRUE(copy.ParseFromString(ToProto(**exit).SerializeAsString()));
     EXPECT_EQ(copy.not_started(), (*exit)->reason);
@@ -296,7 +296,7 @@ TEST_F(WorkerLaunch, ExecutesOnceForManyAtATime) {
 }
 
 TEST_F(WorkerLaunch, WorksWhileThreadsAllocate) {
-  // A child that allocated would wait for a lock that no thread gives back.
+  // A child that allocated could wait for a lock that no thread releases.
   std::atomic<bool> stop = false;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -420,7 +420,7 @@ TEST_F(WorkerLaunch, AdoptsNoOtherProcess) {
   ASSERT_TRUE(other_run.ok()) << other_run.status();
   EXPECT_EQ(other_run->state, State::kEnded);
 
-  // Its number was reused since.
+  // The worker's pid was reused since.
   std::ofstream(folder_.worker_path())
       << worker->identity.pid << " " << worker->identity.start_time - 1 << " "
       << worker->identity.boot_id << "\n";

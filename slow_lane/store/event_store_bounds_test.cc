@@ -1,4 +1,4 @@
-// What one run, or one close, may cost the others: pages read, items in a
+// The cost of one run, or of one close, for the others: pages read, items in a
 // transaction, time to close.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,8 +38,8 @@ class EventStoreBoundsTest : public testing::Test {
     store_ = *std::move(store);
   }
 
-  // Keeps the store's thread busy until Release: what is queued meanwhile is
-  // taken by later transactions.
+  // Keeps the store's thread busy until Release: later transactions take the
+  // items that are queued meanwhile.
   void Block() {
     std::promise<void> begun;
     store_->Post(
@@ -62,8 +62,8 @@ class EventStoreBoundsTest : public testing::Test {
     return done->get_future();
   }
 
-  // Queues a hundred events of run "a" and calls Close before any of them is
-  // taken: how each was answered.
+  // Queues a hundred events of run "a", and calls Close before the store takes
+  // any of them; returns the answers' codes.
   std::vector<absl::StatusCode> CloseWithAHundredQueued() {
     Block();
     std::vector<std::future<absl::Status>> answers;
@@ -79,7 +79,7 @@ class EventStoreBoundsTest : public testing::Test {
     return codes;
   }
 
-  // Pages that the store's connection has read so far.
+  // The pages that the store's connection has read so far.
   int64_t PagesRead() {
     int64_t pages = 0;
     const absl::Status status = PostAndWait(*store_, [&](Database& database) {
@@ -106,7 +106,7 @@ TEST_F(EventStoreBoundsTest, AnAppendReadsNoLargeEventBesideItsOwnRows) {
   Open({});
   for (const char* run : {"a", "b"}) ASSERT_TRUE(AddRun(*store_, run).ok());
   ASSERT_TRUE(AppendAndWait(*store_, Lifecycle("a", 100, "e")).ok());
-  // Its neighbour in the order of the keys.
+  // Its key is next to that of the large event.
   const std::string large(size_t{16} << 20, 'y');
   ASSERT_TRUE(AppendAndWait(*store_, Lifecycle("b", 1, large)).ok());
   const int64_t before = PagesRead();
@@ -122,7 +122,7 @@ TEST_F(EventStoreBoundsTest, AnAppendReadsNoLargeEventOfItsOwnRun) {
   ASSERT_TRUE(AppendAndWait(*store_, Lifecycle("a", 1, large)).ok());
   const int64_t before = PagesRead();
   ASSERT_TRUE(AppendAndWait(*store_, Lifecycle("a", 20, large)).ok());
-  // The pages of 20 new events are a part of it.
+  // The pages of the 20 new events are a part of the number.
   const int64_t pages =
       20 * (int64_t{1} << 20) / EventStore::Options{}.page_bytes;
   EXPECT_LT(PagesRead() - before, 2 * pages);
@@ -131,7 +131,7 @@ TEST_F(EventStoreBoundsTest, AnAppendReadsNoLargeEventOfItsOwnRun) {
 TEST_F(EventStoreBoundsTest, ATransactionHasAtMostItsRowsAndBytes) {
   Open({.max_transaction_bytes = 100'000, .max_transaction_rows = 10});
   ASSERT_TRUE(AddRun(*store_, "a").ok());
-  // One call for each transaction: its last number.
+  // One call of the listener for each transaction: the last number.
   std::vector<uint64_t> commits;
   store_->SetListener([&](const std::string&, const Numbers& last, uint64_t) {
     commits.push_back(last[Stream::kLifecycle]);
@@ -161,7 +161,7 @@ TEST_F(EventStoreBoundsTest, TheAgeIsThatOfTheOldestItemThatIsNotDurable) {
   EXPECT_GT(store_->oldest_queued_secs(), blocked);
   Release();
   ASSERT_TRUE(answer.get().ok());
-  // Its answer comes once its transaction is over.
+  // The item's answer comes when its transaction is over.
   EXPECT_EQ(store_->oldest_queued_secs(), 0);
 }
 

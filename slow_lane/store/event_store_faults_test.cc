@@ -1,5 +1,5 @@
-// The store beside processes that are killed, full disks and other programs on
-// its file. KILL_SEEDS: how many series of kills, 5 unless set.
+// The store, with processes that are killed, full disks, and other programs
+// that use its file. KILL_SEEDS: the number of series of kills, by default 5.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ using testing::HasSubstr;
 
 constexpr int kNotPermitted = 77;
 
-// In a process of its own, which nothing of this one survives in.
+// Runs `body` in a new process, and returns its exit code.
 int InChild(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -50,7 +50,7 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// How many steps the run has; checks that each is there once and in order.
+// Returns the number of a run's steps; checks that each is there once in order.
 uint64_t CountSteps(const std::string& path, const std::string& run_id) {
   auto reader = EventReader::Open(path);
   EXPECT_TRUE(reader.ok()) << reader.status();
@@ -78,8 +78,8 @@ v1::Position PositionOf(const std::string& path, const std::string& run_id) {
   return progress->position;
 }
 
-// Appends as a proxy does, some numbers twice, until it is killed. Each number
-// that is acknowledged goes to `acks`.
+// Appends as a proxy does, with some repeated numbers, until it is killed.
+// Writes each acknowledged number to `acks`.
 [[noreturn]] void AppendUntilKilled(const std::string& path, uint32_t seed,
                                     int acks) {
   std::mt19937 random(seed);
@@ -144,7 +144,7 @@ TEST(EventStoreFaults, KillAtAnyPointKeepsAcknowledgedRowsWithoutGaps) {
         if (read(pipe_ends[0], &seen, sizeof(seen)) != sizeof(seen)) break;
         acknowledged = seen;
       }
-      // Into the middle of something.
+      // The kill comes in the middle of an operation.
       for (uint64_t spins = random() % 300'000; spins > 0; --spins) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
       }
@@ -165,8 +165,8 @@ TEST(EventStoreFaults, KillAtAnyPointKeepsAcknowledgedRowsWithoutGaps) {
   }
 }
 
-// Appends `count` batches of 100 steps of 1 KB; how many are acknowledged, and
-// how many were answered with an error.
+// Counts the batches that the store acknowledged and those that it answered
+// with an error.
 struct Answers {
   std::atomic<int> ok{0};
   std::atomic<int> failed{0};
@@ -190,8 +190,8 @@ void WaitUntil(const std::function<bool()>& condition) {
   while (!condition()) std::this_thread::yield();
 }
 
-// The store's file lies where there is no room for forty batches of 100 KB;
-// `make_room` makes it.
+// The disk of the store's file has no room for forty batches of 100 KB;
+// `make_room` makes room.
 void FillAndRecover(const std::string& path, absl::StatusCode full,
                     const std::function<void()>& make_room) {
   constexpr int kBatches = 40;
@@ -208,7 +208,7 @@ void FillAndRecover(const std::string& path, absl::StatusCode full,
   ASSERT_LT(sent, kBatches) << "it was never full";
   EXPECT_EQ(store.state().code(), full) << store.state();
   EXPECT_THAT(std::string(store.state().message()), HasSubstr(path));
-  // What comes meanwhile waits behind it.
+  // Later batches wait in the queue.
   AppendBatches(store, sent, 3, &answers);
   sent += 3;
   EXPECT_EQ(CountSteps(path, "a"), static_cast<uint64_t>(answers.ok) * 100);
@@ -221,7 +221,7 @@ void FillAndRecover(const std::string& path, absl::StatusCode full,
   EXPECT_EQ(CountSteps(path, "a"), static_cast<uint64_t>(sent) * 100);
 }
 
-// The same, but the store is closed while it is full.
+// The same, but the store is closed while the disk is full.
 void FillAndClose(const std::string& path, absl::StatusCode full,
                   const std::function<void()>& make_room) {
   Answers answers;
@@ -248,7 +248,7 @@ void FillAndClose(const std::string& path, absl::StatusCode full,
   EXPECT_EQ(CountSteps(path, "a"), static_cast<uint64_t>(sent) * 100);
 }
 
-// A disk of 6 MiB, this process's own, 4.5 MiB of which are taken.
+// A private disk of 6 MiB, of which 4.5 MiB are in use.
 bool MountSmallDisk(const TestFolder& folder) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
     return false;
@@ -306,7 +306,7 @@ TEST(EventStoreFaults, MigrationWithoutRoomChangesNothingAndNamesTheRoom) {
   EXPECT_EQ(code, 0);
 }
 
-// As a quota does; sqlite reports it like a broken disk.
+// A limit as by a quota; SQLite reports it as an I/O error.
 TEST(EventStoreFaults, FileSizeLimitDelaysAndLosesNothing) {
   for (const auto& body : {FillAndRecover, FillAndClose}) {
     TestFolder folder;
@@ -423,7 +423,7 @@ TEST(EventStoreFaults, LogShrinksAfterAReadersSnapshotEnds) {
       WaitUntil([&] { return answers.ok == sent; });
     }
   };
-  // What a transaction adds, beside the limit of four times checkpoint_bytes.
+  // The limit is four times checkpoint_bytes, plus one transaction.
   constexpr uint64_t kLimit = (4 << 18) + 500'000;
   append(60);
   EXPECT_LT(log_bytes(), kLimit);

@@ -32,7 +32,7 @@ class EventStoreTest : public testing::Test {
     store_ = *std::move(store);
   }
 
-  // All rows of a run's stream.
+  // Returns all rows of a run's event stream.
   v1::EventBatch ReadAll(const std::string& run_id, Stream stream) {
     auto reader = EventReader::Open(path_);
     EXPECT_TRUE(reader.ok()) << reader.status();
@@ -43,7 +43,7 @@ class EventStoreTest : public testing::Test {
     return batch;
   }
 
-  // The step_index of all steps; checks that their seq_ids have no gap.
+  // Returns the steps' step_index; checks that their seq_ids have no gap.
   std::vector<uint64_t> StepIndices(const std::string& run_id) {
     std::vector<uint64_t> indices;
     const v1::EventBatch all = ReadAll(run_id, Stream::kSteps);
@@ -181,7 +181,7 @@ TEST_F(EventStoreTest, PrintedAndPublishedEventsAreNumberedSeparately) {
   auto printed = AppendAndWait(*store_, Between(Steps("a", 5, 6), 4, 6));
   ASSERT_TRUE(printed.ok()) << printed.status();
   EXPECT_EQ(printed->added[Stream::kSteps], 2u);
-  // What was published is known even so.
+  // Published numbers are still known.
   published = AppendAndWait(*store_, Steps("a", 5, 7));
   EXPECT_EQ(published->duplicate[Stream::kSteps], 2u);
   EXPECT_THAT(StepIndices("a"),
@@ -211,7 +211,7 @@ TEST_F(EventStoreTest, ABatchThatContradictsItselfIsRefused) {
   EXPECT_THAT(StepIndices("a"), ElementsAre());
 }
 
-// Holds the store's thread in a change until it is released.
+// Blocks the store's thread in a change until Release.
 class Held {
  public:
   explicit Held(EventStore& store) {
@@ -240,7 +240,7 @@ TEST_F(EventStoreTest, QueuedItemsAreCommittedTogether) {
     store_->Append(
         std::make_shared<const v1::EventBatch>(Steps("a", number, number)),
         [&, number](const absl::StatusOr<Appended>& appended) {
-          // The first answer comes when all are on the disk.
+          // The first answer comes when all items are on the disk.
           if (number == 1)
             seen.push_back(absl::StrCat(StepIndices("a").size()));
           if (!appended.ok()) seen.push_back(appended.status().ToString());
@@ -268,7 +268,7 @@ TEST_F(EventStoreTest, FailingItemLeavesOthersCommitted) {
   append(Between(Steps("a", 3, 4), 7, 8));
   store_->Post(
       [](Database& database) {
-        // Does something first, which is undone.
+        // Makes a change, which is undone.
         auto status = database.Execute("DELETE FROM step_rows");
         return status.ok() ? absl::OutOfRangeError("no") : status;
       },
@@ -323,8 +323,8 @@ TEST_F(EventStoreTest, ListenerIsCalledForDurableRowsBeforeTheSender) {
   });
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());
-  ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());  // no news
-  // Seven more were printed, one of which is kept.
+  ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());  // no new rows
+  // Seven more steps were printed; one of them is kept.
   ASSERT_TRUE(AppendAndWait(*store_, Between(Steps("a", 7, 7), 0, 7)).ok());
   v1::EventBatch none;
   none.set_run_id("a");
@@ -453,7 +453,7 @@ TEST_F(EventStoreTest, ALineOfSixteenMebibytesIsARow) {
       std::string(size_t{16} << 20, '7'));
   ASSERT_TRUE(AppendAndWait(*store_, sent).ok());
   v1::EventBatch got = ReadAll("a", Stream::kSteps);
-  ASSERT_EQ(got.steps_size(), 2);  // the reader's bound on bytes
+  ASSERT_EQ(got.steps_size(), 2);  // the reader limits the bytes of a batch
   EXPECT_EQ(got.steps(1).observation_json(), sent.steps(1).observation_json());
 }
 
@@ -468,7 +468,7 @@ TEST_F(EventStoreTest, ADeletedRunIsGoneAtOnceAndItsRowsSoon) {
   ASSERT_TRUE(done.get_future().get().ok());
   EXPECT_TRUE(
       absl::IsNotFound(AppendAndWait(*store_, Steps("a", 1, 1)).status()));
-  // A new run of that name starts from 1, whatever is left of the old one.
+  // A new run of that name starts from 1, although old rows may be left.
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(AppendAndWait(*store_, Steps("a", 1, 2)).ok());
   EXPECT_THAT(StepIndices("a"), ElementsAre(1, 2));

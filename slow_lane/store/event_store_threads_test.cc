@@ -52,7 +52,7 @@ TEST(EventStoreThreads, ReaderBesideWritersSeesEachRowOnceInOrder) {
       failed += !store.state().ok();
     }
   };
-  // Reads what the listener says is there, at the least.
+  // Reads at least the rows that the listener has reported.
   auto read = [&](const std::string& run_id) {
     auto reader = EventReader::Open(path);
     if (!reader.ok()) {
@@ -86,7 +86,7 @@ TEST(EventStoreThreads, ReaderBesideWritersSeesEachRowOnceInOrder) {
     threads.emplace_back(write, absl::StrCat("run", i));
     threads.emplace_back(read, absl::StrCat("run", i));
   }
-  // Runs come and go beside them.
+  // Runs are added and deleted meanwhile.
   threads.emplace_back([&] {
     for (int i = 0; i < 20; ++i) {
       failed += !AddRun(store, "passing").ok();
@@ -130,7 +130,7 @@ TEST(EventStoreThreads, CloseAnswersEachPendingAppend) {
   store.Close();
   closer.join();
   for (std::thread& thread : threads) thread.join();
-  opened->reset();  // answers the last
+  opened->reset();  // answers the remaining appends
   EXPECT_EQ(answered, sent);
 }
 

@@ -1,4 +1,4 @@
-// Each query of queries.sql, as a user would run it.
+// Runs each query of queries.sql as a user does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class QueriesTest : public testing::Test {
     file_ = text.str();
   }
 
-  // The rows of the file's next query, such as "1|2", with :since 2.
+  // Returns the rows of the file's next query, such as "1|2", with :since 2.
   std::vector<std::string> Next(const std::string& before = "") {
     sqlite3_stmt* query = nullptr;
     const std::string sql = before + file_.substr(at_);
@@ -104,7 +104,7 @@ TEST_F(QueriesTest, EachQueryReturnsItsDocumentedRows) {
   EXPECT_EQ(file_.substr(at_), "\n") << "a query that no test knows";
 }
 
-// As sqlite plans them: no table is read from end to end, none is sorted.
+// SQLite's plans contain no full scan of a table and no sort.
 TEST_F(QueriesTest, TheViewsUseTheKeyOfTheirTable) {
   for (const char* view : {"steps", "episodes", "lifecycle", "malformed"}) {
     file_ = absl::StrCat("SELECT * FROM ", view,

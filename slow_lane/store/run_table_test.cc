@@ -148,7 +148,7 @@ TEST_F(RunTableTest, RemovesLeftoversUpToALimit) {
   EXPECT_EQ(*RemoveLeftoverRows(*database_, 10), 10u);
   EXPECT_EQ(*database_->ReadInt("SELECT min(seq_id) FROM episode_rows"), 11);
   EXPECT_EQ(*RemoveLeftoverRows(*database_, 10), 10u);
-  EXPECT_EQ(*RemoveLeftoverRows(*database_, 10), 6u);  // and the run itself
+  EXPECT_EQ(*RemoveLeftoverRows(*database_, 10), 6u);  // including the run
   EXPECT_EQ(*RemoveLeftoverRows(*database_, 10), 0u);
   EXPECT_EQ(*database_->ReadInt("SELECT count(*) FROM detached_runs"), 0);
 }

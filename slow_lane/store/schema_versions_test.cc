@@ -32,7 +32,7 @@ class SchemaVersionsTest : public testing::Test {
                          [](int64_t) { return absl::OkStatus(); });
   }
 
-  // The tables for which `condition` holds, a line each: its columns.
+  // Returns the tables for which `condition` holds, a line with columns each.
   std::string Tables(const std::string& condition) {
     auto tables = database_->Prepare(absl::StrCat(
         "SELECT m.name, group_concat(c.name, ' ') FROM sqlite_schema AS m, "
@@ -46,7 +46,7 @@ class SchemaVersionsTest : public testing::Test {
     return found;
   }
 
-  // A file of version 1 with two runs and `rows` rows of each stream of each.
+  // Makes a file of version 1: two runs, `rows` rows in each of their streams.
   void FillVersion1(int rows) {
     ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());
     for (const char* run : {"1, 'a'", "2, 'b'"}) {
@@ -77,7 +77,7 @@ class SchemaVersionsTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  // Every row of every view is in `before` as well, with the same columns.
+  // Checks that every row of every view is in `before`, with equal columns.
   void ExpectViewsAsIn(const std::string& before, int rows) {
     const absl::Status attached =
         database_->Execute(absl::StrCat("ATTACH '", before, "' AS before"));
@@ -186,7 +186,7 @@ TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndLeftAlone) {
   EXPECT_EQ(mode->Text(0), "delete");
 }
 
-// Released migrations never change: files out there have them behind them.
+// Released migrations never change: existing files have already applied them.
 TEST_F(SchemaVersionsTest, VersionOneIsUnchanged) {
   ASSERT_GE(AllMigrations().size(), 1u);
   ASSERT_TRUE(Migrate(AllMigrations().first(1)).ok());

@@ -1,4 +1,4 @@
-// Frames into a ring's slots, by each way of writing them.
+// Frames into a ring's slots, by each way to write them.
 //
 //   frames_benchmark --benchmark_filter='^publish/640/480/8$'
 //
@@ -59,7 +59,7 @@ void Write(benchmark::State& state) {
       if (kCache == Cache::kPast) StoresBefore();
     }
   };
-  // The cache comes to hold what it holds when this row alone writes.
+  // Fills the cache as it is when only this row writes.
   for (size_t i = 0; i < 4 * slots.size(); ++i) write();
   for ([[maybe_unused]] const auto _ : state) write();
   state.SetItemsProcessed(state.iterations());

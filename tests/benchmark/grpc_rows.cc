@@ -1,6 +1,6 @@
-// The row grpc, by the synchronous API on both sides, as used for a server that
-// has one client: one completion queue, one thread that polls it, no limit on
-// the size of messages, the arrays as bytes, messages that the client reuses.
+// The row grpc, with the synchronous API on both sides, configured for a server
+// with one client: one completion queue, one polling thread, no limit on the
+// size of messages, arrays as bytes, and messages that the client reuses.
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Messages from one process to another: through Tandem's RPC ring, and
-// through what a program would use without it.
+// Messages from one process to another: through Tandem's RPC ring, and through
+// the usual alternatives.
 //
 //   messages_benchmark --benchmark_filter='^ring/spin/64$'
 //
@@ -45,7 +45,7 @@ namespace tandem {
 namespace {
 
 constexpr int64_t kPeriodNs = 100'000;
-// The scheduler takes that long to spread two processes over the cores.
+// The time that the scheduler needs to place two processes on separate cores.
 constexpr double kWarmUpSecs = 0.05;
 
 template <size_t kBytes>
@@ -56,7 +56,7 @@ struct Message {
 };
 static_assert(sizeof(Message<64>) == 64);
 
-// A T in memory that a forked child shares.
+// A T in memory shared with a forked child.
 template <typename T>
 class Shared {
  public:
@@ -101,7 +101,7 @@ class RingEnds {
   }
 
  private:
-  // The bells are as far apart as in a region's header.
+  // The bells' distance is that in a region's header.
   struct Memory {
     alignas(128) SharedWord<uint32_t> writer_bell;
     alignas(128) SharedWord<uint32_t> writer_sleepers;
@@ -198,7 +198,7 @@ class EnvelopeChannel {
 };
 
 // The textbook queue of one writer and one reader: equal slots, a trusted peer,
-// and both sides spin. Each side reads the other's index again only when the
+// and both sides spin. Each side loads the other's index again only when the
 // queue appears full or empty.
 //
 //  word  writer  reader  publishes   initially
@@ -238,8 +238,8 @@ class SpscChannel {
     alignas(128) Message slots[kSlots];
   };
   Shared<Memory> shared_;
-  uint64_t tail_ = 0;  // the writer's own; the reader's: as last read
-  uint64_t head_ = 0;  // the reader's own; the writer's: as last read
+  uint64_t tail_ = 0;  // the writer's own index; in the reader, a copy
+  uint64_t head_ = 0;  // the reader's own index; in the writer, a copy
 };
 
 // The kernel's pipe.
@@ -267,7 +267,7 @@ class PipeChannel {
   int ends_[2];
 };
 
-// The reader would wait forever for a writer that died.
+// The reader would wait forever for a dead writer.
 void OnWriterEnd(int) {
   constexpr char kText[] = "the writer's process ended early\n";
   (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);

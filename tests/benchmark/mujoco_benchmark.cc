@@ -1,12 +1,12 @@
-// The limit of the MuJoCo rows: mj_step on some threads, and nothing else.
+// The lower limit of the MuJoCo rows: only mj_step, on some threads.
 //
 //   TANDEM_BENCHMARK_ASSETS=FOLDER mujoco_benchmark --benchmark_filter=Ant-v5
 //
 // FOLDER has Gymnasium's models. A benchmark TASK/ENVS steps ENVS environments
 // on two threads; each thread has half of them, and does not wait for the
 // other. A step is a random action and five times mj_step. An environment that
-// has fallen or reached its time limit is reset: another posture would be
-// another physics. There are no observations, rewards, infos and checks.
+// has fallen or reached its time limit is reset, since another posture has
+// another cost. There are no observations, rewards, infos and checks.
 #include <benchmark/benchmark.h>
 #include <mujoco/mujoco.h>
 

@@ -1,7 +1,7 @@
-// Require, RequireCall, Got, Fail: a program that ends with a line on stderr as
-// soon as something is not as it has to be, whichever thread finds it.
+// Require, RequireCall, Got, Fail: end the program with a line on stderr if a
+// condition does not hold, in any thread.
 //
-// Data flow: what was found -> the same, or stderr and an exit code.
+// Data flow: a result -> the same result, or stderr and an exit code.
 //
 //   ClientSide side = Got(ClientSide::Attach(name, {}));
 //   Require(side.plan().num_envs > 1, "expected two environments or more");
@@ -25,14 +25,14 @@ namespace tandem {
 
 [[noreturn]] inline void Fail(absl::string_view text, int exit_code = 1) {
   std::fprintf(stderr, "%s\n", std::string(text).c_str());
-  std::_Exit(exit_code);  // other threads go on until then
+  std::_Exit(exit_code);  // other threads run until then
 }
 
 inline void Require(bool holds, absl::string_view text) {
   if (!holds) Fail(text);
 }
 
-// Of a system call or a function that sets errno, which the line tells.
+// For a system call or a function that sets errno; the line contains errno.
 inline void RequireCall(bool worked, absl::string_view name) {
   if (!worked) {
     Fail(absl::StrCat(name,

@@ -2,8 +2,8 @@
 
 namespace tandem {
 
-// Aligned: where its loops happen to lie in cache lines made a sixth of the
-// largest step.
+// Aligned: the position of its loops in cache lines changed the largest step by
+// a sixth.
 [[gnu::aligned(64)]] float StepOne(const Size& size, const float* action,
                                    float* obs) {
   float sum = 0;

@@ -1,5 +1,5 @@
-// The payload that every row of the benchmark carries, and the trivial work
-// that its engine does on it.
+// The payload of every row of the benchmark, and the trivial work that its
+// engine does.
 //
 // Data flow: actions -> TrivialWork (the engine) -> obs, rewards, dones ->
 // ReadResults (the client).
@@ -26,9 +26,9 @@ struct Size {
   size_t obs_floats() const { return size_t{envs} * obs; }
 };
 
-// One environment's part: the observation is a ramp from the sum of the
-// actions, which is the reward too. Out of line, so that it is the same code
-// for all that are compared.
+// Computes one environment's results: the reward is the sum of the actions, the
+// observation a ramp from it. Out of line, so that all rows execute the same
+// code.
 float StepOne(const Size& size, const float* action, float* obs);
 
 inline void TrivialWork(const Size& size, const float* actions, float* obs,
@@ -70,8 +70,8 @@ inline float ReadResults(const Size& size, const Results& results) {
   return sum;
 }
 
-// The last environment's reward. Actions are small whole numbers, so that sums
-// are exact.
+// Returns the last environment's reward. Actions are small whole numbers, so
+// that sums are exact.
 inline float LastReward(const Size& size, const float* actions) {
   float sum = 0;
   for (size_t i = size.action_floats() - size.act; i < size.action_floats();
@@ -81,7 +81,7 @@ inline float LastReward(const Size& size, const float* actions) {
   return sum;
 }
 
-// Whether these are the results of those actions: looks at the last
+// Returns whether the results are those of the actions; checks the last
 // environment.
 inline bool AreResultsOf(const Size& size, const float* actions,
                          const Results& results) {
@@ -92,8 +92,8 @@ inline bool AreResultsOf(const Size& size, const float* actions,
              sum + static_cast<float>(size.obs - 1);
 }
 
-// Places the arrays of a payload in one block of memory, each on a cache line
-// of its own.
+// Places the arrays of a payload in one block of memory, each on its own cache
+// lines.
 struct Payload {
   static constexpr size_t kAlignment = 128;
 

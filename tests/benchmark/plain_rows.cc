@@ -1,4 +1,4 @@
-// The rows without Tandem or a library: spin, futex, socket.
+// The rows without Tandem and without a library: spin, futex, socket.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@
 namespace tandem {
 namespace {
 
-// The two words that a bare hand-over needs, a pair of cache lines each.
+// The two words of a bare hand-over, each on its own pair of cache lines.
 //  word      writer  reader  publishes    initially
 //  asked     client  engine  the actions  0
 //  answered  engine  client  the results  0
@@ -31,7 +31,7 @@ struct Words {
 
 enum class Waiting { kSpin, kFutex };
 
-// A hand-over through shared memory, and nothing else.
+// A hand-over through shared memory, with nothing else.
 template <Waiting kWaiting>
 class SharedMemoryRow final : public Row {
  public:
@@ -94,7 +94,7 @@ class SharedMemoryRow final : public Row {
   uint32_t seq_ = 0;
 };
 
-// False when the other end was closed before the first byte.
+// Returns false if the other end was closed before the first byte.
 bool ReadAll(int socket, void* to, size_t bytes) {
   auto* at = static_cast<std::byte*>(to);
   for (size_t got = 0; got < bytes;) {
@@ -115,8 +115,8 @@ void WriteAll(int socket, const void* from, size_t bytes) {
   }
 }
 
-// Results as a socket carries them: obs, rewards, dones without gaps, for one
-// read and one write on each side.
+// Results as a socket carries them: obs, rewards and dones without gaps, for
+// one read and one write on each side.
 struct Message {
   explicit Message(const Size& size)
       : memory(size.obs_floats() + size.envs + (size.envs + 3) / 4),

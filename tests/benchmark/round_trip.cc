@@ -4,9 +4,10 @@
 //   round_trip --row=spin --envs=64 --obs=32 --act=8 --exchanges=1000
 //   round_trip --row=host_adaptive --region=NAME --serve ...
 //
-// Prints binary int64 nanoseconds: for each exchange the time from handing over
-// the actions to having the results; then, for each, the time until the results
-// are read as well. tests/benchmark/steps.py runs it.
+// Prints binary int64 nanoseconds. First comes, for each exchange, the time
+// from sending the actions to receiving the results. Then comes, for each
+// exchange, the time until the results are read as well.
+// tests/benchmark/steps.py runs it.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,10 +46,10 @@ ABSL_FLAG(int, socket, -1, "with --serve --row=socket: the connected socket");
 namespace tandem {
 namespace {
 
-// The scheduler takes that long to spread two processes over the cores.
+// The scheduler takes this long to spread two processes over the cores.
 constexpr double kWarmUpSecs = 0.03;
 
-// A bare spinning client would wait forever for an engine that died.
+// A spinning client without a check would wait forever for a dead engine.
 void OnEngineEnd(int) {
   constexpr char kText[] = "the engine's process ended early\n";
   (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
@@ -70,8 +71,8 @@ void Print(const std::vector<int64_t>& nanos) {
 }
 
 void Measure(Row& row, const Size& size) {
-  // Two sets of actions take turns, so that results of the previous exchange
-  // would be detected.
+  // Two sets of actions alternate. The client would thus detect results of the
+  // previous exchange.
   std::vector<float> actions[2];
   for (size_t set = 0; set < 2; ++set) {
     actions[set].resize(size.action_floats());

@@ -1,5 +1,5 @@
-// Row: one way of stepping an engine in another process, as the benchmark
-// measures it.
+// Row: one way to step an engine in another process, for measurements by the
+// benchmark.
 //
 //   spin         a bare spin on two words; the data in place in shared memory
 //   futex        the same; each side sleeps at once, and is woken
@@ -8,9 +8,9 @@
 //   host_<wait>  Tandem: ClientSide, and an Engine under an EngineHost; both
 //                wait by spin, adaptive or block
 //
-// Data flow: Make...Row makes what both processes inherit -> fork -> the child
-// calls Serve, the parent Connect, then Exchange over and over; SIGTERM ends
-// the child.
+// Data flow: Make...Row makes the objects that both processes inherit -> fork
+// -> the child calls Serve; the parent calls Connect, then Exchange repeatedly;
+// SIGTERM ends the child.
 // Ownership: the caller owns the row.
 //
 //   std::unique_ptr<Row> row = MakePlainRow("futex", options);
@@ -48,13 +48,12 @@ class Row {
   // Client's process: call before the first Exchange.
   virtual void Connect() {}
   // Client's process: hands over `actions`, private memory of the client, and
-  // waits for their results, which are valid until the next call.
+  // waits for the results, which are valid until the next call.
   virtual Results Exchange(const float* actions) = 0;
 };
 
-// Each returns null for a name that is not one of its rows. Call before the
-// fork; nothing of gRPC runs before Serve or Connect, since it cannot be
-// forked.
+// Each returns null if the name is not one of its rows. Call before the fork:
+// gRPC, which must not be forked, starts only in Serve or Connect.
 std::unique_ptr<Row> MakePlainRow(absl::string_view name, const Size& size);
 std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
                                    const RowOptions& options);
@@ -63,7 +62,7 @@ std::unique_ptr<Row> MakeGrpcRow(absl::string_view name,
                                  const RowOptions& options);
 
 // The engine of the row "socket": answers actions on `socket` until the other
-// end closes it. Clients in other languages use it too.
+// end closes it. Clients in other languages use it as well.
 void ServeSocket(int socket, const Size& size);
 
 }  // namespace tandem

@@ -1,7 +1,7 @@
-// A worker that prints steps and uses little CPU time: the line of the document
-// that the slow lane was built from, with the time.
+// A worker that prints steps with little CPU time: the line of the slow lane's
+// original design document, with the time.
 //
-//   step_printer --steps=500000                # as fast as it can
+//   step_printer --steps=500000                # as fast as possible
 //   step_printer --steps=20000 --hz=1000       # paced, --block steps at a time
 #include <time.h>
 #include <unistd.h>

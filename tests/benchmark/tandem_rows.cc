@@ -24,7 +24,7 @@ namespace {
 constexpr double kTimeoutSecs = 30;
 
 // The host that SIGTERM and SIGINT stop, in the engine's process. Writer: the
-// thread that serves; reader: its signal handler.
+// serving thread; reader: its signal handler.
 std::atomic<EngineHost*> serving_host{nullptr};
 static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 

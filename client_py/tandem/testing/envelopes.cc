@@ -1,5 +1,5 @@
-// tandem.testing.envelopes: the binding's way from dicts to bytes and back, on
-// its own.
+// tandem.testing.envelopes: the binding's conversion of dicts to bytes and
+// back.
 
 #include <pybind11/pybind11.h>
 
@@ -17,7 +17,7 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-// A request as what goes over the ring.
+// Returns a request as bytes for the RPC ring.
 py::bytes Pack(uint16_t method, const py::object& fields) {
   const PackedCall call =
       PackRequest(static_cast<rpc::MethodId>(method), fields, "");
@@ -25,7 +25,7 @@ py::bytes Pack(uint16_t method, const py::object& fields) {
           call.bytes().size()};
 }
 
-// The payload of an envelope.
+// Returns the payload of an envelope.
 py::dict Read(const std::string& bytes) {
   std::vector<uint64_t> words(bytes.size() / 8 + 1);
   std::memcpy(words.data(), bytes.data(), bytes.size());

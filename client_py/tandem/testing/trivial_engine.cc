@@ -1,5 +1,5 @@
-// trivial_engine: an engine whose every result is known, for the tests of the
-// Python client and for measuring what the way to an engine costs.
+// trivial_engine: an engine with known results, for tests of the Python client
+// and for measurements of the cost of an engine.
 //
 // Data flow: actions -> obs and rewards by the rules below.
 // Takes the flags of a Tandem engine server.
@@ -8,7 +8,7 @@
 //               the last action's first value, env, env, ...}
 //   reward   = sum of the environment's actions
 //   An episode is truncated after 10 steps; an action of 100 or more terminates
-//   it. The first environment's first action can ask for misbehaviour:
+//   it. The first environment's first action can make the engine misbehave:
 //     -1001 reports a failure   -1002 exits at once   -1003 answers no more
 //     -1004 prints 100 lines, then exits at once
 
@@ -50,11 +50,11 @@ namespace {
 EngineSide* running = nullptr;
 
 // Writers: the SIGTERM handler and the launcher's watch; reader: the engine's
-// thread, for no more than itself.
+// thread, which reads only this value.
 std::atomic<bool> stopping{false};
 
 void Stop() {
-  // relaxed: nothing is read on the strength of it.
+  // relaxed: no other data depends on it.
   stopping.store(true, std::memory_order_relaxed);
   running->RequestStop();
 }

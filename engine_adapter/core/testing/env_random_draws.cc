@@ -1,9 +1,9 @@
-// Writes what an EnvRandom draws to stdout, for env_random_numpy_test.py.
+// Writes the draws of an EnvRandom to stdout, for env_random_numpy_test.py.
 //
 //   env_random_draws SEED LOW HIGH ROUNDS UNIFORMS NORMALS
 //
 // Each round draws UNIFORMS times from [LOW, HIGH), then NORMALS times from the
-// normal distribution; all come out in that order as raw doubles.
+// normal distribution; the output has the raw doubles in this order.
 
 #include <cstdint>
 #include <cstdio>

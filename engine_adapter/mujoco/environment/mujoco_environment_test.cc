@@ -26,12 +26,12 @@
 
 namespace {
 
-// Counts what the whole program allocates by `new`.
+// Counts the whole program's allocations by `new`.
 std::atomic<int64_t> allocations = 0;
 
 }  // namespace
 
-// Not inlined: gcc would take malloc and delete for a mismatch.
+// Not inlined: gcc would warn about a mismatch of malloc and delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* const memory = std::malloc(bytes);
@@ -60,7 +60,7 @@ EngineRig Models(const std::string& path, uint32_t num_envs) {
   return EngineRig(MakeModelEngine(path, {.num_envs = num_envs}).value());
 }
 
-// A file in the test's own folder.
+// Writes a file into the test's folder, and returns its path.
 std::string Write(const std::string& name, const std::string& text) {
   std::string path = absl::StrCat(testing::TempDir(), "/", name);
   std::ofstream(path) << text;
@@ -87,7 +87,7 @@ class MujocoEnvironmentTest : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-// Every observation, reward and info of 60 steps of 7 ants, which fall into
+// Returns every observation, reward and info of 60 steps of 7 ants, with
 // episodes of 25 steps.
 std::vector<double> Trajectory(int threads, uint64_t seed) {
   EngineRig rig(MakeMujocoEngine("Ant-v5", {.num_envs = 7,
@@ -119,7 +119,7 @@ TEST_F(MujocoEnvironmentTest,
   EXPECT_NE(one, Trajectory(1, 6));
 }
 
-// Each task has code of its own that could.
+// Each task has its own code, which could allocate.
 TEST_F(MujocoEnvironmentTest, StepsAndResetsAllocateNothing) {
   for (const std::string& task : MujocoTasks()) {
     EngineRig rig(
@@ -153,7 +153,7 @@ TEST_F(MujocoEnvironmentTest, NonFiniteActionCountsAsZeros) {
     EXPECT_EQ(rig.rewards, idle.rewards);
     EXPECT_EQ(rig.infos, idle.infos);
   }
-  ASSERT_EQ(warnings_.size(), 1);  // one for all of these
+  ASSERT_EQ(warnings_.size(), 1);  // one warning for all of these actions
   EXPECT_TRUE(absl::StrContains(warnings_[0], "CTRL")) << warnings_[0];
 }
 

@@ -18,7 +18,7 @@
 namespace tandem {
 namespace {
 
-// All bytes of a model as MuJoCo saves it.
+// Returns a model's bytes in MuJoCo's file format.
 std::vector<char> Bytes(const mjModel& model) {
   std::vector<char> bytes(static_cast<size_t>(mj_sizeModel(&model)));
   mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
@@ -27,7 +27,7 @@ std::vector<char> Bytes(const mjModel& model) {
 
 float ActionOf(int step) { return step % 7 < 4 ? 0.4F : -0.5F; }
 
-// What environment 0 goes through in so many steps, observations included.
+// Returns environment 0's states and observations of the given steps.
 std::vector<double> Trajectory(RandomizationRig& rig, int steps) {
   std::vector<double> all;
   for (int step = 0; step <= steps; ++step) {
@@ -47,8 +47,8 @@ class MujocoRandomizationTest : public testing::Test {
   void TearDown() override { InstallMujocoLog(nullptr); }
 };
 
-// Each of the message's fields, with others that it needs to act; `without` is
-// the same without it.
+// One field of the message, with other fields that it needs to have an effect;
+// `without` is the same message without the field.
 struct Field {
   const char* name;
   rpc::SimulationContractT with;
@@ -180,7 +180,7 @@ struct Uses {
   std::set<std::string> unused;
 };
 
-// Either a field changes what happens, or it is answered as unused; and which.
+// Each field changes the simulation, or is reported as unused.
 TEST_F(MujocoRandomizationTest, EveryFieldActsOrIsAnsweredAsUnused) {
   const std::set<std::string> commands = {
       "vel_command_x_range", "vel_command_y_range", "vel_command_yaw_range",
@@ -293,8 +293,8 @@ TEST_F(MujocoRandomizationTest, TheSameSeedDrawsTheSameAgain) {
   for (int episode = 0; episode < 3; ++episode) {
     for (RandomizationRig* each : {&rig, &same, &next, &chosen}) each->Reset(1);
     EXPECT_EQ(Bytes(rig.model(0)), Bytes(same.model(0)));
-    // Environment 1 draws what environment 0 does from the next seed; later on
-    // only one of the two has drawn pushes.
+    // Environment 1 draws as environment 0 does with the next seed; later only
+    // one of the two has drawn pushes.
     if (episode == 0) {
       EXPECT_EQ(Bytes(rig.model(1)), Bytes(next.model(0)));
     }
@@ -307,7 +307,7 @@ TEST_F(MujocoRandomizationTest, TheSameSeedDrawsTheSameAgain) {
   }
   EXPECT_NE(models[0], models[1]);
   EXPECT_NE(models[1], models[2]);
-  // Taken on again, it starts again.
+  // The same contract, set again, draws from the start.
   ASSERT_TRUE(rig.Take(&contract, 3).ok());
   rig.Reset(1);
   EXPECT_EQ(Bytes(rig.model(0)), models[0]);
@@ -333,7 +333,7 @@ TEST_F(MujocoRandomizationTest, WithoutAContractEverythingIsAsItWas) {
     rig.Reset(9);
     untouched.Reset(9);
     EXPECT_EQ(Bytes(rig.model(0)), original) << name;
-    EXPECT_EQ(&rig.model(0), &rig.original()) << name;  // its own is freed
+    EXPECT_EQ(&rig.model(0), &rig.original()) << name;  // own copy is freed
     EXPECT_EQ(&rig.model(1), &rig.original()) << name;
     EXPECT_EQ(Trajectory(rig, 100), Trajectory(untouched, 100)) << name;
   }
@@ -375,7 +375,7 @@ TEST_F(MujocoRandomizationTest, AWrongContractChangesNothing) {
   EXPECT_EQ(Bytes(rig.model(0)), first);
 }
 
-// What others move in an environment's model stays where it is, with a
+// Values that other services change in an environment's model stay, with a
 // contract and after it.
 TEST_F(MujocoRandomizationTest, LeavesOtherValues) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
@@ -396,7 +396,7 @@ TEST_F(MujocoRandomizationTest, LeavesOtherValues) {
   EXPECT_EQ(rig.model(0).cam_pos0[1], 0.5);
 }
 
-// Bare MuJoCo, with a model that was changed the same way by hand.
+// Compares with bare MuJoCo and a model that the test changed in the same way.
 TEST_F(MujocoRandomizationTest, StepsAsMujocoDoesWithTheSameModel) {
   for (const std::string name : {"HalfCheetah-v5", "Ant-v5", "rover"}) {
     RandomizationRig rig = RandomizationRig::Of(name, 1);

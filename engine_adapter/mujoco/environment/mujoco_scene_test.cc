@@ -42,7 +42,7 @@ std::string Write(const std::string& name, const std::string& text) {
   return path;
 }
 
-// The zoo's file with some of its text replaced.
+// Returns the path of the zoo's file with some text replaced.
 std::string ZooWith(
     std::initializer_list<std::pair<absl::string_view, absl::string_view>>
         replacements) {
@@ -57,7 +57,7 @@ EngineRig Models(const std::string& path, uint32_t num_envs) {
   return rig;
 }
 
-// MuJoCo without us, in the state that an engine's reset leaves.
+// Bare MuJoCo, in the state after an engine's reset.
 struct Bare {
   explicit Bare(const std::string& path)
       : model(LoadModel({.path = path}).value()),
@@ -116,7 +116,7 @@ bool IsA(const rpc::EntityInfoT& entity, const std::string& component) {
          entity.components.end();
 }
 
-// Where straight down points after it.
+// Returns where the direction straight down points after the rotation.
 std::vector<float> Down(const rpc::Quat& r) {
   return {-2 * (r.x() * r.z() + r.w() * r.y()),
           -2 * (r.y() * r.z() - r.w() * r.x()),
@@ -129,7 +129,7 @@ void ExpectSamePlace(const Transform& found, const Transform& expected) {
   EXPECT_NEAR(found.position->z(), expected.position->z(), 1e-6);
 }
 
-// Both quaternions of a rotation are it.
+// Two quaternions, q and -q, are the same rotation.
 void ExpectSameTurn(const Transform& found, const Transform& expected) {
   const rpc::Quat& a = *found.rotation;
   const rpc::Quat& b = *expected.rotation;
@@ -162,8 +162,8 @@ std::vector<float> Numbers(const ScenePort& scene, uint32_t env) {
   return numbers;
 }
 
-// Moves each of environment 1's entities that can be, and looks; returns how
-// many could.
+// Moves each movable entity of environment 1, and checks the result; returns
+// the number of movable entities.
 int MoveEach(EngineRig* rig) {
   ScenePort& scene = *rig->ports().scene;
   const std::vector<float> others = Numbers(scene, 0);
@@ -315,7 +315,7 @@ TEST_F(MujocoSceneTest, MovedEntitiesStayInEveryTaskModel) {
   }
   EngineRig rig = Models(kZoo, 2);
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(rig.Step().ok());
-  // All but the world and what MuJoCo moves along.
+  // All but the world and the entities that MuJoCo moves with others.
   EXPECT_EQ(MoveEach(&rig),
             static_cast<int>(rig.ports().scene->entity_count()) - 3);
 }
@@ -342,7 +342,7 @@ TEST_F(MujocoSceneTest, AFreeBodyMovesAsQposDoesAndReturnsWithTheReset) {
   for (size_t i = 0; i < joints.positions.size(); ++i) {
     EXPECT_EQ(joints.positions[i], static_cast<float>(bare.data->qpos[i]));
   }
-  EXPECT_NEAR(joints.positions[0], -2, 0.1);  // it lies on the shelf
+  EXPECT_NEAR(joints.positions[0], -2, 0.1);  // the body is on the shelf
   EXPECT_NEAR(joints.positions[2], 0.7, 0.01);
 
   ASSERT_TRUE(rig.ResetAll(0).ok());
@@ -367,7 +367,7 @@ TEST_F(MujocoSceneTest, AMocapBodyMovesAsMocapPosDoesAndReturnsWithTheReset) {
   EXPECT_EQ(Numbers(scene, 1), Numbers(scene, 0));
 }
 
-// Of a body's place in its parent: also while joints have moved it away.
+// The body's place in its parent is set, also if joints have moved the body.
 TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
   EngineRig rig = Models(kZoo, 2);
   Bare bare(kZoo);
@@ -379,7 +379,7 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
   bare.Step(40);
   ScenePort& scene = *rig.ports().scene;
   const uint64_t arm = *scene.IdOf("arm");
-  // MuJoCo's own account of how far a change of body_pos moves the body.
+  // MuJoCo itself computes how far a change of body_pos moves the body.
   mj_kinematics(bare.model.get(), bare.data.get());
   const mjtNum* const xpos =
       bare.data->xpos + mjtSize{3} * bare.Id(mjOBJ_BODY, "arm");
@@ -398,7 +398,7 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
   for (size_t i = 0; i < moved.size(); ++i) {
     EXPECT_NEAR(moved[i], bare.data->qpos[i], 1e-5) << i;
   }
-  EXPECT_GT(moved[2], 0.4);  // the ball met the shelf, not the floor
+  EXPECT_GT(moved[2], 0.4);  // the ball touched the shelf, not the floor
 
   ASSERT_TRUE(rig.ResetAll(0).ok());
   mj_resetData(bare.model.get(), bare.data.get());
@@ -409,16 +409,16 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
   EXPECT_EQ(scene.Entity(0, arm)->transform->position->x(), 0);
 }
 
-// Among them what MuJoCo works out once for a model: which geoms can touch.
+// This includes what MuJoCo precomputes: the geoms that can touch.
 TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
   EngineRig rig = Models(kZoo, 2);
   ScenePort& scene = *rig.ports().scene;
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("block"), Place(0.125F, 0, 0.5F)).ok());
-  // The arm hangs upright: (0, 2, 1) is its origin, unturned.
+  // The arm hangs upright: its origin is (0, 2, 1), without rotation.
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("tip"), Place(0.5F, 2, 0.75F)).ok());
-  // Its frame was its body's, which MuJoCo makes use of.
+  // The geom's frame was its body's; MuJoCo has an optimisation for that.
   ASSERT_TRUE(
       scene.SetTransform(1, *scene.IdOf("board"), Place(-2, 0, 2)).ok());
   Bare bare(ZooWith({{"pos=\"2 2 .25\"", "pos=\".125 0 .5\""},
@@ -434,7 +434,7 @@ TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
     EXPECT_NEAR(moved[i], bare.data->qpos[i], 1e-5) << i;
   }
   const std::vector<float> other = rig.ports().mujoco->Joints(0).positions;
-  EXPECT_GT(std::abs(moved[2] - other[2]), 0.1);  // the ball met the block
+  EXPECT_GT(std::abs(moved[2] - other[2]), 0.1);  // the ball touched the block
   ASSERT_TRUE(rig.ResetAll(0).ok());
   EXPECT_EQ(scene.Entity(1, *scene.IdOf("block"))->transform->position->z(),
             0.5F);

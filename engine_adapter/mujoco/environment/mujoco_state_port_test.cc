@@ -32,7 +32,7 @@ class MujocoStatePortTest : public testing::Test {
   void TearDown() override { InstallMujocoLog(nullptr); }
 };
 
-// Two drones of three motors, as in "two environments".
+// Two environments, each a drone with three motors.
 EngineRig Drones() {
   const std::string path = absl::StrCat(testing::TempDir(), "/drone.xml");
   std::ofstream(path) << R"(<mujoco><worldbody>

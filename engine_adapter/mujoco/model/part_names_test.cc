@@ -13,8 +13,8 @@ namespace {
 using Texts = std::vector<std::string>;
 using Model = std::unique_ptr<mjModel, void (*)(mjModel*)>;
 
-// A free joint, a ball without a name, a hinge; four motors, of which one has a
-// name: that of the joint which another moves.
+// A free joint, an unnamed ball joint, a hinge; four motors, one of them with a
+// name: the name of a joint that another motor moves.
 Model Zoo() {
   const std::string path = testing::TempDir() + "/zoo.xml";
   std::ofstream(path) << R"(<mujoco><worldbody>

@@ -71,7 +71,7 @@ TEST(Contract, ReadsEachFieldFromTheMatchingMessageField) {
 
 struct Wrong {
   const char* field;
-  const char* found;  // as the text says it
+  const char* found;  // as in the error's text
   std::function<void(rpc::SimulationContractT&)> set;
 };
 

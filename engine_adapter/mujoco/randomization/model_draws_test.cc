@@ -38,7 +38,7 @@ std::vector<std::string> Files() {
           folder + "turntable.xml", folder + "servo_arm.xml"};
 }
 
-// What of a model's file is drawn, all that a file can say.
+// A contract with every draw that a model file can express.
 Contract DrawnContract() {
   Contract contract;
   contract.friction = {0.2, 0.6};
@@ -50,7 +50,7 @@ Contract DrawnContract() {
   return contract;
 }
 
-// A file's model, an environment's copy of it, and the file as it was parsed.
+// A file's model, an environment's copy of it, and the parsed file.
 struct Drawing {
   explicit Drawing(const std::string& file)
       : path(FindModelFile(file, "").value().path),
@@ -76,7 +76,7 @@ struct Drawing {
   EnvRandom random = EnvRandom(3);
 };
 
-// As in the model's array, which has `size` numbers for each of them.
+// Copies object `id`'s numbers from the model's array, `size` for each object.
 template <typename Number>
 void Take(const mjtNum* array, int size, int id, Number* numbers) {
   std::copy_n(array + mjtSize{size} * id, size, numbers);
@@ -90,8 +90,8 @@ void ForEach(const SpecPtr& spec, mjtObj type, const Change& change) {
   }
 }
 
-// What MuJoCo's compiler makes of the file with the drawn model's numbers in
-// it; of masses and inertias as given, whatever the file would have it derive.
+// Returns MuJoCo's compilation of the file with the drawn model's numbers;
+// masses and inertias are the given ones, even if the file would derive them.
 ModelPtr Recompiled(const Drawing& drawing) {
   const SpecPtr& spec = drawing.spec;
   const mjModel& drawn = *drawing.model;
@@ -129,7 +129,7 @@ bool IsNear(double a, double b) {
   return std::abs(a - b) <= 1e-12 + 1e-9 * std::max(std::abs(a), std::abs(b));
 }
 
-// Numbers within 1e-9, everything else exactly.
+// Compares numbers within 1e-9, everything else exactly.
 template <typename T>
 void ExpectSameArray(const T* a, const T* b, mjtSize count,
                      const std::string& what) {
@@ -165,8 +165,8 @@ class ModelDraws : public testing::Test {
   void TearDown() override { InstallMujocoLog(nullptr); }
 };
 
-// The frames that MuJoCo takes for the same, bounding boxes, and all that it
-// derives from masses included.
+// This includes equal frames that MuJoCo merges, bounding boxes, and all values
+// that it derives from masses.
 TEST_F(ModelDraws, EqualACompiledModel) {
   for (const std::string& file : Files()) {
     Drawing drawing(file);
@@ -177,7 +177,7 @@ TEST_F(ModelDraws, EqualACompiledModel) {
   }
 }
 
-// Where an offset puts what, and what comes of it.
+// Checks the place and the effects of an offset.
 TEST_F(ModelDraws, AnOffsetMovesMassCentersAndNothingElse) {
   Contract contract;
   contract.com_offset = {0.01, 0.03};
@@ -198,7 +198,7 @@ TEST_F(ModelDraws, AnOffsetMovesMassCentersAndNothingElse) {
                     file + ", ximat");
     for (const int body : drawing.parts.offset_bodies) {
       for (int axis = 0; axis < 3; ++axis) {
-        // Of the drawn offset, within the body.
+        // The drawn offset, in the body's frame.
         mjtNum offset[3];
         mju_sub3(offset, data.xipos + 3 * body, plain->xipos + 3 * body);
         mju_mulMatTVec3(offset, data.xmat + 9 * body, offset);
@@ -237,15 +237,15 @@ TEST_F(ModelDraws, StepAsARecompiledModelDoes) {
   }
 }
 
-// All bytes of a model as MuJoCo saves it.
+// Returns a model's bytes in MuJoCo's file format.
 std::vector<char> Bytes(const mjModel& model) {
   std::vector<char> bytes(static_cast<size_t>(mj_sizeModel(&model)));
   mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
   return bytes;
 }
 
-// As the scene service does: geoms that MuJoCo took for their bodies' frames,
-// or inertial frames, and one of several.
+// Moves geoms as the scene service does: geoms whose frame is their body's or
+// its inertial frame, and one of several.
 void MoveGeoms(mjModel* model) {
   for (const char* const name : {"disc", "post", "core", "lid"}) {
     const int geom = mj_name2id(model, mjOBJ_GEOM, name);
@@ -256,7 +256,7 @@ void MoveGeoms(mjModel* model) {
 
 TEST_F(ModelDraws, KeepMovedGeomsWhereTheyAre) {
   Contract friction;
-  friction.friction = {1, 1};  // as it is
+  friction.friction = {1, 1};  // the model's own friction
   for (const bool moved_before : {true, false}) {
     Drawing drawing(absl::StrCat(kFolder, "turntable.xml"));
     const ModelPtr moved = CopyModel(*drawing.original).value();

@@ -1,5 +1,5 @@
-// A contract costs no allocation in steps and resets: malloc itself is counted,
-// MuJoCo's calls included.
+// A contract causes no allocation in steps and resets. The test counts malloc
+// itself, MuJoCo's calls included.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ TEST(Randomization, StepsAndResetsAllocateNothing) {
   }
   EXPECT_EQ(allocations, before);
   ASSERT_TRUE(rig.Take(nullptr, {}).ok());
-  EXPECT_GT(allocations, before);  // what is taken on is allocated: it counts
+  EXPECT_GT(allocations, before);  // a new contract allocates: counting works
   before = allocations;
   rig.Reset(1);
   rig.Step(0);

@@ -17,8 +17,8 @@
 namespace tandem {
 namespace {
 
-// The force of each actuator at the same state, by the factor; at its limit,
-// too.
+// Each actuator's force in the same state is multiplied by the factor, also at
+// the force's limit.
 TEST(Randomization, StrengthScalesForcesExactly) {
   for (const float action : {0.01F, 1.0F}) {
     RandomizationRig rig = RandomizationRig::Of("servo arm", 1);
@@ -43,8 +43,8 @@ TEST(Randomization, StrengthScalesForcesExactly) {
   }
 }
 
-// A servo that is told 0 comes to rest at the offset, and says so in the
-// joint's own unit, though its gear is 2.
+// A servo with control 0 rests at the offset, in the joint's own unit, although
+// its gear is 2.
 TEST(Randomization, MotorOffsetIsItsRestPositionAtZeroControl) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
   rpc::SimulationContractT contract;
@@ -61,7 +61,7 @@ double Deviation(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// 4,000 draws: the deviation is off by 1.1 % at one sigma.
+// With 4,000 draws, one sigma of the deviation is 1.1 %.
 TEST(Randomization, NoiseHasItsDeviation) {
   RandomizationRig rig = RandomizationRig::Of("rover", 4000);
   rpc::SimulationContractT contract;
@@ -85,12 +85,12 @@ TEST(Randomization, NoiseHasItsDeviation) {
     mju_quat2Vel(vector, data.qpos + 3, 1);
     turn.push_back(vector[0]);
     mast.push_back(data.qpos[7]);
-    EXPECT_LE(std::abs(data.qpos[7]), 1);  // its limit
+    EXPECT_LE(std::abs(data.qpos[7]), 1);  // the joint's limit
     mju_quat2Vel(vector, data.qpos + 8, 1);
-    EXPECT_LE(mju_norm3(vector), 0.5 + 1e-9);  // the tail's
+    EXPECT_LE(mju_norm3(vector), 0.5 + 1e-9);  // the limit of "tail"
     speed.push_back(data.qvel[6]);
     for (int i = 0; i < 6; ++i) EXPECT_EQ(data.qvel[i], 0);
-    for (int i = 12; i < 19; ++i) {  // the ball that lies about
+    for (int i = 12; i < 19; ++i) {  // the free ball
       EXPECT_EQ(data.qpos[i], rig.original().qpos0[i]);
     }
   }
@@ -118,7 +118,7 @@ TEST(Randomization, APlanarRootIsMovedAlongItsSlides) {
             std::vector<std::string>{"pose_position_noise"});
 }
 
-// A push is where a step differs from bare MuJoCo's from the same state.
+// A step with a push differs from bare MuJoCo's step from the same state.
 TEST(Randomization, PushesComeInTime) {
   for (const std::string name : {"Ant-v5", "HalfCheetah-v5", "Swimmer-v5"}) {
     RandomizationRig rig = RandomizationRig::Of(name, 1);
@@ -164,7 +164,7 @@ TEST(Randomization, PushesComeInTime) {
   }
 }
 
-// In weightlessness, without contacts, nothing changes it in the step.
+// Without gravity and contacts, the step does not change the velocity.
 TEST(Randomization, APushHasTheDrawnSize) {
   RandomizationRig rig = RandomizationRig::Of("rover", 1);
   rpc::SimulationContractT contract;
@@ -199,7 +199,7 @@ TEST(Randomization, VelocityCommandIsObservedAndRedrawnPeriodically) {
     const std::vector<float> now = command();
     const double time = rig.data(0).time;
     if (now == last) {
-      // Standing twice running looks like standing once.
+      // Two successive standing commands look like one.
       if (now != none) {
         EXPECT_LE(time - since, 0.2 + 0.005);
       }
@@ -219,7 +219,7 @@ TEST(Randomization, VelocityCommandIsObservedAndRedrawnPeriodically) {
     EXPECT_TRUE(now[1] >= -1 && now[1] <= -0.5F) << now[1];
     EXPECT_TRUE(now[2] >= 2 && now[2] <= 3) << now[2];
   }
-  EXPECT_GT(drawn, 60);  // of 20 s
+  EXPECT_GT(drawn, 60);  // in 20 s
   EXPECT_GT(stood, 10);
   EXPECT_LT(stood, drawn / 2);
 }
@@ -231,7 +231,7 @@ TEST(Randomization, BodyRestsOnTerrain) {
   contract.terrain_difficulty = 1;
   EXPECT_TRUE(rig.Take(&contract, 3).value().empty());
   rig.Reset(1);
-  // The ball lies 2 m out of 6: 1/3 of 0.5 m up.
+  // The ball is 2 m out of 6 from the middle: at 1/3 of 0.5 m.
   for (int step = 0; step < 60; ++step) rig.Step(0);
   EXPECT_NEAR(rig.data(0).qpos[14], 0.1 + 0.5 / 3, 0.05);
 }

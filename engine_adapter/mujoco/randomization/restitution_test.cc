@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// A ball of 0.1 m radius, `height` above the ground, whose contact is `solref`.
+// A ball of radius 0.1 m, `height` above the ground, with contact `solref`.
 ModelPtr Ball(double height, double timestep, const std::string& solref) {
   const std::string path = absl::StrCat(testing::TempDir(), "/ball.xml");
   std::ofstream(path) << absl::StrCat(
@@ -24,7 +24,7 @@ ModelPtr Ball(double height, double timestep, const std::string& solref) {
   return LoadModel({.path = path}).value();
 }
 
-// Speed after the first bounce by that before, both while nothing touches.
+// Returns the ratio of the speeds after and before the first bounce.
 double Bounce(double height, double timestep, double restitution,
               const std::string& solref = "0.02 1") {
   const ModelPtr model = Ball(height, timestep, solref);
@@ -40,11 +40,11 @@ double Bounce(double height, double timestep, double restitution,
     if (touches && before == 0) before = speed;
     if (!touches && before != 0) return data->qvel[2] / -before;
   }
-  return 0;  // stays on the ground
+  return 0;  // the ball stays on the ground
 }
 
 TEST(Restitution, IsThatOfAContactThatCannotPull) {
-  // Integrates the spring and damper until its force would pull.
+  // Integrates spring and damper until their force would pull.
   for (const double ratio : {0.05, 0.3, 0.7, 0.72, 1.0, 1.5}) {
     constexpr double kStep = 1e-5;
     double x = 0;

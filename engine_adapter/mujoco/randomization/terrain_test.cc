@@ -68,7 +68,7 @@ TEST(Terrain, SlopesRiseEvenlyAndStairsInEightSteps) {
   std::vector<float> steps = Heights("stairs", 1);
   std::ranges::sort(steps);
   steps.erase(std::ranges::unique(steps).begin(), steps.end());
-  EXPECT_EQ(steps.size(), 9);  // the ground, and eight
+  EXPECT_EQ(steps.size(), 9);  // the ground, and eight steps
 }
 
 TEST(Terrain, IsRoughInAnotherWayWithAnotherSeed) {

@@ -94,7 +94,7 @@ TEST(DebugCanvas, ArrowsReachAlongTheirDirectionTimesScale) {
   ASSERT_EQ(Count(canvas, 0), 2U);
   const DebugMarks& marks = *canvas.Marks(0);
   EXPECT_TRUE(marks[0].is_arrow);
-  EXPECT_EQ(marks[0].to, (Point{1, 4, 0}));  // 0 counts as 1
+  EXPECT_EQ(marks[0].to, (Point{1, 4, 0}));  // scale 0 counts as 1
   EXPECT_EQ(marks[1].to, (Point{1, 7, -1}));
 }
 

@@ -1,5 +1,5 @@
-// Services camera, viewport and debug on a MuJoCo engine, called as the RPC
-// calls them.
+// Services camera, viewport and debug of a MuJoCo engine, called as the RPC
+// thread calls them.
 
 #include "engine_adapter/services/image_services.h"
 
@@ -52,7 +52,7 @@ constexpr char kScene[] = R"(<mujoco>
 </mujoco>)";
 constexpr uint32_t kEnvs = 2;
 
-// An engine's host, as far as images need one, without a client.
+// The parts of an engine's host that images need, without a client.
 class ImageServices : public testing::Test {
  protected:
   void SetUp() override {
@@ -88,7 +88,7 @@ class ImageServices : public testing::Test {
     engine_.reset();
   }
 
-  // As the thread that steps does, until something is posted.
+  // Runs posted work, as the stepping thread does; waits for the next work.
   void Pump() {
     {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -122,7 +122,7 @@ class ImageServices : public testing::Test {
     return Await(&*camera_, &CameraService::GetCameraFrame, request);
   }
 
-  // The stream's next image, once there is one.
+  // Returns the stream's next image, if there is one.
   static std::optional<rpc::ImageFrameT> Next(const RpcStream& stream) {
     absl::StatusOr<std::vector<rpc::PayloadUnion>> items = stream.next();
     EXPECT_TRUE(items.ok()) << items.status();
@@ -154,7 +154,7 @@ rpc::GetCameraFrameRequestT Small() {
 TEST_F(ImageServices, CamerasHaveTheIdsOfTheirEntities) {
   const rpc::ListCamerasResponseT list = camera_->ListCameras({}).value();
   ASSERT_EQ(list.cameras.size(), 2U);
-  EXPECT_EQ(list.cameras[0]->id, 1U + 2 + 2);  // behind bodies and geoms
+  EXPECT_EQ(list.cameras[0]->id, 1U + 2 + 2);  // after bodies and geoms
   EXPECT_EQ(list.cameras[0]->name, "");
   EXPECT_EQ(list.cameras[1]->id, 6U);
   EXPECT_EQ(list.cameras[1]->name, "side");
@@ -199,7 +199,7 @@ TEST_F(ImageServices, LargeImagesAreBoundedUntilTheyAreHandedOver) {
   while (refused.ok() && asked < 100) ask();
   EXPECT_EQ(asked, 256 / 12 + 1);
   EXPECT_TRUE(absl::StrContains(refused.message(), "ask again")) << refused;
-  // The render thread may have drawn some: that is not enough.
+  // The render thread may have rendered some: there is still no room.
   refused = absl::OkStatus();
   ask();
   EXPECT_FALSE(refused.ok());
@@ -210,7 +210,7 @@ TEST_F(ImageServices, LargeImagesAreBoundedUntilTheyAreHandedOver) {
 }
 
 TEST_F(ImageServices, CancelledRequestIsNotDrawn) {
-  // The render thread stays at an image until it may go on.
+  // The render thread blocks in an image until `go_on` is set.
   std::promise<void> go_on;
   const auto held_up = std::make_shared<bool>(true);
   ASSERT_TRUE(engine_->ports()
@@ -231,7 +231,7 @@ TEST_F(ImageServices, CancelledRequestIsNotDrawn) {
   std::optional<RpcStream> stream = camera_->StreamCamera(streamed).value();
   waits.reset();
   stream.reset();
-  // Nor does it count as under way.
+  // A cancelled request does not count as pending.
   int wanted = 0;
   for (int i = 0; i < 100; ++i) {
     camera_->GetCameraFrame(Small(), [&](const auto& frame) {
@@ -298,7 +298,7 @@ TEST_F(ImageServices, AStreamGivesEachNewStateOnce) {
     ASSERT_TRUE(frame.has_value());
     frames.push_back(*std::move(frame));
     for (int i = 0; i < 20; ++i) Step();
-    EXPECT_FALSE(Next(stream).has_value());  // begins the next
+    EXPECT_FALSE(Next(stream).has_value());  // begins the next image
   }
   for (size_t i = 0; i < frames.size(); ++i) {
     EXPECT_EQ(frames[i].frame_number, i + 1);
@@ -316,13 +316,13 @@ TEST_F(ImageServices, AStreamShowsWhatChangesWithoutAStep) {
   Pump();
   const std::optional<rpc::ImageFrameT> before = Next(stream);
   ASSERT_TRUE(before.has_value());
-  EXPECT_FALSE(Next(stream).has_value());  // begins none
+  EXPECT_FALSE(Next(stream).has_value());  // begins no image
 
   rpc::DebugDrawRequestT draw;
   draw.velocity_command = std::make_unique<rpc::DebugVelocityCommandT>();
   draw.velocity_command->lin_vel_x = 1;
   ASSERT_TRUE(debug_->Draw(draw).ok());
-  EXPECT_FALSE(Next(stream).has_value());  // begins the next
+  EXPECT_FALSE(Next(stream).has_value());  // begins the next image
   Pump();
   const std::optional<rpc::ImageFrameT> after = Next(stream);
   ASSERT_TRUE(after.has_value());
@@ -381,7 +381,7 @@ TEST_F(ImageServices, ViewportInfoDescribesNewestRunningStream) {
     info = viewport_->GetViewportInfo({}).value();
     EXPECT_TRUE(info.current_config->streaming);
     EXPECT_EQ(info.current_config->viewport_name, "gymnasium");
-    EXPECT_EQ(info.current_config->fps, 30U);  // the most that is allowed
+    EXPECT_EQ(info.current_config->fps, 30U);  // the greatest permitted rate
     EXPECT_EQ(info.current_config->width, 640U);
     EXPECT_EQ(info.current_config->height, 480U);
   }

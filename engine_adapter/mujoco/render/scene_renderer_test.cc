@@ -17,8 +17,8 @@
 namespace tandem {
 namespace {
 
-// A red ball at the upper right and a blue one at the lower left, as the
-// model's free camera sees them, over a floor that shines.
+// In the view of the model's free camera, a red ball is at the upper right and
+// a blue one at the lower left, over a reflecting floor.
 constexpr char kScene[] = R"(<mujoco>
   <asset><material name="mirror" reflectance="0.8"/></asset>
   <worldbody>
@@ -41,7 +41,7 @@ ModelPtr Compiled(const char* xml) {
 
 ModelPtr Scene() { return Compiled(kScene); }
 
-// The scene in the second of four places of a frame, which was all 77.
+// The scene, rendered into the second of a frame's four tiles; others are 77.
 class Drawn {
  public:
   Drawn(uint32_t width, uint32_t height, const FrameEffects& effects = {})
@@ -64,7 +64,7 @@ class Drawn {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // The middle of the pixels of the image that are of one colour alone.
+  // Returns the mean position of the pixels that have only one colour channel.
   std::pair<double, double> MiddleOf(size_t channel) const {
     double x_sum = 0;
     double y_sum = 0;
@@ -119,8 +119,8 @@ TEST(SceneRenderer, WritesItsTileAndNothingBeyond) {
   EXPECT_GT(written, 33U * 21 * 3 / 2);
 }
 
-// How many pixels of an image are not black, where the world's things are
-// `metres` away from what the camera looks at.
+// Returns the number of pixels that are not black, if the world's objects are
+// `metres` away from the point that the camera looks at.
 int64_t SeenAt(double metres, bool endless_planes) {
   const ModelPtr model = Scene();
   const DataPtr data = MakeData(*model).value();
@@ -168,12 +168,12 @@ TEST(SceneRenderer, AnEnvironmentsOwnModelIsDrawnAndLeavesNothingBehind) {
   const std::vector<std::byte> shared = draw(nullptr, 64);
   EXPECT_NE(draw(own.get(), 64), shared);
   EXPECT_EQ(draw(nullptr, 64), shared);
-  // Nor does another size.
+  // An image of another size changes nothing either.
   EXPECT_NE(draw(nullptr, 200), shared);
   EXPECT_EQ(draw(nullptr, 64), shared);
 }
 
-// A hill of the size given, in the middle of the field.
+// A hill of a given height, in the middle of the field.
 constexpr char kHill[] = R"(<mujoco>
   <asset><hfield name="hill" nrow="9" ncol="9" size="1 1 1 .1"/></asset>
   <worldbody>

@@ -1,5 +1,5 @@
 // Every field of a FLAN ring's header and of a slot, in order: its writer
-// and its meaning. As lrbc_fields.h, whose form it has.
+// and its meaning. The form is that of lrbc_fields.h.
 //
 //   #define FIELD(name, writer, meaning) ...
 //   TANDEM_FLAN_FIELDS(FIELD)

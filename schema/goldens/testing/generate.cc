@@ -26,7 +26,7 @@ bool Write(const std::string& path, const void* bytes, size_t size) {
   return !file.fail();
 }
 
-// The messages of version 1, as the schema lists them.
+// Writes the messages of version 1, and their listing.
 bool WriteMessages(const std::string& root, const std::string& folder) {
   std::ifstream schema(root + "/schema/messages/hazel_rpc.fbs");
   const absl::StatusOr<std::string> listing = tandem::RpcListing(

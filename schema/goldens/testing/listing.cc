@@ -69,7 +69,7 @@ uint64_t IntegerAt(std::span<const uint8_t> sample, size_t offset,
   return value;
 }
 
-// "41 42 43 44 .. 50": all bytes up to 8, else the first four and the last.
+// "41 42 43 44 .. 50": up to 8 bytes, or the first four and the last.
 std::string BytesOf(std::span<const uint8_t> bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {

@@ -4,7 +4,7 @@
 // sample bytes -> text, one row for each field.
 //
 //   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
-//   std::string text = Listing();  // what lrbc_v1.txt holds
+//   std::string text = Listing();  // the content of lrbc_v1.txt
 
 #ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
 #define TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
@@ -26,14 +26,14 @@ struct FieldRow {
   bool reserved;
 };
 
-// In the order of their offsets.
+// Rows in the order of their offsets.
 std::vector<FieldRow> HeaderRows();      // of LrbcHeader
 std::vector<FieldRow> RingHeaderRows();  // of RingHeader
 std::vector<FieldRow> RingDataRows();    // of the sample's entries
 std::vector<FieldRow> FlanHeaderRows();  // of FlanHeader
 std::vector<FieldRow> FlanSlotRows();    // of the sample's slots
 
-// All of them, with the samples' values.
+// The complete listings, with the samples' values.
 std::string Listing();      // LrbcHeader and RingHeader
 std::string FlanListing();  // FlanHeader and its slots
 

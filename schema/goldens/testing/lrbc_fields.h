@@ -1,10 +1,10 @@
 // Every field of the LRBC header and of a ring's header, in order: its
-// writer and its meaning. The one place of these texts.
+// writer and its meaning. These texts are defined only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
 // A field is FIELD(name, writer, meaning) or RESERVED(name). goldens_test fails
-// when the tables leave a byte out or name one twice.
+// if the tables omit a byte or contain one twice.
 //
 //   #define FIELD(name, writer, meaning) ...
 //   #define RESERVED(name) ...

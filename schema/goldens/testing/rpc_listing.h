@@ -1,7 +1,7 @@
-// What the messages' goldens say, for people and for readers in any language.
+// The content of the messages' goldens as JSON, for readers in any language.
 //
-// Data flow: samples -> their bytes -> read by a schema alone, without
-// generated code -> JSON; :generate writes it to rpc_v1/listing.json.
+// Data flow: samples -> bytes -> read with the schema only, without generated
+// code -> JSON; :generate writes it to rpc_v1/listing.json.
 //
 //   absl::StatusOr<std::string> json = RpcListing(text_of_hazel_rpc_fbs);
 
@@ -15,8 +15,8 @@
 
 namespace tandem {
 
-// All of RpcSamples(), in their order: name -> envelope. What has its default
-// is left out. InvalidArgument: the schema cannot be read, or does not fit.
+// Lists all of RpcSamples(), in order: name -> envelope. Fields with default
+// values are omitted. InvalidArgument: the schema is invalid or does not fit.
 absl::StatusOr<std::string> RpcListing(absl::string_view schema);
 
 }  // namespace tandem

@@ -114,7 +114,7 @@ Response Succeeded(const std::string& message) {
   return response;
 }
 
-// Collects the samples under numbers that need all their 64 bits.
+// Collects the samples, with correlation ids that need all 64 bits.
 class Collection {
  public:
   template <class Message>

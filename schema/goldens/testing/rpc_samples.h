@@ -1,8 +1,8 @@
-// The samples that the messages' goldens hold: one envelope for each payload of
-// version 1, and the two that have none. Together they set every field.
+// The samples of the messages' goldens: one envelope for each payload of
+// version 1, and two without a payload. Together they set every field.
 //
 // Data flow: samples -> :generate -> rpc_v1/*.bin; rpc_goldens_test compares
-// them again, with today's generated code.
+// them with the current generated code.
 //
 //   for (const RpcSample& sample : RpcSamples()) {
 //     Write(sample.name + ".bin", RpcBytes(sample.envelope));
@@ -19,15 +19,15 @@
 namespace tandem {
 
 struct RpcSample {
-  std::string name;  // the payload's, such as "ImageFrame"; or of what it is
+  std::string name;  // the payload's name, such as "ImageFrame"; or the kind's
   rpc::EnvelopeT envelope;
 };
 
-// No field of a message is zero or empty in all of them, and no two numbers of
-// one message are equal.
+// Each field of a message is set in at least one sample, and the numbers of a
+// message are all different.
 std::vector<RpcSample> RpcSamples();
 
-// As it goes over a ring.
+// The bytes of the envelope's entry in an RPC ring.
 std::string RpcBytes(const rpc::EnvelopeT& envelope);
 
 }  // namespace tandem

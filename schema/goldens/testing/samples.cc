@@ -35,7 +35,7 @@ uint64_t PhaseWord(Phase phase, uint64_t since_ns) {
   return static_cast<uint64_t>(phase) << 60 | since_ns;
 }
 
-// Hands out sections of the region.
+// Allocates sections of the region.
 class Sections {
  public:
   uint64_t Take(uint64_t bytes) {

@@ -1,4 +1,4 @@
-// The samples that the goldens hold: a header with every field set, a ring
+// The samples of the goldens: a header with every field set, a ring
 // with three entries and a skip, and a frame ring.
 //
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
@@ -19,16 +19,16 @@
 
 namespace tandem {
 
-// A region that could be: sections aligned, inside, and apart. No field is zero
-// but the reserved ones, and no two hold one number where the format leaves a
-// choice.
+// A valid region header: sections are aligned, within the region, and disjoint.
+// Only reserved fields are zero; no two fields have the same number where the
+// format leaves a choice.
 LrbcHeader SampleHeader();
 
-// The same of an engine that fills the images: its feature bit is set, and what
-// they belong to is the exchange that is out.
+// The same for an engine with images: its feature bit is set, and the images
+// belong to the current exchange.
 LrbcHeader SampleImagesHeader();
 
-// The same of an engine that answers commands.
+// The same for an engine that answers RPCs.
 LrbcHeader SampleCommandsHeader();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
@@ -43,9 +43,8 @@ inline constexpr uint32_t kSampleWritePos = 0x30;
 // Header and data.
 std::vector<uint8_t> SampleRing();
 
-// The sample frame ring, header and slots, after three frames: frame 3 lies
-// in the first slot, frame 2 in the second. Frame h has the bytes 16h to
-// 16h + 11.
+// The sample frame ring, header and slots, after three frames: frame 3 is in
+// the first slot, frame 2 in the second. Frame h has the bytes 16h to 16h + 11.
 inline constexpr uint32_t kSampleFlanSlots = 2;
 inline constexpr uint32_t kSampleFlanFrameBytes = 12;
 std::vector<uint8_t> SampleFlan();

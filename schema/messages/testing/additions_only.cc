@@ -83,7 +83,7 @@ void CompareEnums(const Parser& older, const Parser& newer,
 
 Problems NotAdditions(Parser& older, Parser& newer) {
   Problems problems;
-  // What `flatc --conform` runs: offsets, types, defaults, enums' numbers.
+  // Does what `flatc --conform` does: offsets, types, defaults, enum values.
   if (const std::string moved = newer.ConformTo(older); !moved.empty()) {
     problems.push_back(moved);
   }

@@ -1,11 +1,11 @@
-// Whether one FlatBuffers schema is another with additions only: what was
-// written by either is read by the other, and code written for the older
-// compiles with the newer.
+// Whether one FlatBuffers schema is another with additions only: each reads the
+// messages that the other wrote, and code written for the older one compiles
+// with the newer.
 //
-// Data flow: two parsed schemas -> what is wrong with the newer, for people.
+// Data flow: two parsed schemas -> the problems of the newer one, for people.
 //
-// `flatc --conform` sees what was moved and what changed its type or default,
-// but takes what was removed or renamed for well (2.0.8); this sees both.
+// `flatc --conform` (2.0.8) detects moved fields and changed types or defaults,
+// but accepts removed and renamed ones; this function detects both.
 //
 //   flatbuffers::Parser older, newer;
 //   if (!older.Parse(older_text) || !newer.Parse(newer_text)) ...
@@ -21,8 +21,8 @@
 
 namespace tandem {
 
-// Each thing that `newer` has moved, changed, removed or renamed, one sentence
-// for each; empty if it only added. (Not const: so are FlatBuffers' functions.)
+// Returns a sentence for each field that `newer` has moved, changed, removed or
+// renamed; empty if it only added. (Not const, as FlatBuffers' functions.)
 std::vector<std::string> NotAdditions(flatbuffers::Parser& older,
                                       flatbuffers::Parser& newer);
 

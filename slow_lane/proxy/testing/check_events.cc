@@ -1,7 +1,7 @@
 // Prints the kind of each line of the input:
 //   bazel run //slow_lane/proxy:check_events < stdout.jsonl
 //
-// Of a malformed one also a tab and the reason. Exit code 1 if there was one.
+// For a malformed line also a tab and the reason; then the exit code is 1.
 #include <iostream>
 #include <string>
 

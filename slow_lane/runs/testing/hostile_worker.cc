@@ -1,17 +1,17 @@
-// The processes that tests of runs are about: workers that hide.
+// Worker processes that hide, for tests of runs.
 //
 //   hostile_worker tree FILE      all kinds of descendants; each writes "KIND
 //                                 PID" into FILE and waits for its end
-//   hostile_worker bomb FILE      all of its processes fork, on and on
-//   hostile_worker cluster FILE   the same, each in a session of its own
-//   hostile_worker chain FILE     one process that forks and leaves, on and on
-//   hostile_worker flee FILE      the same, each in a session of its own
+//   hostile_worker bomb FILE      all of its processes fork continuously
+//   hostile_worker cluster FILE   the same, each in its own session
+//   hostile_worker chain FILE     one process that forks and exits, repeatedly
+//   hostile_worker flee FILE      the same, each in its own session
 //   hostile_worker sleep FILE KIND
-//   hostile_worker once FILE      writes its number into FILE, and leaves
-//   hostile_worker polite FILE    leaves at SIGTERM, with code 7
-//   hostile_worker headless FILE  its first thread leaves, another stays
+//   hostile_worker once FILE      writes its pid into FILE, and exits
+//   hostile_worker polite FILE    exits at SIGTERM, with code 7
+//   hostile_worker headless FILE  its first thread exits, another stays
 //
-// Whatever happens to a test, no process lives for more than two minutes.
+// After any test, no process lives longer than two minutes.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ void Say(const char* kind) {
   for (;;) pause();
 }
 
-// Without the token, by another program image.
+// Sleeps without the token, with another program image.
 [[noreturn]] void SleepWithoutEnvironment(const char* self, const char* kind) {
   char* const nothing[] = {nullptr};
   execle(self, self, "sleep", file.c_str(), kind, nullptr, nothing);
@@ -70,7 +70,7 @@ void Say(const char* kind) {
   }
   const pid_t daemons_parent = fork();
   if (daemons_parent == 0) {
-    // As daemons do it: no parent, no session of ours, but our token.
+    // As daemons do: no parent, another session, but the run token.
     setsid();
     if (fork() == 0) Sleep("daemon");
     _exit(0);
@@ -82,17 +82,17 @@ void Say(const char* kind) {
   }
   const pid_t orphans_parent = fork();
   if (orphans_parent == 0) {
-    // No parent and no token, but in our session; and one without our group.
+    // No parent and no token, but our session; one also leaves the group.
     if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan");
     setpgid(0, 0);
     if (fork() == 0) SleepWithoutEnvironment(self, "no_token_orphan_group");
     _exit(0);
   }
-  // Once this one says so, only those that stay are left.
+  // When this process reports, only the remaining processes exist.
   waitpid(daemons_parent, nullptr, 0);
   waitpid(orphans_parent, nullptr, 0);
-  // Only now: the kernel hangs up a group with a stopped process in it when a
-  // parent outside of the group leaves.
+  // Only now: the kernel sends SIGHUP to a group with a stopped process when a
+  // parent outside of the group exits.
   if (fork() == 0) {
     Say("stopped");
     alarm(kLongestLifeSecs);
@@ -102,13 +102,13 @@ void Say(const char* kind) {
   Sleep("worker");
 }
 
-// All of these end by themselves.
+// All of these processes end by themselves.
 time_t bombs_end = 0;
 bool IsOver() { return time(nullptr) >= bombs_end; }
 
-// Each process forks one every 20 ms.
+// Each process forks every 20 ms.
 [[noreturn]] void Bomb(bool flees) {
-  // A limit, in case no test stops it.
+  // A limit, for the case that no test stops it.
   constexpr int kMostForks = 1000;
   void* const shared =
       mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
@@ -116,7 +116,7 @@ bool IsOver() { return time(nullptr) >= bombs_end; }
   if (shared == MAP_FAILED) abort();
   auto* const forks = new (shared) std::atomic<int>(0);
   while (!IsOver()) {
-    // relaxed: a count that nothing else goes by.
+    // relaxed: a count on which nothing else depends.
     if (forks->fetch_add(1, std::memory_order_relaxed) < kMostForks &&
         fork() == 0) {
       if (flees) setsid();
@@ -138,7 +138,7 @@ bool IsOver() { return time(nullptr) >= bombs_end; }
 void Polite(int) { _exit(7); }
 
 void* StayAlone(void*) {
-  // Until the first thread shows as a zombie.
+  // Waits until the first thread is a zombie.
   for (;;) {
     char text[512] = {};
     const int fd = open("/proc/self/stat", O_RDONLY);

@@ -38,7 +38,7 @@ std::vector<std::string> ReadLines(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
-    // Without a newline it is incomplete.
+    // A line without a newline is incomplete.
     if (!file.eof()) lines.push_back(line);
   }
   return lines;

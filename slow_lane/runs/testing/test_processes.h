@@ -1,8 +1,8 @@
-// Real processes for tests: a folder of the test's own, waits with an end, and
-// what is known of a process.
+// Real processes for tests: a folder for the test, waits with a limit, and the
+// state of a process.
 //
 // Data flow: the test starts hostile_worker, which writes each process's name
-// and number into a file -> WaitForLines -> the test acts -> IsGone.
+// and pid into a file -> ReadLines -> the test acts -> IsGone.
 //
 //   const TestFolder folder;
 //   ... hostile_worker tree FILE ...
@@ -21,7 +21,7 @@
 
 namespace tandem::slow_lane {
 
-// A new folder, removed with all that is in it.
+// A new folder, removed with its content at the end.
 class TestFolder {
  public:
   TestFolder();
@@ -36,20 +36,20 @@ class TestFolder {
   std::string path_;
 };
 
-// The program that the tests run; absolute.
+// The absolute path of the program that the tests run.
 std::string HostileWorker();
 
-// Complete lines of a file; none if it does not exist.
+// The complete lines of a file; empty if it does not exist.
 std::vector<std::string> ReadLines(const std::string& path);
 
-// Waits as long as it takes; after two minutes it ends the program with
-// `what`, for nothing that a test waits for takes so long.
+// Waits until `is_so` returns true. After two minutes, longer than any wait of
+// a test, ends the program with `what`.
 void WaitUntil(absl::string_view what, const std::function<bool()>& is_so);
 
-// Whether there is no such process, or only its zombie.
+// Whether the process does not exist or is a zombie.
 bool IsGone(pid_t pid);
 
-// Starts a program and returns its number. What it prints is the test's.
+// Starts a program and returns its pid; it inherits the test's stdout.
 pid_t StartProgram(const std::vector<std::string>& argv,
                    const std::vector<std::string>& environment);
 

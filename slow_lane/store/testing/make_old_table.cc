@@ -1,4 +1,4 @@
-// Makes a table of schema version 1, with one run that has ended:
+// Makes a table of schema version 1 with one ended run:
 //   make_old_table tandem.db STEPS
 #include <cstdlib>
 #include <iostream>

@@ -1,5 +1,5 @@
-// What tests of the store have in common: a folder, runs, batches, and waiting
-// for an answer.
+// Helpers for tests of the store: a folder, runs, batches, and waits for an
+// answer.
 //
 //   TestFolder folder;
 //   auto store = EventStore::Open(folder.File("tandem.db"), {});
@@ -30,7 +30,7 @@
 
 namespace tandem::slow_lane {
 
-// A new folder, removed in the end.
+// A new folder, removed at the end.
 class TestFolder {
  public:
   TestFolder() {
@@ -94,8 +94,8 @@ inline absl::StatusOr<Appended> AppendAndWait(EventStore& store,
   return done.get_future().get();
 }
 
-// Steps numbered first .. last of worker "w"; each says its number also in its
-// step_index.
+// Steps numbered first .. last of worker "w"; the step_index equals the source
+// number.
 inline v1::EventBatch Steps(const std::string& run_id, uint64_t first,
                             uint64_t last) {
   v1::EventBatch batch;

@@ -1,5 +1,5 @@
 // RandomizationRig: MuJoCo environments and their RandomizationPort, for tests
-// that look into the models.
+// that read the models.
 //
 // Data flow: a test's contract -> the port -> each environment's next Reset.
 // Ownership: a test; one thread.
@@ -27,26 +27,26 @@
 
 namespace tandem {
 
-// Every field that acts on the model; every field.
+// A contract with every field that changes the model; one with every field.
 rpc::SimulationContractT ModelContract();
 rpc::SimulationContractT WholeContract();
 
 class RandomizationRig {
  public:
-  // Of a task of Gymnasium's; or of a model in testdata/ as --model serves it:
+  // `name`: a task of Gymnasium, or a model in testdata/ as --model serves it:
   // "servo arm", "rover", "commanded rover" (it follows velocity commands).
   static RandomizationRig Of(const std::string& name, uint32_t num_envs);
 
-  // By all environments, or by these.
+  // Sets a contract for all environments, or for the given ones.
   absl::StatusOr<std::vector<std::string>> Take(
       const rpc::SimulationContractT* contract, std::optional<uint64_t> seed);
   absl::StatusOr<std::vector<std::string>> Take(
       const std::vector<uint32_t>& envs,
       const rpc::SimulationContractT* contract, std::optional<uint64_t> seed);
 
-  // All of them; environment i from first_seed + i.
+  // Resets all environments; environment i with seed first_seed + i.
   void Reset(uint64_t first_seed);
-  // Environment `env` with every action at `action`.
+  // Steps environment `env` with every action equal to `action`.
   void Step(uint32_t env, float action = 0);
 
   const mjModel& original() const { return task_->model(); }
@@ -59,9 +59,9 @@ class RandomizationRig {
   const mjData& data(uint32_t env) const {
     return *static_cast<const MujocoEnvironment&>(*environments_[env]).data();
   }
-  // Its last.
+  // The last observation.
   const std::vector<float>& obs(uint32_t env) const { return obs_[env]; }
-  // Places, velocities, and time.
+  // Positions, velocities, and time.
   std::vector<double> State(uint32_t env) const;
 
  private:

@@ -1,12 +1,13 @@
-// Writes what MujocoCameras draws of two environments of a model, for
-// cameras_test.py to compare with MuJoCo's own renderer.
+// Writes MujocoCameras' images of two environments of a model; cameras_test.py
+// compares them with MuJoCo's own renderer.
 //
 //   camera_images MODEL.xml FOLDER STEPS
 //
-// Environment i is stepped with all actions (i + 1) / 2. Each file of the
-// folder is an image: ENV_WHAT_FORMAT, WHAT being camera0, viewport0 and so
-// on, "marked" those with a line and an arrow, "cleared" those without them
-// again; files of gray16 begin with the float32 depth_scale.
+// Environment i is stepped with all actions equal to (i + 1) / 2. Each file in
+// the folder is an image with the name ENV_WHAT_FORMAT. WHAT is camera0,
+// viewport0 and so on; "marked" images have a line and an arrow, "cleared"
+// images are made after they were removed. A gray16 file begins with the
+// float32 depth_scale.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
