@@ -1,8 +1,8 @@
-// ChildProcess: a process of a test, forked before the test has threads.
+// ChildProcess: a child process that a test forks before it starts threads.
 //
-// Data flow: the body runs in the child; its exit code comes back by ExitCode.
-// Ownership: the test; a child that is still there at the end is killed. A
-// watchdog ends a child that hangs, and it never outlives its parent.
+// Data flow: the body runs in the child; ExitCode returns its exit code.
+// Ownership: the test. The destructor kills a child that still runs. A
+// watchdog ends a child that hangs, and the child never outlives its parent.
 //
 //   ChildProcess engine([&] { return Serve(name); });
 //   ...
@@ -28,7 +28,7 @@ class ChildProcess {
  public:
   static constexpr unsigned kWatchdogSecs = 240;
 
-  // Forks, or ends the test. `body` returns the exit code.
+  // Forks, or aborts the test. `body` returns the exit code.
   template <typename Body>
   explicit ChildProcess(Body body) {
     const pid_t parent = getpid();
@@ -56,11 +56,11 @@ class ChildProcess {
 
   void Signal(int number) const { kill(pid_, number); }
 
-  // Returns true once every thread of it stands still, false if it has ended.
+  // Returns true once all its threads are stopped, false if it has exited.
   bool Stop() const {
     Signal(SIGSTOP);
     siginfo_t info = {};
-    // Ends are left in place (WNOWAIT) for ExitCode.
+    // WNOWAIT leaves an exit status in place for ExitCode.
     if (waitid(P_PID, static_cast<id_t>(pid_), &info,
                WSTOPPED | WEXITED | WNOWAIT) != 0) {
       return false;
@@ -76,7 +76,7 @@ class ChildProcess {
     return info.si_pid != 0;
   }
 
-  // Waits for its end. The exit code; -1 if a signal ended it.
+  // Waits until it has ended. Returns the exit code; -1 if a signal ended it.
   int ExitCode() {
     int status = 0;
     waitpid(pid_, &status, 0);

@@ -1,5 +1,5 @@
-// CountingEngine: an engine whose observations say how often it was stepped and
-// with what, so that a client can tell that nothing was lost or done twice.
+// CountingEngine: an engine whose observations contain the number of its steps
+// and the last action. A client can thus detect a lost or repeated step.
 //
 // Data flow: actions, private counts -> obs {steps, echo of the action, resets,
 // seed}, reward = the echo.
@@ -22,8 +22,8 @@
 
 namespace tandem {
 
-// Counts are exact up to 2^24, where floats end being so. Allocates only in
-// its constructor.
+// Counts are exact up to 2^24, the limit of exact integers in a float.
+// Allocates only in its constructor.
 class CountingEngine final : public Engine {
  public:
   // Columns of an observation.

@@ -1,6 +1,6 @@
 // Lock-step between two real processes: each exchange raises frame_seq by one
-// and applies its action once, however the two are scheduled, stopped or
-// squeezed onto one core.
+// and applies its action once. This holds with stopped processes and on one
+// core.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr uint32_t kEnvs = 3;
 
-// Binds this process, and what it forks, to the first core that it may use.
+// Binds this process, and those it forks, to the first core it may use.
 void BindToOneCore() {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
@@ -56,12 +56,12 @@ struct CoreBinding {
   cpu_set_t before;
 };
 
-// A value that no other exchange nearby has, exact as a float.
+// A value that no nearby exchange has, exact as a float.
 float ActionOf(uint64_t exchange, uint32_t env) {
   return static_cast<float>((exchange * 7 + env) % 1'000'003);
 }
 
-// The client's process. Says what was wrong on stderr; 0 if nothing was.
+// The client process. Reports failures on stderr; returns 0 without a failure.
 int Exchange(const std::string& name, WaitStrategy wait, uint64_t exchanges) {
   absl::StatusOr<ClientSide> client =
       ClientSide::Attach(name, {.timeout_secs = 60, .wait = wait});
@@ -121,7 +121,7 @@ struct Session {
         }),
         client([&] { return Exchange(name, wait, exchanges); }) {}
 
-  // Expects both to end well.
+  // Expects exit code 0 from both processes.
   void ExpectCleanEnd() {
     EXPECT_EQ(client.ExitCode(), 0);
     engine.Signal(SIGTERM);
@@ -177,7 +177,7 @@ TEST(LockStep, BlockingWorksOnASingleCore) {
   session.ExpectCleanEnd();
 }
 
-// Each hand-over waits for the end of a time slice.
+// Each hand-over waits until the peer's time slice ends.
 TEST(LockStep, SpinningGetsThroughOnASingleCore) {
   const CoreBinding binding;
   Session session(WaitStrategy::kSpin, 300);

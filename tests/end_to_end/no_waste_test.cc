@@ -1,5 +1,5 @@
-// What a step does not do, counted and not timed: no system call while both
-// sides spin, and no allocation on either side.
+// What a step does not do, counted and not timed: system calls while both
+// sides spin, and allocations on either side.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -37,14 +37,14 @@ namespace {
 
 constexpr uint32_t kEnvs = 4;
 
-// In memory shared with the forked engine, one for each side.
+// In memory shared with the forked engine: one count for each side.
 struct SharedCounts {
   std::atomic<uint64_t> client{0};
   std::atomic<uint64_t> engine{0};
 };
 
 uint64_t Counted(const std::atomic<uint64_t>& count) {
-  // relaxed: our own thread wrote it; or the engine did, before the results
+  // relaxed: this thread wrote it; or the engine wrote it before the results
   // that Recv acquired.
   return count.load(std::memory_order_relaxed);
 }
@@ -58,7 +58,7 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
   options.name = UniqueRegionName("no-waste");
   ChildProcess engine([&] {
     allocation_count = &counts->engine;
-    // Episodes end now and then, so that autoreset is on the path.
+    // Episodes end regularly, so that the steps include autoresets.
     CountingEngine counting(kEnvs, /*episode_steps=*/7);
     return ServeUntilSignal(&counting, options);
   });
@@ -73,8 +73,8 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
     uint64_t before_client = 0;
     uint64_t before_engine = 0;
     ErrorCode code = ErrorCode::kOk;
-    // The first hundred exchanges may still allocate. Half a second at least:
-    // what is done now and then must not allocate either.
+    // The first hundred exchanges may still allocate. The loop runs for at
+    // least half a second, to include work that occurs only at intervals.
     Deadline long_enough = Deadline::Infinite();
     for (int i = -100; code == ErrorCode::kOk; ++i) {
       if (i >= 10'000 && long_enough.PassedAt(MonotonicNanos())) break;
@@ -92,7 +92,7 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
     EXPECT_EQ(code, ErrorCode::kOk);
     EXPECT_EQ(after_client - before_client, 0);
     EXPECT_EQ(after_engine - before_engine, 0);
-    // The hook counts: both sides allocated when they started.
+    // Both sides allocated at start: this proves that the hook counts.
     EXPECT_GT(before_client, 0);
     EXPECT_GT(before_engine, 0);
   }
@@ -103,15 +103,15 @@ TEST(NoWaste, NeitherSideAllocatesInSteps) {
 }
 
 // The calls of both processes between one mark and the next, as strace logged
-// them; what each one was comes along for the failure message.
+// them. The failure message prints the calls.
 std::vector<std::vector<std::string>> CallsBetweenMarks(
     const std::string& path) {
   std::vector<std::vector<std::string>> chunks;
   std::ifstream log(path);
   bool marked = false;
   for (std::string line; std::getline(log, line);) {
-    // A call that another process interrupted has a second line; signals and
-    // exits are no calls.
+    // A call that another process interrupted has a second line. Lines of
+    // signals and exits are not calls.
     if (absl::StrContains(line, "resumed>") || absl::StrContains(line, "---") ||
         absl::StrContains(line, "+++")) {
       continue;
@@ -123,14 +123,14 @@ std::vector<std::vector<std::string>> CallsBetweenMarks(
       chunks.back().push_back(line);
     }
   }
-  if (!chunks.empty()) chunks.pop_back();  // after the last mark
+  if (!chunks.empty()) chunks.pop_back();  // The calls after the last mark.
   return chunks;
 }
 
-// A side that the scheduler takes its core from makes its peer wait for
-// milliseconds, and such a wait looks after the peer by a system call. What an
-// exchange itself costs, though, shows in every chunk: so the quietest chunk
-// tells, on a busy machine as well.
+// When the scheduler takes a core from one side, the peer waits milliseconds
+// and checks by a system call whether that side is alive. The cost of an
+// exchange itself is in every chunk. The chunk with the fewest calls thus gives
+// that cost on a busy machine as well.
 TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
   constexpr int kChunks = 20;
   constexpr int kExchangesPerChunk = 5000;
@@ -145,7 +145,7 @@ TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
     execlp("strace", "strace", "-f", "-o", log.c_str(),
            "tests/end_to_end/spin_session", chunks.c_str(), exchanges.c_str(),
            nullptr);
-    _exit(127);  // no strace: tools/setup installs it
+    _exit(127);  // strace is missing: tools/setup installs it.
   }
   int status = 0;
   ASSERT_EQ(waitpid(tracer, &status, 0), tracer);
@@ -164,7 +164,7 @@ TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
   size_t all = 0;
   for (const std::vector<std::string>& chunk : chunks) {
     all += chunk.size();
-    // Spinning sides never sleep, nor wake another process.
+    // Spinning sides never sleep and never wake another process.
     for (const std::string& call : chunk) {
       EXPECT_FALSE(absl::StrContains(call, "futex(")) << call;
     }

@@ -1,5 +1,5 @@
-// Both sides of a session, driven by one thread in turn, so that neither ever
-// waits: instructions_test counts what an exchange takes.
+// One thread drives both sides of a session in turn, so that neither side ever
+// waits. instructions_test counts the instructions of an exchange.
 //
 //   one_thread_session sides|host ENVS OBS ACT EXCHANGES
 #include <atomic>
@@ -40,7 +40,7 @@ absl::StatusOr<ClientSide> AttachTo(const std::string& name,
   // Writer: this thread; reader: the other.
   std::atomic<bool> attached{false};
   std::thread welcomer([&] {
-    // relaxed: the flag alone is what is said; join orders the rest.
+    // relaxed: the flag carries no other data; join orders the rest.
     while (!attached.load(std::memory_order_relaxed)) serve_once();
   });
   absl::StatusOr<ClientSide> client =
@@ -56,7 +56,7 @@ int Failed(const absl::Status& status) {
   return 1;
 }
 
-// `serve_once` takes the exchange that was just sent.
+// `serve_once` serves the exchange that was just sent.
 [[gnu::noinline]] int CountedExchanges(
     const Arguments& arguments, ClientSide& client,
     const std::function<bool()>& serve_once) {

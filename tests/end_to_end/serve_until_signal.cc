@@ -19,7 +19,7 @@ std::atomic<EngineHost*> serving_host{nullptr};
 static_assert(std::atomic<EngineHost*>::is_always_lock_free);
 
 void StopServing(int) {
-  // relaxed: sigaction, after the store, is what brings the handler here.
+  // relaxed: the handler is installed by sigaction, which follows the store.
   serving_host.load(std::memory_order_relaxed)->RequestStop();
 }
 
@@ -39,7 +39,7 @@ int ServeUntilSignal(Engine* engine, EngineHost::Options options) {
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
   (*host)->Run();
-  // From here on a second signal has nothing to stop.
+  // A second signal from here on has no host to stop.
   signal(SIGTERM, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   return 0;

@@ -1,4 +1,4 @@
-// ServeUntilSignal: the whole main function of a test's engine process.
+// ServeUntilSignal: the complete main function of a test's engine process.
 //
 // Data flow: Engine -> EngineHost -> clients, until SIGTERM or SIGINT.
 //
@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-// Returns the process's exit code: 0 after a clean stop, 1 (and a line on
-// stderr) if the region could not be made. Once in a process.
+// Returns the process's exit code: 0 after a clean stop, 1 if creating the
+// region failed, with a line on stderr. Call it once in a process.
 int ServeUntilSignal(Engine* engine, EngineHost::Options options);
 
 }  // namespace tandem

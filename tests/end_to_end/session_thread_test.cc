@@ -1,5 +1,5 @@
 // Both sides of a session as threads over one mapping, for ThreadSanitizer:
-// whatever the protocol hands over must be handed over by its own orders.
+// the protocol's own memory orders must synchronize all data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ namespace {
 constexpr uint32_t kEnvs = 5;
 constexpr uint32_t kEpisodeSteps = 11;
 
-// An engine on a thread of its own.
+// An engine on its own thread.
 struct Served {
   explicit Served(std::string name, WaitStrategy wait = WaitStrategy::kAdaptive)
       : engine(kEnvs, kEpisodeSteps) {
@@ -59,7 +59,8 @@ float At(const ClientSide& client, uint32_t env, uint32_t column) {
   return client.arrays().obs[size_t{env} * CountingEngine::kObsSize + column];
 }
 
-// Steps once, and checks that it was applied once, as far as resets let see.
+// Steps once, and checks that the step was applied once, unless a reset hides
+// the count.
 ErrorCode StepAndCheck(ClientSide& client, float action) {
   std::vector<float> before(kEnvs);
   for (uint32_t env = 0; env < kEnvs; ++env) {
@@ -85,7 +86,7 @@ ErrorCode StepAndCheck(ClientSide& client, float action) {
 class SessionThreads : public testing::TestWithParam<WaitStrategy> {};
 
 TEST_P(SessionThreads, ExchangeInLockStep) {
-  // Spinning threads that share a core yield once a time slice.
+  // Spinning threads that share a core yield once per time slice.
   const int exchanges = GetParam() == WaitStrategy::kSpin ? 500 : 5000;
   const std::string name = UniqueRegionName("session-thread");
   const Served served(name, GetParam());
@@ -126,10 +127,10 @@ TEST(SessionThreads, ClientsComeAndGo) {
   const Served served(name);
   for (int i = 0; i < 100; ++i) {
     ClientSide client = MustAttach(name);
-    // What the last client left was reset.
+    // The new client's session starts after a reset.
     EXPECT_EQ(At(client, 0, CountingEngine::kEcho), 0);
     ASSERT_EQ(StepAndCheck(client, 2), ErrorCode::kOk);
-    // Some leave by Close, some by destruction, some with a step under way.
+    // Clients leave by Close, by destruction, or with a step in progress.
     if (i % 3 == 0) {
       EXPECT_EQ(client.Close(), ErrorCode::kOk);
     } else if (i % 3 == 1) {
@@ -204,8 +205,8 @@ TEST(SessionThreads, SecondThreadInACallIsRefused) {
     }
   });
   uint64_t sent = 0;
-  // However long it takes: where cores are few, the other thread may be off its
-  // own while it is inside a call.
+  // Without a deadline: with few cores, the other thread may lose its core
+  // while it is inside a call.
   while (sent < 300) {
     const ErrorCode code = client.Send(std::vector<float>(kEnvs, 1));
     if (code == ErrorCode::kOk) ++sent;

@@ -60,7 +60,7 @@ int Main(int argc, char** argv) {
   options.name = UniqueRegionName("spin-session");
   options.side.wait = WaitStrategy::kSpin;
   ChildProcess engine([&] {
-    // Episodes of 7 steps: resets in the engine are on the step path too.
+    // Episodes of 7 steps: the steps include resets in the engine.
     CountingEngine counting(kEnvs, /*episode_steps=*/7);
     return ServeUntilSignal(&counting, options);
   });

@@ -1,7 +1,7 @@
-// StillEngine: an engine that does nothing, so that what is counted or timed is
-// Tandem's.
+// StillEngine: an engine that does nothing, so that counts and times measure
+// Tandem alone.
 //
-// Data flow: none; observations stay as they are at birth.
+// Data flow: none; observations keep their initial values.
 //
 //   StillEngine engine(/*num_envs=*/64, /*obs_size=*/32, /*act_size=*/8);
 

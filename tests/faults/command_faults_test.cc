@@ -1,6 +1,6 @@
-// Calls beside steps, between real processes: either side killed or frozen at
-// instructions of a call drawn over all of it, and readers that are stopped,
-// dead, or read nothing.
+// Calls beside steps, between real processes. Tests kill or freeze either side
+// at instructions spread over a complete call. Other tests use readers that are
+// stopped, dead, or never read.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ class StillEngine final : public Engine {
       .task = "still", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
 
-// A call of `bytes` or so; such a name is answered with an error that has it.
+// A call of about `bytes`; the engine's error reply repeats such a long name.
 rpc::EnvelopeT Schema(size_t bytes = 0) {
   rpc::GetAgentSchemaRequestT request;
   request.agent_name = std::string(bytes, 'n');
@@ -64,7 +64,7 @@ rpc::EnvelopeT Schema(size_t bytes = 0) {
   return call;
 }
 
-// A client, and its calls.
+// A client and its calls.
 struct Caller {
   explicit Caller(const std::string& name)
       : side(ClientSide::Attach(name, {}).value()),
@@ -92,7 +92,7 @@ class CommandFaults : public FaultTest {
     if (!host.ok()) _exit(1);
     return *std::move(host);
   }
-  // Serves until it is killed.
+  // Serves until the test kills it.
   std::unique_ptr<Victim> StartHost() {
     auto host = std::make_unique<Victim>([this] {
       const std::unique_ptr<EngineHost> serving = MakeHost();
@@ -103,7 +103,7 @@ class CommandFaults : public FaultTest {
     host->Release();
     return host;
   }
-  // Serves a client up to its first step, and is held there.
+  // Serves a client up to its first step, and holds there.
   std::unique_ptr<Victim> StartHeldHost() {
     auto host = std::make_unique<Victim>([this] {
       const std::unique_ptr<EngineHost> serving = MakeHost();
@@ -115,7 +115,8 @@ class CommandFaults : public FaultTest {
     EXPECT_TRUE(host->RunToMark());
     return host;
   }
-  // Such a host, its client, and a call of that client's that it has not seen.
+  // Such a host, its client, and a call of the client that the host has not
+  // read.
   struct HeldCall {
     std::unique_ptr<Victim> host;
     std::unique_ptr<Caller> caller;
@@ -131,7 +132,7 @@ class CommandFaults : public FaultTest {
     const uint64_t id = caller->rpc->Open(Schema()).value();
     return {std::move(host), std::move(caller), id};
   }
-  // Of a host, from there until it has answered and a little more.
+  // The host's instructions from the hold until shortly after its answer.
   int InstructionsOfACall() {
     const HeldCall held = StartHeldCall();
     const LrbcHeader* const header = held.caller->side.mapping()->header();
@@ -146,7 +147,7 @@ class CommandFaults : public FaultTest {
     }
     return count + 300;
   }
-  // What comes of the held call; nothing in time: kStepTimeout.
+  // The held call's result; kStepTimeout if none arrives in time.
   static ErrorCode Outcome(const HeldCall& held, Deadline deadline) {
     return CodeOf(held.caller->rpc->Next(held.id, deadline).status());
   }
@@ -221,7 +222,7 @@ TEST_F(CommandFaults, AnEngineFrozenInACallTimesOutAndThenAnswers) {
 
 TEST_F(CommandFaults, AClientKilledInACallIsFollowedByAFreshOne) {
   const std::unique_ptr<Victim> host = StartHost();
-  constexpr int kInstructions = 6000;  // it then waits for its answer
+  constexpr int kInstructions = 6000;  // It then waits for its answer.
   for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
     Victim client([this] {
       Caller caller(name_);
@@ -241,7 +242,7 @@ TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
   const uint64_t before = ResidentBytes(host->pid());
   Caller caller(name_);
   EnvelopeWriter calls(caller.side.RpcRingWriter().value());
-  // Until the engine has not taken a word for 100 steps.
+  // Until the engine has accepted no message for 100 steps.
   uint64_t id = 0;
   for (int full = 0; full < 100; ++full) {
     ASSERT_EQ(caller.Step(), ErrorCode::kOk);
@@ -258,7 +259,7 @@ TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
   for (int step = 0; step < 200; ++step) {
     ASSERT_EQ(caller.Step(), ErrorCode::kOk);
   }
-  // It reads after all: nothing was lost.
+  // The client reads now: no answer was lost.
   EnvelopeReader answers(caller.side.RpcRingReader().value(), {});
   for (uint64_t next = 1; next <= id;) {
     (void)calls.Pump();
@@ -296,7 +297,7 @@ TEST_F(CommandFaults, AnEngineStoppedWithItsRingFullTimesOutThenIsGone) {
               ErrorCode::kStepTimeout);
   }
   kill(host->pid(), SIGCONT);
-  EXPECT_EQ(caller.Call(), ErrorCode::kOk);  // behind the twenty
+  EXPECT_EQ(caller.Call(), ErrorCode::kOk);  // It follows the twenty calls.
   kill(host->pid(), SIGSTOP);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(caller.Call(Deadline::After(0.01), 30'000),

@@ -1,5 +1,5 @@
-// The two sides that the fault tests kill: an engine that counts, and what a
-// client must then see.
+// The two sides that the fault tests kill: an engine that counts, and the
+// checks of the results at the client.
 //
 // Data flow: actions -> CountingServer -> obs = {steps since reset, its
 // action}.
@@ -25,10 +25,11 @@ class CountingServer {
  public:
   static constexpr uint32_t kEnvs = 2;
 
-  // Aborts with the status if the region cannot be made.
+  // Aborts with the status if it cannot create the region.
   explicit CountingServer(const std::string& name, uint32_t act_size = 1);
 
-  // Serves that many exchanges (for ever if negative) and what comes between.
+  // Serves `exchanges` exchanges (without limit if negative), and resets and
+  // attaches between them.
   void Serve(int exchanges = -1);
 
  private:
@@ -39,14 +40,14 @@ class CountingServer {
   std::vector<float> counts_;
 };
 
-// One step with action `action` in every environment, and whether its results
-// are the `count`-th step's. Anything else than kOk is passed on.
+// Steps once with action `action` in every environment, and checks that the
+// results are those of step number `count`. Returns any code other than kOk.
 ErrorCode StepAndCheck(ClientSide& client, float action, float count);
 
-// gtest-asserts that a new client's first three steps count 1, 2, 3.
+// Asserts by gtest that a new client's first three steps count 1, 2, 3.
 void ExpectFreshSession(ClientSide& client);
 
-// gtest-asserts that neither link of the region is in /dev/shm.
+// Asserts by gtest that neither link of the region is in /dev/shm.
 void ExpectNothingLeft(const std::string& name);
 
 }  // namespace tandem

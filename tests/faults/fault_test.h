@@ -1,7 +1,7 @@
-// FaultTest: what the tests that kill peers share.
+// FaultTest: the common fixture of the tests that kill peers.
 //
-// Data flow: a region's name, engines that serve it, clients that must be
-// served whatever died before; at the end nothing of the name is left.
+// Data flow: a region's name, engines that serve it, and clients. Clients must
+// be served after any peer's death; at the end no file of the name is left.
 //
 //   class LockStepFaults : public FaultTest {};
 //   const std::unique_ptr<Victim> engine = StartEngine();
@@ -27,15 +27,15 @@ namespace tandem {
 
 class FaultTest : public testing::Test {
  protected:
-  void SetUp() override { alarm(900); }  // a hang is a failure
+  void SetUp() override { alarm(900); }  // A hang is a failure.
   void TearDown() override {
-    // The killed engines' regions are gone once the next one has started.
+    // Starting another engine removes the killed engines' regions.
     { const CountingServer next(UniqueRegionName("faults")); }
     ExpectNothingLeft(name_);
     alarm(0);
   }
 
-  // Serves until it is killed.
+  // Serves until the test kills it.
   std::unique_ptr<Victim> StartEngine() {
     auto engine = std::make_unique<Victim>([this] {
       CountingServer side(name_);

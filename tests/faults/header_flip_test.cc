@@ -1,5 +1,5 @@
-// Every byte of the header flipped under a client that attaches, and under one
-// that is attached: a typed error or no effect, and afterwards all is well.
+// Flips every byte of the header while a client attaches and while a client is
+// attached. The result is a typed error or no effect, and later sessions work.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class HeaderFlip : public FaultTest, public testing::WithParamInterface<int> {
     FaultTest::TearDown();
   }
 
-  // As a scribbling process would: whatever else happens to the byte meanwhile.
+  // Flips atomically: a peer may change the byte at the same time.
   void Flip(size_t offset) {
     std::byte* at = mapping_->base() + offset;
     __atomic_fetch_xor(reinterpret_cast<uint8_t*>(at),
@@ -99,12 +99,12 @@ TEST_P(HeaderFlip, UnderAnAttachedClientIsATypedErrorOrNoEffect) {
       ASSERT_EQ(StepAndCheck(*client, 4, 1), ErrorCode::kOk);
       Flip(offset);
       if (IsIn(offset, offsetof(LrbcHeader, action_seq), 8)) {
-        // May be the next number: a step like any other, but with the actions
-        // of the last.
+        // The flip may give the next number: the engine takes it for a step
+        // with the last actions.
         Count(StepUnchecked(*client));
       } else if (IsIn(offset, offsetof(LrbcHeader, attach_request), 4)) {
-        // Another client's hello: the engine resets before this exchange or
-        // after it, and the client is told in this one or the next.
+        // The engine takes it for another client's hello. It resets before
+        // or after this exchange, and this call or the next returns the error.
         const ErrorCode code = StepUnchecked(*client);
         if (code == ErrorCode::kOk) {
           EXPECT_EQ(StepUnchecked(*client), ErrorCode::kBrokenPeer);

@@ -1,5 +1,5 @@
-// Either side killed at every system call of its birth, take-over, death,
-// attach, reconnect and leaving, and at instructions drawn at random between.
+// Kills either side at every system call of creation, take-over, stop, attach,
+// reconnect and close, and at random instructions between them.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,8 +40,8 @@ class LifecycleFaults : public FaultTest {
     ExpectANewClientIsServed();
   }
 
-  // Runs `body` between its marks, dying at each of its system calls and at
-  // random instructions; after each death, `check`.
+  // Runs `body` between its marks, and kills it at each of its system calls
+  // and at random instructions. Calls `check` after each kill.
   void KillEverywhere(const std::function<void()>& before,
                       const std::function<void()>& body,
                       const std::function<void()>& check) {
@@ -74,9 +74,9 @@ class LifecycleFaults : public FaultTest {
     EXPECT_GT(calls, 3);
   }
 
-  // Runs `body` between its marks, frozen at each of its system calls;
-  // meanwhile `others`, then it goes on and must exit as one of `exits`; then
-  // `check`.
+  // Runs `body` between its marks, and freezes it at each of its system calls.
+  // Calls `others` meanwhile. The released body must exit with one of `exits`;
+  // then calls `check`.
   void FreezeEverywhere(const std::function<void()>& before,
                         const std::function<void()>& body,
                         const std::function<void()>& others,
@@ -102,7 +102,7 @@ class LifecycleFaults : public FaultTest {
     EXPECT_GT(calls, 3);
   }
 
-  // An engine that starts, and exits with its error's code if it cannot.
+  // Starts an engine and stops it. Exits with the error's code on failure.
   void StartAndStop() {
     Victim::Mark();
     {
@@ -115,7 +115,7 @@ class LifecycleFaults : public FaultTest {
     Victim::Mark();
   }
 
-  // The same, here and now; it may find the place taken.
+  // The same in this process; the name may be in use.
   void ExpectAnotherEngineIsServedOrRefused() {
     absl::StatusOr<EngineSide> side = EngineSide::Create(
         name_, {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "o"}, {});
@@ -264,14 +264,15 @@ TEST_F(LifecycleFaults, ClientTriesNextEngineAfterKillDuringAttach) {
     });
     ASSERT_TRUE(client.RunToMark());
     client.Release();
-    // The engine sees a client arrive some instructions into its wait.
+    // The engine detects a client some instructions into its wait.
     for (int i = 0; i < 100 * run; ++i) {
       if (!engine.Advance(Victim::kInstruction)) break;
     }
     engine.Kill();
     const std::unique_ptr<Victim> next = StartEngine();
     const int status = client.AwaitExit();
-    // It was welcomed by the dead one (and then found it gone), or by the next.
+    // Either the dead engine accepted the client, which then failed, or the
+    // next engine accepted it.
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_TRUE(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2)
         << WEXITSTATUS(status);

@@ -1,5 +1,6 @@
-// Either side killed at every instruction of an exchange, and frozen there (the
-// engine at every fifth, since each of those runs sits out a deadline).
+// Kills either side at every instruction of an exchange, and freezes it there.
+// The engine is frozen at every fifth only, since each such run waits for a
+// deadline.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 namespace tandem {
 namespace {
 
-// Advances up to `instructions`; false: it came to its mark before.
+// Advances up to `instructions`; false if the victim reached its mark earlier.
 bool AdvanceBy(Victim& victim, int instructions) {
   for (int i = 0; i < instructions; ++i) {
     if (!victim.Advance(Victim::kInstruction)) return false;
@@ -29,8 +30,8 @@ bool AdvanceBy(Victim& victim, int instructions) {
 
 class LockStepFaults : public FaultTest {
  protected:
-  // Has stepped once, and is held before its second step and after it. Exits
-  // with 0 if both it and a third were right.
+  // The client has stepped once, and holds before and after its second step.
+  // Exits with 0 if its second and third step returned correct results.
   std::unique_ptr<Victim> StartClient() {
     auto client = std::make_unique<Victim>([this] {
       absl::StatusOr<ClientSide> side = ClientSide::Attach(name_, {});
@@ -45,7 +46,7 @@ class LockStepFaults : public FaultTest {
     return client;
   }
 
-  // An engine held before its second exchange, and its client.
+  // An engine that holds before its second exchange, and its client.
   struct HeldPair {
     std::unique_ptr<Victim> engine;
     absl::StatusOr<ClientSide> client;
@@ -95,7 +96,7 @@ TEST_F(LockStepFaults, AClientFrozenAnywhereGoesOnWhereItWas) {
   for (int at = 0; within && !HasFailure(); ++at, ++runs) {
     const std::unique_ptr<Victim> client = StartClient();
     within = AdvanceBy(*client, at);
-    // Frozen, it still has its place.
+    // The frozen client is still attached.
     EXPECT_EQ(CodeOf(ClientSide::Attach(name_, {.timeout_secs = 0}).status()),
               ErrorCode::kAlreadyAttached);
     if (within) {

@@ -1,9 +1,9 @@
-// Victim: a child process that is killed or frozen at any chosen instruction or
-// system call, by ptrace(2).
+// Victim: a child process that a test kills or freezes at a chosen instruction
+// or system call, by ptrace(2).
 //
-// Data flow: the test forks a body; the body marks where it gets interesting;
-// from there the test advances it one instruction or system call at a time.
-// Nothing in the code under test knows of it, so what dies is what ships.
+// Data flow: the test forks a body; the body marks the start of the code under
+// test. From there the test advances it by one instruction or system call at a
+// time. The code under test is the shipped code, without hooks.
 //
 //   Victim victim([] {
 //     auto client = Attach();
@@ -23,44 +23,44 @@
 
 namespace tandem {
 
-// Owns the child and kills it at the latest on destruction. Make it while the
-// test has one thread. A child that does not get where it is awaited hangs the
-// test: arm a watchdog.
+// Owns the child and kills it on destruction at the latest. Make it while the
+// test has one thread. If the child never reaches an awaited mark, the test
+// hangs: arm a watchdog.
 class Victim {
  public:
   enum Stride { kInstruction, kSystemCall };
 
-  // Forks; the child runs `body` and exits. It stands still until RunToMark.
+  // Forks; the child runs `body` and exits. It is stopped until RunToMark.
   explicit Victim(const std::function<void()>& body);
   Victim(const Victim&) = delete;
   Victim& operator=(const Victim&) = delete;
   ~Victim();
 
-  // In the child: where the test takes hold of it.
+  // In the child: marks a point at which the test takes control.
   static void Mark();
 
-  // Lets it run up to its next mark, and meanwhile the caller, which must call
-  // AwaitMark before anything else.
+  // Lets the child run up to its next mark. The caller runs meanwhile, and
+  // must call AwaitMark before any other function.
   void RunOn();
-  // Waits until it is there. False: it has exited.
+  // Waits until the child is at its mark. False: it has exited.
   bool AwaitMark();
-  // Both.
+  // RunOn, then AwaitMark.
   bool RunToMark();
-  // One instruction, or up to the next entry to or exit from a system call.
-  // False: that brought it to its next mark, or it has exited.
+  // Runs one instruction, or up to the next entry to or exit from a system
+  // call. False: the child is at its next mark or has exited.
   bool Advance(Stride stride);
-  // SIGKILL, and waits until it is gone.
+  // Sends SIGKILL, and waits until the child has ended.
   void Kill();
-  // Lets it run on, unwatched, until it exits or is killed.
+  // Lets the child run freely until it exits or is killed.
   void Release();
-  // Waits for the exit of a released child: its status as of waitpid(2).
+  // Waits for the exit of a released child: its status as in waitpid(2).
   int AwaitExit();
 
   pid_t pid() const { return pid_; }
 
  private:
   void Resume(int request);
-  // Awaits the next stop. False: mark or exit.
+  // Awaits the next stop. False: a mark or an exit.
   bool AwaitStop();
 
   pid_t pid_ = -1;

@@ -1,9 +1,10 @@
-// For LD_PRELOAD: a wall clock that a test can set while a program runs, for
-// that program and those it starts alone.
+// For LD_PRELOAD: a wall clock that a test can set while a program runs. It
+// affects that program and the programs it starts.
 //
-// Data flow: the file that TANDEM_TEST_CLOCK names, eight bytes: seconds to add
-// -> all that asks for CLOCK_REALTIME or waits by it. What already waits sees a
-// change, too, as with the kernel's clock. Other clocks are as they were.
+// Data flow: the file named by TANDEM_TEST_CLOCK holds eight bytes: the seconds
+// to add. They apply to all reads of CLOCK_REALTIME and all waits by it. A wait
+// in progress follows a change, as with the kernel's clock. Other clocks are
+// unchanged.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -22,7 +23,7 @@
 namespace {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
-// How soon a waiting thread notices a change.
+// A waiting thread detects a change within this time.
 constexpr int64_t kSliceNs = 50'000'000;
 
 template <typename Function>
@@ -59,8 +60,8 @@ timespec ToTimespec(int64_t ns) {
   return {.tv_sec = ns / kNsPerSecond, .tv_nsec = ns % kNsPerSecond};
 }
 
-// The real time until which a wait until `shifted` waits next; false:
-// it has come.
+// Returns the real time at which a wait until `shifted` must check again;
+// false if that time is past.
 bool NextSlice(const timespec& shifted, timespec* until) {
   const int64_t target = shifted.tv_sec * kNsPerSecond + shifted.tv_nsec;
   const int64_t now = RealNs();
@@ -107,7 +108,7 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
   return ETIMEDOUT;
 }
 
-// Abseil waits by futexes of its own. Six words are all that a call can have.
+// Abseil calls futex directly. A call has six arguments at most.
 long syscall(long number, ...) noexcept {
   __builtin_va_list list;
   __builtin_va_start(list, number);

@@ -1,5 +1,5 @@
-// Links every third-party library once, so that a broken one is seen here
-// rather than in whatever uses it first.
+// Links every third-party library once: a broken library fails here, before
+// any code that uses it.
 #include <benchmark/benchmark.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
