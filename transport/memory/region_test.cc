@@ -1,4 +1,4 @@
-// Regions from birth to death, and what stands in their way.
+// Regions from creation to removal, and files that prevent their creation.
 
 #include <fcntl.h>
 #include <grp.h>
@@ -42,7 +42,7 @@ OwnedRegion MakeLinked(const std::string& name, RegionOptions options = {}) {
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// What `body` returns, run in a child process; its failures are printed.
+// Runs `body` in a child process, which prints failures. Returns its result.
 int InChild(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -51,7 +51,7 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// A region whose engine was killed.
+// Leaves a region whose engine was killed.
 void LeaveDead(const std::string& name) {
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
@@ -144,15 +144,15 @@ TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
   int from_child[2];
   ASSERT_EQ(pipe(to_child), 0);
   ASSERT_EQ(pipe(from_child), 0);
-  // The engine forks a child that lives on, and is killed.
+  // The engine forks a child that continues to run. The engine is killed.
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
     if (fork() == 0) {
-      // Running: its fork handlers are done.
+      // The child runs: its fork handlers are complete.
       (void)!write(from_child[1], "r", 1);
       close(to_child[1]);
       char byte;
-      (void)!read(to_child[0], &byte, 1);  // until the test ends
+      (void)!read(to_child[0], &byte, 1);  // Until the test ends.
       _exit(0);
     }
     char running;
@@ -172,7 +172,7 @@ TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
-  // Meanwhile its place is not free.
+  // The name stays in use meanwhile.
   EXPECT_EQ(CodeOf(OwnedRegion::Create(name, Spec(), {}).status()),
             ErrorCode::kAlreadyAttached);
   region.RestoreName();
@@ -217,7 +217,7 @@ TEST(Region, LeavesFilesAloneThatAreNoRegions) {
 TEST(Region, ErrorNamesRequiredMemory) {
   RegionSpec huge = Spec();
   huge.num_envs = 1 << 18;
-  huge.obs_size = 1 << 19;  // half a tebibyte each of obs and final_obs
+  huge.obs_size = 1 << 19;  // Half a tebibyte each for obs and final_obs.
   const absl::Status status =
       OwnedRegion::Create(UniqueName(), huge, {}).status();
   EXPECT_TRUE(CodeOf(status) == ErrorCode::kOutOfSharedMemory ||
@@ -250,7 +250,7 @@ TEST(Region, ClientsRefuseOtherFileTypesAtOnce) {
   expect_refused("a link that leads nowhere");
 }
 
-// SIGXFSZ would end the process.
+// A raised SIGXFSZ would end the process.
 TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
   EXPECT_EQ(InChild([] {
               const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
@@ -280,7 +280,7 @@ TEST(Region, AFullSharedMemoryIsAnErrorNow) {
       return kNoNamespace;
     }
     const std::string name = UniqueName();
-    const OwnedRegion fits = MakeLinked(name);  // a bit over 1 MiB
+    const OwnedRegion fits = MakeLinked(name);  // A bit over 1 MiB.
     const absl::Status status =
         OwnedRegion::Create(UniqueName(), Spec(), {}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
@@ -310,7 +310,7 @@ TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
       EXPECT_NE(status.message().find("root (uid 0)"), absl::string_view::npos)
           << status;
     }
-    // Another user's regions are not ours to remove either.
+    // Another user's regions must also not be removed.
     RemoveDeadRegions();
     return testing::Test::HasFailure() ? 1 : 0;
   });

@@ -19,7 +19,7 @@
 namespace tandem {
 namespace {
 
-// Whether it is listed, and as what.
+// Returns whether the entry is a segment; nothing if it is not listed.
 std::optional<bool> IsSegment(const std::string& name) {
   for (const SharedName& found : ListShared()) {
     if (found.name == name) return found.is_segment;
@@ -88,7 +88,7 @@ TEST(RegionList, ASegmentWithoutALockIsDeadIfOurs) {
     PlacedFile ours(name, "FLAN", PlacedFile::kAlive);
     EXPECT_EQ(ReadSegmentReport(name)->writer, Life::kAlive);
     ours.Unlock(kFlanWriterLockByte);
-    // An engine that starts just now takes it, and removes it.
+    // An engine that starts now may take the segment over and remove it.
     const absl::StatusOr<SegmentReport> report = ReadSegmentReport(name);
     if (report.ok()) writer = report->writer;
   }

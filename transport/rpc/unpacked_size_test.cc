@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// What a thing that is `make`-d takes of the heap.
+// The heap bytes that the result of `make` uses.
 template <typename Make>
 uint64_t HeapBytes(Make make) {
   const auto in_use = [] {
@@ -46,7 +46,7 @@ class UnpackedSize : public testing::Test {
     EXPECT_TRUE(rpc::VerifyEnvelopeBuffer(verifier));
     return *rpc::GetEnvelope(bytes);
   }
-  // The least that it is within, to a few bytes.
+  // The smallest limit that accepts it, to a few bytes.
   static uint64_t Estimate(const rpc::Envelope& envelope) {
     uint64_t low = 0;
     uint64_t high = uint64_t{1} << 60;

@@ -99,7 +99,7 @@ TEST(SessionFrames, GarbledRequestIsAnsweredWithoutOtherEffect) {
   EchoEngine engine(name, SpecWithFrames());
   ClientSide client = AttachOrFail(name);
   for (const uint32_t scribble : {0xFFFFFFFFu, 0u, 7u}) {
-    // relaxed: a stranger's.
+    // relaxed: imitates a foreign write.
     client.mapping()->header()->frame_request.store(scribble,
                                                     std::memory_order_relaxed);
     ASSERT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);

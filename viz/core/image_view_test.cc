@@ -61,7 +61,7 @@ TEST(ImageView, NeverLeavesTheAreaHoweverItIsMoved) {
       view.SetArea(500 + 200 * unit(random), 400 + 200 * unit(random));
       const ViewRect drawn = view.Target();
       EXPECT_LE(view.scale(), ImageView::kMaxScale);
-      // Either it covers the area's middle from edge to edge, or is centred.
+      // The image covers the area from edge to edge, or is centred.
       EXPECT_LE(drawn.x, 400);
       EXPECT_GE(drawn.x + drawn.width, 100);
       EXPECT_NEAR(drawn.width / drawn.height, 64.0 / 48.0, 1e-9);
@@ -99,7 +99,7 @@ TEST(ImageView, ShowsOneTileInFocus) {
   view.Focus(ImageView::kGrid);
   EXPECT_EQ(view.Source(), (ViewRect{0, 0, 200, 100}));
   EXPECT_EQ(view.TileUnder(399, 101), 1);
-  EXPECT_EQ(view.TileUnder(200, 99), -1);  // beside the image
+  EXPECT_EQ(view.TileUnder(200, 99), -1);  // Beside the image.
 }
 
 TEST(ImageView, RefusesToFocusMissingTile) {
@@ -124,7 +124,7 @@ TEST(TileRect, LaysTilesAsTileFramesDoes) {
   // 5 tiles: 3 rows of 2.
   EXPECT_EQ(TileRect(20, 30, 5, 4), (ViewRect{0, 20, 10, 10}));
   EXPECT_EQ(TileAt(20, 30, 5, 5, 25), 4);
-  EXPECT_EQ(TileAt(20, 30, 5, 15, 25), -1);  // the black one
+  EXPECT_EQ(TileAt(20, 30, 5, 15, 25), -1);  // The black tile.
   EXPECT_EQ(TileAt(20, 30, 5, 20, 0), -1);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using What = InspectOptions::What;
 
 InspectOptions Parse(std::vector<absl::string_view> words) {
-  const absl::FlagSaver saver;  // each call begins with the defaults
+  const absl::FlagSaver saver;  // Each call begins with the defaults.
   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
   EXPECT_TRUE(options.ok()) << options.status();
   return *std::move(options);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kRegion = PatternRun::Kind::kRegion;
 
-// Looks until it is as wanted; gtest's own time-out is the watchdog.
+// Inspects until `done` accepts; gtest's own time-out is the watchdog.
 template <typename Done>
 Inspection Await(Inspector* inspector, const std::string& name, Done done) {
   for (;;) {
