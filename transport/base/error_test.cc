@@ -102,7 +102,7 @@ TEST(MakeError, KeepsANumberThatTheTableLacks) {
   EXPECT_EQ(CodeOf(status), code);
 }
 
-TEST(MakeError, OfOkIsStillAnError) {
+TEST(MakeError, ReturnsAnErrorForOk) {
   EXPECT_FALSE(MakeError(ErrorCode::kOk, "a caller's mistake").ok());
 }
 

@@ -81,7 +81,7 @@ class TickClockTest : public testing::Test {
   BasicTickClock<FakeTime> clock_;
 };
 
-TEST_F(TickClockTest, IsTheKernelsClockUntilItHasMeasured) {
+TEST_F(TickClockTest, UsesTheKernelsClockUntilItHasMeasured) {
   EXPECT_LT(WorstErrorOver(0.003), 1);
   EXPECT_GE(FakeTime::nano_readings, 30);
 }
@@ -92,7 +92,7 @@ TEST_F(TickClockTest, WorksRightAfterBoot) {
   EXPECT_LT(WorstErrorOver(1), 100);
 }
 
-TEST_F(TickClockTest, SeldomReadsTheKernelsClockOnceItHas) {
+TEST_F(TickClockTest, SeldomReadsTheKernelsClockAfterMeasuring) {
   WorstErrorOver(0.1);
   FakeTime::nano_readings = 0;
   FakeTime::tick_readings = 0;
@@ -114,7 +114,7 @@ TEST_F(TickClockTest, WorksWithAnyCounterFromHalfAGigahertz) {
   }
 }
 
-TEST_F(TickClockTest, LeavesACoarserCounterAlone) {
+TEST_F(TickClockTest, DoesNotUseACoarserCounter) {
   FakeTime::hertz = 25e6;
   EXPECT_LT(WorstErrorOver(3), 1);
   EXPECT_GE(FakeTime::nano_readings, 30'000);
@@ -137,7 +137,7 @@ TEST_F(TickClockTest, FollowsAdjustedKernelClock) {
   EXPECT_LT(WorstErrorOver(1), 100);
 }
 
-TEST_F(TickClockTest, DoesNotLearnFromReadingsThatWereInterrupted) {
+TEST_F(TickClockTest, IgnoresInterruptedReadings) {
   WorstErrorOver(0.1);
   FakeTime::interrupted_for = 100'000;
   FakeTime::Pass(0.01);
@@ -147,7 +147,7 @@ TEST_F(TickClockTest, DoesNotLearnFromReadingsThatWereInterrupted) {
 }
 
 // The counter runs during a suspension, CLOCK_MONOTONIC does not.
-TEST_F(TickClockTest, IsRightAtOnceAfterASuspension) {
+TEST_F(TickClockTest, IsCorrectImmediatelyAfterASuspension) {
   for (const int bits : {23, 25, 27, 29, 43}) {
     WorstErrorOver(0.1);
     FakeTime::ticks += uint64_t{1} << bits;
@@ -155,7 +155,7 @@ TEST_F(TickClockTest, IsRightAtOnceAfterASuspension) {
   }
 }
 
-TEST_F(TickClockTest, GoesByNoRateOfLongAgo) {
+TEST_F(TickClockTest, IgnoresAnOldRate) {
   WorstErrorOver(0.1);
   FakeTime::steered = 0.0833;
   for (int step = 0; step < 10; ++step) {
@@ -164,7 +164,7 @@ TEST_F(TickClockTest, GoesByNoRateOfLongAgo) {
   }
 }
 
-TEST_F(TickClockTest, NeverGoesBackThoughTheCounterDoes) {
+TEST_F(TickClockTest, NeverGoesBackWhenTheCounterDoes) {
   WorstErrorOver(0.1);
   const int64_t before = clock_.Nanos();
   FakeTime::ticks -= 10'000;
@@ -172,7 +172,7 @@ TEST_F(TickClockTest, NeverGoesBackThoughTheCounterDoes) {
   EXPECT_LT(WorstErrorOver(1), 5'000);
 }
 
-TEST_F(TickClockTest, IsTheKernelsClockWhereThatDoesNotGoByTicks) {
+TEST_F(TickClockTest, UsesTheKernelsClockIfItDoesNotUseTicks) {
   FakeTime::tell_time = false;
   clock_ = {};
   EXPECT_LT(WorstErrorOver(1), 1);

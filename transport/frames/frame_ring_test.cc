@@ -41,7 +41,7 @@ void ExpectFrame(const Frame& frame, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
-TEST(FrameRing, ANewOneIsAttachableAndEmpty) {
+TEST(FrameRing, NewRingIsAttachableAndEmpty) {
   FrameTestRing ring(kSmall);
   (void)ring.Writer();
   FrameReader reader = ring.Reader();
@@ -111,7 +111,7 @@ TEST(FrameRing, CountsFramesSkippedBetweenDeliveries) {
   EXPECT_EQ(reader.dropped(), 6u);
 }
 
-TEST(FrameRing, ALoanIsUnseenUntilItIsCommitted) {
+TEST(FrameRing, LoanIsInvisibleUntilCommitted) {
   for (const uint32_t capacity : {1u, 2u, 4u}) {
     FrameGeometry geometry = kSmall;
     geometry.capacity = capacity;

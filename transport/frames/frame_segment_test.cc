@@ -194,7 +194,7 @@ TEST_F(FrameSegment, SegmentWithoutLockIsReplaced) {
   EXPECT_EQ(Attach(run_id_).writer(), Writer::kAlive);
 }
 
-TEST_F(FrameSegment, LeavesAFolderOfThatNameAlone) {
+TEST_F(FrameSegment, IgnoresAFolderWithTheSegmentsName) {
   const std::string path = PathOf(run_id_);
   ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
   EXPECT_EQ(CodeOf(OwnedFrameSegment::Create(run_id_, kGeometry).status()),
@@ -253,7 +253,7 @@ TEST_F(FrameSegment, AForkedChildOwnsNothing) {
   EXPECT_EQ(frames.writer(), Writer::kAlive);
 }
 
-TEST_F(FrameSegment, ASweepRemovesTheDeadAndNoLivingOne) {
+TEST_F(FrameSegment, SweepRemovesDeadSegmentsOnly) {
   const std::string dead = UniqueRegionName("frames");
   InKilledChild([&] {
     OwnedFrameSegment segment = MakeSegment(dead);

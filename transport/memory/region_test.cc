@@ -61,7 +61,7 @@ void LeaveDead(const std::string& name) {
   ASSERT_TRUE(Exists(RegionPath(name)));
 }
 
-TEST(Region, HasNoNameUntilItIsLinkedAndNoneAfterItsEnd) {
+TEST(Region, HasANameFromLinkToRemoval) {
   const std::string name = UniqueName();
   {
     absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(name, Spec(), {});
@@ -77,7 +77,7 @@ TEST(Region, HasNoNameUntilItIsLinkedAndNoneAfterItsEnd) {
   EXPECT_FALSE(Exists(SpareLinkPath(name)));
 }
 
-TEST(Region, IsForItsUserAloneUnlessTheGroupIsLetIn) {
+TEST(Region, IsPrivateUnlessGroupAccessIsEnabled) {
   struct stat file;
   const mode_t before = umask(0);
   const std::string name = UniqueName();
@@ -102,7 +102,7 @@ TEST(Region, RefusesASecondEngineAndNamesTheFirst) {
       << status;
 }
 
-TEST(Region, OfTwoUnnamedOnesTheFirstToLinkWins) {
+TEST(Region, FirstOfTwoUnnamedRegionsToLinkWins) {
   const std::string name = UniqueName();
   absl::StatusOr<OwnedRegion> first = OwnedRegion::Create(name, Spec(), {});
   absl::StatusOr<OwnedRegion> second = OwnedRegion::Create(name, Spec(), {});
@@ -113,7 +113,7 @@ TEST(Region, OfTwoUnnamedOnesTheFirstToLinkWins) {
   EXPECT_TRUE(AttachedRegion::Open(name).ok());
 }
 
-TEST(Region, ADeadOneIsNotReadyForClientsAndIsTakenOverByAnEngine) {
+TEST(Region, DeadRegionIsNotReadyAndAnEngineTakesItOver) {
   const std::string name = UniqueName();
   LeaveDead(name);
   const absl::Status status = AttachedRegion::Open(name).status();
@@ -123,7 +123,7 @@ TEST(Region, ADeadOneIsNotReadyForClientsAndIsTakenOverByAnEngine) {
   EXPECT_TRUE(AttachedRegion::Open(name).ok());
 }
 
-TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
+TEST(Region, EngineStartRemovesDeadRegionsOnly) {
   const std::string dead = UniqueName();
   const std::string nameless = UniqueName();
   const std::string alive = UniqueName();
@@ -138,7 +138,7 @@ TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
   EXPECT_TRUE(Exists(RegionPath(alive)));
 }
 
-TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
+TEST(Region, LockEndsWithItsProcessDespiteAForkedChild) {
   const std::string name = UniqueName();
   int to_child[2];
   int from_child[2];
@@ -168,7 +168,7 @@ TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
   }
 }
 
-TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
+TEST(Region, RestoresItsUnlinkedNameButNoNameInUse) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
@@ -186,7 +186,7 @@ TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
 }
 
-TEST(Region, LeavesFilesAloneThatAreNoRegions) {
+TEST(Region, IgnoresFilesThatAreNotRegions) {
   const std::string name = UniqueName();
   const std::string path = RegionPath(name);
   const auto expect_refused = [&](const char* what) {
@@ -251,7 +251,7 @@ TEST(Region, ClientsRefuseOtherFileTypesAtOnce) {
 }
 
 // A raised SIGXFSZ would end the process.
-TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
+TEST(Region, FileSizeLimitIsAnErrorWithoutSignal) {
   EXPECT_EQ(InChild([] {
               const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
               if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
@@ -268,7 +268,7 @@ TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
             0);
 }
 
-TEST(Region, AFullSharedMemoryIsAnErrorNow) {
+TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
   constexpr int kNoNamespace = 77;
   const int result = InChild([] {
     if (unshare(CLONE_NEWNS) != 0 &&
@@ -319,7 +319,7 @@ TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
   EXPECT_TRUE(Exists(RegionPath(name)));
 }
 
-TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
+TEST(Region, RefusesATruncatedFileBeforeMapping) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
   ASSERT_EQ(truncate(RegionPath(name).c_str(), 8192), 0);
@@ -329,7 +329,7 @@ TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
 }
 
-TEST(Region, ADeadOneThatWasTruncatedIsRemovedAllTheSame) {
+TEST(Region, RemovesATruncatedDeadRegion) {
   const std::string name = UniqueName();
   LeaveDead(name);
   ASSERT_EQ(truncate(RegionPath(name).c_str(), 0), 0);
@@ -379,7 +379,7 @@ TEST(Region, IsMappedOnceInAProcess) {
   EXPECT_EQ(region.mapping()->HugePageBytes() % 4096, 0u);
 }
 
-TEST(Region, LeaksNoDescriptorOverManyLives) {
+TEST(Region, LeaksNoDescriptorOverManyRegions) {
   const auto open_descriptors = [] {
     int count = 0;
     for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;

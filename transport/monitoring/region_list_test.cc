@@ -32,7 +32,7 @@ std::string Magic() {
   return {reinterpret_cast<const char*>(&magic), sizeof(magic)};
 }
 
-TEST(RegionList, HasARegionByItsMagic) {
+TEST(RegionList, ListsARegionByItsMagic) {
   const PlacedFile placed(UniqueRegionName("list"), Magic(), PlacedFile::kDead);
   EXPECT_EQ(IsSegment(placed.name()), false);
 }
@@ -50,7 +50,7 @@ TEST(RegionList, OmitsOtherFiles) {
   EXPECT_EQ(IsSegment(placed.name()), std::nullopt);
 }
 
-TEST(RegionList, HasSegmentsOfOursAndOfOthers) {
+TEST(RegionList, ListsTandemAndForeignSegments) {
   const std::string run = UniqueRegionName("list");
   const absl::StatusOr<OwnedFrameSegment> ours =
       OwnedFrameSegment::Create(run, {.width = 4, .height = 4});
@@ -81,7 +81,7 @@ TEST(RegionList, SegmentHasGeometryAndLiveness) {
   }
 }
 
-TEST(RegionList, ASegmentWithoutALockIsDeadIfOurs) {
+TEST(RegionList, TandemSegmentWithoutLockIsDead) {
   const std::string name = kFlanSegmentPrefix + UniqueRegionName("list");
   Life writer = Life::kUnknown;
   for (int attempt = 0; attempt < 100 && writer != Life::kDead; ++attempt) {

@@ -112,7 +112,7 @@ TEST_F(GoldenRegionTest, EveryFieldEqualsTheListing) {
   EXPECT_EQ(report.frames->problem, "");
 }
 
-TEST_F(GoldenRegionTest, SectionsLieByOffset) {
+TEST_F(GoldenRegionTest, SectionsAreInOrderOfTheirOffsets) {
   const RegionReport report = ReadOrFail(name_);
   ASSERT_EQ(report.sections.size(), 14u);
   EXPECT_EQ(report.sections.front().name, "obs");
@@ -142,7 +142,7 @@ TEST_F(GoldenRegionTest, EachSectionReportsItsProblem) {
   EXPECT_EQ(wrong, 2);  // One of the two that overlap, and dones.
 }
 
-TEST_F(GoldenRegionTest, LocksTellWhichSideLives) {
+TEST_F(GoldenRegionTest, LocksShowWhichSideIsAlive) {
   EXPECT_EQ(ReadOrFail(name_).engine.life, Life::kAlive);
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kDead);
   placed_.Lock(kClientLockByte);
@@ -153,7 +153,7 @@ TEST_F(GoldenRegionTest, LocksTellWhichSideLives) {
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
 }
 
-TEST(RegionReport, AnEngineWithoutItsLockIsDeadOrOfThoseThatKeepNone) {
+TEST(RegionReport, EngineWithoutItsLockIsDeadOrUnknown) {
   LrbcHeader header = SampleHeader();
   const std::string name = UniqueRegionName("report");
   PlacedFile placed(name, BytesOf(header), PlacedFile::kDead);
@@ -269,7 +269,7 @@ TEST(RegionReport, ReportsFileThatIsNotARegion) {
 class ReportFlip : public GoldenRegionTest,
                    public testing::WithParamInterface<int> {};
 
-TEST_P(ReportFlip, OfAnyByteIsReportedAndConstantsAreFoundOut) {
+TEST_P(ReportFlip, ReportsAnyByteAndDetectsWrongConstants) {
   for (size_t offset = 0; offset < kLrbcHeaderBytes; ++offset) {
     std::string byte(1, BytesOf(golden_)[offset]);
     const std::string kept = byte;
@@ -336,7 +336,7 @@ TEST(RegionReport, ReportsFailedExchange) {
   EXPECT_EQ(JudgeRegion(report).remarks.size(), 1u);
 }
 
-TEST(RegionReport, TwoOfThemGiveRates) {
+TEST(RegionReport, TwoReportsGiveRates) {
   const std::string name = UniqueRegionName("report");
   EchoEngine engine(name, EchoSpec());
   auto client = std::make_unique<ClientSide>(AttachOrFail(name));

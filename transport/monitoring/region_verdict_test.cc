@@ -118,7 +118,7 @@ TEST(RegionVerdict, AFailedExchangeIsARemark) {
   ExpectRemark(report, "Unknown");
 }
 
-TEST(RegionVerdict, WithoutAHeaderOnlyThatIsSaid) {
+TEST(RegionVerdict, ReportsOnlyAMissingHeader) {
   RegionReport report;
   report.header_problems = {"too short"};
   ExpectProblem(report, "too short");

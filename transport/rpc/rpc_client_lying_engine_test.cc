@@ -328,7 +328,7 @@ TEST_F(RpcClientLyingEngineTest, CountsUnreadableStreamItems) {
   EXPECT_EQ(client_->Dropped(stream), 1u);
 }
 
-TEST_F(RpcClientLyingEngineTest, NothingFollowsAStreamsLastWord) {
+TEST_F(RpcClientLyingEngineTest, DropsItemsAfterAStreamsEnd) {
   Start([](uint64_t id, RingWriter& ring) {
     rpc::EnvelopeT last;
     last.correlation_id = id;
@@ -361,7 +361,7 @@ TEST_F(RpcClientLyingEngineTest, ABrokenRingEndsEveryCall) {
             ErrorCode::kBrokenPeer);
 }
 
-TEST_F(RpcClientLyingEngineTest, AnEngineThatReadsNothingCostsNoMoreThanWaits) {
+TEST_F(RpcClientLyingEngineTest, EngineThatReadsNothingCostsOnlyWaits) {
   Start([](uint64_t, RingWriter&) {}, {}, 4096, /*deaf=*/true);
   rpc::GetEntityRequestT request;
   request.name = std::string(300'000, 'n');
@@ -377,7 +377,7 @@ TEST_F(RpcClientLyingEngineTest, AnEngineThatReadsNothingCostsNoMoreThanWaits) {
             ErrorCode::kStepTimeout);
 }
 
-TEST_F(RpcClientLyingEngineTest, ARingTooSmallForPiecesIsSaidSo) {
+TEST_F(RpcClientLyingEngineTest, ReportsARingTooSmallForFragments) {
   Start([](uint64_t, RingWriter&) {}, {}, kMinRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
             ErrorCode::kMessageTooLarge);

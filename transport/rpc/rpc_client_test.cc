@@ -181,7 +181,7 @@ TEST_F(RpcClientTest, TakesAnswersThatFillTheRingManyTimes) {
   }
 }
 
-TEST_F(RpcClientTest, ThreadsCallAtATimeWhileOneSteps) {
+TEST_F(RpcClientTest, ThreadsCallConcurrentlyDuringSteps) {
   Start(AnswerAtOnce);
   std::atomic<bool> stop{false};
   std::vector<std::thread> callers;

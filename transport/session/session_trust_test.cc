@@ -22,7 +22,7 @@
 namespace tandem {
 namespace {
 
-TEST(SessionTrust, FlagsThatAClientLeftBehindDoNotReachTheNext) {
+TEST(SessionTrust, ResetsFlagsBetweenClients) {
   const std::string name = UniqueRegionName("flags");
   EchoEngine engine(name, EchoSpec());
   {
@@ -35,7 +35,7 @@ TEST(SessionTrust, FlagsThatAClientLeftBehindDoNotReachTheNext) {
   EXPECT_EQ(engine.resets(), 0);
 }
 
-TEST(SessionTrust, CommandsThatAClientLeftBehindDoNotReachTheNext) {
+TEST(SessionTrust, ResetsRingsBetweenClients) {
   const std::string name = UniqueRegionName("rings");
   EchoEngine engine(name, EchoSpec());
   const auto positions = [&](const ClientSide& client) {
@@ -165,7 +165,7 @@ TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);
 }
 
-TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
+TEST(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {
   const std::string name = UniqueRegionName("status");
   EchoEngine engine(name, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();

@@ -183,7 +183,7 @@ TEST_F(WaitingRules, SpinSleepsAfter10MillisecondsUnderARealTimePolicy) {
   EXPECT_TRUE(Wait(spin_, 10'100'000));
 }
 
-TEST_F(WaitingRules, TimeoutsInARowCountAsOneSpinThere) {
+TEST_F(WaitingRules, ConsecutiveTimeoutsCountAsOneRealTimeSpin) {
   FakeMachine::is_real_time = true;
   for (int i = 0; i < 9; ++i) {
     EXPECT_FALSE(Wait(spin_, 2'000'000, 1'000'000));

@@ -188,7 +188,7 @@ TEST_P(FrameWatchTest, FrameFoundAtAttachIsNotLive) {
   EXPECT_EQ(late.frames(), 1u);
 }
 
-TEST_P(FrameWatchTest, LosesARingThatItsWriterInvalidates) {
+TEST_P(FrameWatchTest, DetachesFromAnInvalidatedRing) {
   PatternRun run = Run();
   run.still_after = 100;
   run.invalidate_at_end = true;

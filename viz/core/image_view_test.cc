@@ -49,7 +49,7 @@ TEST(ImageView, ShowsOneUnitAPixelInActualSize) {
   EXPECT_EQ(view.scale(), 8);
 }
 
-TEST(ImageView, NeverLeavesTheAreaHoweverItIsMoved) {
+TEST(ImageView, NeverLeavesTheAreaForAnyMove) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> unit(-1, 1);
   for (int round = 0; round < 200; ++round) {
@@ -128,7 +128,7 @@ TEST(TileRect, LaysTilesAsTileFramesDoes) {
   EXPECT_EQ(TileAt(20, 30, 5, 20, 0), -1);
 }
 
-TEST(TileRect, TakesAnUnevenImageForOne) {
+TEST(TileRect, TreatsAnUnevenImageAsOneTile) {
   EXPECT_EQ(TileRect(21, 30, 5, 4), (ViewRect{0, 0, 21, 30}));
   EXPECT_EQ(TileRect(20, 30, 0, 0), (ViewRect{0, 0, 20, 30}));
   EXPECT_EQ(TileRect(20, 30, 4'000'000'000u, 7), (ViewRect{0, 0, 20, 30}));

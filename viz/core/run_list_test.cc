@@ -158,7 +158,7 @@ TEST_F(RunListTest, NamesOwnerOfUnreadableSegment) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(RunListTest, LeavesOutFilesThatAreNoRuns) {
+TEST_F(RunListTest, OmitsFilesThatAreNotRuns) {
   const std::string name = UniqueRegionName("norun");
   const UniqueFd file(
       open(("/dev/shm/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));

@@ -27,7 +27,7 @@ TEST(InspectOptions, ANameIsARegion) {
   EXPECT_FALSE(options.json);
 }
 
-TEST(InspectOptions, FlagsStandAnywhere) {
+TEST(InspectOptions, AcceptsFlagsAnywhere) {
   const InspectOptions options = Parse({"--json", "demo", "--watch"});
   EXPECT_EQ(options.name, "demo");
   EXPECT_TRUE(options.watch);

@@ -86,7 +86,7 @@ class ViewerCommandTest : public testing::Test {
   const QTemporaryDir folder_;
 };
 
-TEST_F(ViewerCommandTest, TeachesByHelp) {
+TEST_F(ViewerCommandTest, PrintsHelp) {
   const Ended ended = Run({QStringLiteral("--help")});
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.error, QString());
@@ -177,7 +177,7 @@ TEST_F(ViewerCommandTest, ReportsMissingSnapshotFolder) {
   EXPECT_TRUE(ended.error.contains(QStringLiteral("/nowhere/out.png")));
 }
 
-TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
+TEST_F(ViewerCommandTest, ExitsCleanlyOnASignal) {
   const Publisher publisher({.run = run_});
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::unique_ptr<QProcess> viewer =
@@ -192,7 +192,7 @@ TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
 }
 
 // An X server without a graphics card, as over SSH.
-TEST_F(ViewerCommandTest, LetsQtDrawWhereThereIsNoCard) {
+TEST_F(ViewerCommandTest, UsesQtsRendererWithoutAGraphicsCard) {
   const VirtualDisplay display(1280, 800);
   const QString file = File("window.png");
   for (const auto& [backend, renderer] :

@@ -187,7 +187,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
   }
 }
 
-TEST_F(KeysTest, AnswerAsTheTableSays) {
+TEST_F(KeysTest, HaveTheEffectsOfTheTable) {
   PatternRun run = {.run = run_};
   run.tiles = 4;
   ViewerOptions options;
@@ -258,7 +258,7 @@ TEST_F(KeysTest, ListsRunsAndOpensOneByKeyOrClick) {
 }
 
 // In a window too low for the list, over several scans.
-TEST_F(KeysTest, KeepTheChosenRunInSight) {
+TEST_F(KeysTest, KeepTheSelectedRunVisible) {
   std::vector<std::unique_ptr<Publisher>> publishers;
   for (const char* name : {"", ".1", ".2", ".3", ".4", ".5"}) {
     publishers.push_back(
@@ -311,7 +311,7 @@ TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {
   QCoreApplication::processEvents();
 }
 
-TEST_F(ViewerTest, HasNoShortcutsIfNoneAreWanted) {
+TEST_F(ViewerTest, HasNoShortcutsIfDisabled) {
   ViewerOptions options;
   options.shortcuts = false;
   OpenRun({.run = run_}, options);

@@ -91,7 +91,7 @@ class PlotsTest : public ViewerTest {
   std::optional<OwnedFrameSegment> segment_;
 };
 
-TEST_F(PlotsTest, ShowTheNumbersWhereTheyBelong) {
+TEST_F(PlotsTest, DrawTheNumbersAtTheirPositions) {
   ViewerOptions options;
   options.runs = {run_};
   Open(options);
