@@ -37,7 +37,7 @@ TEST(RegionList, ListsARegionByItsMagic) {
   EXPECT_EQ(IsSegment(placed.name()), false);
 }
 
-TEST(RegionList, ListsRegionBySpareLinkWhateverItsContent) {
+TEST(RegionList, ListsRegionBySpareLinkWithAnyContent) {
   const PlacedFile placed(UniqueRegionName("list"), "", PlacedFile::kAlive);
   EXPECT_EQ(IsSegment(placed.name()), false);
   ASSERT_EQ(unlink(placed.path().c_str()), 0);

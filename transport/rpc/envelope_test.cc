@@ -112,7 +112,7 @@ TEST_F(EnvelopeTest, SplitsEnvelopeLargerThanARingEntry) {
   EXPECT_EQ(reader_.dropped(), 0u);
 }
 
-TEST_F(EnvelopeTest, KeepsTheOrderOfPostsWhateverTheirSizes) {
+TEST_F(EnvelopeTest, KeepsTheOrderOfPostsOfAnySize) {
   for (uint64_t id = 1; id <= 20; ++id) {
     (void)writer_.Post(Image(id, id % 3 == 0 ? 5000 : 50 * id), id);
   }

@@ -55,7 +55,7 @@ TEST(SessionFrames, NoRequestWhileAStepIsPending) {
   EXPECT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, AnEngineThatDrawsNothingTimesOutAndStepsOn) {
+TEST(SessionFrames, EngineThatDrawsNothingTimesOutAndCanStep) {
   const std::string name = UniqueRegionName("frames");
   EchoEngine engine(name, SpecWithFrames());
   engine.IgnoreFrames();

@@ -69,7 +69,7 @@ TEST(SessionTrust, UnlinkedRegionGetsItsNameBack) {
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionTrust, NewClientIsServedWhateverThePreviousCount) {
+TEST(SessionTrust, NewClientIsServedAfterAnyPreviousCount) {
   const std::string name = UniqueRegionName("counted");
   EchoEngine engine(name, EchoSpec());
   {

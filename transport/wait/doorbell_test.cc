@@ -89,7 +89,7 @@ TEST_F(DoorbellTest, NotificationBetweenLastPollAndSleepIsNotLost) {
   EXPECT_EQ(side.rings(), 1U);
 }
 
-TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
+TEST_F(DoorbellTest, SleepEndsWithItsSliceForAnyPeerWrite) {
   Side side;
   for (const uint32_t garbage : {0U, 1U, 0xFFFFFFFFU}) {
     side.bell_word.store(garbage, std::memory_order_relaxed);

@@ -20,7 +20,7 @@ TEST(ImageView, FitsWithTheAspectRatioKept) {
   EXPECT_EQ(View(600, 800, 100, 50).Target(), (ViewRect{0, 250, 600, 300}));
 }
 
-TEST(ImageView, DrawsNothingWithoutAImageOrAnArea) {
+TEST(ImageView, DrawsNothingWithoutAnImageOrAnArea) {
   EXPECT_EQ(View(800, 600, 0, 0).Target().width, 0);
   ImageView view;
   view.ZoomAt(2, 0, 0);

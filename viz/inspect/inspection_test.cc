@@ -54,7 +54,7 @@ TEST(Inspection, SegmentWithoutLockHasNoLiveness) {
   EXPECT_TRUE(inspection.verdict.problems.empty());
 }
 
-TEST(Inspection, ARegionWithFramesSaysHowManyASecond) {
+TEST(Inspection, RegionWithFramesReportsTheirRate) {
   const std::string name = UniqueRegionName("inspection");
   const Publisher publisher({.kind = kRegion, .run = name});
   Inspector inspector;
